@@ -1,0 +1,156 @@
+import type { Import } from './import-graph.ts';
+
+interface FolderRule {
+  /** Folders (or top-level files) of ours whose values may be imported. Types may come from anywhere but `neverTypes`. */
+  own: string[];
+  /** Packages that must not be imported, by exact name or by prefix ending in `*`. */
+  neverPackages?: string[];
+  /** If given, the only packages whose values may be imported. */
+  onlyPackages?: string[];
+}
+
+const IO = ['pg', 'pg-copy-streams', 'fastify', '@fastify/*', '@temporalio/*', '@aws-sdk/*', 'node:*'];
+const TEMPORAL_CLIENT = ['@temporalio/client', '@temporalio/worker', '@temporalio/testing'];
+
+/** Who may import whom. The table in docs/architecture.md says the same in words. */
+export const rules: Record<string, FolderRule> = {
+  workflows: { own: [], onlyPackages: ['@temporalio/workflow', '@temporalio/common'] },
+  activities: {
+    own: [
+      'destinations',
+      'models',
+      'formats',
+      'functions',
+      'schedules',
+      'intervals',
+      'egress',
+      'secrets',
+      'db',
+      'telemetry',
+    ],
+    neverPackages: ['fastify', '@fastify/*'],
+  },
+  worker: {
+    own: ['activities', 'db', 'schedules', 'secrets', 'telemetry', 'config.ts'],
+    neverPackages: ['fastify', '@fastify/*'],
+  },
+  api: {
+    own: [
+      'capture',
+      'flags',
+      'functions',
+      'hog',
+      'properties',
+      'schedules',
+      'intervals',
+      'secrets',
+      'egress',
+      'db',
+      'tenancy',
+      'destinations',
+      'models',
+      'telemetry',
+      'config.ts',
+    ],
+    neverPackages: ['@temporalio/*'],
+  },
+  capture: {
+    own: ['hog', 'properties', 'db', 'telemetry'],
+    neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
+  },
+  functions: {
+    own: ['hog', 'properties', 'egress', 'db', 'secrets', 'telemetry'],
+    neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
+  },
+  models: { own: ['db', 'hog', 'intervals'], neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'] },
+  schedules: {
+    own: ['db', 'intervals', 'telemetry', 'config.ts'],
+    neverPackages: ['fastify', '@fastify/*', '@temporalio/worker'],
+  },
+  tenancy: { own: ['db'], neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'] },
+  secrets: { own: [], onlyPackages: ['node:crypto', 'node:fs', 'node:path'] },
+  telemetry: { own: [], neverPackages: ['pg', '@temporalio/*', 'fastify', '@fastify/*'] },
+  egress: { own: [], neverPackages: ['pg', '@temporalio/*', 'fastify', '@fastify/*'] },
+  flags: { own: ['properties', 'hog'], neverPackages: IO.filter((name) => name !== 'node:*') },
+  properties: { own: ['hog'], neverPackages: IO.filter((name) => name !== 'node:*') },
+  hog: {
+    own: ['properties'],
+    neverPackages: [
+      'pg',
+      'pg-copy-streams',
+      'fastify',
+      '@fastify/*',
+      '@temporalio/*',
+      '@aws-sdk/*',
+      'node:fs',
+      'node:net',
+      'node:http',
+      'node:child_process',
+    ],
+  },
+  intervals: { own: [], neverPackages: IO },
+  destinations: { own: ['formats', 'egress'], neverPackages: ['fastify', '@fastify/*', '@temporalio/*'] },
+  formats: { own: [], neverPackages: ['pg', 'fastify', '@fastify/*', '@temporalio/*'] },
+  db: { own: [], neverPackages: ['fastify', '@fastify/*', '@temporalio/*', '@aws-sdk/*'] },
+  stack: {
+    own: ['config.ts', 'db', 'tenancy', 'secrets', 'telemetry', 'scripts'],
+    neverPackages: TEMPORAL_CLIENT,
+  },
+  cli: {
+    own: ['config.ts', 'db', 'tenancy', 'secrets', 'schedules', 'stack', 'telemetry', 'scripts'],
+    neverPackages: ['fastify', '@fastify/*'],
+  },
+};
+
+/** Only here may the Temporal client be used. */
+const TEMPORAL_CLIENT_FOLDERS = new Set(['schedules', 'worker', 'test', 'bench', 'scripts']);
+/** Only here may the environment be read. */
+export const ENVIRONMENT_READERS = new Set([
+  'config.ts',
+  'stack',
+  'cli',
+  'scripts',
+  'test',
+  'bench',
+  'jest.config.mjs',
+]);
+
+const placeOf = (file: string) => file.split('/')[0] as string;
+
+function matches(pattern: string, name: string): boolean {
+  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
+}
+
+/** One sentence per import that the rules forbid. */
+export function violations(graph: Import[]): string[] {
+  const broken: string[] = [];
+  for (const edge of graph) {
+    const from = placeOf(edge.file);
+    if (['test', 'bench', 'scripts', 'docs'].includes(from) || edge.file.endsWith('.config.mjs')) continue;
+    const to = placeOf(edge.target);
+    const rule = rules[from];
+    if (!rule) {
+      if (edge.file.includes('/'))
+        broken.push(`${edge.file}: the folder ${from} has no rule in test/architecture/rules.ts`);
+      continue;
+    }
+    if (edge.typeOnly) continue;
+    if (edge.own) {
+      if (to !== from && !rule.own.includes(to))
+        broken.push(`${edge.file} imports ${edge.target}: ${from} must not import ${to}`);
+      continue;
+    }
+    if (rule.onlyPackages && !rule.onlyPackages.some((one) => matches(one, edge.target))) {
+      broken.push(
+        `${edge.file} imports ${edge.target}: ${from} may import ${rule.onlyPackages.join(', ')} only`,
+      );
+    }
+    if (rule.neverPackages?.some((one) => matches(one, edge.target))) {
+      broken.push(`${edge.file} imports ${edge.target}: ${from} must not`);
+    }
+    if (edge.target === '@temporalio/client' && !TEMPORAL_CLIENT_FOLDERS.has(from)) {
+      broken.push(`${edge.file} imports @temporalio/client: schedules is the only Temporal client`);
+    }
+  }
+  return broken;
+}

@@ -43,8 +43,8 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
 
   const folder = path.join(options.dataDir, 'temporal');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const pidFile = path.join(folder, 'temporal.pid');
-  await stopLeftover(pidFile, report);
+  const pidFile = pidFileOf(options.dataDir);
+  await stopLeftoverTemporal(options.dataDir, report);
   const port = options.port === 0 ? await freePort() : options.port;
   const uiPort = options.uiPort === 0 ? await freePort() : options.uiPort;
   await requireFreePort(port, 'SLUICE_TEMPORAL_PORT');
@@ -98,8 +98,13 @@ function recordProcess(pidFile: string, pid: number): void {
   renameSync(`${pidFile}.new`, pidFile);
 }
 
-/** Stops the server that a killed supervisor left running. */
-async function stopLeftover(pidFile: string, report: Report): Promise<void> {
+function pidFileOf(dataDir: string): string {
+  return path.join(dataDir, 'temporal', 'temporal.pid');
+}
+
+/** Stops the server that a killed supervisor left running with this data directory. */
+export async function stopLeftoverTemporal(dataDir: string, report: Report): Promise<void> {
+  const pidFile = pidFileOf(dataDir);
   let left: { pid: number; started: string };
   try {
     left = JSON.parse(readFileSync(pidFile, 'utf8'));

@@ -1,0 +1,10 @@
+/** Directories of test runs begin like this, in the directory for temporary files. */
+export const STATE_PREFIX = 'sluice-test-run-';
+/** The migrated database that test databases are cloned from. */
+export const TEMPLATE_DATABASE = 'sluice_template';
+/** Every bracket that needs Temporal takes one namespace for itself. */
+const NAMESPACES = 60;
+
+export function namespaceNames(): string[] {
+  return Array.from({ length: NAMESPACES }, (_, index) => `test-${index + 1}`);
+}

@@ -133,3 +133,17 @@ export async function countOrganizations(queryable: Queryable): Promise<number> 
   const { rows } = await queryable.query('select count(*)::int as count from organizations');
   return rows[0].count;
 }
+
+/** The caller's level in the organization, which cannot be deleted before the transaction ends. */
+export async function lockOrganization(
+  queryable: Queryable,
+  userId: number,
+  id: string,
+): Promise<{ level: number } | undefined> {
+  const { rows } = await queryable.query(
+    `select m.level from organizations o join organization_memberships m on m.organization_id = o.id and m.user_id = $1
+     where o.id = $2 for share of o`,
+    [userId, id],
+  );
+  return rows[0];
+}

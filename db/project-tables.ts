@@ -15,6 +15,7 @@ export interface ProjectTable {
 
 export const PROJECT_TABLES: readonly ProjectTable[] = [
   { name: 'activity_log', kind: 'history' },
+  { name: 'group_types', kind: 'data' },
   { name: 'project_deletions', kind: 'history' },
   { name: 'wizard_sessions', kind: 'configuration' },
 ];

@@ -29,6 +29,8 @@ export interface PostgresOptions {
   /** Settings of postgresql.conf beyond or instead of Sluice's own. */
   settings?: Record<string, string>;
   report?: Report;
+  /** Gives up waiting for a server that takes long to recover. */
+  signal?: AbortSignal;
   /** Does without user namespaces, as some machines must. */
   withoutNamespace?: boolean;
 }
@@ -103,7 +105,8 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   );
   const urlOf = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`;
   try {
-    await waitForPostgres(service, urlOf('postgres'), report, () => logTail(logFile, logStart));
+    const lastWords = () => logTail(logFile, logStart) || '(none)';
+    await waitForPostgres({ service, url: urlOf('postgres'), report, lastWords, signal: options.signal });
     const database = options.database ?? 'sluice';
     await ensureDatabase(urlOf('postgres'), database);
     return { ...service, port, url: urlOf(database) };
@@ -113,19 +116,24 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   }
 }
 
+interface Waiting {
+  service: Service;
+  url: string;
+  report: Report;
+  lastWords: () => string;
+  signal: AbortSignal | undefined;
+}
+
 /** Recovery after a crash may take long, so there is no limit but the life of the server process. */
-async function waitForPostgres(
-  service: Service,
-  url: string,
-  report: Report,
-  lastWords: () => string,
-): Promise<void> {
+async function waitForPostgres(waiting: Waiting): Promise<void> {
+  const { service, url, report, lastWords } = waiting;
   let exited = false;
   void service.exited.then(() => {
     exited = true;
   });
   let nextLine = Date.now() + 2_000;
   for (;;) {
+    waiting.signal?.throwIfAborted();
     if (exited) {
       throw new StackProblem(`Postgres ended while it was starting. Its last words:\n  ${lastWords()}`);
     }

@@ -40,11 +40,12 @@ export function requireSpace(directory: string, variable: string, floorMb = DISK
   }
 }
 
-export function portIsFree(port: number, host: string): Promise<boolean> {
+/** The code of the error that listening on the port gives, or undefined if it can be had. */
+function portError(port: number, host: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = net.createServer();
-    server.once('error', () => resolve(false));
-    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(true)));
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    server.listen({ port, host, exclusive: true }, () => server.close(() => resolve(undefined)));
   });
 }
 
@@ -60,10 +61,21 @@ export function freePort(host = '127.0.0.1'): Promise<number> {
   });
 }
 
-/** Refuses a port that another program has. `variable` is the setting that moves Sluice to another port. */
+/** Refuses a port that cannot be had. `variable` is the setting that moves Sluice to another port. */
 export async function requireFreePort(port: number, variable: string, host = '127.0.0.1'): Promise<void> {
-  if (await portIsFree(port, host)) return;
+  const code = await portError(port, host);
+  if (code === undefined) return;
+  if (code === 'EADDRINUSE') {
+    throw new StackProblem(
+      `Port ${port} (${variable}) is in use by another program; free it or set ${variable} to another one.`,
+    );
+  }
+  if (code === 'EACCES') {
+    throw new StackProblem(
+      `Port ${port} (${variable}) may not be opened by this user; set ${variable} to one above 1023.`,
+    );
+  }
   throw new StackProblem(
-    `Port ${port} (${variable}) is in use by another program; free it or set ${variable} to another one.`,
+    `Port ${port} (${variable}) cannot be opened on ${host} (${code}); check ${variable} and SLUICE_HOST.`,
   );
 }

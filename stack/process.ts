@@ -14,7 +14,14 @@ export interface Service {
   /** Settles when the process has ended, for whatever reason; never rejects. */
   exited: Promise<Exit>;
   /** Ends the process in its gentle way, and less gently when that takes too long. May be called repeatedly. */
-  stop(): Promise<void>;
+  stop(options?: StopOptions): Promise<void>;
+}
+
+export interface StopOptions {
+  /** How long the gentle way may take, in milliseconds. */
+  within?: number;
+  /** When it fires, there is no more waiting: the next, less gentle way is taken. */
+  hurry?: AbortSignal;
 }
 
 /**
@@ -139,12 +146,15 @@ export function asService(child: ChildProcess, stopSteps: StopStep[]): Service {
     child.once('exit', (code, signal) => resolve({ code, signal }));
   });
   let stopping: Promise<void> | undefined;
-  const stop = async () => {
-    for (const step of stopSteps) {
+  const stop = async ({ within, hurry }: StopOptions = {}) => {
+    for (const [index, step] of stopSteps.entries()) {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill(step.signal);
+      const last = index === stopSteps.length - 1;
+      const limit = index === 0 ? (within ?? step.milliseconds) : step.milliseconds;
       const timer = new AbortController();
-      const late = pause(step.milliseconds, false, { signal: timer.signal }).catch(() => false);
+      const patience = AbortSignal.any([timer.signal, ...(hurry && !last ? [hurry] : [])]);
+      const late = pause(limit, false, { signal: patience }).catch(() => false);
       const ended = await Promise.race([exited.then(() => true), late]);
       timer.abort();
       if (ended) return;
@@ -153,8 +163,8 @@ export function asService(child: ChildProcess, stopSteps: StopStep[]): Service {
   return {
     pid: child.pid as number,
     exited,
-    stop: () => {
-      stopping ??= stop();
+    stop: (options) => {
+      stopping ??= stop(options);
       return stopping;
     },
   };

@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { forgetProcess, recordProcess, stopLeftover } from './leftovers.ts';
 import { freePort, requireFreePort, requireSpace, requireWritable } from './preflight.ts';
 import { type Report, StackProblem } from './problem.ts';
-import { isRunning, logTail, processStart, type Service, startService, stopOrphan } from './process.ts';
+import { logTail, type Service, type StopOptions, startService } from './process.ts';
 import { findTemporal } from './temporal/binary.ts';
 
 const execute = promisify(execFile);
@@ -43,8 +44,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
 
   const folder = path.join(options.dataDir, 'temporal');
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const pidFile = pidFileOf(options.dataDir);
-  await stopLeftoverTemporal(options.dataDir, report);
+  await stopLeftover(options.dataDir, 'Temporal', report);
   const port = options.port === 0 ? await freePort() : options.port;
   const uiPort = options.uiPort === 0 ? await freePort() : options.uiPort;
   await requireFreePort(port, 'SLUICE_TEMPORAL_PORT');
@@ -74,16 +74,17 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
   );
   const address = `127.0.0.1:${port}`;
   try {
-    recordProcess(pidFile, service.pid);
-    await waitForTemporal(service, program, address, namespaces, report, () => logTail(logFile, logStart));
+    recordProcess(options.dataDir, 'Temporal', service.pid);
+    const lastWords = () => logTail(logFile, logStart) || '(none)';
+    await waitForTemporal({ service, program, address, namespaces, report, lastWords, signal });
   } catch (error) {
     await service.stop();
-    rmSync(pidFile, { force: true });
+    forgetProcess(options.dataDir, 'Temporal');
     throw error;
   }
-  const stop = async () => {
-    await service.stop();
-    rmSync(pidFile, { force: true });
+  const stop = async (how?: StopOptions) => {
+    await service.stop(how);
+    forgetProcess(options.dataDir, 'Temporal');
   };
   return { ...service, stop, address, port, uiUrl: `http://localhost:${uiPort}` };
 }
@@ -91,34 +92,6 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
 /** No TEMPORAL_* variable may change what the embedded server or its client does: they are Sluice's settings too. */
 function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TEMPORAL_')));
-}
-
-function recordProcess(pidFile: string, pid: number): void {
-  writeFileSync(`${pidFile}.new`, JSON.stringify({ pid, started: processStart(pid) }));
-  renameSync(`${pidFile}.new`, pidFile);
-}
-
-function pidFileOf(dataDir: string): string {
-  return path.join(dataDir, 'temporal', 'temporal.pid');
-}
-
-/** Stops the server that a killed supervisor left running with this data directory. */
-export async function stopLeftoverTemporal(dataDir: string, report: Report): Promise<void> {
-  const pidFile = pidFileOf(dataDir);
-  let left: { pid: number; started: string };
-  try {
-    left = JSON.parse(readFileSync(pidFile, 'utf8'));
-  } catch {
-    return;
-  }
-  if (typeof left.started === 'string' && isRunning(left.pid, left.started)) {
-    report(`Stopping the Temporal (process ${left.pid}) that an earlier start left running …`);
-    await stopOrphan(left.pid, left.started, [
-      { signal: 'SIGTERM', milliseconds: 6_000 },
-      { signal: 'SIGKILL', milliseconds: 5_000 },
-    ]);
-  }
-  rmSync(pidFile, { force: true });
 }
 
 function accepts(port: number): Promise<boolean> {
@@ -132,14 +105,18 @@ function accepts(port: number): Promise<boolean> {
   });
 }
 
-async function waitForTemporal(
-  service: Service,
-  program: string,
-  address: string,
-  namespaces: string[],
-  report: Report,
-  lastWords: () => string,
-): Promise<void> {
+interface Waiting {
+  service: Service;
+  program: string;
+  address: string;
+  namespaces: string[];
+  report: Report;
+  lastWords: () => string;
+  signal: AbortSignal | undefined;
+}
+
+async function waitForTemporal(waiting: Waiting): Promise<void> {
+  const { service, program, address, namespaces, report, lastWords } = waiting;
   const ask = (...args: string[]) =>
     execute(program, [...args, '--address', address], { env: environment(), timeout: 10_000 }).then(
       ({ stdout }) => stdout,
@@ -153,10 +130,9 @@ async function waitForTemporal(
   const began = Date.now();
   let nextLine = began + 2_000;
   for (;;) {
+    waiting.signal?.throwIfAborted();
     if (exited) {
-      throw new StackProblem(
-        `Temporal ended while it was starting. Its last words:\n  ${lastWords() || '(none)'}`,
-      );
+      throw new StackProblem(`Temporal ended while it was starting. Its last words:\n  ${lastWords()}`);
     }
     // The gRPC port opens before the services behind it serve, and the namespaces are registered last.
     if (
@@ -169,7 +145,7 @@ async function waitForTemporal(
     }
     if (Date.now() - began > START_MILLISECONDS) {
       throw new StackProblem(
-        `Temporal did not become ready within ${START_MILLISECONDS / 1000} s. Its last words:\n  ${lastWords() || '(none)'}`,
+        `Temporal did not become ready within ${START_MILLISECONDS / 1000} s. Its last words:\n  ${lastWords()}`,
       );
     }
     if (Date.now() >= nextLine) {

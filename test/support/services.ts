@@ -7,10 +7,11 @@ import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { tryLock } from '../../stack/file-lock.ts';
+import { stopLeftover } from '../../stack/leftovers.ts';
 import { clearLeftovers } from '../../stack/postgres/cluster.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { StackProblem } from '../../stack/problem.ts';
-import { startTemporal, stopLeftoverTemporal, type Temporal } from '../../stack/temporal.ts';
+import { startTemporal, type Temporal } from '../../stack/temporal.ts';
 import { namespaceNames, STATE_PREFIX, TEMPLATE_DATABASE } from './names.ts';
 
 const stateDir = process.argv[2] as string;
@@ -36,7 +37,7 @@ async function clearKilledRuns(): Promise<void> {
     const { lock } = tryLock(path.join(left, 'sluice.lock'));
     if (!lock) continue;
     await clearLeftovers(path.join(left, 'postgres'), report);
-    await stopLeftoverTemporal(left, report);
+    await stopLeftover(left, 'Temporal', report);
     rmSync(left, { recursive: true, force: true });
   }
 }

@@ -14,7 +14,6 @@ export interface BackupOptions {
   url: string;
   /** Must not exist; appears only when the backup is whole. */
   directory: string;
-  encryptionKeyIds: string[];
   report: (line: string) => void;
 }
 
@@ -84,7 +83,7 @@ export async function backUp(options: BackupOptions): Promise<Manifest> {
       format: 1,
       created_at: new Date().toISOString(),
       migrations,
-      encryption_key_ids: options.encryptionKeyIds,
+      encryption_key_ids: await sealedKeyIds(client),
       tables,
       sequences: (await sequences(client)).map(({ name, value }) => ({ name, value: Number(value) })),
     };

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { sealedKeyIds } from '../db/sealed-columns.ts';
 import { BackupError, MANIFEST_FILE, type Manifest } from './manifest.ts';
 import { type BackupTable, quoted, sequences, tablesInOrder } from './tables.ts';
 

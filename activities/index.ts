@@ -8,6 +8,8 @@ export interface ActivityDependencies {
   pool: Pool;
   schedules: Schedules;
   logger: Logger;
+  /** Days after which stored events are deleted; undefined: never. */
+  eventRetentionDays: number | undefined;
 }
 
 /** Every activity of Sluice. Each is one step of I/O that can be repeated. */

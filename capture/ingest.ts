@@ -61,6 +61,26 @@ export interface Ingest {
   close(): Promise<void>;
 }
 
+/** A connection, if it comes in time; one that comes later goes back to the pool. */
+async function connectWithin(pool: Pool, milliseconds: number): Promise<Transaction> {
+  const connecting = pool.connect();
+  let overdue: NodeJS.Timeout | undefined;
+  const giveUp = new Promise<never>((_resolve, reject) => {
+    overdue = setTimeout(() => {
+      connecting.then(
+        (client) => client.release(),
+        () => undefined,
+      );
+      reject(new Error('There was no connection to Postgres in time.'));
+    }, milliseconds);
+  });
+  try {
+    return await Promise.race([connecting, giveUp]);
+  } finally {
+    clearTimeout(overdue);
+  }
+}
+
 /** Group commit: the events of many requests share one transaction, and each request is answered after it. */
 export function createIngest(options: IngestOptions): Ingest {
   const { pool, logger } = options;
@@ -88,7 +108,7 @@ export function createIngest(options: IngestOptions): Ingest {
   /** One transaction. A server that does not answer at all is given up when the requests' patience ends. */
   async function commit(requests: readonly PendingRequest[], patience: number): Promise<void> {
     const events = requests.length === 1 ? requests[0]!.events : requests.flatMap((one) => one.events);
-    const client: Transaction = await pool.connect();
+    const client = await connectWithin(pool, Math.max(patience, FIRST_PAUSE));
     const began = performance.now();
     let broken: Error | undefined;
     const onError = (error: Error) => {

@@ -1,13 +1,15 @@
 import { proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
-const { expireSessions, stopDeletedProjects, deleteProjectData } = proxyActivities<Activities>({
+const { keepEventPartitions, expireSessions, stopDeletedProjects, deleteProjectData } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',
   retry: { maximumAttempts: 3 },
 });
 
 export interface MaintenanceReport {
+  /** Weeks of events that were made or dropped. */
+  changedPartitions: number;
   expiredSessions: number;
   stoppedProjects: number;
   deletedRows: number;
@@ -27,12 +29,13 @@ export async function maintenance(): Promise<MaintenanceReport> {
     }
   };
   const report = {
+    changedPartitions: await step('keepEventPartitions', keepEventPartitions),
     expiredSessions: await step('expireSessions', expireSessions),
     stoppedProjects: await step('stopDeletedProjects', stopDeletedProjects),
     deletedRows: await step('deleteProjectData', deleteProjectData),
     failed,
   };
-  const counts = `${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted`;
+  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted`;
   setCurrentDetails(failed.length > 0 ? `${counts}; failed: ${failed.join(', ')}` : counts);
   return report;
 }

@@ -31,7 +31,7 @@ create table events (
 -- Paging through a project's events, newest first; and one event, whose timestamp stands in event_ids.
 create index events_timestamp on events (project_id, timestamp, uuid);
 -- Reading what came in between two instants: rows lie in that order, so a few bytes per megabyte find them.
-create index events_inserted_at on events using brin (inserted_at) with (pages_per_range = 32);
+create index events_inserted_at on events using brin (inserted_at) with (pages_per_range = 32, autosummarize = on);
 
 -- Takes what no partition is there for, so that an insert never fails; maintenance moves it to its partition.
 create table events_default partition of events default;

@@ -13,6 +13,8 @@ const execute = promisify(execFile);
 const PASSWORD_FILE = 'sluice-password';
 const SETTINGS_FILE = 'sluice.conf';
 
+const REMOVE = { recursive: true, force: true, maxRetries: 10, retryDelay: 50 };
+
 /** What the Postgres programs see of the environment: no PG* variable of the user may change what they do. */
 export const POSTGRES_ENV = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' };
 
@@ -29,10 +31,11 @@ export async function createCluster(
   const parent = path.dirname(cluster);
   const prefix = `${path.basename(cluster)}.partial-`;
   // The caller holds the lock of the data directory: whatever is here was left by a start that did not finish.
+  // The initdb of a start that was just killed may still be writing, and fails as soon as its files vanish.
   for (const entry of await readdir(parent)) {
-    if (entry.startsWith(prefix)) await rm(path.join(parent, entry), { recursive: true });
+    if (entry.startsWith(prefix)) await rm(path.join(parent, entry), REMOVE);
   }
-  const partial = path.join(parent, `${prefix}${process.pid}`);
+  const partial = path.join(parent, `${prefix}${randomBytes(6).toString('hex')}`);
   const passwordFile = `${partial}.password`;
   const password = randomBytes(24).toString('base64url');
   try {
@@ -60,7 +63,7 @@ export async function createCluster(
     await rename(passwordFile, path.join(partial, PASSWORD_FILE));
     await rename(partial, cluster);
   } catch (error) {
-    await rm(partial, { recursive: true, force: true });
+    await rm(partial, REMOVE);
     const said = (error as { stderr?: string }).stderr?.trim() || (error as Error).message;
     if (/no space left|disk quota/i.test(said)) {
       throw new StackProblem(

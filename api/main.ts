@@ -1,0 +1,49 @@
+// The API process: HTTP until it is told to stop.
+import { createPool } from '../db/pool.ts';
+import { prepareDatabase } from '../db/wait.ts';
+import { runProcess } from '../lifecycle.ts';
+import { createSchedules } from '../schedules/schedules.ts';
+import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
+import { buildApp } from './app.ts';
+
+await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
+  if (!config.DATABASE_URL) {
+    throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.');
+  }
+  const pool = createPool({
+    url: config.DATABASE_URL,
+    size: config.SLUICE_DATABASE_POOL,
+    name: 'api',
+    onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
+  });
+  const schedules = createSchedules(config, logger);
+  const registry = createRegistry('api');
+  const app = await buildApp({ config, pool, schedules, logger, registry, isDraining });
+  const metrics =
+    config.SLUICE_METRICS_PORT > 0
+      ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })
+      : undefined;
+  await app.listen({ host: config.SLUICE_HOST, port: config.PORT });
+  logger.info({ port: config.PORT }, 'the API listens');
+
+  // Requests are answered from the start, with 503 until the database is there and up to date.
+  prepareDatabase({
+    url: config.DATABASE_URL,
+    mayMigrate: config.SLUICE_MIGRATE,
+    stopping,
+    log: (message) => logger.info(message),
+  }).catch((error) => {
+    if (stopping.aborted) return;
+    logger.fatal(error.message);
+    process.exit(78);
+  });
+
+  return {
+    async stop() {
+      await app.close();
+      metrics?.close();
+      await schedules.close();
+      await pool.end();
+    },
+  };
+});

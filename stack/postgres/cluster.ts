@@ -5,7 +5,7 @@ import { appendFile, mkdir, readdir, readFile, rename, rm, writeFile } from 'nod
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { StackProblem } from '../problem.ts';
-import { processStart, stopOrphan, waitUntilGone } from '../process.ts';
+import { isTaken, processStart, stopOrphan, waitUntilGone } from '../process.ts';
 import type { PostgresBinaries } from './binaries.ts';
 import { giveTo, invocation, type RunAs } from './run-as.ts';
 
@@ -150,8 +150,9 @@ async function commandOf(pid: number): Promise<string> {
 
 /**
  * Clears what a killed supervisor left: a server that still runs is shut down (it knows nothing of this start's
- * port and settings), and a lock file whose process number now belongs to another program is removed, because
- * Postgres would take that program for a server. A lock file of a dead process is Postgres's own business.
+ * port and settings), and a lock file whose process number belongs to another program now, or to a server that was
+ * killed and that nobody has collected yet, is removed, because Postgres would take either for a running server. A
+ * lock file with an unused number is Postgres's own business.
  */
 export async function clearLeftovers(cluster: string, report: (line: string) => void): Promise<void> {
   const file = path.join(cluster, 'postmaster.pid');
@@ -179,5 +180,5 @@ export async function clearLeftovers(cluster: string, report: (line: string) => 
       );
     }
   }
-  if (started !== undefined) await rm(file, { force: true });
+  if (pid > 0 && isTaken(pid)) await rm(file, { force: true });
 }

@@ -11,6 +11,7 @@ import { stopLeftover } from '../../stack/leftovers.ts';
 import { clearLeftovers } from '../../stack/postgres/cluster.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { StackProblem } from '../../stack/problem.ts';
+import { processStart, stopOrphan } from '../../stack/process.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
 import { DATA_DIRS, namespaceNames, STATE_PREFIX, TEMPLATE_DATABASE } from './names.ts';
 
@@ -30,11 +31,21 @@ process.once('disconnect', () => void stop());
 // The terminal's ctrl-C is jest's business; the channel closes when jest ends.
 process.on('SIGINT', () => undefined);
 
+/** A test that started a whole Sluice was killed with it running; it stops its parts itself. */
+async function stopSupervisor(dataDir: string): Promise<void> {
+  const { lock, heldBy } = tryLock(path.join(dataDir, 'sluice.lock'));
+  lock?.release();
+  const started = heldBy === undefined || heldBy === process.pid ? undefined : processStart(heldBy);
+  if (started === undefined) return;
+  await stopOrphan(heldBy as number, started, [{ signal: 'SIGTERM', milliseconds: 15_000 }]);
+}
+
 /** Ends what a killed run or test left running, and removes its files. */
 async function removeRun(runDir: string): Promise<void> {
   const dataDirs = path.join(runDir, DATA_DIRS);
   const inner = existsSync(dataDirs) ? readdirSync(dataDirs).map((name) => path.join(dataDirs, name)) : [];
   for (const dataDir of [runDir, ...inner]) {
+    await stopSupervisor(dataDir);
     for (const name of ['API', 'worker', 'Temporal']) await stopLeftover(dataDir, name, report);
     await clearLeftovers(path.join(dataDir, 'postgres'), report);
   }

@@ -147,3 +147,15 @@ export async function lockOrganization(
   );
   return rows[0];
 }
+
+/** The organization with this id or slug, or all of them when no name is given. */
+export async function findOrganizationByName(
+  queryable: Queryable,
+  name?: string,
+): Promise<OrganizationRow[]> {
+  const { rows } = await queryable.query(
+    'select * from organizations where $1::text is null or id::text = $1 or slug = $1 order by created_at, id',
+    [name ?? null],
+  );
+  return rows;
+}

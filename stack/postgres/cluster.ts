@@ -150,9 +150,10 @@ async function commandOf(pid: number): Promise<string> {
 
 /**
  * Clears what a killed supervisor left: a server that still runs is shut down (it knows nothing of this start's
- * port and settings), and a lock file whose process number belongs to another program now, or to a server that was
- * killed and that nobody has collected yet, is removed, because Postgres would take either for a running server. A
- * lock file with an unused number is Postgres's own business.
+ * port and settings), and a lock file whose process number is in use is removed: by another program that was given
+ * the number since, or by a killed server that its parent has not buried yet. Postgres would take either for a running
+ * server. With an unused number Postgres's own check is the better one: it also sees children of a dead server whose
+ * working directory this process may not read.
  */
 export async function clearLeftovers(cluster: string, report: (line: string) => void): Promise<void> {
   const file = path.join(cluster, 'postmaster.pid');

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
@@ -25,15 +25,39 @@ test.each<[string, string | undefined]>([
   expect(inWords(line)).toBe(words);
 });
 
-test('the file has every line whole, however the output was cut; the terminal has warnings once', () => {
+test('shows warnings once, however the output is cut, and the last words without a line end', () => {
   const shown: string[] = [];
   const log = new ChildLog(path.join(folder, 'api.log'), 'API', (line) => shown.push(line));
-  const warning = '{"level":"warn","msg":"Postgres is away"}\n';
-  const output = `{"level":"info","msg":"one"}\n${warning}${warning}${warning}`;
-  for (const piece of output.match(/.{1,7}/gs) ?? []) log.write(piece);
-  log.write('the last words');
+  const warning = '{"level":"warn","msg":"Postgres is away – for now"}\n';
+  const output = Buffer.from(`{"level":"info","msg":"one"}\n${warning}${warning}${warning}the last words`);
+  for (let at = 0; at < output.length; at += 7) {
+    writeSync(log.handle, output.subarray(at, at + 7));
+    log.look();
+  }
   log.close();
-  expect(readFileSync(log.file, 'utf8')).toBe(`${output}the last words\n`);
-  expect(statSync(log.file).mode & 0o777).toBe(0o600);
-  expect(shown).toEqual(['[API] warn: Postgres is away', '[API] the last words']);
+  expect(shown).toEqual(['[API] warn: Postgres is away – for now', '[API] the last words']);
+  expect(statSync(path.join(folder, 'api.log')).mode & 0o777).toBe(0o600);
+});
+
+test('a log that has grown large is set aside, and what is written next is still read', () => {
+  const shown: string[] = [];
+  const file = path.join(folder, 'worker.log');
+  const log = new ChildLog(file, 'worker', (line) => shown.push(line));
+  const line = `{"level":"info","msg":"${'x'.repeat(1000)}"}\n`;
+  writeSync(log.handle, line.repeat(21_000));
+  log.look();
+  writeSync(log.handle, '{"level":"error","msg":"after it"}\n');
+  log.close();
+  expect(readFileSync(file, 'utf8')).toBe('{"level":"error","msg":"after it"}\n');
+  expect(statSync(`${file}.1`).size).toBe(line.length * 21_000);
+  expect(shown).toEqual(['[worker] error: after it']);
+});
+
+test('only what is written from now on is shown', () => {
+  const shown: string[] = [];
+  const file = path.join(folder, 'old.log');
+  writeFileSync(file, '{"level":"error","msg":"of yesterday"}\n');
+  const log = new ChildLog(file, 'API', (line) => shown.push(line));
+  log.close();
+  expect(shown).toEqual([]);
 });

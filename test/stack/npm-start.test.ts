@@ -38,6 +38,9 @@ afterEach(async () => {
 const credentialsOf = (dataDir: string) =>
   JSON.parse(readFileSync(path.join(dataDir, 'credentials.json'), 'utf8'));
 
+const recordedPid = (dataDir: string, name: string): number =>
+  JSON.parse(readFileSync(path.join(dataDir, 'processes', `${name}.json`), 'utf8')).pid;
+
 const whoAmI = async (credentials: { base_url: string; personal_api_key: string }) => {
   const response = await fetch(`${credentials.base_url}/api/users/@me/`, {
     headers: { authorization: `Bearer ${credentials.personal_api_key}` },
@@ -136,10 +139,8 @@ describe('npm start', () => {
     const sluice = start(await settingsFor(dataDir));
     await sluice.until(READY);
     const credentials = credentialsOf(dataDir);
-    const pidOf = (name: string) =>
-      JSON.parse(readFileSync(path.join(dataDir, 'processes', `${name}.json`), 'utf8')).pid;
     for (const name of ['API', 'worker', 'Temporal']) {
-      process.kill(pidOf(name), 'SIGKILL');
+      process.kill(recordedPid(dataDir, name), 'SIGKILL');
       await sluice.until(`${name} ended unexpectedly by SIGKILL; starting it again …`);
       await sluice.until(`${name} is running again.`);
     }
@@ -153,6 +154,28 @@ describe('npm start', () => {
       ),
     );
     expect(await sluice.end('SIGTERM')).toBe(0);
+  });
+
+  test('a part that hangs does not keep it from stopping, and a second ctrl-C hurries', async () => {
+    const dataDir = makeDataDir();
+    const settings = await settingsFor(dataDir);
+    const patient = start(settings);
+    await patient.until(READY);
+    const frozen = recordedPid(dataDir, 'worker');
+    process.kill(frozen, 'SIGSTOP');
+    expect(await measure('stop with a frozen worker', patient.end('SIGTERM'))).toBe(0);
+    expect([isRunning(frozen), processesOf(dataDir)]).toEqual([false, []]);
+
+    const hurried = start(settings);
+    await hurried.until(READY);
+    process.kill(recordedPid(dataDir, 'API'), 'SIGSTOP');
+    process.kill(recordedPid(dataDir, 'worker'), 'SIGSTOP');
+    await eventually(() => {
+      hurried.child.kill('SIGINT');
+      return hurried.output().includes('Hurrying');
+    });
+    expect(await measure('hurried stop with everything frozen', hurried.end('SIGINT'))).toBe(0);
+    expect(processesOf(dataDir)).toEqual([]);
   });
 
   test('a second one on the same data directory is refused, and leaves the first alone', async () => {

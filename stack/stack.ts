@@ -76,7 +76,7 @@ export class StackRunner {
 
     const childEnv = this.childEnv(plan, databaseUrl);
     report(`Starting the API on port ${plan.ports.api} and the worker …`);
-    const [, workerIsReady] = await allOrNothing<[void, boolean]>(
+    const [, workerIsReady] = await allOrNothing<[unknown, boolean]>(
       signal,
       (either) => this.startApi(plan, childEnv, either),
       (either) => this.startWorker(plan, childEnv, either),

@@ -205,8 +205,24 @@ describe('npm start', () => {
   });
   const database = databaseForFile();
 
+  const MOMENTS = ['Creating the Postgres database', 'Preparing the database', 'Starting the API'];
+
+  test('killed in the middle of the first start, the next start completes it', async () => {
+    const dataDir = makeDataDir();
+    const settings = await settingsFor(dataDir);
+    for (const moment of MOMENTS) {
+      const killed = start(settings);
+      await killed.until(moment);
+      await killed.end('SIGKILL');
+    }
+    const last = start(settings);
+    await last.until(READY);
+    expect(await whoAmI(credentialsOf(dataDir))).toMatchObject({ status: 200 });
+    expect(await last.end('SIGTERM')).toBe(0);
+  });
+
   test('stopped in the middle of the start, it leaves no process', async () => {
-    for (const moment of ['Creating the Postgres database', 'Preparing the database', 'Starting the API']) {
+    for (const moment of MOMENTS) {
       const dataDir = makeDataDir();
       const sluice = start(await settingsFor(dataDir));
       await sluice.until(moment);

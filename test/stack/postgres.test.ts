@@ -1,5 +1,14 @@
-import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync, fork, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -158,10 +167,15 @@ describe('the embedded Postgres', () => {
   });
 });
 
-const isRoot = process.getuid?.() === 0;
-const asRoot = isRoot ? describe : describe.skip;
+const START_POSTGRES = path.join(import.meta.dirname, 'programs', 'start-postgres.ts');
 
-asRoot('as root (skipped for other users: they can neither change accounts nor mount)', () => {
+function canReadSources(uid: number): boolean {
+  return spawnSync('test', ['-r', START_POSTGRES], { uid, gid: uid }).status === 0;
+}
+
+const asRoot = process.getuid?.() === 0 && process.platform === 'linux' ? describe : describe.skip;
+
+asRoot('as root on Linux (skipped for other users: they can neither change accounts nor mount)', () => {
   test('without user namespaces: runs as another account, which then stays the owner', async () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'sluice-test-account-'));
     chmodSync(folder, 0o755);
@@ -174,6 +188,32 @@ asRoot('as root (skipped for other users: they can neither change accounts nor m
       const second = await start(options);
       expect(await query(second.url, 'select n from kept')).toEqual([[1]]);
       await second.stop();
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  const asNobody = canReadSources(65534) ? test : test.skip;
+  asNobody('as an ordinary user (skipped where the sources lie in a directory of root alone)', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'sluice-test-account-'));
+    const dataDir = path.join(folder, 'a b');
+    chownSync(folder, 65534, 65534);
+    try {
+      const owner = fork(START_POSTGRES, [dataDir, path.join(folder, 'cache')], {
+        execArgv: [],
+        uid: 65534,
+        gid: 65534,
+      });
+      const { pid, url } = await messageOf<{ pid: number; url: string }>(owner);
+      expect(statSync(`/proc/${pid}`).uid).toBe(65534);
+      await query(url, 'create table kept as select 1 as n');
+      await killNow(owner);
+      // Root finds it, stops what is left of it, and leaves it to its owner.
+      const postgres = await start({ dataDir });
+      expect(isRunning(pid)).toBe(false);
+      expect(statSync(`/proc/${postgres.pid}`).uid).toBe(65534);
+      expect(await query(postgres.url, 'select n from kept')).toEqual([[1]]);
+      await postgres.stop();
     } finally {
       await rm(folder, { recursive: true });
     }

@@ -4,9 +4,10 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { processStart } from '../../stack/process.ts';
+import { isRunning, processStart } from '../../stack/process.ts';
 import { findTemporal } from '../../stack/temporal/binary.ts';
 import { makeDataDir } from '../support/data-dir.ts';
+import { eventually } from '../support/eventually.ts';
 
 /** A program that answers like the Temporal CLI, and says which one it is. */
 function writeProgram(file: string, which: string): string {
@@ -143,6 +144,25 @@ describe('the Temporal program is looked for', () => {
     await findTemporal({ ...search, downloadUrl: url });
     expect(lines.join('\n')).toContain('the file to extract has an unusable name, "../../temporal"');
     expect(requests).toHaveLength(1);
+  });
+
+  test('and a build that is interrupted ends with everything it started', async () => {
+    const { folder, search, cached } = machine();
+    const bin = path.join(folder, 'path');
+    mkdirSync(bin);
+    writeFileSync(path.join(bin, 'go'), `#!/bin/sh\n/bin/sleep 600 &\necho $! > "${bin}/compiler"\nwait\n`, {
+      mode: 0o755,
+    });
+    const { url } = await serve(404);
+    const stop = new AbortController();
+    const found = findTemporal({ ...search, downloadUrl: url, signal: stop.signal });
+    const failed = expect(found).rejects.toThrow('enough');
+    const compiler = () => Number(readFileSync(path.join(bin, 'compiler'), 'utf8'));
+    await eventually(async () => existsSync(path.join(bin, 'compiler')) && compiler() > 0);
+    stop.abort(new Error('enough'));
+    await failed;
+    await eventually(async () => !isRunning(compiler()));
+    expect(readdirSync(path.dirname(cached))).toEqual([]);
   });
 
   test('in vain: one sentence says what was tried and what to do', async () => {

@@ -5,6 +5,8 @@ import path from 'node:path';
 import { freePort } from '../../stack/preflight.ts';
 import { cacheDir } from './data-dir.ts';
 
+/** The last thing that `npm start` prints. */
+export const READY = 'Ctrl-C stops everything';
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
 export interface SluiceProcess {

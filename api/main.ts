@@ -18,12 +18,18 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
   });
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('api');
-  const app = await buildApp({ config, pool, schedules, logger, registry, isDraining });
+  let prepared = false;
+  const isPrepared = () => prepared;
+  const app = await buildApp({ config, pool, schedules, logger, registry, isPrepared, isDraining });
   const metrics =
     config.SLUICE_METRICS_PORT > 0
       ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })
       : undefined;
-  await app.listen({ host: config.SLUICE_HOST, port: config.PORT });
+  await app.listen({ host: config.SLUICE_HOST, port: config.PORT }).catch((error) => {
+    throw error.code === 'EADDRINUSE'
+      ? new Error(`Port ${config.PORT} (PORT) is in use by another program; free it or set another one.`)
+      : error;
+  });
   logger.info({ port: config.PORT }, 'the API listens');
 
   // Requests are answered from the start, with 503 until the database is there and up to date.
@@ -32,11 +38,16 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
     mayMigrate: config.SLUICE_MIGRATE,
     stopping,
     log: (message) => logger.info(message),
-  }).catch((error) => {
-    if (stopping.aborted) return;
-    logger.fatal(error.message);
-    process.exit(78);
-  });
+  }).then(
+    () => {
+      prepared = true;
+    },
+    (error) => {
+      if (stopping.aborted) return;
+      logger.fatal(error.message);
+      process.exit(78);
+    },
+  );
 
   return {
     async stop() {

@@ -3,9 +3,12 @@ import { RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible'
 import type { Pool } from '../db/pool.ts';
 import { errors } from './errors.ts';
 
+/** What is counted together: the requests of a key, those of a key to the wizard, those of a stranger's address. */
+export type Budget = 'key' | 'wizard' | 'address';
+
 export interface RateLimit {
-  /** Takes one request from the key's budget, or refuses with 429. */
-  consume(keyId: string, reply: FastifyReply): Promise<void>;
+  /** Takes one request from the budget, or refuses with 429. */
+  consume(budget: Budget, who: string, reply: FastifyReply): Promise<void>;
 }
 
 export interface RateLimitOptions {
@@ -17,6 +20,10 @@ export interface RateLimitOptions {
 }
 
 const UNLIMITED: RateLimit = { consume: async () => undefined };
+const MINUTE = 60;
+const HOUR = 3_600;
+const DAY = 86_400;
+const WIZARD_PER_DAY = 20;
 
 /** Counts in Postgres, so that the limit holds across API processes. */
 export function createRateLimit(pool: Pool, options: RateLimitOptions): RateLimit {
@@ -32,13 +39,18 @@ export function createRateLimit(pool: Pool, options: RateLimitOptions): RateLimi
       points,
       duration,
     });
-  const windows = [limiter('burst', options.burst, 60), limiter('sustained', options.sustained, 3600)];
+  const common = [limiter('burst', options.burst, MINUTE), limiter('sustained', options.sustained, HOUR)];
+  const windows: Record<Budget, RateLimiterPostgres[]> = {
+    key: common,
+    address: common,
+    wizard: [limiter('wizard', WIZARD_PER_DAY, DAY)],
+  };
   return {
-    async consume(keyId, reply) {
+    async consume(budget, who, reply) {
       const results: { limit: number; result: RateLimiterRes; refused: boolean }[] = [];
-      for (const window of windows) {
+      for (const window of windows[budget]) {
         try {
-          results.push({ limit: window.points, result: await window.consume(keyId), refused: false });
+          results.push({ limit: window.points, result: await window.consume(who), refused: false });
         } catch (reason) {
           if (reason instanceof Error) throw reason;
           results.push({ limit: window.points, result: reason as RateLimiterRes, refused: true });

@@ -35,7 +35,7 @@ const member = z
   })
   .meta({ id: 'Member' });
 
-const levels = z.union([z.literal(MEMBER), z.literal(ADMIN), z.literal(OWNER)]);
+const levels = z.literal([MEMBER, ADMIN, OWNER]);
 
 /** People come in by keys alone: there is no password, second factor or social login to report. */
 function memberView(row: MemberRow): z.output<typeof member> {

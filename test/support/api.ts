@@ -89,6 +89,7 @@ export function apiForFile(env: Record<string, string> = {}): TestApi {
       schedules: api.schedules,
       logger,
       registry: createRegistry('test'),
+      isPrepared: () => true,
       isDraining: () => false,
     });
     await api.app.ready();

@@ -96,6 +96,10 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
     '/api/organizations/:organization_id/members/:user_uuid/',
     {
       config: { access: { scope: 'organization_member:write', level: ADMIN } },
+      // The lookup comes before the validation of the body.
+      preValidation: async ({ organization, params: { user_uuid: uuid } }) => {
+        await find(pool, organization.id, uuid);
+      },
       schema: {
         tags: TAGS,
         summary: "Change a member's level",

@@ -175,3 +175,15 @@ export async function lockProjectsOf(queryable: Queryable, id: string): Promise<
   const { rowCount } = await queryable.query('select 1 from organizations where id = $1 for update', [id]);
   return rowCount === 1;
 }
+
+/** The organization with this id or slug, or all of them when no name is given. */
+export async function findOrganizationByName(
+  queryable: Queryable,
+  name?: string,
+): Promise<OrganizationRow[]> {
+  const { rows } = await queryable.query(
+    'select * from organizations where $1::text is null or id::text = $1 or slug = $1 order by created_at, id',
+    [name ?? null],
+  );
+  return rows;
+}

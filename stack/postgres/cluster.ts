@@ -147,8 +147,9 @@ async function commandOf(pid: number): Promise<string> {
 
 /**
  * Clears what a killed supervisor left: a server that still runs is shut down (it knows nothing of this start's
- * port and settings), and a lock file whose process number now belongs to another program is removed, because
- * Postgres would take that program for a server. A lock file of a dead process is Postgres's own business.
+ * port and settings), and the lock file is removed once nothing works in the cluster any more. Postgres would
+ * remove it itself, but takes any process with the recorded number for a server: another program that was given
+ * the number since, or a killed server that its parent has not buried yet.
  */
 export async function clearLeftovers(cluster: string, report: (line: string) => void): Promise<void> {
   const file = path.join(cluster, 'postmaster.pid');
@@ -176,5 +177,6 @@ export async function clearLeftovers(cluster: string, report: (line: string) => 
       );
     }
   }
-  if (started !== undefined) await rm(file, { force: true });
+  // Elsewhere there is no telling what works in the cluster, and Postgres's own check must do.
+  if (started !== undefined || process.platform === 'linux') await rm(file, { force: true });
 }

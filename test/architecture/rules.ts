@@ -97,8 +97,9 @@ export const rules: Record<string, FolderRule> = {
     own: ['config.ts', 'db', 'tenancy', 'secrets', 'telemetry', 'scripts'],
     neverPackages: TEMPORAL_CLIENT,
   },
+  backup: { own: ['db'], neverPackages: ['fastify', '@fastify/*', '@temporalio/*'] },
   cli: {
-    own: ['config.ts', 'db', 'tenancy', 'secrets', 'schedules', 'stack', 'telemetry', 'scripts'],
+    own: ['backup', 'config.ts', 'db', 'tenancy', 'secrets', 'schedules', 'stack', 'telemetry', 'scripts'],
     neverPackages: ['fastify', '@fastify/*'],
   },
 };

@@ -25,6 +25,26 @@ const HOUR = 3_600;
 const DAY = 86_400;
 const WIZARD_PER_DAY = 20;
 
+const secondsOf = ({ msBeforeNext }: RateLimiterRes) => Math.ceil(msBeforeNext / 1000);
+
+function tell(reply: FastifyReply, limit: number, result: RateLimiterRes): void {
+  reply.header('x-ratelimit-limit', limit);
+  reply.header('x-ratelimit-remaining', result.remainingPoints);
+  reply.header('x-ratelimit-reset', Math.max(1, secondsOf(result)));
+}
+
+async function take(
+  window: RateLimiterPostgres,
+  who: string,
+): Promise<{ refused: boolean; result: RateLimiterRes }> {
+  try {
+    return { refused: false, result: await window.consume(who) };
+  } catch (reason) {
+    if (reason instanceof Error) throw reason;
+    return { refused: true, result: reason as RateLimiterRes };
+  }
+}
+
 /** Counts in Postgres, so that the limit holds across API processes. */
 export function createRateLimit(pool: Pool, options: RateLimitOptions): RateLimit {
   if (!options.enabled) return UNLIMITED;
@@ -47,23 +67,19 @@ export function createRateLimit(pool: Pool, options: RateLimitOptions): RateLimi
   };
   return {
     async consume(budget, who, reply) {
-      const results: { limit: number; result: RateLimiterRes; refused: boolean }[] = [];
+      const taken: { limit: number; result: RateLimiterRes }[] = [];
       for (const window of windows[budget]) {
-        try {
-          results.push({ limit: window.points, result: await window.consume(who), refused: false });
-        } catch (reason) {
-          if (reason instanceof Error) throw reason;
-          results.push({ limit: window.points, result: reason as RateLimiterRes, refused: true });
+        const limit = window.points;
+        const { refused, result } = await take(window, who);
+        if (refused) {
+          // Longer windows do not count what a shorter one refused: whoever hammers is shut out for a minute only.
+          tell(reply, limit, result);
+          throw errors.throttled(Math.max(1, secondsOf(result)));
         }
+        taken.push({ limit, result });
       }
-      const [tightest] = results.toSorted((a, b) => a.result.remainingPoints - b.result.remainingPoints);
-      if (tightest) {
-        reply.header('x-ratelimit-limit', tightest.limit);
-        reply.header('x-ratelimit-remaining', tightest.result.remainingPoints);
-        reply.header('x-ratelimit-reset', Math.ceil(tightest.result.msBeforeNext / 1000));
-      }
-      const waits = results.filter((one) => one.refused).map((one) => one.result.msBeforeNext);
-      if (waits.length > 0) throw errors.throttled(Math.max(1, Math.ceil(Math.max(...waits) / 1000)));
+      const [tightest] = taken.toSorted((a, b) => a.result.remainingPoints - b.result.remainingPoints);
+      if (tightest) tell(reply, tightest.limit, tightest.result);
     },
   };
 }

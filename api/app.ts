@@ -12,7 +12,7 @@ import { uuidv7 } from '../db/uuid.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
 import type { ApiDependencies } from './dependencies.ts';
-import { errors, sendError } from './errors.ts';
+import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { measureRequests } from './http-metrics.ts';
 import { answerUnknownPaths } from './method-not-allowed.ts';
 import { describeApi } from './openapi.ts';
@@ -35,6 +35,12 @@ export type App = FastifyInstance<
 >;
 
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
+/** How long a client may take to send a request. */
+const REQUEST_MILLISECONDS = 60_000;
+/** An environment is a project by its older name. A request line may name the whole address. */
+const ENVIRONMENTS = /^(?:https?:\/\/[^/?#]*)?\/api\/environments(?=\/|\?|$)/i;
+/** What a body can be refused with before its sender is known. */
+const ABOUT_BODY = new Set([400, 413, 415]);
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 function requestId(request: IncomingMessage): string {
@@ -54,9 +60,13 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
       config.SLUICE_TRUST_PROXY === ''
         ? false
         : config.SLUICE_TRUST_PROXY.split(',').map((one) => one.trim()),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    // An environment is a project by its older name.
-    rewriteUrl: (request) => (request.url ?? '/').replace(/^\/api\/environments(?=\/|\?|$)/, '/api/projects'),
+    // No part of a path is too long to be looked up; Node itself limits the whole.
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 65_536 },
+    requestTimeout: REQUEST_MILLISECONDS,
+    // While the process stops, requests on open connections are answered; readiness says no.
+    return503OnClosing: false,
+    rewriteUrl: (request) => (request.url ?? '/').replace(ENVIRONMENTS, '/api/projects'),
+    clientErrorHandler: refuseBadHttp,
     frameworkErrors: (error, request, reply) => {
       void sendError(
         error.code === 'FST_ERR_BAD_URL' ? errors.notFound('Endpoint not found.') : error,
@@ -79,7 +89,14 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     origin: true,
     credentials: false,
     maxAge: 86_400,
-    exposedHeaders: ['x-request-id', 'retry-after'],
+    exposedHeaders: [
+      'x-request-id',
+      'retry-after',
+      'x-ratelimit-limit',
+      'x-ratelimit-remaining',
+      'x-ratelimit-reset',
+    ],
+    strictPreflight: false,
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
   });
   measureRequests(app, deps.registry);
@@ -95,6 +112,14 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
       sustained: config.SLUICE_RATE_LIMIT_SUSTAINED,
     });
     const access = createAccessControl({ pool: deps.pool, rateLimit });
+    management.setErrorHandler((error, request, reply) => {
+      const aboutBody = ABOUT_BODY.has(toApiError(error, request).status) && access.isStranger(request);
+      return sendError(aboutBody ? errors.notAuthenticated() : error, request, reply);
+    });
+    management.addHook('onRequest', async () => {
+      if (!deps.isPrepared())
+        throw errors.unavailable('The database is being brought up to date. Try again.', 2);
+    });
     management.addHook('onRequest', access.onRequest);
     management.addHook('preValidation', access.preValidation);
 

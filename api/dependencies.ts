@@ -11,6 +11,8 @@ export interface ApiDependencies {
   schedules: Schedules;
   logger: Logger;
   registry: Registry;
+  /** Whether the database is at this code's version; until then, only health is answered. */
+  isPrepared: () => boolean;
   /** Whether the process is on its way out: readiness says no, requests in flight are finished. */
   isDraining: () => boolean;
 }

@@ -35,7 +35,7 @@ const member = z
   })
   .meta({ id: 'Member' });
 
-const levels = z.union([z.literal(MEMBER), z.literal(ADMIN), z.literal(OWNER)]);
+const levels = z.literal([MEMBER, ADMIN, OWNER]);
 
 /** People come in by keys alone: there is no password, second factor or social login to report. */
 function memberView(row: MemberRow): z.output<typeof member> {
@@ -96,6 +96,10 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
     '/api/organizations/:organization_id/members/:user_uuid/',
     {
       config: { access: { scope: 'organization_member:write', level: ADMIN } },
+      // The lookup comes before the validation of the body.
+      preValidation: async ({ organization, params: { user_uuid: uuid } }) => {
+        await find(pool, organization.id, uuid);
+      },
       schema: {
         tags: TAGS,
         summary: "Change a member's level",

@@ -28,22 +28,24 @@ const PROBE_MILLISECONDS = 5_000;
 export function createSchedules(options: SchedulesOptions, logger: Logger): Schedules {
   const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '5 seconds' });
   const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
+  const closing = new AbortController();
   let reachable = false;
-  let pending: Promise<void> = Promise.resolve();
 
   async function probe(): Promise<void> {
     try {
-      await connection.withDeadline(Date.now() + PROBE_MILLISECONDS, () =>
-        connection.workflowService.getSystemInfo({}),
+      await connection.withAbortSignal(closing.signal, () =>
+        connection.withDeadline(Date.now() + PROBE_MILLISECONDS, () =>
+          connection.workflowService.getSystemInfo({}),
+        ),
       );
       if (!reachable) logger.debug('Temporal is reachable');
       reachable = true;
     } catch (error) {
-      if (reachable) logger.warn({ err: error }, 'Temporal is not reachable');
+      if (reachable && !closing.signal.aborted) logger.warn({ err: error }, 'Temporal is not reachable');
       reachable = false;
     }
   }
-  pending = probe();
+  let pending = probe();
   const timer = setInterval(() => {
     pending = pending.then(probe);
   }, PROBE_MILLISECONDS);
@@ -66,6 +68,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     stopProject: (projectId) => stopProject(client, projectId),
     async close() {
       clearInterval(timer);
+      closing.abort();
       await pending;
       await connection.close();
     },

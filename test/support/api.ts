@@ -1,6 +1,7 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { type App, buildApp } from '../../api/app.ts';
+import { buildApp } from '../../api/app.ts';
+import type { App } from '../../api/dependencies.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { insertMembership } from '../../db/memberships.ts';
 import { type Pool, transaction } from '../../db/pool.ts';

@@ -22,7 +22,9 @@ export interface SchedulesOptions extends TemporalSettings {
   SLUICE_TASK_QUEUE: string;
 }
 
-const PROBE_MILLISECONDS = 5_000;
+const PROBE_EVERY = 5_000;
+/** Also how long a process that stops waits for an absent Temporal. */
+const PROBE_DEADLINE = 2_000;
 
 /** Connects lazily: Temporal may be absent now and come up later. */
 export function createSchedules(options: SchedulesOptions, logger: Logger): Schedules {
@@ -33,10 +35,8 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
 
   async function probe(): Promise<void> {
     try {
-      await connection.withAbortSignal(closing.signal, () =>
-        connection.withDeadline(Date.now() + PROBE_MILLISECONDS, () =>
-          connection.workflowService.getSystemInfo({}),
-        ),
+      await connection.withDeadline(Date.now() + PROBE_DEADLINE, () =>
+        connection.workflowService.getSystemInfo({}),
       );
       if (!reachable) logger.debug('Temporal is reachable');
       reachable = true;
@@ -48,7 +48,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
   let pending = probe();
   const timer = setInterval(() => {
     pending = pending.then(probe);
-  }, PROBE_MILLISECONDS);
+  }, PROBE_EVERY);
   timer.unref();
 
   return {
@@ -67,8 +67,9 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     },
     stopProject: (projectId) => stopProject(client, projectId),
     async close() {
-      clearInterval(timer);
       closing.abort();
+      clearInterval(timer);
+      // The client tries again by itself until the deadline, and must not find the connection closed.
       await pending;
       await connection.close();
     },

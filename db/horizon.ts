@@ -12,8 +12,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
  * Two statements, because `closed` must be read by a snapshot that is taken after the lock was granted.
  */
 export const STAMP_SQL = `select pg_advisory_xact_lock_shared(${HORIZON_LOCK});
-select (extract(epoch from greatest(clock_timestamp(), closed + interval '1 microsecond')
-  - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint::text as stamp from event_horizon`;
+select (extract(epoch from
+  greatest(clock_timestamp(), (select closed from event_horizon) + interval '1 microsecond')
+  - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint::text as stamp`;
 
 /**
  * Moves the horizon to now: whatever has inserted_at at or before the answer is final, for ever. Answers undefined
@@ -26,7 +27,8 @@ export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<str
       await client.query(`select set_config('lock_timeout', $1, true)`, [`${lockTimeout}ms`]);
       await client.query('select pg_advisory_xact_lock($1)', [HORIZON_LOCK]);
       const { rows } = await client.query(
-        'update event_horizon set closed = greatest(closed, clock_timestamp()) returning closed',
+        `insert into event_horizon (closed) values (clock_timestamp())
+         on conflict (only_row) do update set closed = greatest(event_horizon.closed, excluded.closed) returning closed`,
       );
       return rows[0].closed as string;
     });
@@ -39,5 +41,5 @@ export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<str
 /** Up to where events are final; `-infinity` before it was closed for the first time. */
 export async function readHorizon(queryable: Queryable): Promise<string> {
   const { rows } = await queryable.query('select closed from event_horizon');
-  return rows[0].closed;
+  return rows[0]?.closed ?? '-infinity';
 }

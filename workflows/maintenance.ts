@@ -1,11 +1,12 @@
 import { proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
-const { keepEventPartitions, expireSessions, stopDeletedProjects, deleteProjectData } = proxyActivities<Activities>({
-  startToCloseTimeout: '2 minutes',
-  heartbeatTimeout: '30 seconds',
-  retry: { maximumAttempts: 3 },
-});
+const { keepEventPartitions, expireSessions, stopDeletedProjects, deleteProjectData } =
+  proxyActivities<Activities>({
+    startToCloseTimeout: '2 minutes',
+    heartbeatTimeout: '30 seconds',
+    retry: { maximumAttempts: 3 },
+  });
 
 export interface MaintenanceReport {
   /** Weeks of events that were made or dropped. */

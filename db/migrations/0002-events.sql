@@ -57,9 +57,9 @@ create table event_ids (
   primary key (project_id, uuid)
 );
 
--- Events with inserted_at at or before `closed` are final: none is added any more. One row.
+-- Events with inserted_at at or before `closed` are final: none is added any more. At most one row; none before the
+-- first closing.
 create table event_horizon (
   only_row boolean primary key default true check (only_row),
   closed timestamptz not null
 );
-insert into event_horizon (closed) values ('-infinity');

@@ -6,7 +6,9 @@ import {
   createIngest,
   type Ingest,
   type IngestLimits,
-  IngestUnavailableError, type Submitted } from '../../capture/ingest.ts';
+  IngestUnavailableError,
+  type Submitted,
+} from '../../capture/ingest.ts';
 import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { createPool, type Pool } from '../../db/pool.ts';

@@ -88,7 +88,10 @@ describe('the horizon', () => {
 
   test('events are stamped after the horizon and windows go forward even when the clock has gone back', async () => {
     const ahead = '2999-01-01T00:00:00.000001Z';
-    await database.pool.query('update event_horizon set closed = $1', [ahead]);
+    await database.pool.query(
+      'insert into event_horizon (closed) values ($1) on conflict (only_row) do update set closed = excluded.closed',
+      [ahead],
+    );
     const ingest = createIngest({ pool: newPool(2) });
     await ingest.submit({ projectId: 9, events: [capturedEvent()] });
     const { rows } = await database.pool.query('select inserted_at from events where project_id = 9');

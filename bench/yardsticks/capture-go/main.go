@@ -132,7 +132,7 @@ func store(ctx context.Context, conn *pgx.Conn, rows []row) error {
 	fresh := make(map[[16]byte]bool, len(rows))
 	batch := &pgx.Batch{}
 	batch.Queue("select pg_advisory_xact_lock_shared($1)", horizonLock)
-	batch.Queue("select greatest(clock_timestamp(), closed + interval '1 microsecond') from event_horizon")
+	batch.Queue("select greatest(clock_timestamp(), (select closed from event_horizon) + interval '1 microsecond')")
 	if !ledgerCopy {
 		projects := make([]int32, len(rows))
 		uuids := make([]pgtype.UUID, len(rows))

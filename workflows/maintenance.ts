@@ -1,4 +1,4 @@
-import { proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import { patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
 const { keepEventPartitions, expireSessions, stopDeletedProjects, deleteProjectData } =
@@ -30,7 +30,10 @@ export async function maintenance(): Promise<MaintenanceReport> {
     }
   };
   const report = {
-    changedPartitions: await step('keepEventPartitions', keepEventPartitions),
+    // Runs that began before there were events do without.
+    changedPartitions: patched('event-partitions')
+      ? await step('keepEventPartitions', keepEventPartitions)
+      : 0,
     expiredSessions: await step('expireSessions', expireSessions),
     stoppedProjects: await step('stopDeletedProjects', stopDeletedProjects),
     deletedRows: await step('deleteProjectData', deleteProjectData),

@@ -7,6 +7,7 @@ import {
   partitionOf,
 } from '../../db/event-partitions.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
+import { deleteSomeData } from '../../db/project-tables.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { databaseForFile } from '../support/database.ts';
 
@@ -86,6 +87,30 @@ describe('partitions of events', () => {
     const now = new Date('2040-01-04T00:00:00Z');
     const made = await Promise.all([1, 2, 3].map(() => ensureEventPartitions(database.pool, now, 3)));
     expect(made.reduce((sum, count) => sum + count, 0)).toBe(4);
+  });
+
+  test("a deleted project's events and ids are deleted in every partition, and nobody else's", async () => {
+    const [doomed, other] = [41, 42];
+    for (const projectId of [doomed, other]) {
+      for (const week of ['2031-05-07', '2035-01-01', new Date().toISOString()]) {
+        await insertedAt(projectId, new Date(week), 4);
+      }
+      await database.pool.query(
+        'insert into event_ids (project_id, uuid, timestamp) select project_id, uuid, timestamp from events where project_id = $1',
+        [projectId],
+      );
+    }
+    for (let rows = 1; rows > 0; ) rows = await deleteSomeData(database.pool, doomed, 5);
+    const { rows } = await database.pool.query(
+      `select project_id, count(*)::int as events, (select count(*)::int from event_ids i where i.project_id = e.project_id) as ids
+       from events e where project_id in ($1, $2) group by 1`,
+      [doomed, other],
+    );
+    expect(rows).toEqual([{ project_id: other, events: 12, ids: 12 }]);
+    const { rows: ids } = await database.pool.query('select 1 from event_ids where project_id = $1', [
+      doomed,
+    ]);
+    expect(ids).toEqual([]);
   });
 
   test('retention drops whole weeks that are over for so long, keeps the ids, and no other week', async () => {

@@ -7,6 +7,11 @@ import { errorBody } from './schemas/fields.ts';
 import { validatorCompiler } from './validation.ts';
 
 const DOCUMENTATION = '/api/schema/';
+const LOGO = Buffer.from(
+  '<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40" viewBox="0 0 120 40">' +
+    '<path d="M6 8v24M16 8v24M6 20q5-6 10 0" stroke="#7dd3fc" stroke-width="3" fill="none"/>' +
+    '<text x="26" y="28" font-family="sans-serif" font-size="22" fill="#fff">Sluice</text></svg>',
+);
 
 /** What every managed route may answer besides its own results. */
 const REFUSALS: Record<number, string> = {
@@ -103,6 +108,8 @@ export async function describeApi(app: FastifyInstance, publicUrl: string): Prom
   await app.register(swaggerUi, {
     routePrefix: '/api/schema/swagger-ui',
     staticCSP: true,
+    theme: { title: 'Sluice API' },
+    logo: { type: 'image/svg+xml', content: LOGO, href: DOCUMENTATION },
     uiConfig: { deepLinking: true, docExpansion: 'none' },
   });
   app.get(DOCUMENTATION, { schema: { hide: true } as { hide: true } }, async (request, reply) => {

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { sealedKeyIds } from '../db/sealed-columns.ts';
 import { BackupError, MANIFEST_FILE, type Manifest } from './manifest.ts';
 import { type BackupTable, quoted, sequences, tablesInOrder } from './tables.ts';
 
@@ -14,7 +15,6 @@ export interface BackupOptions {
   url: string;
   /** Must not exist; appears only when the backup is whole. */
   directory: string;
-  encryptionKeyIds: string[];
   report: (line: string) => void;
 }
 
@@ -84,7 +84,7 @@ export async function backUp(options: BackupOptions): Promise<Manifest> {
       format: 1,
       created_at: new Date().toISOString(),
       migrations,
-      encryption_key_ids: options.encryptionKeyIds,
+      encryption_key_ids: await sealedKeyIds(client),
       tables,
       sequences: (await sequences(client)).map(({ name, value }) => ({ name, value: Number(value) })),
     };

@@ -7,7 +7,7 @@ const manifest = z.object({
   format: z.literal(1),
   created_at: z.string(),
   migrations: z.array(z.object({ id: z.int(), name: z.string(), hash: z.string() })),
-  /** Keys that may have sealed secrets in the backup; the backup itself holds no key. */
+  /** Keys that the secrets in the backup are sealed with; the backup itself holds no key. */
   encryption_key_ids: z.array(z.string()),
   tables: z.array(
     z.object({

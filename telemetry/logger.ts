@@ -37,7 +37,6 @@ export interface LoggerOptions {
 /** A structured logger, one JSON object a line. Secrets do not pass: by name of field, and by their look in texts. */
 export function createLogger(options: LoggerOptions, destination?: DestinationStream): Logger {
   const settings = {
-    name: options.name,
     level: options.level,
     base: { process: options.name },
     timestamp: pino.stdTimeFunctions.isoTime,

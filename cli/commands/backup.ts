@@ -13,7 +13,6 @@ export function backupCommands(program: Command): void {
         const manifest = await backUp({
           url,
           directory,
-          encryptionKeyIds: encryptionKeyIds(config),
           report: remark,
         });
         const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type App, buildApp } from '../../api/app.ts';
+import { buildApp } from '../../api/app.ts';
+import type { App } from '../../api/dependencies.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile } from '../support/api.ts';

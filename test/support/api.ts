@@ -1,13 +1,14 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { type App, buildApp } from '../../api/app.ts';
+import { buildApp } from '../../api/app.ts';
+import type { App } from '../../api/dependencies.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { insertMembership } from '../../db/memberships.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
-import { createRegistry } from '../../telemetry/metrics.ts';
+import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
 import type { Level } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
@@ -32,6 +33,7 @@ export interface TestApi {
   pool: Pool;
   config: Config;
   schedules: Schedules;
+  registry: Registry;
   /** A request with the tenant's key, or with none. */
   request(
     tenant: Tenant | string | null,
@@ -112,12 +114,13 @@ export function apiForFile(env: Record<string, string> = {}): TestApi {
     const logger = createLogger({ name: 'test', level: 'silent' });
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
+    api.registry = createRegistry('test');
     api.app = await buildApp({
       config: api.config,
       pool: api.pool,
       schedules: api.schedules,
       logger,
-      registry: createRegistry('test'),
+      registry: api.registry,
       isPrepared: () => true,
       isDraining: () => false,
     });

@@ -1,4 +1,4 @@
-import type { App } from '../../api/app.ts';
+import type { App } from '../../api/dependencies.ts';
 import type { Tenant } from './api.ts';
 
 /** One operation of the API as its own OpenAPI document tells of it. */

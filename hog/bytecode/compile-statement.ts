@@ -174,8 +174,11 @@ function compileFunction(scope: FunctionScope, node: FunctionDeclaration): Bytec
   // Declared before its body is compiled, so that it can call itself.
   scope.declare(node.name, node.span);
   const inner = new FunctionScope(scope, node.params, node.span);
-  return closure(node.name, node.params, inner, compileStatement(inner, withReturn(node.body)));
+  return closure(node.name, node.params, inner, compileFunctionBody(inner, node));
 }
+
+export const compileFunctionBody = (inner: FunctionScope, node: FunctionDeclaration): Bytecode =>
+  compileStatement(inner, withReturn(node.body));
 
 export function compileLambda(scope: FunctionScope, node: Lambda): Bytecode {
   const inner = new FunctionScope(scope, node.params, node.span);

@@ -1,0 +1,159 @@
+import { HogFailure } from './errors.ts';
+import {
+  type HogClosure,
+  type HogError,
+  isHogCallable,
+  isHogClosure,
+  isHogDate,
+  isHogDateTime,
+  isHogError,
+  newHogCallable,
+  newHogClosure,
+  newHogError,
+  printHogValue,
+} from './hogvm.ts';
+import type { Meter } from './meter.ts';
+
+export type { HogClosure, HogError } from './hogvm.ts';
+export { isHogCallable, isHogClosure, isHogDate, isHogDateTime, isHogError, newHogCallable, newHogClosure };
+
+/** Values of a running program: scalars, lists, tuples (marked lists), Maps, dates, errors, functions. */
+export type HogValue = unknown;
+
+interface MarkedList extends Array<HogValue> {
+  __isHogTuple?: true;
+}
+
+/** Levels of lists and dictionaries: what walks a value must not run off JavaScript's stack. */
+export const MAX_VALUE_DEPTH = 500;
+
+const COST = 8;
+
+export function markTuple(list: HogValue[]): HogValue[] {
+  (list as MarkedList).__isHogTuple = true;
+  return list;
+}
+
+export const isTuple = (value: HogValue): boolean =>
+  Array.isArray(value) && (value as MarkedList).__isHogTuple === true;
+
+/** Bytes a value holds, a shared part counted wherever it stands; stops at the meter's limit. */
+export function costOf(value: HogValue, meter: Meter): number {
+  if (typeof value === 'string') return COST + value.length;
+  if (typeof value !== 'object' || value === null) return COST;
+  const walk = { total: 0, marked: new Set<object>(), limit: meter.limits.maxMemory };
+  addCost(value, walk, 0);
+  if (walk.total > walk.limit) meter.outOfMemory(walk.total);
+  meter.step(walk.total >> 7);
+  return walk.total;
+}
+
+function addCost(
+  value: HogValue,
+  walk: { total: number; marked: Set<object>; limit: number },
+  depth: number,
+): void {
+  walk.total += COST;
+  if (typeof value === 'string') walk.total += value.length;
+  if (typeof value !== 'object' || value === null || walk.total > walk.limit) return;
+  if (walk.marked.has(value)) return;
+  if (depth > MAX_VALUE_DEPTH) tooDeep();
+  walk.marked.add(value);
+  if (value instanceof Map) {
+    for (const [key, item] of value) {
+      addCost(key, walk, depth + 1);
+      addCost(item, walk, depth + 1);
+    }
+  } else if (Array.isArray(value)) {
+    for (const item of value) addCost(item, walk, depth + 1);
+  } else {
+    for (const key of Object.keys(value)) {
+      walk.total += COST + key.length;
+      addCost((value as Record<string, unknown>)[key], walk, depth + 1);
+    }
+  }
+  walk.marked.delete(value);
+}
+
+function tooDeep(): never {
+  throw new HogFailure('depth', `A value is nested more than ${MAX_VALUE_DEPTH} levels deep`);
+}
+
+/** A value of the host as a value of the program. Only dates are recognised: data cannot bring functions. */
+export function toHog(value: unknown, depth = 0): HogValue {
+  if (typeof value !== 'object' || value === null) {
+    if (value === undefined || typeof value === 'function' || typeof value === 'symbol') return null;
+    return typeof value === 'bigint' ? Number(value) : value;
+  }
+  if (depth > MAX_VALUE_DEPTH) tooDeep();
+  if (Array.isArray(value)) {
+    const list = value.map((item) => toHog(item, depth + 1));
+    return isTuple(value) ? markTuple(list) : list;
+  }
+  if (value instanceof Map) {
+    return new Map([...value].map(([key, item]) => [toHog(key, depth + 1), toHog(item, depth + 1)]));
+  }
+  if (isHogDateTime(value) && typeof value.dt === 'number' && typeof value.zone === 'string') {
+    return { __hogDateTime__: true, dt: value.dt, zone: value.zone };
+  }
+  if (isHogDate(value) && [value.year, value.month, value.day].every((part) => typeof part === 'number')) {
+    return { __hogDate__: true, year: value.year, month: value.month, day: value.day };
+  }
+  if (value instanceof Date) return { __hogDateTime__: true, dt: value.getTime() / 1000, zone: 'UTC' };
+  const map = new Map<string, HogValue>();
+  for (const key of Object.keys(value))
+    map.set(key, toHog((value as Record<string, unknown>)[key], depth + 1));
+  return map;
+}
+
+/** A value of the program as plain data for the host. A cycle ends in null. */
+export function toHost(value: HogValue, marked: Set<object> = new Set()): unknown {
+  if (typeof value !== 'object' || value === null) return value === undefined ? null : value;
+  if (isHogDateTime(value) || isHogDate(value)) return value;
+  if (isHogClosure(value) || isHogCallable(value)) return printHogValue(value);
+  if (marked.has(value)) return null;
+  if (marked.size > MAX_VALUE_DEPTH) tooDeep();
+  marked.add(value);
+  let plain: unknown;
+  if (Array.isArray(value)) plain = value.map((item) => toHost(item, marked));
+  else {
+    const object = {};
+    const entries = value instanceof Map ? value : Object.entries(value);
+    for (const [key, item] of entries) {
+      // Not by assignment: `__proto__` is a key like any other.
+      Object.defineProperty(object, typeof key === 'string' ? key : printHogValue(key), {
+        value: toHost(item, marked),
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    }
+    plain = object;
+  }
+  marked.delete(value);
+  return plain;
+}
+
+/** What a failure of the program looks like to the program. */
+export function errorValue(type: string, message: string): HogError {
+  return newHogError(type, message);
+}
+
+export function uncaught(error: HogError): HogFailure {
+  const message = typeof error.message === 'string' ? error.message : printHogValue(error.message);
+  const type = typeof error.type === 'string' ? error.type : printHogValue(error.type);
+  return new HogFailure('uncaught', message, type, toHost(error.payload ?? null));
+}
+
+/** How a function is named in messages and prints. */
+export function describe(value: HogValue): string {
+  if (typeof value !== 'object' || value === null) return printHogValue(value);
+  return Array.isArray(value) ? 'a list' : value instanceof Map ? 'a dictionary' : 'an object';
+}
+
+export const closureName = (closure: HogClosure): string => closure.callable.name ?? 'lambda';
+
+/** What calling something says that is no function. */
+export function closureMessage(value: HogValue): string {
+  return `Only functions can be called, not ${describe(value)}`;
+}

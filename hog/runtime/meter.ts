@@ -24,7 +24,7 @@ export const DEFAULT_LIMITS: Limits = {
 /** Steps between two looks at the clock. */
 const STRIDE = 512;
 /** What a run may allocate in strings over its whole life, in multiples of the memory limit. */
-const CHURN = 64;
+const CHURN = 16;
 
 /** Counts what one run uses and ends it at its limits. */
 export class Meter {
@@ -33,7 +33,7 @@ export class Meter {
   allocated = 0;
   readonly #clock: (() => number) | null;
   readonly #before: number;
-  readonly #started: number;
+  #started: number;
   #next: number;
 
   constructor(limits: Limits, clock: (() => number) | null, used = { steps: 0, milliseconds: 0 }) {
@@ -43,6 +43,14 @@ export class Meter {
     this.#started = clock ? clock() : 0;
     this.steps = used.steps;
     this.#next = Math.min(this.steps + STRIDE, limits.maxSteps);
+  }
+
+  /** Counts from nothing again: the next run of the same code, without making a meter for it. */
+  restart(): void {
+    this.steps = 0;
+    this.allocated = 0;
+    this.#started = this.#clock ? this.#clock() : 0;
+    this.#next = Math.min(STRIDE, this.limits.maxSteps);
   }
 
   get milliseconds(): number {

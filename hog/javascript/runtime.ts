@@ -148,14 +148,21 @@ function caught(run: Run, thrown: unknown): HogValue {
 }
 
 export function failureOf(thrown: unknown): HogFailure {
-  return thrown instanceof Thrown ? uncaught(thrown.error) : asFailure(thrown);
+  if (!(thrown instanceof Thrown)) return asFailure(thrown);
+  try {
+    return uncaught(thrown.error);
+  } catch (error) {
+    return asFailure(error);
+  }
 }
 
+/** Every comparison is made, in the machine's order: one of them may fail. */
 function between(value: HogValue, low: HogValue, high: HogValue, negated: boolean): HogValue {
-  if (value === null || low === null || high === null) return null;
-  return negated
-    ? compare('<', value, low) || compare('>', value, high)
-    : compare('>=', value, low) && compare('<=', value, high);
+  const known = [low, high, value].map((part) => compare('!=', null, part));
+  if (!known.every(Boolean)) return null;
+  const first = compare(negated ? '<' : '>=', value, low);
+  const second = compare(negated ? '>' : '<=', value, high);
+  return negated ? first || second : first && second;
 }
 
 function set(run: Run, object: HogValue, key: HogValue, value: HogValue): void {

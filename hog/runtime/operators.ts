@@ -11,7 +11,7 @@ const isNumbers = (value: unknown): value is number[] =>
 
 export function compare(op: Ordering, a: HogValue, b: HogValue): boolean {
   let [left, right]: [unknown, unknown] = [a, b];
-  if (typeof left !== typeof right || (typeof left === 'object' && left !== null)) {
+  if (typeof left !== typeof right || typeof left === 'object') {
     [left, right] = unifyComparisonTypes(left, right);
     if (isNumbers(left) && isNumbers(right)) return ordered(op, orderOf(left, right), 0);
   }

@@ -1,6 +1,5 @@
 import { HogFailure } from './errors.ts';
 import {
-  type HogClosure,
   type HogError,
   isHogCallable,
   isHogClosure,
@@ -140,18 +139,30 @@ export function errorValue(type: string, message: string): HogError {
 }
 
 export function uncaught(error: HogError): HogFailure {
-  const message = typeof error.message === 'string' ? error.message : printHogValue(error.message);
-  const type = typeof error.type === 'string' ? error.type : printHogValue(error.type);
-  return new HogFailure('uncaught', message, type, toHost(error.payload ?? null));
+  return new HogFailure(
+    'uncaught',
+    printed(error.message),
+    printed(error.type),
+    toHost(error.payload ?? null),
+  );
 }
 
-/** How a function is named in messages and prints. */
+/** Any value as text. The library cannot print an error whose message is no string. */
+function printed(value: HogValue): string {
+  if (typeof value === 'string') return value;
+  try {
+    return printHogValue(value);
+  } catch {
+    return describe(value);
+  }
+}
+
+/** What kind of value it is, in words for a message. */
 export function describe(value: HogValue): string {
-  if (typeof value !== 'object' || value === null) return printHogValue(value);
-  return Array.isArray(value) ? 'a list' : value instanceof Map ? 'a dictionary' : 'an object';
+  if (Array.isArray(value)) return 'a list';
+  if (value instanceof Map) return 'a dictionary';
+  return typeof value === 'object' && value !== null ? 'an object' : printHogValue(value);
 }
-
-export const closureName = (closure: HogClosure): string => closure.callable.name ?? 'lambda';
 
 /** What calling something says that is no function. */
 export function closureMessage(value: HogValue): string {

@@ -2,7 +2,8 @@ import { build, COMPARE_OPERATORS, type CompareOperator, type Expr } from '../..
 import { library } from '../../../hog/runtime/stl.ts';
 import type { Random } from './random.ts';
 
-const { access, and, arithmetic, array, between, call, compare, constant, dict, field, float, integer } = build;
+const { access, and, arithmetic, array, between, call, compare, constant, dict, field, float, integer } =
+  build;
 const { lambda, not, or, tuple } = build;
 
 export const STRINGS = [
@@ -100,6 +101,12 @@ const HIGHER = ['arrayMap', 'arrayFilter', 'arrayExists', 'arrayCount'];
 /** Not compared: what depends on the moment or on chance. */
 const UNSTABLE = new Set(['now', 'today', 'randomFloat', 'generateUUIDv4', 'print', 'range']);
 const FUNCTIONS = [...library.values()].filter((one) => !UNSTABLE.has(one.name));
+/** Functions that take anything: programs made of the others alone would end at the first. */
+const CALM = FUNCTIONS.filter((one) =>
+  /^(concat|toString|toInt|toFloat|is(Not)?Null|(not)?[eE]mpty|typeof|coalesce|json(Stringify)|array(Push|Pop|Sort|Reverse).*|has|indexOf|position|substring|startsWith|tuple|lower|if|and|or|not|plus|minus|like|equals|tryDecode.*|JSONExtract.*|isValidJSON|toUUID|Error)$/.test(
+    one.name,
+  ),
+);
 const COMPARISONS = COMPARE_OPERATORS.filter((op) => !op.endsWith('cohort')) as CompareOperator[];
 
 /** A random expression; `names` are variables that can be read. */
@@ -126,7 +133,9 @@ export function randomExpr(random: Random, depth: number, names: readonly string
     case 9:
       return tuple(random.list(3, inner));
     case 10:
-      return dict(random.list(3, () => [random.chance(0.8) ? constant(random.pick(KEYS)) : inner(), inner()]));
+      return dict(
+        random.list(3, () => [random.chance(0.8) ? constant(random.pick(KEYS)) : inner(), inner()]),
+      );
     case 11: {
       const key = random.chance(0.5) ? constant(random.pick(KEYS)) : integer(random.pick([1, 2, -1, 5]));
       return access(inner(), random.chance(0.8) ? key : safeKey(inner()), random.chance(0.3));
@@ -142,7 +151,7 @@ export function randomExpr(random: Random, depth: number, names: readonly string
       return call(random.pick(HIGHER), lambda(['x'], body), random.chance(0.8) ? field('list') : inner());
     }
     default: {
-      const fn = random.pick(FUNCTIONS);
+      const fn = random.pick(names.length > 0 && random.chance(0.9) ? CALM : FUNCTIONS);
       const most = fn.maxArgs ?? fn.minArgs + 2;
       const count = fn.minArgs + random.below(most - fn.minArgs + 1) + (random.chance(0.05) ? 1 : 0);
       return call(fn.name, ...Array.from({ length: count }, inner));

@@ -54,7 +54,9 @@ function statement(random: Random, scope: Scope): Statement[] {
     case 4:
       return property(random, scope);
     case 5:
-      return scope.functions.length > 0 ? [useFunction(random, scope)] : [{ kind: 'exprStatement', expr: expr() }];
+      return scope.functions.length > 0
+        ? [useFunction(random, scope)]
+        : [{ kind: 'exprStatement', expr: expr() }];
     case 6:
       return [
         {
@@ -81,7 +83,10 @@ function statement(random: Random, scope: Scope): Statement[] {
         {
           kind: 'variableDeclaration',
           name,
-          expr: lambda(['x'], random.chance(0.5) ? randomExpr(random, 2, [...free, 'x']) : block(random, scope, ['x'])),
+          expr: lambda(
+            ['x'],
+            random.chance(0.5) ? randomExpr(random, 2, [...free, 'x']) : block(random, scope, ['x']),
+          ),
         },
       ];
     }
@@ -119,12 +124,19 @@ function counted(random: Random, scope: Scope): Statement {
     kind: 'forStatement',
     initializer: { kind: 'variableDeclaration', name, expr: integer(0) },
     condition: compare('<', field(name), integer(random.below(4))),
-    increment: { kind: 'variableAssignment', target: field(name), value: arithmetic('+', field(name), integer(1)) },
+    increment: {
+      kind: 'variableAssignment',
+      target: field(name),
+      value: arithmetic('+', field(name), integer(1)),
+    },
     // The counter can be read but is not among what may be set.
     body: {
       kind: 'block',
       declarations: [
-        { kind: 'exprStatement', expr: call('print', field(name), randomExpr(random, 1, [...scope.names, name])) },
+        {
+          kind: 'exprStatement',
+          expr: call('print', field(name), randomExpr(random, 1, [...scope.names, name])),
+        },
         ...block(random, scope).declarations,
       ],
     },
@@ -141,7 +153,11 @@ function whileLoop(random: Random, scope: Scope): Statement[] {
       body: {
         kind: 'block',
         declarations: [
-          { kind: 'variableAssignment', target: field(name), value: arithmetic('-', field(name), integer(1)) },
+          {
+            kind: 'variableAssignment',
+            target: field(name),
+            value: arithmetic('-', field(name), integer(1)),
+          },
           ...block(random, scope).declarations,
         ],
       },

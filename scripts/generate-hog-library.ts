@@ -12,5 +12,5 @@ await parser.close();
 const lines = functions.map((one) => `  ${JSON.stringify(one)}`).join(',\n');
 writeFileSync(
   path.join(folder, 'bytecode.ts'),
-  `// Written by scripts/generate-hog-library.ts from library.hog.\nimport type { WrittenFunction } from './compile.ts';\n\nexport const written: WrittenFunction[] = [\n${lines},\n];\n`,
+  `// Written by scripts/generate-hog-library.ts from library.hog.\n// biome-ignore-all format: written by a program\nimport type { WrittenFunction } from './compile.ts';\n\nexport const written: WrittenFunction[] = [\n${lines},\n];\n`,
 );

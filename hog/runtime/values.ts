@@ -40,38 +40,48 @@ export const isTuple = (value: HogValue): boolean =>
 export function costOf(value: HogValue, meter: Meter): number {
   if (typeof value === 'string') return COST + value.length;
   if (typeof value !== 'object' || value === null) return COST;
-  const walk = { total: 0, marked: new Set<object>(), limit: meter.limits.maxMemory };
-  addCost(value, walk, 0);
+  const walk: Walk = { total: 0, path: [], limit: meter.limits.maxMemory };
+  addCost(value, walk);
   if (walk.total > walk.limit) meter.outOfMemory(walk.total);
   meter.step(walk.total >> 7);
   return walk.total;
 }
 
-function addCost(
-  value: HogValue,
-  walk: { total: number; marked: Set<object>; limit: number },
-  depth: number,
-): void {
+interface Walk {
+  total: number;
+  /** The containers around the value: one that is among them is in itself. */
+  path: object[];
+  limit: number;
+}
+
+function addCost(value: HogValue, walk: Walk): void {
   walk.total += COST;
   if (typeof value === 'string') walk.total += value.length;
-  if (typeof value !== 'object' || value === null || walk.total > walk.limit) return;
-  if (walk.marked.has(value)) return;
-  if (depth > MAX_VALUE_DEPTH) tooDeep();
-  walk.marked.add(value);
-  if (value instanceof Map) {
-    for (const [key, item] of value) {
-      addCost(key, walk, depth + 1);
-      addCost(item, walk, depth + 1);
+  else if (typeof value === 'object' && value !== null && walk.total <= walk.limit) addContents(value, walk);
+}
+
+function addContents(value: object, walk: Walk): void {
+  const { path } = walk;
+  if (path.includes(value)) return;
+  if (path.length > MAX_VALUE_DEPTH) tooDeep();
+  path.push(value);
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      if (typeof item === 'number') walk.total += COST;
+      else addCost(item, walk);
     }
-  } else if (Array.isArray(value)) {
-    for (const item of value) addCost(item, walk, depth + 1);
+  } else if (value instanceof Map) {
+    for (const [key, item] of value) {
+      addCost(key, walk);
+      addCost(item, walk);
+    }
   } else {
     for (const key of Object.keys(value)) {
       walk.total += COST + key.length;
-      addCost((value as Record<string, unknown>)[key], walk, depth + 1);
+      addCost((value as Record<string, unknown>)[key], walk);
     }
   }
-  walk.marked.delete(value);
+  path.pop();
 }
 
 function tooDeep(): never {

@@ -54,7 +54,7 @@ export function run(bytecode: Bytecode, options: RunOptions = {}): Outcome {
 
 /** Goes on where a run paused, here or elsewhere. Globals and functions are given again. */
 export function resume(state: PausedState, result: unknown, options: RunOptions = {}): Outcome {
-  return proceed(state.bytecode, { state, result }, options);
+  return proceed(state?.bytecode, { state, result }, options);
 }
 
 function proceed(

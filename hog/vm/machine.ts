@@ -277,7 +277,7 @@ export class Machine {
           stack.load(code[frame.ip++] as number);
           break;
         case Op.SET_LOCAL:
-          stack.store(code[frame.ip++] as number, stack.pop());
+          stack.store(code[frame.ip++] as number);
           break;
         case Op.GET_UPVALUE:
           stack.push(stack.readCaptured(frame.closure.upvalues[code[frame.ip++] as number]));

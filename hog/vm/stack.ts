@@ -92,8 +92,14 @@ export class Stack {
     this.grow(cost);
   }
 
-  store(slot: number, value: HogValue): void {
-    this.#set(this.#place(slot), value);
+  /** Moves the top into a variable. */
+  store(slot: number): void {
+    const cost = this.#costs.at(-1) as number;
+    const value = this.pop();
+    const place = this.#place(slot);
+    this.grow(cost - (this.#costs[place] as number));
+    this.values[place] = value;
+    this.#costs[place] = cost;
   }
 
   #set(place: number, value: HogValue): void {

@@ -71,7 +71,7 @@ function emit(emitter: Emitter, node: Program | Expr): string {
     }
     return `return ${emitExpr(emitter, node)};`;
   });
-  return `"use strict";\n${emitter.readers}return (G, E) => {\n${body}\n};`;
+  return `"use strict";\n${emitter.constants}return (G, E) => {\n${body}\n};`;
 }
 
 function prepare(options: JavaScriptOptions, printed: string[] | null): Run {

@@ -7,6 +7,7 @@ import {
   getGlobal,
   getProperty,
   like,
+  likeMatcher,
   matches,
   setProperty,
 } from '../runtime/operators.ts';
@@ -116,6 +117,24 @@ function callName(run: Run, name: string, args: HogValue[]): HogValue {
   }
 }
 
+/** A function of the library by its name, found once; the host's of the same name comes first, as always. */
+function named(name: string): (run: Run, args: HogValue[]) => HogValue {
+  const native = library.get(name);
+  if (!native) return (run, args) => callName(run, name, args);
+  return (run, args) => {
+    if (run.functions.size > 0) return callName(run, name, args);
+    checkArgumentCount(args.length, run.meter);
+    checkArity(native, args.length);
+    run.meter.step();
+    return native.call(args, run.around);
+  };
+}
+
+/** `toString(x)`; of a text it is the text. */
+const text = named('toString');
+const toText = (run: Run, value: HogValue): HogValue =>
+  typeof value === 'string' && run.functions.size === 0 ? value : text(run, [value]);
+
 /** A global that is not there may be a function by its name. */
 function missing(path: string[]): HogValue {
   const value = path.length === 1 ? namedFunction(path[0] as string, NO_ASYNC) : null;
@@ -191,12 +210,14 @@ export const table = Object.freeze({
   closure,
   call: callValue,
   name: callName,
+  named,
+  text: toText,
+  matcher: likeMatcher,
   raise,
   caught,
   between,
+  string: (value: HogValue) => (typeof value === 'string' ? value : String(value)),
   not: (value: HogValue) => !value,
-  all: (values: HogValue[]) => values.every(Boolean),
-  any: (values: HogValue[]) => values.some(Boolean),
   add: (right: HogValue, left: HogValue) => Number(left) + Number(right),
   sub: (right: HogValue, left: HogValue) => Number(left) - Number(right),
   mul: (right: HogValue, left: HogValue) => Number(left) * Number(right),

@@ -44,26 +44,56 @@ function ordered(op: Ordering, left: unknown, right: unknown): boolean {
   }
 }
 
+type Matcher = (text: string) => boolean;
+
+const matchers = [new Map<string, Matcher>(), new Map<string, Matcher>()] as const;
+const MAX_MATCHERS = 1_000;
+
 /**
  * `%` any run of characters, `_` one character, and the pattern may be found anywhere in the text: the
  * reference does not anchor it. Neither wildcard matches a line break.
  */
 export function like(text: HogValue, pattern: HogValue, insensitive: boolean): boolean {
-  const [subject, wanted] = [String(text), String(pattern)];
-  const inner = wanted.replace(/^%+|%+$/g, '');
-  // Most patterns are one literal between wildcards; case only folds the same way in ASCII.
-  if (!/[%_]/.test(inner)) {
-    if (!insensitive) return subject.includes(inner);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
-    if (/^[\u0000-\u007f]*$/.test(subject) && /^[\u0000-\u007f]*$/.test(inner)) {
-      return subject.toLowerCase().includes(inner.toLowerCase());
-    }
+  return likeMatcher(String(pattern), insensitive)(String(text));
+}
+
+export function likeMatcher(pattern: string, insensitive: boolean): Matcher {
+  const known = matchers[insensitive ? 1 : 0];
+  let matcher = known.get(pattern);
+  if (!matcher) {
+    matcher = makeMatcher(pattern, insensitive);
+    if (known.size >= MAX_MATCHERS) known.clear();
+    if (pattern.length < 1_000) known.set(pattern, matcher);
   }
-  const regex = wanted
-    .replaceAll(/[-/\\^$*+?.()|[\]{}]/g, '\\$&')
-    .replaceAll('%', '.*')
-    .replaceAll('_', '.');
-  return regexMatch((insensitive ? '(?i)' : '') + regex, subject);
+  return matcher;
+}
+
+function makeMatcher(pattern: string, insensitive: boolean): Matcher {
+  const regex =
+    (insensitive ? '(?i)' : '') +
+    pattern
+      .replaceAll(/[-/\\^$*+?.()|[\]{}]/g, '\\$&')
+      .replaceAll('%', '.*')
+      .replaceAll('_', '.');
+  const slow: Matcher = (text) => regexMatch(regex, text);
+  // Most patterns are one literal between wildcards.
+  const literal = pattern.replace(/^%+|%+$/g, '');
+  if (/[%_]/.test(literal)) return slow;
+  if (!insensitive) {
+    return (text) => {
+      checkSearch(text, literal);
+      return text.includes(literal);
+    };
+  }
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
+  if (!/^[\u0000-\u007f]*$/.test(literal)) return slow;
+  const lower = literal.toLowerCase();
+  return (text) => {
+    checkSearch(text, lower);
+    // The two letters whose lower case and whose case-insensitive twin are not the same in ASCII.
+    if (text.includes('\u0130') || text.includes('\u017f')) return slow(text);
+    return text.toLowerCase().includes(lower);
+  };
 }
 
 export function matches(text: HogValue, pattern: HogValue, insensitive: boolean): boolean {

@@ -24,7 +24,7 @@ function unharmed(): void {
 
 /** The names a compiled text may use: its own, the two arguments, the table, and keywords. */
 const ALLOWED = new Set(
-  'use strict const let return if else for break try catch null true false typeof undefined string number boolean'.split(
+  'use strict const let return if else for break try catch null true false typeof undefined string number boolean object'.split(
     ' ',
   ),
 );

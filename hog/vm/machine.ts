@@ -1,7 +1,7 @@
 import { type Bytecode, Op } from '../bytecode/index.ts';
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
 import type { Meter } from '../runtime/meter.ts';
-import { compare, contains, getProperty, like, matches, setProperty } from '../runtime/operators.ts';
+import { getProperty, setProperty } from '../runtime/operators.ts';
 import type { Surroundings } from '../runtime/stl.ts';
 import {
   errorValue,
@@ -14,6 +14,7 @@ import {
   newHogClosure,
   uncaught,
 } from '../runtime/values.ts';
+import { binaryOperations } from './binary.ts';
 import { callClosure, callGlobal, makeClosure, readGlobal } from './calls.ts';
 import { hogLibrary } from './hog-library.ts';
 import { type Captured, Stack } from './stack.ts';
@@ -178,6 +179,11 @@ export class Machine {
       }
       meter.step();
       const op = code[frame.ip++] as number;
+      const binary = binaryOperations[op];
+      if (binary) {
+        stack.push(binary(stack.pop(), stack.pop()));
+        continue;
+      }
       switch (op) {
         case Op.STRING:
         case Op.INTEGER:
@@ -201,61 +207,6 @@ export class Machine {
           break;
         case Op.OR:
           stack.push(stack.take(code[frame.ip++] as number).some(Boolean));
-          break;
-        case Op.PLUS:
-          stack.push(Number(stack.pop()) + Number(stack.pop()));
-          break;
-        case Op.MINUS:
-          stack.push(Number(stack.pop()) - Number(stack.pop()));
-          break;
-        case Op.MULTIPLY:
-          stack.push(Number(stack.pop()) * Number(stack.pop()));
-          break;
-        case Op.DIVIDE:
-          stack.push(Number(stack.pop()) / Number(stack.pop()));
-          break;
-        case Op.MOD:
-          stack.push(Number(stack.pop()) % Number(stack.pop()));
-          break;
-        case Op.EQ:
-          stack.push(compare('==', stack.pop(), stack.pop()));
-          break;
-        case Op.NOT_EQ:
-          stack.push(compare('!=', stack.pop(), stack.pop()));
-          break;
-        case Op.GT:
-          stack.push(compare('>', stack.pop(), stack.pop()));
-          break;
-        case Op.GT_EQ:
-          stack.push(compare('>=', stack.pop(), stack.pop()));
-          break;
-        case Op.LT:
-          stack.push(compare('<', stack.pop(), stack.pop()));
-          break;
-        case Op.LT_EQ:
-          stack.push(compare('<=', stack.pop(), stack.pop()));
-          break;
-        case Op.LIKE:
-        case Op.ILIKE:
-          stack.push(like(stack.pop(), stack.pop(), op === Op.ILIKE));
-          break;
-        case Op.NOT_LIKE:
-        case Op.NOT_ILIKE:
-          stack.push(!like(stack.pop(), stack.pop(), op === Op.NOT_ILIKE));
-          break;
-        case Op.IN:
-        case Op.NOT_IN: {
-          const item = stack.pop();
-          stack.push(contains(stack.pop(), item) === (op === Op.IN));
-          break;
-        }
-        case Op.REGEX:
-        case Op.IREGEX:
-          stack.push(matches(stack.pop(), stack.pop(), op === Op.IREGEX));
-          break;
-        case Op.NOT_REGEX:
-        case Op.NOT_IREGEX:
-          stack.push(!matches(stack.pop(), stack.pop(), op === Op.NOT_IREGEX));
           break;
         case Op.GET_GLOBAL:
           readGlobal(this, code[frame.ip++] as number);

@@ -33,6 +33,19 @@ export interface Compiled {
   evaluator(options?: JavaScriptOptions): (globals: object) => unknown;
 }
 
+/** How compiled code is stored for browsers: what to run, and which functions the page must bring for it. */
+export interface Transpiled {
+  lang: 'ts';
+  code: string;
+  stl: string[];
+}
+
+/** The code as an expression: given the runtime table it is a function of the globals and the run. */
+export function transpile(node: Program | Expr, source?: string): Transpiled {
+  const { code, functions } = compileJavaScript(node, source);
+  return { lang: 'ts', code: `((R) => {\n${code}\n})`, stl: functions.toSorted() };
+}
+
 type Entry = (globals: object, run: Run) => unknown;
 
 /** Compiles; what the machine's compiler refuses is refused in the same words. */

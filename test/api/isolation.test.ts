@@ -45,7 +45,9 @@ async function stateOfBen(): Promise<string> {
 async function observe(method: string, url: string, payload: unknown, ids: Ids, key: Tenant | string = anna) {
   const { result, queries } = await queriesOf(() => api.request(key, method, url, payload));
   let body = result.body;
-  for (const [name, id] of Object.entries(ids)) body = body.replaceAll(String(id), `<${name}>`);
+  // Long ones first: a short one may be a part of them.
+  const byLength = Object.entries(ids).sort((a, b) => String(b[1]).length - String(a[1]).length);
+  for (const [name, id] of byLength) body = body.replaceAll(String(id), `<${name}>`);
   const { 'x-request-id': _id, date: _date, 'content-length': _length, ...headers } = result.headers;
   return { status: result.statusCode, body, headers, queries };
 }

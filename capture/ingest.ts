@@ -44,7 +44,7 @@ const LIMITS: IngestLimits = {
   patience: 10_000,
 };
 /** With less than this waiting, one more transaction at the same time costs more than it brings. */
-const SECOND_CONNECTION_BYTES = 64 * 1024;
+const SECOND_CONNECTION_BYTES = 16 * 1024;
 /** But nothing waits longer than this for a connection that is free. */
 const SECOND_CONNECTION_AFTER = 10;
 const RETRY_SECONDS = 2;

@@ -109,6 +109,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     });
     management.addHook('onRequest', access.onRequest);
     management.addHook('preValidation', access.preValidation);
+    management.addHook('onClose', access.finish);
 
     const routes = management.withTypeProvider<ZodTypeProvider>();
     organizationRoutes(routes, deps);

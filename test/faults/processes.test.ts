@@ -7,8 +7,8 @@ import { eventually } from '../support/eventually.ts';
 import { programsForFile } from '../support/programs.ts';
 import { allocateNamespace } from '../support/temporal.ts';
 
-const database = databaseForFile();
 const programs = programsForFile();
+const database = databaseForFile();
 
 const environment = () => {
   const { address, namespace } = allocateNamespace();

@@ -81,6 +81,11 @@ export async function createTenant(pool: Pool, name: string, scopes: string[] = 
 
 /** The whole API over a database of its own, for the tests of one file. */
 export function apiForFile(env: Record<string, string> = {}): TestApi {
+  // Hooks run in the order of their definition: the API is closed before its database goes.
+  afterAll(async () => {
+    await api.app?.close();
+    await api.schedules?.close();
+  });
   const database = databaseForFile();
   const api = {
     createTenant: (name: string, options = {}) =>
@@ -125,10 +130,6 @@ export function apiForFile(env: Record<string, string> = {}): TestApi {
       isDraining: () => false,
     });
     await api.app.ready();
-  });
-  afterAll(async () => {
-    await api.app?.close();
-    await api.schedules?.close();
   });
   api.request = async (tenant, method, url, payload, headers = {}) => {
     const key = typeof tenant === 'string' ? tenant : tenant?.key;

@@ -179,7 +179,8 @@ function wrap(name: string): LibraryFunction {
       if (emptyForNull && args[0] === null) return [];
       for (const one of args) {
         if (typeof one === 'string') around.meter.work(one.length);
-        else if (Array.isArray(one)) around.meter.work(one.length * 8);
+        // Anew each time: a value may have grown since it was last looked at.
+        else if (typeof one === 'object' && one !== null) costOf(one, around.meter);
       }
       guard?.(args, around.meter);
       const result = call(args, around);

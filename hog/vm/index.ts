@@ -3,7 +3,8 @@ import type { Bytecode } from '../bytecode/index.ts';
 import { asFailure, HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
 import { costOf, toHog, toHost } from '../runtime/values.ts';
-import { type Environment, freshState, Machine, type MachineState } from './machine.ts';
+import { type Environment, freshState, type MachineState } from './frames.ts';
+import { Machine } from './machine.ts';
 import { decodeState, encodeState, type PausedState } from './state.ts';
 import { prepare } from './validate.ts';
 

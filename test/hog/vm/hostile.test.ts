@@ -80,6 +80,11 @@ describe('programs that never mean well end, and the next run is as ever', () =>
       /memory|steps/,
     ],
     ['sorting for ever', 'let a := range(0, 100000); while (true) { arraySort(a) }', /steps|time|memory/],
+    [
+      'zones without end',
+      "let i := 0; while (true) { i := i + 1; toString(toTimeZone(toDateTime(0), f'Made/Up{i}')) }",
+      /runtime/,
+    ],
     ['too many arguments', `return concat(${Array(301).fill("'a'").join(', ')})`, /runtime/],
   ])('%s', async (_name, source, code) => {
     const outcome = await runSource(source, { limits, clock });

@@ -7,7 +7,9 @@ const known = new Set(
     name.toLowerCase(),
   ),
 );
-const MOST = known.size + 1_000;
+/** Names that mean no zone, seen so far. */
+const strangers = new Set<string>();
+const MAX_STRANGERS = 1_000;
 const OFFSET = /^(?:utc|gmt)?[+-]\d{1,2}(?::?\d{2})?$/;
 const MAX_LENGTH = 64;
 
@@ -34,8 +36,23 @@ function checkZone(zone: unknown): void {
   if (typeof zone !== 'string') return;
   const lower = zone.toLowerCase();
   if (known.has(lower) || OFFSET.test(lower)) return;
-  if (zone.length > MAX_LENGTH || known.size >= MOST) {
+  if (strangers.has(zone)) return;
+  if (zone.length <= MAX_LENGTH && isZone(zone)) {
+    known.add(lower);
+    return;
+  }
+  if (zone.length > MAX_LENGTH || strangers.size >= MAX_STRANGERS) {
     throw runtimeFailure(`Unknown time zone: ${zone.slice(0, MAX_LENGTH)}`);
   }
-  known.add(lower);
+  strangers.add(zone);
+}
+
+/** Older names of zones (`US/Pacific`) are in no list. */
+function isZone(zone: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: zone });
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -92,6 +92,11 @@ describe('programs that never mean well end, and the next run is as ever', () =>
     expect(result(await runSource('return [1, 2]'))).toEqual([1, 2]);
   });
 
+  test('zones that exist are known whatever was made up before', async () => {
+    const source = "return toString(toTimeZone(toDateTime('2024-01-01T00:00:00Z'), 'US/Pacific'))";
+    expect(result(await runSource(source))).toBe('2023-12-31T16:00:00.000-08:00');
+  });
+
   test('a 100 MB string among the globals', async () => {
     const globals = { s: 'x'.repeat(100_000_000) };
     expect(failure(await runSource('return s', { globals, limits, clock }))[0]).toBe('memory');

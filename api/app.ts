@@ -13,6 +13,7 @@ import { answerUnknownPaths } from './method-not-allowed.ts';
 import { describeApi } from './openapi.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { activityLogRoutes } from './routes/activity-log.ts';
+import { eventRoutes } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { memberRoutes } from './routes/members.ts';
 import { organizationRoutes } from './routes/organizations.ts';
@@ -118,6 +119,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     userRoutes(routes, deps);
     personalApiKeyRoutes(routes, deps);
     activityLogRoutes(routes, deps);
+    eventRoutes(routes, deps);
     wizardRoutes(routes, deps);
   });
   return app;

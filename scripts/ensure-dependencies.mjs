@@ -29,7 +29,9 @@ export async function ensureDependencies() {
     console.error(`  still installing, ${Math.round((Date.now() - started) / 1000)} s`);
   }, 5000);
   const code = await new Promise((resolve) => {
-    const child = spawn('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    // `npm install --no-save` keeps to the lock file like `npm ci`, but does not insist that the lock file knows
+    // the optional packages of every other operating system.
+    const child = spawn('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
       cwd: root,
       stdio: ['ignore', 2, 2],
       // Development tools are part of a checkout: `npm test` is one of its two commands.
@@ -44,7 +46,7 @@ export async function ensureDependencies() {
   clearInterval(ticker);
   if (code !== 0) {
     console.error(
-      'The dependencies could not be installed (npm ci failed, its message stands above). ' +
+      'The dependencies could not be installed (npm install failed, its message stands above). ' +
         'Check that this machine reaches the npm registry and that node_modules is writable, then try again.',
     );
     process.exit(1);

@@ -1,0 +1,61 @@
+import type { Queryable } from './pool.ts';
+import { uuidv7 } from './uuid.ts';
+
+export interface ActivityRow {
+  id: string;
+  organization_id: string | null;
+  project_id: number | null;
+  at: string;
+  user_id: number | null;
+  personal_api_key_id: string | null;
+  ip: string | null;
+  request_id: string | null;
+  scope: string;
+  item_id: string;
+  activity: string;
+  detail: Record<string, unknown>;
+}
+
+export type NewActivity = Omit<ActivityRow, 'id' | 'at'>;
+
+export async function insertActivity(queryable: Queryable, row: NewActivity): Promise<void> {
+  await queryable.query(
+    `insert into activity_log (id, organization_id, project_id, user_id, personal_api_key_id, ip, request_id, scope,
+       item_id, activity, detail)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    [
+      uuidv7(),
+      row.organization_id,
+      row.project_id,
+      row.user_id,
+      row.personal_api_key_id,
+      row.ip,
+      row.request_id,
+      row.scope,
+      row.item_id,
+      row.activity,
+      JSON.stringify(row.detail),
+    ],
+  );
+}
+
+/** Newest first; of one project, or of a whole organization. */
+export async function listActivity(
+  queryable: Queryable,
+  place: { organizationId: string } | { projectId: number },
+  options: { limit: number; offset: number },
+): Promise<{ count: number; rows: ActivityRow[] }> {
+  const [condition, value] =
+    'projectId' in place
+      ? ['project_id = $1', place.projectId]
+      : ['organization_id = $1', place.organizationId];
+  const counted = await queryable.query(
+    `select count(*)::int as count from activity_log where ${condition}`,
+    [value],
+  );
+  const { rows } = await queryable.query(
+    `select * from activity_log where ${condition} order by at desc, id desc limit $2 offset $3`,
+    [value, options.limit, options.offset],
+  );
+  return { count: counted.rows[0].count, rows };
+}

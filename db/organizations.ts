@@ -1,0 +1,135 @@
+import type { Queryable } from './pool.ts';
+import { updateRow } from './update.ts';
+
+/** The project as it stands inside an organization's answer. */
+export interface ProjectSummaryRow {
+  id: number;
+  uuid: string;
+  organization_id: string;
+  name: string;
+  api_token: string;
+  timezone: string;
+  is_demo: boolean;
+  completed_snippet_onboarding: boolean;
+  has_completed_onboarding_for: Record<string, unknown>;
+  ingested_event: boolean;
+  access_control: boolean;
+}
+
+export interface OrganizationRow {
+  id: string;
+  name: string;
+  slug: string;
+  logo_media_id: string | null;
+  created_at: string;
+  updated_at: string;
+  customer_id: string | null;
+  is_member_join_email_enabled: boolean;
+  enforce_2fa: boolean | null;
+  members_can_invite: boolean | null;
+  members_can_use_personal_api_keys: boolean;
+  is_ai_data_processing_approved: boolean | null;
+  default_experiment_stats_method: 'bayesian' | 'frequentist' | null;
+  environments_rollback_at: string | null;
+}
+
+/** An organization as one of its members sees it. */
+export interface MemberOrganizationRow extends OrganizationRow {
+  membership_level: number;
+  member_count: number;
+  projects: ProjectSummaryRow[];
+}
+
+const SUMMARY = `id, uuid, organization_id, name, api_token, timezone, is_demo, completed_snippet_onboarding,
+  has_completed_onboarding_for, ingested_event, access_control`;
+
+const MEMBER_VIEW = `
+  select o.*, m.level as membership_level,
+    (select count(*)::int from organization_memberships c join users u on u.id = c.user_id
+      where c.organization_id = o.id and u.is_active) as member_count,
+    coalesce((select json_agg(p order by p.id) from (
+      select ${SUMMARY} from projects where organization_id = o.id) p), '[]') as projects
+  from organizations o
+  join organization_memberships m on m.organization_id = o.id and m.user_id = $1`;
+
+/** Inserts unless the slug is taken; answers whether it did. */
+export async function insertOrganization(
+  queryable: Queryable,
+  row: { id: string; name: string; slug: string },
+): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    'insert into organizations (id, name, slug) values ($1, $2, $3) on conflict (slug) do nothing',
+    [row.id, row.name, row.slug],
+  );
+  return rowCount === 1;
+}
+
+export async function findMemberOrganization(
+  queryable: Queryable,
+  userId: number,
+  id: string,
+): Promise<MemberOrganizationRow | undefined> {
+  const { rows } = await queryable.query(`${MEMBER_VIEW} where o.id = $2`, [userId, id]);
+  return rows[0];
+}
+
+export async function listMemberOrganizations(
+  queryable: Queryable,
+  userId: number,
+  options: { only?: readonly string[]; limit: number; offset: number },
+): Promise<{ count: number; rows: MemberOrganizationRow[] }> {
+  const only = options.only && options.only.length > 0 ? options.only : null;
+  const counted = await queryable.query(
+    `select count(*)::int as count from organization_memberships
+     where user_id = $1 and ($2::uuid[] is null or organization_id = any($2))`,
+    [userId, only],
+  );
+  const { rows } = await queryable.query(
+    `${MEMBER_VIEW} where $2::uuid[] is null or o.id = any($2) order by o.created_at, o.id limit $3 offset $4`,
+    [userId, only, options.limit, options.offset],
+  );
+  return { count: counted.rows[0].count, rows };
+}
+
+const WRITABLE = [
+  'name',
+  'logo_media_id',
+  'is_member_join_email_enabled',
+  'enforce_2fa',
+  'members_can_invite',
+  'members_can_use_personal_api_keys',
+  'is_ai_data_processing_approved',
+  'default_experiment_stats_method',
+  'updated_at',
+] as const;
+
+export type OrganizationPatch = Partial<Pick<OrganizationRow, (typeof WRITABLE)[number]>>;
+
+export async function updateOrganization(
+  queryable: Queryable,
+  id: string,
+  patch: OrganizationPatch,
+): Promise<void> {
+  await updateRow(queryable, 'organizations', { id }, WRITABLE, {
+    ...patch,
+    updated_at: new Date().toISOString(),
+  });
+}
+
+export async function deleteOrganization(queryable: Queryable, id: string): Promise<void> {
+  await queryable.query('delete from organizations where id = $1', [id]);
+}
+
+/** Marks the rollback as done; answers false when it already was. */
+export async function markEnvironmentsRollback(queryable: Queryable, id: string): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    'update organizations set environments_rollback_at = now() where id = $1 and environments_rollback_at is null',
+    [id],
+  );
+  return rowCount === 1;
+}
+
+export async function countOrganizations(queryable: Queryable): Promise<number> {
+  const { rows } = await queryable.query('select count(*)::int as count from organizations');
+  return rows[0].count;
+}

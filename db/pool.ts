@@ -1,0 +1,106 @@
+import pg from 'pg';
+
+export type Pool = pg.Pool;
+/** What a query needs: the pool, or the client of a transaction. */
+export type Queryable = Pick<pg.Pool, 'query'>;
+export type Transaction = pg.PoolClient;
+
+// bigint columns are counts here and stay below 2^53; timestamps keep their microseconds as text.
+const types = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (oid === 20 && format !== 'binary') return Number;
+    if (oid === 1184 && format !== 'binary') return timestampToIso;
+    return pg.types.getTypeParser(oid, format as 'text');
+  },
+} as pg.CustomTypesConfig;
+
+/** `2024-01-02 03:04:05.123456+00` as ISO 8601 in UTC; the fraction is left out when it is zero. */
+function timestampToIso(text: string): string {
+  const match = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?\+00$/.exec(text);
+  if (!match) return text;
+  const fraction = match[3] ? `.${match[3].padEnd(6, '0')}` : '';
+  return `${match[1]}T${match[2]}${fraction}Z`;
+}
+
+export interface PoolOptions {
+  url: string;
+  size: number;
+  /** Shown in pg_stat_activity. */
+  name: string;
+  onError?: (error: Error) => void;
+}
+
+export function createPool(options: PoolOptions): Pool {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.size,
+    application_name: `sluice-${options.name}`,
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    options: '-c timezone=UTC -c idle_in_transaction_session_timeout=60000',
+    types,
+  });
+  // An idle connection that breaks (Postgres restarted) must not end the process; the pool drops it.
+  pool.on('error', (error) => options.onError?.(error));
+  return pool;
+}
+
+/** Runs `work` in a transaction on one connection: commits its result, or rolls back and throws. */
+export async function transaction<T>(pool: Pool, work: (client: Transaction) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  let broken: Error | undefined;
+  // Without a listener, a connection lost between two queries would end the process.
+  const onError = (error: Error) => {
+    broken = error;
+  };
+  client.on('error', onError);
+  try {
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    if (!broken) {
+      await client.query('rollback').catch((failure: Error) => {
+        broken = failure;
+      });
+    }
+    throw error;
+  } finally {
+    client.off('error', onError);
+    client.release(broken);
+  }
+}
+
+const UNAVAILABLE_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOENT',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  '57P01',
+  '57P02',
+  '57P03',
+  '53300',
+  '53100',
+  '25006',
+  '08000',
+  '08001',
+  '08003',
+  '08004',
+  '08006',
+]);
+const UNAVAILABLE_TEXT =
+  /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|connection ended unexpectedly|not queryable/i;
+
+/** Whether an error says that Postgres cannot be used right now, so that the same work may succeed later. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = (error as { code?: string }).code;
+  if (error instanceof AggregateError) return error.errors.some(isDatabaseUnavailable);
+  return (code !== undefined && UNAVAILABLE_CODES.has(code)) || UNAVAILABLE_TEXT.test(error.message);
+}

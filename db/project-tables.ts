@@ -1,0 +1,66 @@
+import type { Queryable } from './pool.ts';
+
+/**
+ * Every table whose rows belong to a project, in one place: deleting a project and moving its configuration to
+ * another one cover a new table as soon as it is listed here. A test compares this list with the database.
+ */
+export interface ProjectTable {
+  name: string;
+  /**
+   * `configuration` is moved by environments_rollback and deleted with the project; `data` is deleted in the
+   * background after it; `history` outlives the project.
+   */
+  kind: 'configuration' | 'data' | 'history';
+}
+
+export const PROJECT_TABLES: readonly ProjectTable[] = [
+  { name: 'activity_log', kind: 'history' },
+  { name: 'project_deletions', kind: 'history' },
+  { name: 'wizard_sessions', kind: 'configuration' },
+];
+
+/** Moves the configuration of one project to another. */
+export async function moveConfiguration(
+  queryable: Queryable,
+  source: number,
+  target: number,
+  tables: readonly ProjectTable[] = PROJECT_TABLES,
+): Promise<number> {
+  let moved = 0;
+  for (const table of tables.filter((one) => one.kind === 'configuration')) {
+    const { rowCount } = await queryable.query(
+      `update ${table.name} set project_id = $2 where project_id = $1`,
+      [source, target],
+    );
+    moved += rowCount ?? 0;
+  }
+  return moved;
+}
+
+export async function deleteConfiguration(
+  queryable: Queryable,
+  projectId: number,
+  tables: readonly ProjectTable[] = PROJECT_TABLES,
+): Promise<void> {
+  for (const table of tables.filter((one) => one.kind === 'configuration')) {
+    await queryable.query(`delete from ${table.name} where project_id = $1`, [projectId]);
+  }
+}
+
+/** Deletes up to `limit` rows of a deleted project's data; answers how many. Zero: nothing is left. */
+export async function deleteSomeData(
+  queryable: Queryable,
+  projectId: number,
+  limit: number,
+  tables: readonly ProjectTable[] = PROJECT_TABLES,
+): Promise<number> {
+  for (const table of tables.filter((one) => one.kind === 'data')) {
+    const { rowCount } = await queryable.query(
+      `delete from ${table.name} where ctid = any(array(
+         select ctid from ${table.name} where project_id = $1 limit $2)) and project_id = $1`,
+      [projectId, limit],
+    );
+    if (rowCount) return rowCount;
+  }
+  return 0;
+}

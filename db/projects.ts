@@ -1,0 +1,113 @@
+import type { ProjectSummaryRow } from './organizations.ts';
+import type { Queryable } from './pool.ts';
+import { updateRow } from './update.ts';
+
+export interface ProjectRow extends ProjectSummaryRow {
+  app_urls: string[];
+  anonymize_ips: boolean;
+  test_account_filters: unknown[];
+  flags_persistence_default: boolean | null;
+  secret_api_token: string | null;
+  secret_api_token_backup: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+/** A project as a member of its organization sees it. */
+export interface MemberProjectRow extends ProjectRow {
+  membership_level: number;
+  /** The organization's name and policy, so that one query decides on access. */
+  organization_name: string;
+  members_can_use_personal_api_keys: boolean;
+}
+
+const MEMBER_VIEW = `
+  select p.*, m.level as membership_level, o.name as organization_name, o.members_can_use_personal_api_keys
+  from projects p
+  join organizations o on o.id = p.organization_id
+  join organization_memberships m on m.organization_id = o.id and m.user_id = $1`;
+
+export async function insertProject(
+  queryable: Queryable,
+  row: Pick<ProjectRow, 'uuid' | 'organization_id' | 'name' | 'api_token'> & { timezone?: string },
+): Promise<ProjectRow> {
+  const { rows } = await queryable.query(
+    `insert into projects (uuid, organization_id, name, api_token, timezone)
+     values ($1, $2, $3, $4, coalesce($5, 'UTC')) returning *`,
+    [row.uuid, row.organization_id, row.name, row.api_token, row.timezone ?? null],
+  );
+  return rows[0];
+}
+
+export async function findMemberProject(
+  queryable: Queryable,
+  userId: number,
+  id: number,
+): Promise<MemberProjectRow | undefined> {
+  const { rows } = await queryable.query(`${MEMBER_VIEW} where p.id = $2`, [userId, id]);
+  return rows[0];
+}
+
+export async function listMemberProjects(
+  queryable: Queryable,
+  userId: number,
+  organizationId: string,
+  options: { limit: number; offset: number; only?: readonly number[] },
+): Promise<{ count: number; rows: MemberProjectRow[] }> {
+  const only = options.only && options.only.length > 0 ? options.only : null;
+  const counted = await queryable.query(
+    `select count(*)::int as count from projects p
+     join organization_memberships m on m.organization_id = p.organization_id and m.user_id = $1
+     where p.organization_id = $2 and ($3::int[] is null or p.id = any($3))`,
+    [userId, organizationId, only],
+  );
+  const { rows } = await queryable.query(
+    `${MEMBER_VIEW} where p.organization_id = $2 and ($3::int[] is null or p.id = any($3)) order by p.id limit $4 offset $5`,
+    [userId, organizationId, only, options.limit, options.offset],
+  );
+  return { count: counted.rows[0].count, rows };
+}
+
+export async function projectIdsOf(queryable: Queryable, organizationId: string): Promise<number[]> {
+  const { rows } = await queryable.query('select id from projects where organization_id = $1 order by id', [
+    organizationId,
+  ]);
+  return rows.map((row) => row.id);
+}
+
+const WRITABLE = [
+  'name',
+  'timezone',
+  'is_demo',
+  'completed_snippet_onboarding',
+  'has_completed_onboarding_for',
+  'access_control',
+  'app_urls',
+  'anonymize_ips',
+  'test_account_filters',
+  'flags_persistence_default',
+  'api_token',
+  'secret_api_token',
+  'secret_api_token_backup',
+  'updated_at',
+] as const;
+const JSON_COLUMNS = new Set<string>(['has_completed_onboarding_for', 'app_urls', 'test_account_filters']);
+
+export type ProjectPatch = Partial<Pick<ProjectRow, (typeof WRITABLE)[number]>>;
+
+export async function updateProject(queryable: Queryable, id: number, patch: ProjectPatch): Promise<void> {
+  const encoded = Object.fromEntries(
+    Object.entries(patch).map(([column, value]) => [
+      column,
+      JSON_COLUMNS.has(column) && value !== undefined ? JSON.stringify(value) : value,
+    ]),
+  );
+  await updateRow(queryable, 'projects', { id }, WRITABLE, {
+    ...encoded,
+    updated_at: new Date().toISOString(),
+  });
+}
+
+export async function deleteProject(queryable: Queryable, id: number): Promise<void> {
+  await queryable.query('delete from projects where id = $1', [id]);
+}

@@ -1,0 +1,23 @@
+import type { Queryable } from './pool.ts';
+
+/**
+ * `update table set … where key` for the fields that are given. Names of tables and columns come from our code
+ * only, never from a request: the caller passes the columns it allows.
+ */
+export async function updateRow(
+  queryable: Queryable,
+  table: string,
+  key: Record<string, unknown>,
+  columns: readonly string[],
+  patch: Record<string, unknown>,
+): Promise<void> {
+  const given = columns.filter((column) => patch[column] !== undefined);
+  if (given.length === 0) return;
+  const keys = Object.keys(key);
+  const assignments = given.map((column, index) => `${column} = $${index + 1}`);
+  const conditions = keys.map((column, index) => `${column} = $${given.length + index + 1}`);
+  await queryable.query(`update ${table} set ${assignments.join(', ')} where ${conditions.join(' and ')}`, [
+    ...given.map((column) => patch[column]),
+    ...keys.map((column) => key[column]),
+  ]);
+}

@@ -1,0 +1,60 @@
+import type { Queryable } from './pool.ts';
+import { updateRow } from './update.ts';
+
+export interface UserRow {
+  id: number;
+  uuid: string;
+  distinct_id: string;
+  email: string;
+  first_name: string;
+  last_name: string;
+  is_email_verified: boolean | null;
+  is_active: boolean;
+  is_staff: boolean;
+  role_at_organization: string | null;
+  theme_mode: string | null;
+  hedgehog_config: Record<string, unknown> | null;
+  current_organization_id: string | null;
+  current_project_id: number | null;
+  date_joined: string;
+}
+
+/** Inserts unless the e-mail address is taken; answers the new row or undefined. */
+export async function insertUser(
+  queryable: Queryable,
+  row: Pick<UserRow, 'uuid' | 'distinct_id' | 'email' | 'first_name' | 'last_name'>,
+): Promise<UserRow | undefined> {
+  const { rows } = await queryable.query(
+    `insert into users (uuid, distinct_id, email, first_name, last_name) values ($1, $2, $3, $4, $5)
+     on conflict (lower(email)) do nothing returning *`,
+    [row.uuid, row.distinct_id, row.email, row.first_name, row.last_name],
+  );
+  return rows[0];
+}
+
+export async function findUser(queryable: Queryable, id: number): Promise<UserRow | undefined> {
+  const { rows } = await queryable.query('select * from users where id = $1', [id]);
+  return rows[0];
+}
+
+export async function findUserByEmail(queryable: Queryable, email: string): Promise<UserRow | undefined> {
+  const { rows } = await queryable.query('select * from users where lower(email) = lower($1)', [email]);
+  return rows[0];
+}
+
+const WRITABLE = [
+  'first_name',
+  'last_name',
+  'role_at_organization',
+  'theme_mode',
+  'hedgehog_config',
+  'is_active',
+  'current_organization_id',
+  'current_project_id',
+] as const;
+
+export type UserPatch = Partial<Pick<UserRow, (typeof WRITABLE)[number]>>;
+
+export async function updateUser(queryable: Queryable, id: number, patch: UserPatch): Promise<void> {
+  await updateRow(queryable, 'users', { id }, WRITABLE, patch);
+}

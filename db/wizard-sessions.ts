@@ -1,0 +1,48 @@
+import type { Queryable } from './pool.ts';
+
+export interface WizardSessionRow {
+  hash: string;
+  user_id: number | null;
+  project_id: number | null;
+}
+
+export async function insertWizardSession(
+  queryable: Queryable,
+  hash: string,
+  seconds: number,
+): Promise<void> {
+  await queryable.query(
+    'insert into wizard_sessions (hash, expires_at) values ($1, now() + make_interval(secs => $2))',
+    [hash, seconds],
+  );
+}
+
+export async function findWizardSession(
+  queryable: Queryable,
+  hash: string,
+): Promise<WizardSessionRow | undefined> {
+  const { rows } = await queryable.query(
+    'select hash, user_id, project_id from wizard_sessions where hash = $1 and expires_at > now()',
+    [hash],
+  );
+  return rows[0];
+}
+
+/** Answers false when the session is unknown or over. */
+export async function authenticateWizardSession(
+  queryable: Queryable,
+  hash: string,
+  userId: number,
+  projectId: number,
+): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    'update wizard_sessions set user_id = $2, project_id = $3 where hash = $1 and expires_at > now()',
+    [hash, userId, projectId],
+  );
+  return rowCount === 1;
+}
+
+export async function deleteExpiredWizardSessions(queryable: Queryable): Promise<number> {
+  const { rowCount } = await queryable.query('delete from wizard_sessions where expires_at <= now()');
+  return rowCount ?? 0;
+}

@@ -1,0 +1,48 @@
+import { countOrganizations } from '../db/organizations.ts';
+import { type Pool, transaction } from '../db/pool.ts';
+import { createOrganization } from './organizations.ts';
+import { issuePersonalApiKey } from './personal-api-keys.ts';
+import { createUser } from './users.ts';
+
+const BOOTSTRAP_LOCK = 7_163_945_022;
+
+export interface Bootstrapped {
+  personal_api_key: string;
+  project_api_key: string;
+  organization_id: string;
+  project_id: number;
+}
+
+export interface BootstrapInput {
+  organizationName?: string;
+  email?: string;
+  firstName?: string;
+}
+
+/**
+ * The first organization, project, user and key of an empty installation; undefined when it is not empty. Two
+ * processes that start at once make one of each.
+ */
+export async function bootstrap(pool: Pool, input: BootstrapInput = {}): Promise<Bootstrapped | undefined> {
+  return transaction(pool, async (client) => {
+    await client.query('select pg_advisory_xact_lock($1)', [BOOTSTRAP_LOCK]);
+    if ((await countOrganizations(client)) > 0) return undefined;
+    const user = await createUser(client, {
+      email: input.email ?? 'admin@localhost',
+      firstName: input.firstName ?? 'Admin',
+    });
+    if (!user)
+      throw new Error('the database has a user but no organization; create one with `npx sluice init`');
+    const { organizationId, project } = await createOrganization(client, {
+      name: input.organizationName ?? 'My organization',
+      userId: user.id,
+    });
+    const key = await issuePersonalApiKey(client, { userId: user.id, label: 'First key', scopes: ['*'] });
+    return {
+      personal_api_key: key.value,
+      project_api_key: project.api_token,
+      organization_id: organizationId,
+      project_id: project.id,
+    };
+  });
+}

@@ -40,8 +40,13 @@ export const SET_OPERATORS = [
   'UNION ALL',
   'UNION DISTINCT',
   'INTERSECT',
+  'INTERSECT ALL',
   'INTERSECT DISTINCT',
   'EXCEPT',
+  'EXCEPT ALL',
+  'EXCEPT DISTINCT',
+  'UNION ALL BY NAME',
+  'UNION DISTINCT BY NAME',
 ] as const;
 export type SetOperator = (typeof SET_OPERATORS)[number];
 

@@ -40,8 +40,8 @@ export interface ThrowStatement extends Spanned {
 export interface IfStatement extends Spanned {
   kind: 'ifStatement';
   condition: Expr;
-  then: Statement;
-  otherwise: Statement | null;
+  consequent: Statement;
+  alternative: Statement | null;
 }
 
 export interface WhileStatement extends Spanned {

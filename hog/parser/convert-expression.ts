@@ -1,0 +1,288 @@
+import {
+  ARITHMETIC_OPERATORS,
+  type ArithmeticOperator,
+  COMPARE_OPERATORS,
+  type CompareOperator,
+  type Constant,
+  type Expr,
+  type OrderExpr,
+  type Spanned,
+  type TagAttribute,
+  type WindowExpr,
+  type WindowFrame,
+  type WithFill,
+} from '../ast/index.ts';
+import { SELECT_NODES, toSelect } from './convert-select.ts';
+import { toBlock } from './convert-statement.ts';
+import {
+  deeper,
+  flag,
+  isRaw,
+  listAt,
+  nodeAt,
+  numberAt,
+  optionalList,
+  optionalNode,
+  optionalString,
+  optionalStrings,
+  type RawNode,
+  type Reader,
+  spanOf,
+  stringAt,
+  stringsAt,
+  unexpected,
+} from './reader.ts';
+
+type Converter = (reader: Reader, raw: RawNode) => Expr;
+
+/** Adds the span and freezes: trees are cached and shared between callers. */
+export function finish<T extends { kind: string }>(reader: Reader, raw: RawNode, node: T): T {
+  const span = spanOf(reader, raw);
+  if (span) (node as Spanned).span = span;
+  for (const value of Object.values(node)) if (Array.isArray(value)) Object.freeze(value);
+  return Object.freeze(node);
+}
+
+export function toExpr(reader: Reader, raw: RawNode): Expr {
+  return deeper(reader, raw, () => {
+    if (SELECT_NODES.has(raw.node)) return toSelect(reader, raw) as Expr;
+    const convert = converters.get(raw.node);
+    if (!convert) throw unexpected('expression', raw.node);
+    return finish(reader, raw, convert(reader, raw));
+  });
+}
+
+export const toExprs = (reader: Reader, raws: RawNode[]): Expr[] =>
+  Object.freeze(raws.map((one) => toExpr(reader, one))) as Expr[];
+
+export const maybeExpr = (reader: Reader, raw: RawNode | null): Expr | null => raw && toExpr(reader, raw);
+
+export const maybeExprs = (reader: Reader, raws: RawNode[] | null): Expr[] | null =>
+  raws && toExprs(reader, raws);
+
+export const maybeOrder = (reader: Reader, raws: RawNode[] | null): OrderExpr[] | null =>
+  raws && (Object.freeze(raws.map((one) => toOrder(reader, one))) as OrderExpr[]);
+
+function toConstant(reader: Reader, raw: RawNode): Constant {
+  const { value } = raw;
+  if (raw.value_type === 'number') return { kind: 'constant', ...numberOf(reader, raw, Number(value)) };
+  if (typeof value === 'number') return { kind: 'constant', ...numberOf(reader, raw, value) };
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') {
+    return { kind: 'constant', value };
+  }
+  throw unexpected('constant', value);
+}
+
+/** The JSON has 1 for `1` and for `1.0`: only the text tells them apart. */
+function numberOf(reader: Reader, raw: RawNode, value: number): { value: number; float: boolean } {
+  const span = spanOf(reader, raw);
+  if (!span || !Number.isFinite(value)) return { value, float: !Number.isInteger(value) };
+  const text = reader.source
+    .slice(span.start, span.end)
+    .replace(/\/\*[\s\S]*?\*\/|(?:\/\/|--)[^\n\r]*/g, '')
+    .replace(/[\s+-]/g, '');
+  return { value, float: /^0x/i.test(text) ? false : /[.e]/i.test(text) || !Number.isInteger(value) };
+}
+
+function toOrder(reader: Reader, raw: RawNode): OrderExpr {
+  const order = stringAt(raw, 'order');
+  if (order !== 'ASC' && order !== 'DESC') throw unexpected('order', order);
+  const fill = optionalNode(raw, 'with_fill');
+  const withFill: WithFill | null =
+    fill &&
+    finish<WithFill>(reader, fill, {
+      kind: 'withFill',
+      from: maybeExpr(reader, optionalNode(fill, 'from_value')),
+      to: maybeExpr(reader, optionalNode(fill, 'to_value')),
+      step: maybeExpr(reader, optionalNode(fill, 'step_value')),
+    });
+  return finish(reader, raw, {
+    kind: 'orderExpr',
+    expr: toExpr(reader, nodeAt(raw, 'expr')),
+    order,
+    withFill,
+  });
+}
+
+export function toWindow(reader: Reader, raw: RawNode): WindowExpr {
+  const method = optionalString(raw, 'frame_method');
+  if (method !== null && method !== 'ROWS' && method !== 'RANGE') throw unexpected('frame', method);
+  return finish(reader, raw, {
+    kind: 'windowExpr',
+    partitionBy: maybeExprs(reader, optionalList(raw, 'partition_by')),
+    orderBy: maybeOrder(reader, optionalList(raw, 'order_by')),
+    frameMethod: method,
+    frameStart: toFrame(reader, optionalNode(raw, 'frame_start')),
+    frameEnd: toFrame(reader, optionalNode(raw, 'frame_end')),
+  });
+}
+
+function toFrame(reader: Reader, raw: RawNode | null): WindowFrame | null {
+  if (!raw) return null;
+  const frameType = stringAt(raw, 'frame_type');
+  if (frameType !== 'CURRENT ROW' && frameType !== 'PRECEDING' && frameType !== 'FOLLOWING') {
+    throw unexpected('frame type', frameType);
+  }
+  const frameValue = typeof raw.frame_value === 'number' ? raw.frame_value : null;
+  return finish<WindowFrame>(reader, raw, { kind: 'windowFrame', frameType, frameValue });
+}
+
+function toAttribute(reader: Reader, raw: RawNode): TagAttribute {
+  const { value } = raw;
+  return finish(reader, raw, {
+    kind: 'tagAttribute',
+    name: stringAt(raw, 'name'),
+    value: Array.isArray(value) ? toExprs(reader, value.filter(isRaw)) : toExpr(reader, nodeAt(raw, 'value')),
+  });
+}
+
+function compareOperator(raw: RawNode): CompareOperator {
+  const op = stringAt(raw, 'op') as CompareOperator;
+  if (!COMPARE_OPERATORS.includes(op)) throw unexpected('comparison', op);
+  return op;
+}
+
+function arithmeticOperator(raw: RawNode): ArithmeticOperator {
+  const op = stringAt(raw, 'op') as ArithmeticOperator;
+  if (!ARITHMETIC_OPERATORS.includes(op)) throw unexpected('operator', op);
+  return op;
+}
+
+const converters = new Map<string, Converter>(
+  Object.entries<Converter>({
+    Constant: toConstant,
+    Field: (_reader, raw) => ({ kind: 'field', chain: stringsAt(raw, 'chain') }),
+    Placeholder: (reader, raw) => ({ kind: 'placeholder', expr: toExpr(reader, nodeAt(raw, 'expr')) }),
+    And: (reader, raw) => ({ kind: 'and', exprs: toExprs(reader, listAt(raw, 'exprs')) }),
+    Or: (reader, raw) => ({ kind: 'or', exprs: toExprs(reader, listAt(raw, 'exprs')) }),
+    Not: (reader, raw) => ({ kind: 'not', expr: toExpr(reader, nodeAt(raw, 'expr')) }),
+    ArithmeticOperation: (reader, raw) => ({
+      kind: 'arithmetic',
+      op: arithmeticOperator(raw),
+      left: toExpr(reader, nodeAt(raw, 'left')),
+      right: toExpr(reader, nodeAt(raw, 'right')),
+    }),
+    CompareOperation: (reader, raw) => ({
+      kind: 'compare',
+      op: compareOperator(raw),
+      left: toExpr(reader, nodeAt(raw, 'left')),
+      right: toExpr(reader, nodeAt(raw, 'right')),
+      ...(flag(raw, 'is_null_comparison_style') && { isNullStyle: true }),
+    }),
+    BetweenExpr: (reader, raw) => ({
+      kind: 'between',
+      expr: toExpr(reader, nodeAt(raw, 'expr')),
+      low: toExpr(reader, nodeAt(raw, 'low')),
+      high: toExpr(reader, nodeAt(raw, 'high')),
+      negated: flag(raw, 'negated'),
+    }),
+    IsDistinctFrom: (reader, raw) => ({
+      kind: 'isDistinctFrom',
+      left: toExpr(reader, nodeAt(raw, 'left')),
+      right: toExpr(reader, nodeAt(raw, 'right')),
+      negated: flag(raw, 'negated'),
+    }),
+    Call: (reader, raw) => ({
+      kind: 'call',
+      name: stringAt(raw, 'name'),
+      args: toExprs(reader, listAt(raw, 'args')),
+      params: maybeExprs(reader, optionalList(raw, 'params')),
+      distinct: flag(raw, 'distinct'),
+      orderBy: maybeOrder(reader, optionalList(raw, 'order_by')),
+      filter: maybeExpr(reader, optionalNode(raw, 'filter_expr')),
+      withinGroup: maybeOrder(reader, optionalList(raw, 'within_group')),
+    }),
+    ExprCall: (reader, raw) => ({
+      kind: 'exprCall',
+      callee: toExpr(reader, nodeAt(raw, 'expr')),
+      args: toExprs(reader, listAt(raw, 'args')),
+    }),
+    Lambda: (reader, raw) => {
+      const body = nodeAt(raw, 'expr');
+      return {
+        kind: 'lambda',
+        params: stringsAt(raw, 'args'),
+        body: body.node === 'Block' ? toBlock(reader, body) : toExpr(reader, body),
+      };
+    },
+    Array: (reader, raw) => ({ kind: 'array', exprs: toExprs(reader, listAt(raw, 'exprs')) }),
+    Tuple: (reader, raw) => ({ kind: 'tuple', exprs: toExprs(reader, listAt(raw, 'exprs')) }),
+    Dict: (reader, raw) => {
+      if (!Array.isArray(raw.items)) throw unexpected('Dict.items', raw.items);
+      return {
+        kind: 'dict',
+        items: raw.items.map((pair: unknown) => {
+          if (!Array.isArray(pair) || !isRaw(pair[0]) || !isRaw(pair[1])) throw unexpected('pair', pair);
+          return Object.freeze([toExpr(reader, pair[0]), toExpr(reader, pair[1])]) as [Expr, Expr];
+        }),
+      };
+    },
+    ArrayAccess: (reader, raw) => ({
+      kind: 'arrayAccess',
+      object: toExpr(reader, nodeAt(raw, 'array')),
+      property: toExpr(reader, nodeAt(raw, 'property')),
+      nullish: flag(raw, 'nullish'),
+    }),
+    TupleAccess: (reader, raw) => ({
+      kind: 'tupleAccess',
+      tuple: toExpr(reader, nodeAt(raw, 'tuple')),
+      index: Number(raw.index),
+      nullish: flag(raw, 'nullish'),
+    }),
+    ArraySlice: (reader, raw) => ({
+      kind: 'arraySlice',
+      array: toExpr(reader, nodeAt(raw, 'array')),
+      from: maybeExpr(reader, optionalNode(raw, 'start_expr')),
+      to: maybeExpr(reader, optionalNode(raw, 'end_expr')),
+    }),
+    Alias: (reader, raw) => ({
+      kind: 'alias',
+      alias: stringAt(raw, 'alias'),
+      expr: toExpr(reader, nodeAt(raw, 'expr')),
+    }),
+    NamedArgument: (reader, raw) => ({
+      kind: 'namedArgument',
+      name: stringAt(raw, 'name'),
+      value: toExpr(reader, nodeAt(raw, 'value')),
+    }),
+    TypeCast: (reader, raw) => ({
+      kind: 'typeCast',
+      expr: toExpr(reader, nodeAt(raw, 'expr')),
+      typeName: stringAt(raw, 'type_name'),
+    }),
+    TryCast: (reader, raw) => ({
+      kind: 'tryCast',
+      expr: toExpr(reader, nodeAt(raw, 'expr')),
+      typeName: stringAt(raw, 'type_name'),
+    }),
+    WindowFunction: (reader, raw) => {
+      const over = optionalNode(raw, 'over_expr');
+      return {
+        kind: 'windowFunction',
+        name: stringAt(raw, 'name'),
+        exprs: toExprs(reader, optionalList(raw, 'exprs') ?? []),
+        args: toExprs(reader, optionalList(raw, 'args') ?? []),
+        over: over && toWindow(reader, over),
+        overName: optionalString(raw, 'over_identifier'),
+      };
+    },
+    ColumnsExpr: (reader, raw) => ({
+      kind: 'columns',
+      columns: maybeExprs(reader, optionalList(raw, 'columns')),
+      regex: optionalString(raw, 'regex'),
+      all: flag(raw, 'all_columns'),
+      exclude: optionalStrings(raw, 'exclude') ?? [],
+      replace: Object.entries(raw.replace ?? {}).map(([name, value]): [string, Expr] => {
+        if (!isRaw(value)) throw unexpected('replacement', value);
+        return [name, toExpr(reader, value)];
+      }),
+    }),
+    SpreadExpr: (reader, raw) => ({ kind: 'spread', expr: toExpr(reader, nodeAt(raw, 'expr')) }),
+    PositionalRef: (_reader, raw) => ({ kind: 'positionalRef', index: numberAt(raw, 'index') }),
+    HogQLXTag: (reader, raw) => ({
+      kind: 'tag',
+      name: stringAt(raw, 'kind'),
+      attributes: listAt(raw, 'attributes').map((one) => toAttribute(reader, one)),
+    }),
+  }),
+);

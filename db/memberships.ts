@@ -102,3 +102,16 @@ export async function lockMemberships(queryable: Queryable, organizationId: stri
     [organizationId],
   );
 }
+
+/** How many of these organizations the user is a member of. */
+export async function countMemberships(
+  queryable: Queryable,
+  userId: number,
+  organizationIds: readonly string[],
+): Promise<number> {
+  const { rows } = await queryable.query(
+    'select count(*)::int as count from organization_memberships where user_id = $1 and organization_id = any($2)',
+    [userId, organizationIds],
+  );
+  return rows[0].count;
+}

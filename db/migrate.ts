@@ -148,3 +148,23 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
     );
   }
 }
+
+/** Fails unless the database is exactly at this code's version; for installations that migrate by themselves. */
+export async function requireCurrent(url: string, migrations = readMigrations()): Promise<void> {
+  const client = new pg.Client({ connectionString: url, application_name: 'sluice-migrate' });
+  client.on('error', () => {
+    // The running query fails with the same error.
+  });
+  await client.connect();
+  try {
+    const { applied, known } = await migrationState(client, migrations);
+    if (applied === known) return;
+    throw new MigrationError(
+      applied > known
+        ? `The database is newer than this Sluice: it has ${applied} migrations, this version knows ${known}.`
+        : `The database lacks ${known - applied} of ${known} migrations and SLUICE_MIGRATE is false; apply them with \`npx sluice migrate\`.`,
+    );
+  } finally {
+    await client.end();
+  }
+}

@@ -136,3 +136,11 @@ export async function lockUserKeys(queryable: Queryable, userId: number): Promis
   );
   return rows[0].count;
 }
+
+export async function findPersonalApiKeyById(
+  queryable: Queryable,
+  id: string,
+): Promise<PersonalApiKeyRow | undefined> {
+  const { rows } = await queryable.query('select * from personal_api_keys where id = $1', [id]);
+  return rows[0];
+}

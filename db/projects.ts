@@ -13,8 +13,16 @@ export interface ProjectRow extends ProjectSummaryRow {
   updated_at: string;
 }
 
+export interface GroupTypeRow {
+  group_type: string;
+  group_type_index: number;
+  name_singular: string | null;
+  name_plural: string | null;
+}
+
 /** A project as a member of its organization sees it. */
 export interface MemberProjectRow extends ProjectRow {
+  group_types: GroupTypeRow[];
   membership_level: number;
   /** The organization's name and policy, so that one query decides on access. */
   organization_name: string;
@@ -22,7 +30,10 @@ export interface MemberProjectRow extends ProjectRow {
 }
 
 const MEMBER_VIEW = `
-  select p.*, m.level as membership_level, o.name as organization_name, o.members_can_use_personal_api_keys
+  select p.*, m.level as membership_level, o.name as organization_name, o.members_can_use_personal_api_keys,
+    coalesce((select json_agg(g order by g.group_type_index) from (
+      select group_type, group_type_index, name_singular, name_plural from group_types
+      where project_id = p.id) g), '[]') as group_types
   from projects p
   join organizations o on o.id = p.organization_id
   join organization_memberships m on m.organization_id = o.id and m.user_id = $1`;
@@ -87,9 +98,7 @@ const WRITABLE = [
   'test_account_filters',
   'flags_persistence_default',
   'api_token',
-  'secret_api_token',
   'secret_api_token_backup',
-  'updated_at',
 ] as const;
 const JSON_COLUMNS = new Set<string>(['has_completed_onboarding_for', 'app_urls', 'test_account_filters']);
 
@@ -102,12 +111,39 @@ export async function updateProject(queryable: Queryable, id: number, patch: Pro
       JSON_COLUMNS.has(column) && value !== undefined ? JSON.stringify(value) : value,
     ]),
   );
-  await updateRow(queryable, 'projects', { id }, WRITABLE, {
-    ...encoded,
-    updated_at: new Date().toISOString(),
-  });
+  await updateRow(queryable, 'projects', { id }, WRITABLE, encoded, { stamp: true });
 }
 
-export async function deleteProject(queryable: Queryable, id: number): Promise<void> {
-  await queryable.query('delete from projects where id = $1', [id]);
+export async function deleteProject(queryable: Queryable, id: number): Promise<boolean> {
+  const { rowCount } = await queryable.query('delete from projects where id = $1', [id]);
+  return rowCount === 1;
+}
+
+/** Gives the project a new secret token; the one it had stays valid as the backup. */
+export async function rotateSecretToken(queryable: Queryable, id: number, token: string): Promise<void> {
+  await queryable.query(
+    `update projects set secret_api_token = $2, secret_api_token_backup = secret_api_token, updated_at = now()
+     where id = $1`,
+    [id, token],
+  );
+}
+
+/** How many of these projects the user can see. */
+export async function countMemberProjects(
+  queryable: Queryable,
+  userId: number,
+  projectIds: readonly number[],
+): Promise<number> {
+  const { rows } = await queryable.query(
+    `select count(*)::int as count from projects p
+     join organization_memberships m on m.organization_id = p.organization_id and m.user_id = $1
+     where p.id = any($2)`,
+    [userId, projectIds],
+  );
+  return rows[0].count;
+}
+
+export async function findProject(queryable: Queryable, id: number): Promise<ProjectRow | undefined> {
+  const { rows } = await queryable.query('select * from projects where id = $1', [id]);
+  return rows[0];
 }

@@ -58,3 +58,8 @@ export type UserPatch = Partial<Pick<UserRow, (typeof WRITABLE)[number]>>;
 export async function updateUser(queryable: Queryable, id: number, patch: UserPatch): Promise<void> {
   await updateRow(queryable, 'users', { id }, WRITABLE, patch);
 }
+
+export async function listUsers(queryable: Queryable): Promise<UserRow[]> {
+  const { rows } = await queryable.query('select * from users order by id');
+  return rows;
+}

@@ -42,6 +42,11 @@ export function parseKeyring(text: string): Keyring {
   return { primary: primary as string, keys };
 }
 
+/** An id that no other key has, so that a secret can tell which key it needs. */
+export function newKeyId(): string {
+  return `k${randomBytes(4).toString('hex')}`;
+}
+
 /** A new keyring entry, `id:base64`. */
 export function generateKey(id: string): string {
   return `${id}:${randomBytes(32).toString('base64')}`;

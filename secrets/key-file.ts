@@ -10,7 +10,7 @@ import {
   writeSync,
 } from 'node:fs';
 import path from 'node:path';
-import { generateKey, parseKeyring } from './envelope.ts';
+import { generateKey, newKeyId, parseKeyring } from './envelope.ts';
 
 /**
  * The keyring of an installation that was given none: read from `encryption-keys` in the data directory, made
@@ -23,7 +23,7 @@ export function ensureKeyFile(dataDir: string): string {
     const temporary = `${file}.${process.pid}`;
     const handle = openSync(temporary, 'wx', 0o600);
     try {
-      writeSync(handle, `${generateKey('k1')}\n`);
+      writeSync(handle, `${generateKey(newKeyId())}\n`);
       fsyncSync(handle);
     } finally {
       closeSync(handle);

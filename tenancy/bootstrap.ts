@@ -21,9 +21,14 @@ export interface BootstrapInput {
 
 /**
  * The first organization, project, user and key of an empty installation; undefined when it is not empty. Two
- * processes that start at once make one of each.
+ * processes that start at once make one of each. `beforeCommit` puts the key into safety: it cannot be shown
+ * again, so that a process killed after the commit and before the key was written down would have lost it.
  */
-export async function bootstrap(pool: Pool, input: BootstrapInput = {}): Promise<Bootstrapped | undefined> {
+export async function bootstrap(
+  pool: Pool,
+  input: BootstrapInput = {},
+  beforeCommit: (made: Bootstrapped) => void = () => undefined,
+): Promise<Bootstrapped | undefined> {
   return transaction(pool, async (client) => {
     await client.query('select pg_advisory_xact_lock($1)', [BOOTSTRAP_LOCK]);
     if ((await countOrganizations(client)) > 0) return undefined;
@@ -38,11 +43,13 @@ export async function bootstrap(pool: Pool, input: BootstrapInput = {}): Promise
       userId: user.id,
     });
     const key = await issuePersonalApiKey(client, { userId: user.id, label: 'First key', scopes: ['*'] });
-    return {
+    const made = {
       personal_api_key: key.value,
       project_api_key: project.api_token,
       organization_id: organizationId,
       project_id: project.id,
     };
+    beforeCommit(made);
+    return made;
   });
 }

@@ -74,6 +74,18 @@ create table projects (
 );
 create index projects_organization on projects (organization_id, id);
 
+-- A project has at most five types of groups; events name them by their index.
+create table group_types (
+  project_id integer not null,
+  group_type_index smallint not null check (group_type_index between 0 and 4),
+  group_type text not null,
+  name_singular text,
+  name_plural text,
+  created_at timestamptz not null default now(),
+  primary key (project_id, group_type_index),
+  unique (project_id, group_type)
+);
+
 create table personal_api_keys (
   id text primary key,
   user_id integer not null references users (id) on delete cascade,
@@ -133,3 +145,10 @@ create table project_deletions (
   data_deleted_at timestamptz
 );
 create index project_deletions_open on project_deletions (requested_at) where data_deleted_at is null;
+
+-- Requests counted per key; the layout is the one rate-limiter-flexible works on.
+create table rate_limits (
+  key varchar(255) primary key,
+  points integer not null default 0,
+  expire bigint
+);

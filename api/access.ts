@@ -1,0 +1,234 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import {
+  type CurrentPlace,
+  findCurrentPlace,
+  findMemberOrganization,
+  type MemberOrganizationRow,
+} from '../db/organizations.ts';
+import { findCredential, type PersonalApiKeyRow, touchPersonalApiKey } from '../db/personal-api-keys.ts';
+import type { Pool } from '../db/pool.ts';
+import { findMemberProject, type MemberProjectRow } from '../db/projects.ts';
+import type { UserRow } from '../db/users.ts';
+import { isUuid } from '../db/uuid.ts';
+import { ADMIN, type Level } from '../tenancy/levels.ts';
+import { type Scope, scopeAllows } from '../tenancy/scopes.ts';
+import { hashToken } from '../tenancy/tokens.ts';
+import { type Candidate, findCandidate, fromHeader, withoutKey } from './credentials.ts';
+import { errors } from './errors.ts';
+import type { RateLimit } from './rate-limit.ts';
+
+/** What a route of the management API asks of a caller; every route declares one, or the boot fails. */
+export type Access =
+  | 'public'
+  | {
+      /** The scope the key must have; `*` means an unlimited key: all scopes, not bound to projects or organizations. */
+      scope: Scope | '*' | 'any';
+      /** The least membership level in the organization of the path. */
+      level?: Level;
+      /** Also open to keys that are bound to projects or organizations, though the path names none. */
+      ignoresBounds?: true;
+      /** Works in the caller's current organization, as if the path had named `@current`. */
+      inCurrentOrganization?: true;
+      /** The organization of the path is what the route is about, not the place where it looks. */
+      isOrganization?: true;
+      /** A budget of its own instead of the common one. */
+      budget?: 'wizard';
+    };
+type Managed = Exclude<Access, 'public'>;
+
+export interface Caller {
+  user: UserRow;
+  key: PersonalApiKeyRow;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access;
+  }
+  interface FastifyRequest {
+    caller: Caller;
+    /** The organization of the path; only on routes with `:organization_id` or `inCurrentOrganization`. */
+    organization: MemberOrganizationRow;
+    /** The project of the path; only on routes with `:project_id`. */
+    project: MemberProjectRow;
+  }
+}
+
+const MAX_PROJECT_ID = 2 ** 31 - 1;
+const NOWHERE: CurrentPlace = { organization_id: null, project_id: null };
+
+function projectIdOf(text: string, current: CurrentPlace): number | undefined {
+  if (text === '@current') return current.project_id ?? undefined;
+  const id = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  return id >= 1 && id <= MAX_PROJECT_ID ? id : undefined;
+}
+
+function organizationIdOf(text: string, current: CurrentPlace): string | undefined {
+  if (text === '@current') return current.organization_id ?? undefined;
+  return isUuid(text) ? text.toLowerCase() : undefined;
+}
+
+/** Keys are managed by keys that may do everything everywhere. */
+export function requireUnlimited(key: PersonalApiKeyRow): void {
+  if (!key.scopes.includes('*')) throw errors.permissionDenied("API key missing required scope '*'");
+  if (key.scoped_teams.length > 0 || key.scoped_organizations.length > 0) {
+    throw errors.permissionDenied('API keys that are bound to projects or organizations cannot manage keys.');
+  }
+}
+
+/**
+ * Decides whether a request may pass: who calls, what the key may do, whether the place in the path is one of the
+ * caller's. A place that does not exist and one of somebody else get the same answer after the same query.
+ */
+export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) {
+  const { pool, rateLimit } = deps;
+
+  async function authenticate(candidate: Candidate): Promise<Caller> {
+    const failed = () =>
+      errors.authenticationFailed(`Personal API key found in ${candidate.place} is invalid.`);
+    if (candidate.token.includes('\u0000')) throw failed();
+    const credential = await findCredential(pool, hashToken(candidate.token));
+    if (!credential) throw failed();
+    return credential;
+  }
+
+  function requireScope(access: Managed, { key }: Caller): void {
+    if (access.scope === 'any') return;
+    if (access.scope === '*') requireUnlimited(key);
+    else if (!scopeAllows(key.scopes, access.scope)) {
+      throw errors.permissionDenied(`API key missing required scope '${access.scope}'`);
+    }
+  }
+
+  /** The bounds of the key itself: decided from the path alone, before anything is looked up. */
+  function requireWithinBounds(
+    access: Managed,
+    { key }: Caller,
+    place: {
+      project?: string | undefined;
+      organization?: string | undefined;
+      projectId?: number | undefined;
+      organizationId?: string | undefined;
+    },
+  ): void {
+    if (access.ignoresBounds) return;
+    if (key.scoped_teams.length > 0) {
+      if (place.project === undefined) {
+        throw errors.permissionDenied(
+          'API keys with scoped projects are only supported on project-based endpoints.',
+        );
+      }
+      if (place.projectId === undefined || !key.scoped_teams.includes(place.projectId)) {
+        throw errors.permissionDenied(
+          `API key does not have access to the requested project: ID ${place.project}.`,
+        );
+      }
+    }
+    if (key.scoped_organizations.length > 0 && place.organization !== undefined) {
+      if (place.organizationId === undefined || !key.scoped_organizations.includes(place.organizationId)) {
+        throw errors.permissionDenied(
+          `API key does not have access to the requested organization: ID ${place.organization}.`,
+        );
+      }
+    }
+  }
+
+  function requireStanding(
+    access: Managed,
+    organization: { name: string; level: number; keysAllowed: boolean },
+  ): void {
+    if (!organization.keysAllowed && organization.level < ADMIN) {
+      throw errors.permissionDenied(
+        `Organization '${organization.name}' does not allow using personal API keys. Contact an admin to enable ` +
+          'personal API keys for this organization.',
+      );
+    }
+    if (access.level !== undefined && organization.level < access.level) {
+      throw errors.permissionDenied('Your organization access level is insufficient.');
+    }
+  }
+
+  /** Everything of `Access`, in the documented order. */
+  async function control(access: Managed, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const candidate = findCandidate(request);
+    if (!candidate) throw errors.notAuthenticated();
+    const caller = await authenticate(candidate);
+    request.caller = caller;
+    const params = request.params as { project_id?: string; organization_id?: string };
+    const project = params.project_id;
+    const organization = access.inCurrentOrganization ? '@current' : params.organization_id;
+    const current =
+      project === '@current' || organization === '@current'
+        ? await findCurrentPlace(pool, caller.user.id)
+        : NOWHERE;
+    const projectId = project === undefined ? undefined : projectIdOf(project, current);
+    const organizationId = organization === undefined ? undefined : organizationIdOf(organization, current);
+    requireWithinBounds(access, caller, { project, organization, projectId, organizationId });
+    requireScope(access, caller);
+
+    if (organization !== undefined) {
+      const found = organizationId && (await findMemberOrganization(pool, caller.user.id, organizationId));
+      if (!found) {
+        const itself = access.isOrganization && organization !== '@current';
+        throw errors.notFound(itself ? 'Not found.' : 'Organization not found.');
+      }
+      requireStanding(access, {
+        name: found.name,
+        level: found.membership_level,
+        keysAllowed: found.members_can_use_personal_api_keys,
+      });
+      request.organization = found;
+    }
+    if (project !== undefined) {
+      const found = projectId && (await findMemberProject(pool, caller.user.id, projectId));
+      const { scoped_organizations: bounds } = caller.key;
+      if (!found || (bounds.length > 0 && !bounds.includes(found.organization_id))) {
+        throw errors.notFound('Project not found.');
+      }
+      if (organization !== undefined && found.organization_id !== request.organization.id) {
+        throw errors.notFound('Project not found.');
+      }
+      requireStanding(access, {
+        name: found.organization_name,
+        level: found.membership_level,
+        keysAllowed: found.members_can_use_personal_api_keys,
+      });
+      request.project = found;
+    }
+    if (access.budget === 'wizard') await rateLimit.consume('wizard', String(caller.user.id), reply);
+    else await rateLimit.consume('key', caller.key.id, reply);
+    touch(caller.key, request);
+  }
+
+  function touch(key: PersonalApiKeyRow, request: FastifyRequest): void {
+    const hour = 3_600_000;
+    if (key.last_used_at && Date.now() - Date.parse(key.last_used_at) < hour) return;
+    touchPersonalApiKey(pool, key.id).catch((error) =>
+      request.log.warn({ err: error }, 'last use not recorded'),
+    );
+  }
+
+  return {
+    /** With a key in the header, a stranger is refused before a byte of the body is read. */
+    async onRequest(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+      const { access } = request.routeOptions.config;
+      if (access === undefined) return;
+      if (access === 'public') return rateLimit.consume('address', request.ip, reply);
+      const bodyMayHoldKey = !fromHeader(request) && request.headers['content-type'] !== undefined;
+      if (!bodyMayHoldKey) await control(access, request, reply);
+    },
+    /** A key in the body can only be read once the body is. */
+    async preValidation(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+      const { access } = request.routeOptions.config;
+      if (access !== undefined && access !== 'public' && !request.caller) {
+        await control(access, request, reply);
+      }
+      request.body = withoutKey(request.body);
+    },
+    /** Whoever has shown no key learns nothing about the body, neither that it is too large nor that it is malformed. */
+    isStranger(request: FastifyRequest): boolean {
+      const { access } = request.routeOptions.config;
+      return access !== undefined && access !== 'public' && !request.caller;
+    },
+  };
+}

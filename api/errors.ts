@@ -1,0 +1,161 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isDatabaseUnavailable } from '../db/pool.ts';
+
+export interface ErrorBody {
+  type: 'authentication_error' | 'invalid_request' | 'validation_error' | 'throttled_error' | 'server_error';
+  code: string;
+  detail: string;
+  attr: string | null;
+}
+
+/** What a request is refused with. Everything else that is thrown is a fault of ours and becomes a plain 500. */
+export class ApiError extends Error {
+  override name = 'ApiError';
+  readonly status: number;
+  readonly body: ErrorBody;
+  readonly headers: Record<string, string>;
+
+  constructor(status: number, body: ErrorBody, headers: Record<string, string> = {}) {
+    super(body.detail);
+    this.status = status;
+    this.body = body;
+    this.headers = headers;
+  }
+}
+
+const refuse =
+  (status: number, type: ErrorBody['type'], code: string) =>
+  (detail: string, headers: Record<string, string> = {}): ApiError =>
+    new ApiError(status, { type, code, detail, attr: null }, headers);
+
+/** The closed set. Retrying helps after `throttled` and `unavailable` only; both say when. */
+export const errors = {
+  notAuthenticated: () =>
+    refuse(
+      401,
+      'authentication_error',
+      'not_authenticated',
+    )('Authentication credentials were not provided.', {
+      'www-authenticate': 'Bearer',
+    }),
+  authenticationFailed: (detail: string) =>
+    refuse(401, 'authentication_error', 'authentication_failed')(detail, { 'www-authenticate': 'Bearer' }),
+  permissionDenied: refuse(403, 'authentication_error', 'permission_denied'),
+  notFound: (detail = 'Not found.') => refuse(404, 'invalid_request', 'not_found')(detail),
+  methodNotAllowed: (method: string, allowed: string[]) =>
+    refuse(
+      405,
+      'invalid_request',
+      'method_not_allowed',
+    )(`Method "${method}" not allowed.`, {
+      allow: allowed.join(', '),
+    }),
+  notAcceptable: refuse(406, 'invalid_request', 'not_acceptable'),
+  conflict: refuse(409, 'server_error', 'conflict'),
+  tooLarge: (limit: number) =>
+    refuse(413, 'invalid_request', 'request_too_large')(`The request body is larger than ${limit} bytes.`),
+  unsupportedMediaType: (mediaType: string) =>
+    refuse(
+      415,
+      'invalid_request',
+      'unsupported_media_type',
+    )(`Unsupported media type "${mediaType}" in request.`),
+  parseError: (reason: string) =>
+    refuse(400, 'invalid_request', 'parse_error')(`JSON parse error - ${reason}`),
+  malformed: refuse(400, 'invalid_request', 'parse_error'),
+  throttled: (seconds: number) =>
+    refuse(
+      429,
+      'throttled_error',
+      'throttled',
+    )(`Request was throttled. Expected available in ${seconds} second${seconds === 1 ? '' : 's'}.`, {
+      'retry-after': String(seconds),
+    }),
+  unavailable: (detail: string, seconds: number) =>
+    refuse(503, 'server_error', 'unavailable')(detail, { 'retry-after': String(seconds) }),
+  internal: () => refuse(500, 'server_error', 'error')('A server error occurred.'),
+  /** A field, or the body as a whole when `attr` is null. */
+  validation: (code: string, detail: string, attr: string | null) =>
+    new ApiError(400, { type: 'validation_error', code, detail, attr }),
+} as const;
+
+const DATABASE_RETRY_SECONDS = 2;
+/** SQLSTATEs that a value of the request can cause: a string that Postgres cannot hold, a number out of range. */
+const BAD_VALUE_STATES = new Set(['22021', '22P05', '22003', '22P02', '22007', '22008', '22009']);
+
+interface FastifyFailure extends Error {
+  code?: string;
+  statusCode?: number;
+}
+
+/** The only place where something thrown becomes an answer. */
+export function toApiError(error: unknown, request: FastifyRequest): ApiError {
+  if (error instanceof ApiError) return error;
+  if (isDatabaseUnavailable(error)) {
+    return errors.unavailable(
+      'The database is not available at the moment. Try again.',
+      DATABASE_RETRY_SECONDS,
+    );
+  }
+  const failure = error as FastifyFailure;
+  const code = failure.code ?? '';
+  if (BAD_VALUE_STATES.has(code)) {
+    return errors.validation(
+      'invalid_input',
+      'A value cannot be stored: it is malformed or out of range.',
+      null,
+    );
+  }
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.tooLarge(request.routeOptions.bodyLimit ?? 0);
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' || code === 'FST_ERR_CTP_EMPTY_TYPE') {
+    return errors.unsupportedMediaType(request.headers['content-type'] ?? '');
+  }
+  if (code.startsWith('FST_ERR_CTP') || (failure.statusCode === 400 && code !== '')) {
+    return errors.malformed(failure.message);
+  }
+  if (failure.statusCode !== undefined && failure.statusCode >= 400 && failure.statusCode < 500) {
+    return new ApiError(failure.statusCode, {
+      type: 'invalid_request',
+      code: 'invalid_input',
+      detail: failure.message,
+      attr: null,
+    });
+  }
+  return errors.internal();
+}
+
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const answer = toApiError(error, request);
+  if (answer.status >= 500)
+    request.log.error({ err: error, url: request.routeOptions.url }, 'request failed');
+  return reply
+    .code(answer.status)
+    .header('x-request-id', request.id)
+    .headers(answer.headers)
+    .type('application/json; charset=utf-8')
+    .send(answer.body);
+}
+
+const BAD_HTTP: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
+
+/** What is not even HTTP never becomes a request; it is answered in our form nevertheless. */
+export function refuseBadHttp(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const status = BAD_HTTP[error.code ?? ''] ?? 400;
+  const body: ErrorBody = {
+    type: 'invalid_request',
+    code: 'parse_error',
+    detail: `${STATUS_CODES[status]}.`,
+    attr: null,
+  };
+  const text = JSON.stringify(body);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+  );
+}

@@ -1,0 +1,40 @@
+import type { FastifyInstance } from 'fastify';
+import { errors } from './errors.ts';
+
+interface KnownPath {
+  pattern: RegExp;
+  methods: Set<string>;
+}
+
+function toPattern(url: string): RegExp {
+  const source = url
+    .replace(/\/+$/, '')
+    .split('/')
+    .map((part) => {
+      if (part === '*') return '.*';
+      return part.startsWith(':') ? '[^/]+' : part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+    })
+    .join('/');
+  return new RegExp(`^${source}/?$`);
+}
+
+/** Tells a wrong method (405 with `Allow`) from an unknown path (404). */
+export function answerUnknownPaths(app: FastifyInstance): void {
+  const known = new Map<string, KnownPath>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const entry = known.get(url) ?? { pattern: toPattern(url), methods: new Set<string>() };
+    for (const one of [method].flat()) entry.methods.add(one);
+    known.set(url, entry);
+  });
+  app.setNotFoundHandler(async (request) => {
+    const pathname = request.url.split('?', 1)[0] as string;
+    const methods = new Set<string>();
+    for (const entry of known.values()) {
+      if (entry.pattern.test(pathname)) for (const method of entry.methods) methods.add(method);
+    }
+    // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
+    methods.delete('OPTIONS');
+    if (methods.size === 0 || methods.has(request.method)) throw errors.notFound('Endpoint not found.');
+    throw errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
+  });
+}

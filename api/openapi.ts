@@ -1,0 +1,122 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance, RouteOptions } from 'fastify';
+import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { errors } from './errors.ts';
+import { errorBody } from './schemas/fields.ts';
+import { validatorCompiler } from './validation.ts';
+
+const DOCUMENTATION = '/api/schema/';
+const LOGO = Buffer.from(
+  '<svg xmlns="http://www.w3.org/2000/svg" width="120" height="40" viewBox="0 0 120 40">' +
+    '<path d="M6 8v24M16 8v24M6 20q5-6 10 0" stroke="#7dd3fc" stroke-width="3" fill="none"/>' +
+    '<text x="26" y="28" font-family="sans-serif" font-size="22" fill="#fff">Sluice</text></svg>',
+);
+
+/** What every managed route may answer besides its own results. */
+const REFUSALS: Record<number, string> = {
+  400: 'The request is malformed, or a field is not valid.',
+  401: 'The key is missing or not valid.',
+  403: 'The key or its user may not do this.',
+  404: 'The thing does not exist, or belongs to somebody else.',
+  405: 'The path has no such method; see `Allow`.',
+  413: 'The body is too large.',
+  415: 'The body is neither JSON nor a form.',
+  429: 'Too many requests; see `Retry-After`.',
+  500: 'A fault of the server.',
+  503: 'The database is not available; see `Retry-After`.',
+};
+
+/** A managed route that does not say who may call it must never be served. */
+function requireAccess(route: RouteOptions): void {
+  if (!route.url.startsWith('/api/') || route.url.startsWith(DOCUMENTATION)) return;
+  if (route.config?.access === undefined) {
+    throw new Error(
+      `${route.method} ${route.url} declares no access: give it config.access with a scope, or 'public'`,
+    );
+  }
+}
+
+function document(route: RouteOptions): void {
+  const access = route.config?.access;
+  if (access === undefined || route.schema?.hide) return;
+  const isPublic = access === 'public';
+  const hasParameters = route.url.includes(':');
+  const statuses = Object.keys(REFUSALS)
+    .map(Number)
+    .filter((status) => !isPublic || ![401, 403].includes(status))
+    .filter((status) => status !== 404 || hasParameters || !isPublic);
+  const responses = Object.fromEntries(statuses.map((status) => [status, errorBody]));
+  route.schema = {
+    ...route.schema,
+    response: { ...responses, ...(route.schema?.response as object | undefined) },
+    ...(isPublic ? {} : { security: [{ PersonalAPIKeyAuth: access.scope === 'any' ? [] : [access.scope] }] }),
+  };
+}
+
+function wantsJson(request: { query: unknown; headers: { accept?: string | undefined } }): boolean {
+  const { format } = (request.query ?? {}) as { format?: unknown };
+  if (format !== undefined && format !== 'json' && format !== 'yaml') throw errors.notFound();
+  return format === 'json' || (format === undefined && (request.headers.accept ?? '').includes('json'));
+}
+
+type Transform = Parameters<typeof jsonSchemaTransformObject>[0];
+
+/** Gives each answer a sentence of its own. */
+function transformObject(input: Transform): ReturnType<typeof jsonSchemaTransformObject> {
+  const result = jsonSchemaTransformObject(input);
+  const paths = (
+    result as {
+      paths?: Record<string, Record<string, { responses?: Record<string, { description?: string }> }>>;
+    }
+  ).paths;
+  for (const operation of Object.values(paths ?? {}).flatMap((path) => Object.values(path))) {
+    for (const [status, response] of Object.entries(operation.responses ?? {})) {
+      response.description = REFUSALS[Number(status)] ?? 'Done.';
+    }
+  }
+  return result;
+}
+
+/** OpenAPI 3.1 from the schemas of the routes, at /api/schema/, with a page to browse it. */
+export async function describeApi(app: FastifyInstance, publicUrl: string): Promise<void> {
+  app.setValidatorCompiler(validatorCompiler);
+  app.addHook('onRoute', (route) => {
+    requireAccess(route);
+    document(route);
+  });
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Sluice',
+        version: '0.1.0',
+        description:
+          'Durable batch exports, functions and feature flags for product events. The management API takes a ' +
+          'personal API key as bearer token; capture and flags take the project key in the body.',
+      },
+      servers: [{ url: publicUrl }],
+      components: {
+        securitySchemes: {
+          PersonalAPIKeyAuth: { type: 'http', scheme: 'bearer', description: 'A personal API key, `phx_…`.' },
+        },
+      },
+    },
+    transform: jsonSchemaTransform,
+    transformObject,
+  });
+  await app.register(swaggerUi, {
+    routePrefix: '/api/schema/swagger-ui',
+    staticCSP: true,
+    theme: { title: 'Sluice API' },
+    logo: { type: 'image/svg+xml', content: LOGO, href: DOCUMENTATION },
+    uiConfig: { deepLinking: true, docExpansion: 'none' },
+  });
+  app.get(DOCUMENTATION, { schema: { hide: true } as { hide: true } }, async (request, reply) => {
+    const json = wantsJson(request);
+    reply.type(
+      json ? 'application/vnd.oai.openapi+json; charset=utf-8' : 'application/vnd.oai.openapi; charset=utf-8',
+    );
+    return json ? JSON.stringify(app.swagger()) : app.swagger({ yaml: true });
+  });
+}

@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createZstdCompress } from 'node:zlib';
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { sealedKeyIds } from '../db/sealed-columns.ts';
+import { BackupError, MANIFEST_FILE, type Manifest } from './manifest.ts';
+import { type BackupTable, quoted, sequences, tablesInOrder } from './tables.ts';
+
+export interface BackupOptions {
+  url: string;
+  /** Must not exist; appears only when the backup is whole. */
+  directory: string;
+  report: (line: string) => void;
+}
+
+/** Counts and hashes what passes. */
+function meter(): { stream: Transform; bytes: () => number; sha256: () => string } {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const stream = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk);
+      bytes += chunk.length;
+      done(null, chunk);
+    },
+  });
+  return { stream, bytes: () => bytes, sha256: () => hash.digest('hex') };
+}
+
+async function backUpTable(
+  client: pg.Client,
+  directory: string,
+  table: BackupTable,
+): Promise<Manifest['tables'][number]> {
+  const file = `${table.name}.copy.zst`;
+  const columns = table.columns.map(quoted).join(', ');
+  const rows = client.query(
+    copyTo(`copy (select ${columns} from ${quoted(table.name)}) to stdout (format binary)`),
+  );
+  const measured = meter();
+  await pipeline(rows, createZstdCompress(), measured.stream, createWriteStream(path.join(directory, file)));
+  const handle = await open(path.join(directory, file), 'r');
+  await handle.sync();
+  await handle.close();
+  return {
+    name: table.name,
+    columns: table.columns,
+    file,
+    rows: rows.rowCount ?? 0,
+    bytes: measured.bytes(),
+    sha256: measured.sha256(),
+  };
+}
+
+/** Writes everything that the database holds, as of one moment, while the installation goes on working. */
+export async function backUp(options: BackupOptions): Promise<Manifest> {
+  const directory = path.resolve(options.directory);
+  if (await stat(directory).catch(() => undefined)) {
+    throw new BackupError(`${directory} exists already; name a directory that does not.`);
+  }
+  const draft = `${directory}.partial`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true, mode: 0o700 });
+  const client = new pg.Client({ connectionString: options.url, application_name: 'sluice-backup' });
+  client.on('error', () => {
+    // The running statement fails with the same error.
+  });
+  try {
+    await client.connect();
+    await client.query('begin isolation level repeatable read, read only');
+    const tables: Manifest['tables'] = [];
+    for (const table of await tablesInOrder(client)) {
+      const done = await backUpTable(client, draft, table);
+      options.report(`  ${done.name}: ${done.rows} rows, ${done.bytes} bytes`);
+      tables.push(done);
+    }
+    const { rows: migrations } = await client.query('select id, name, hash from migrations order by id');
+    const manifest: Manifest = {
+      format: 1,
+      created_at: new Date().toISOString(),
+      migrations,
+      encryption_key_ids: await sealedKeyIds(client),
+      tables,
+      sequences: (await sequences(client)).map(({ name, value }) => ({ name, value: Number(value) })),
+    };
+    await client.query('commit');
+    await writeFile(path.join(draft, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`, {
+      flush: true,
+    });
+    await rename(draft, directory);
+    return manifest;
+  } catch (error) {
+    await rm(draft, { recursive: true, force: true });
+    throw error;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { z } from 'zod';
+
+/** What a backup consists of, so that a restore can tell a whole one from a damaged one before it changes anything. */
+const manifest = z.object({
+  format: z.literal(1),
+  created_at: z.string(),
+  migrations: z.array(z.object({ id: z.int(), name: z.string(), hash: z.string() })),
+  /** Keys that the secrets in the backup are sealed with; the backup itself holds no key. */
+  encryption_key_ids: z.array(z.string()),
+  tables: z.array(
+    z.object({
+      name: z.string(),
+      columns: z.array(z.string()),
+      file: z.string().regex(/^[a-z0-9_]+\.copy\.zst$/),
+      rows: z.int(),
+      bytes: z.int(),
+      sha256: z.string(),
+    }),
+  ),
+  sequences: z.array(z.object({ name: z.string(), value: z.int() })),
+});
+
+export type Manifest = z.output<typeof manifest>;
+
+export const MANIFEST_FILE = 'manifest.json';
+
+/** Something about the backup or the installation stands in the way; the message says what. */
+export class BackupError extends Error {
+  override name = 'BackupError';
+}
+
+export function readManifest(directory: string): Manifest {
+  const file = path.join(directory, MANIFEST_FILE);
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new BackupError(`${directory} is not a backup: ${(error as Error).message}`);
+  }
+  const parsed = manifest.safeParse(content);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new BackupError(
+      `${file} is not a manifest of this version: ${issue?.path.join('.')}: ${issue?.message}`,
+    );
+  }
+  return parsed.data;
+}

@@ -1,0 +1,125 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createZstdDecompress } from 'node:zlib';
+import pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { migrate, migrationState, readMigrations } from '../db/migrate.ts';
+import { BackupError, type Manifest, readManifest } from './manifest.ts';
+import { quoted, tablesInOrder } from './tables.ts';
+
+export interface RestoreOptions {
+  url: string;
+  directory: string;
+  /** Ids of the keys that this installation has. */
+  encryptionKeyIds: string[];
+  report: (line: string) => void;
+}
+
+async function requireWhole(directory: string, manifest: Manifest): Promise<void> {
+  for (const table of manifest.tables) {
+    const hash = createHash('sha256');
+    const file = path.join(directory, table.file);
+    try {
+      await pipeline(createReadStream(file), hash);
+    } catch (error) {
+      throw new BackupError(`The backup is not whole: ${file} cannot be read (${(error as Error).message}).`);
+    }
+    if (hash.digest('hex') !== table.sha256) {
+      throw new BackupError(
+        `The backup is damaged: ${file} does not have the checksum that its manifest names.`,
+      );
+    }
+  }
+}
+
+/** The backup's version of the schema must be one that this code went through. */
+function requireKnownMigrations(manifest: Manifest): void {
+  const known = readMigrations();
+  if (manifest.migrations.length > known.length) {
+    throw new BackupError(
+      `The backup was made by a newer Sluice (${manifest.migrations.length} migrations, this version knows ${known.length}).`,
+    );
+  }
+  const different = manifest.migrations.find((one, index) => known[index]?.hash !== one.hash);
+  if (different) {
+    throw new BackupError(
+      `The backup was made by another Sluice: its migration ${different.id} (${different.name}) is not the one known here.`,
+    );
+  }
+}
+
+async function requireEmpty(client: pg.Client): Promise<void> {
+  for (const { name } of await tablesInOrder(client)) {
+    const { rowCount } = await client.query(`select 1 from ${quoted(name)} limit 1`);
+    if (rowCount) {
+      throw new BackupError(
+        `The database is not empty (${name} has rows); a backup is restored into an empty one. Name another data ` +
+          'directory (SLUICE_DATA_DIR) or database (DATABASE_URL).',
+      );
+    }
+  }
+}
+
+async function fill(
+  client: pg.Client,
+  directory: string,
+  manifest: Manifest,
+  report: RestoreOptions['report'],
+) {
+  for (const table of manifest.tables) {
+    const columns = table.columns.map(quoted).join(', ');
+    const sink = client.query(copyFrom(`copy ${quoted(table.name)} (${columns}) from stdin (format binary)`));
+    await pipeline(createReadStream(path.join(directory, table.file)), createZstdDecompress(), sink);
+    if (sink.rowCount !== table.rows) {
+      throw new BackupError(
+        `${table.name}: ${sink.rowCount} rows were restored, the backup has ${table.rows}.`,
+      );
+    }
+    report(`  ${table.name}: ${table.rows} rows`);
+  }
+  for (const { name, value } of manifest.sequences) {
+    await client.query('select setval($1::regclass, $2)', [`public.${quoted(name)}`, value]);
+  }
+}
+
+/** Fills an empty database with a backup, wholly or not at all, and brings it to this version of the schema. */
+export async function restore(options: RestoreOptions): Promise<Manifest> {
+  const manifest = readManifest(options.directory);
+  const lacking = manifest.encryption_key_ids.filter((id) => !options.encryptionKeyIds.includes(id));
+  if (lacking.length > 0) {
+    throw new BackupError(
+      `The backup holds secrets sealed with the key${lacking.length > 1 ? 's' : ''} ${lacking.join(', ')}, which this ` +
+        'installation does not have. Put the old encryption-keys file into the data directory, or set SLUICE_ENCRYPTION_KEYS.',
+    );
+  }
+  requireKnownMigrations(manifest);
+  await requireWhole(options.directory, manifest);
+
+  const client = new pg.Client({ connectionString: options.url, application_name: 'sluice-restore' });
+  client.on('error', () => {
+    // The running statement fails with the same error.
+  });
+  await client.connect();
+  try {
+    const { applied } = await migrationState(client);
+    if (applied > manifest.migrations.length) {
+      throw new BackupError(
+        `The database has ${applied} migrations, the backup ${manifest.migrations.length}; restore into a new database.`,
+      );
+    }
+    await migrate(options.url, { migrations: readMigrations().slice(0, manifest.migrations.length) });
+    await requireEmpty(client);
+    await client.query('begin');
+    await fill(client, options.directory, manifest, options.report);
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined);
+    throw error;
+  } finally {
+    await client.end();
+  }
+  await migrate(options.url);
+  return manifest;
+}

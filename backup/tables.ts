@@ -1,0 +1,63 @@
+import type { Queryable } from '../db/pool.ts';
+
+export interface BackupTable {
+  name: string;
+  /** Columns that hold data; generated ones are computed anew. */
+  columns: string[];
+}
+
+/** Tables that are not data: what the code itself writes, and counters that expire. */
+const LEFT_OUT = ['migrations', 'rate_limits'];
+
+/**
+ * Every table of the installation, referenced ones before those that reference them. Found in the catalogue, so
+ * that a new table is in the next backup without anybody thinking of it. A partitioned table counts as one.
+ */
+export async function tablesInOrder(queryable: Queryable): Promise<BackupTable[]> {
+  const { rows } = await queryable.query<{ name: string; columns: string[]; needs: string[] }>(
+    `select c.relname as name,
+       (select json_agg(a.attname order by a.attnum) from pg_attribute a
+         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
+       coalesce((select json_agg(distinct f.relname) from pg_constraint k join pg_class f on f.oid = k.confrelid
+         where k.conrelid = c.oid and k.contype = 'f' and f.oid <> c.oid), '[]') as needs
+     from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+       and c.relname <> all($1)
+     order by c.relname`,
+    [LEFT_OUT],
+  );
+  const ordered: typeof rows = [];
+  let waiting = rows;
+  while (waiting.length > 0) {
+    const ready = waiting.filter((table) =>
+      table.needs.every((name) => ordered.some((one) => one.name === name)),
+    );
+    if (ready.length === 0) {
+      throw new Error(
+        `tables reference each other in a circle: ${waiting.map((one) => one.name).join(', ')}`,
+      );
+    }
+    ordered.push(...ready);
+    waiting = waiting.filter((table) => !ready.includes(table));
+  }
+  return ordered.map(({ name, columns }) => ({ name, columns }));
+}
+
+/** A name from the catalogue, as it stands in SQL. */
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export interface SequenceState {
+  name: string;
+  value: number;
+}
+
+/** Where the numbering of rows stands; only sequences that were used. */
+export async function sequences(queryable: Queryable): Promise<SequenceState[]> {
+  const { rows } = await queryable.query(
+    `select sequencename as name, last_value as value from pg_sequences
+     where schemaname = 'public' and last_value is not null order by sequencename`,
+  );
+  return rows;
+}

@@ -1,0 +1,42 @@
+import type { Command } from 'commander';
+import { backUp } from '../../backup/backup.ts';
+import { restore } from '../../backup/restore.ts';
+import { keyFile } from '../../secrets/key-file.ts';
+import { encryptionKeyIds, remark, say, withUrl } from '../context.ts';
+
+export function backupCommands(program: Command): void {
+  program
+    .command('backup <directory>')
+    .description('Write everything in the database, as of one moment, into a new directory.')
+    .action((directory: string) =>
+      withUrl(async (url, config) => {
+        const manifest = await backUp({
+          url,
+          directory,
+          report: remark,
+        });
+        const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
+        say(`Backed up ${rows} rows of ${manifest.tables.length} tables to ${directory}.`);
+        remark(
+          'The keys that open stored secrets are not in it. Keep them apart from it: ' +
+            (config.SLUICE_ENCRYPTION_KEYS ? 'SLUICE_ENCRYPTION_KEYS' : keyFile(config.SLUICE_DATA_DIR)),
+        );
+      }),
+    );
+
+  program
+    .command('restore <directory>')
+    .description('Fill an empty database with a backup; schedules follow by themselves.')
+    .action((directory: string) =>
+      withUrl(async (url, config) => {
+        const manifest = await restore({
+          url,
+          directory,
+          encryptionKeyIds: encryptionKeyIds(config),
+          report: remark,
+        });
+        const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
+        say(`Restored ${rows} rows of ${manifest.tables.length} tables, as of ${manifest.created_at}.`);
+      }),
+    );
+}

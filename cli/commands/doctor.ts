@@ -1,0 +1,198 @@
+import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Config } from '../../config.ts';
+import { type DatabaseReport, diagnoseDatabase } from '../../db/diagnose.ts';
+import { diagnoseTemporal, type Finding } from '../../schedules/diagnose.ts';
+import { parseKeyring } from '../../secrets/envelope.ts';
+import { keyFile } from '../../secrets/key-file.ts';
+import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
+import { say, settings } from '../context.ts';
+
+const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
+const GIBIBYTE = 1024 ** 3;
+const CLOCK_TOLERANCE_SECONDS = 2;
+
+function lookAtNode(): Finding {
+  const major = Number(process.versions.node.split('.')[0]);
+  return finding(
+    'Node',
+    major >= 24,
+    major >= 24
+      ? `Node ${process.versions.node} runs Sluice.`
+      : `Node ${process.versions.node} is too old, 24 is needed; use \`npx sluice\` or \`npm run\`, which bring their own.`,
+  );
+}
+
+function lookAtDataDir(config: Config): Finding[] {
+  const directory = config.SLUICE_DATA_DIR;
+  if (!existsSync(directory)) {
+    return [
+      finding(
+        'data directory',
+        true,
+        `${directory} does not exist yet; \`npm start\` makes it (not needed with external services).`,
+      ),
+    ];
+  }
+  try {
+    accessSync(directory, constants.W_OK);
+  } catch {
+    return [
+      finding('data directory', false, `${directory} (SLUICE_DATA_DIR) cannot be written by this user.`),
+    ];
+  }
+  const { bavail, bsize } = statfsSync(directory);
+  const free = (bavail * bsize) / GIBIBYTE;
+  return [
+    finding('data directory', true, `${directory} can be written.`),
+    finding(
+      'disk space',
+      free >= 1,
+      free >= 1
+        ? `${free.toFixed(1)} GiB are free in the data directory.`
+        : `Only ${free.toFixed(2)} GiB are free in ${directory}; make room before events are refused.`,
+    ),
+  ];
+}
+
+function lookAtKeys(config: Config): Finding {
+  const file = keyFile(config.SLUICE_DATA_DIR);
+  if (config.SLUICE_ENCRYPTION_KEYS) {
+    try {
+      const { primary, keys } = parseKeyring(config.SLUICE_ENCRYPTION_KEYS);
+      return finding(
+        'encryption keys',
+        true,
+        `Secrets are sealed with the key ${primary}; ${keys.size} can be opened with.`,
+      );
+    } catch (error) {
+      return finding('encryption keys', false, (error as Error).message);
+    }
+  }
+  return existsSync(file)
+    ? finding(
+        'encryption keys',
+        true,
+        `Secrets are sealed with the keys in ${file}; keep a copy of it elsewhere.`,
+      )
+    : finding(
+        'encryption keys',
+        true,
+        `There are no encryption keys yet; \`npm start\` makes ${file}. With \`npm run api\`, set SLUICE_ENCRYPTION_KEYS.`,
+      );
+}
+
+function lookAtReport(report: DatabaseReport): Finding[] {
+  const lacking = report.known - report.applied;
+  const skew = Math.abs(report.clockSkewSeconds);
+  return [
+    finding(
+      'Postgres',
+      report.version >= 16,
+      `Postgres ${report.version} answers${report.version >= 16 ? '' : '; 16 or newer is needed'}.`,
+    ),
+    finding(
+      'migrations',
+      lacking === 0,
+      lacking === 0
+        ? `All ${report.known} migrations are applied.`
+        : lacking > 0
+          ? `${lacking} of ${report.known} migrations are missing; run \`npx sluice migrate\` or restart Sluice.`
+          : `The database is newer than this Sluice (${report.applied} migrations, ${report.known} known); use the newer version.`,
+    ),
+    finding(
+      'clocks',
+      skew <= CLOCK_TOLERANCE_SECONDS,
+      skew <= CLOCK_TOLERANCE_SECONDS
+        ? 'The clocks of this machine and of Postgres agree.'
+        : `The clock of Postgres differs by ${skew.toFixed(1)} s from this machine's; set both by NTP.`,
+    ),
+    finding(
+      'organizations',
+      report.organizations > 0,
+      report.organizations > 0
+        ? `There are ${report.organizations} organization(s) and ${report.users} active user(s).`
+        : 'There is no organization yet; run `npx sluice init` or `npm start`.',
+    ),
+  ];
+}
+
+async function lookAtDatabase(config: Config): Promise<Finding[]> {
+  const url = config.DATABASE_URL ?? (await runningDatabaseUrl(config.SLUICE_DATA_DIR));
+  if (!url) {
+    return [
+      finding(
+        'Postgres',
+        false,
+        'DATABASE_URL is not set and `npm start` is not running with this data directory. Start it.',
+      ),
+    ];
+  }
+  try {
+    return lookAtReport(await diagnoseDatabase(url));
+  } catch (error) {
+    const place = config.DATABASE_URL ? 'DATABASE_URL' : 'the embedded Postgres';
+    return [
+      finding(
+        'Postgres',
+        false,
+        `Postgres (${place}) cannot be reached: ${(error as Error).message || 'connection refused'}.`,
+      ),
+    ];
+  }
+}
+
+async function lookAtApi(config: Config): Promise<Finding> {
+  const url = `http://127.0.0.1:${config.PORT}/_readyz`;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(5_000) });
+    const body = (await response.json()) as { checks?: Record<string, unknown> };
+    return response.ok
+      ? finding('API', true, `The API is ready on port ${config.PORT}.`)
+      : finding(
+          'API',
+          false,
+          `The API answers on port ${config.PORT} but is not ready: ${JSON.stringify(body.checks)}.`,
+        );
+  } catch (error) {
+    const cause = (error as { cause?: Error }).cause ?? (error as Error);
+    return finding(
+      'API',
+      false,
+      `No API answers on port ${config.PORT} of this machine (${cause.message || 'connection refused'}).`,
+    );
+  }
+}
+
+async function diagnose(): Promise<Finding[]> {
+  const config = settings();
+  return [
+    lookAtNode(),
+    ...lookAtDataDir(config),
+    lookAtKeys(config),
+    ...(await lookAtDatabase(config)),
+    ...(await diagnoseTemporal({
+      ...config,
+      TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS ?? `127.0.0.1:${config.SLUICE_TEMPORAL_PORT}`,
+    })),
+    await lookAtApi(config),
+  ];
+}
+
+export function doctorCommand(program: Command): void {
+  program
+    .command('doctor')
+    .description('Say in sentences what is wrong with this installation; exit code 1 when something is.')
+    .option('--json', 'for programs')
+    .action(async (options: { json?: boolean }) => {
+      const findings = await diagnose();
+      const wrong = findings.filter((one) => !one.ok);
+      if (options.json) say(JSON.stringify({ ok: wrong.length === 0, findings }, null, 2));
+      else {
+        for (const { ok, check, sentence } of findings)
+          say(`${ok ? 'ok    ' : 'WRONG '} ${check}: ${sentence}`);
+        say(wrong.length === 0 ? 'Nothing is wrong.' : `${wrong.length} thing(s) to mend.`);
+      }
+      if (wrong.length > 0) process.exitCode = 1;
+    });
+}

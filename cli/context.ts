@@ -1,0 +1,39 @@
+import { type Config, loadConfig } from '../config.ts';
+import { createPool, type Pool } from '../db/pool.ts';
+import { parseKeyring } from '../secrets/envelope.ts';
+import { ensureKeyFile } from '../secrets/key-file.ts';
+import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
+
+/** What a command was asked cannot be done; printed without a stack trace, with exit code 1. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+}
+
+export const say = (line: string) => process.stdout.write(`${line}\n`);
+/** Progress and remarks; standard output carries results only, so that it can be piped. */
+export const remark = (line: string) => process.stderr.write(`${line}\n`);
+
+export function settings(): Config {
+  return loadConfig(process.env);
+}
+
+export function withUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
+  const config = settings();
+  return withInstallationDatabase(config, remark, (url) => work(url, config));
+}
+
+export function withPool<T>(work: (pool: Pool, config: Config) => Promise<T>): Promise<T> {
+  return withUrl(async (url, config) => {
+    const pool = createPool({ url, size: 2, name: 'cli' });
+    try {
+      return await work(pool, config);
+    } finally {
+      await pool.end();
+    }
+  });
+}
+
+export function encryptionKeyIds(config: Config): string[] {
+  const keyring = parseKeyring(config.SLUICE_ENCRYPTION_KEYS ?? ensureKeyFile(config.SLUICE_DATA_DIR));
+  return [...keyring.keys.keys()];
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+// `npx sluice …`. Runs on any Node of the last years: installs the dependencies if they are missing, then goes on
+// with the Node that the project pins, which runs the TypeScript sources.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { ensureDependencies } from '../scripts/ensure-dependencies.mjs';
+
+await ensureDependencies();
+const here = path.dirname(fileURLToPath(import.meta.url));
+const pinned = path.join(here, '..', 'node_modules', '.bin', 'node');
+const child = spawn(
+  existsSync(pinned) ? pinned : process.execPath,
+  [path.join(here, 'main.ts'), ...process.argv.slice(2)],
+  { stdio: 'inherit' },
+);
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+child.on('error', (error) => {
+  console.error(`sluice could not be started: ${error.message}`);
+  process.exit(1);
+});
+child.on('close', (code, signal) => process.exit(signal ? 1 : (code ?? 1)));

@@ -1,0 +1,31 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { migrate, requireCurrent } from './migrate.ts';
+import { isDatabaseUnavailable } from './pool.ts';
+
+const PAUSE_MILLISECONDS = 500;
+
+/**
+ * Brings the database up to date as soon as it can be reached, and waits for it until then. Fails only when it
+ * cannot be brought up to date, with a sentence that says why.
+ */
+export async function prepareDatabase(options: {
+  url: string;
+  mayMigrate: boolean;
+  stopping: AbortSignal;
+  log: (message: string) => void;
+}): Promise<void> {
+  let told = false;
+  for (;;) {
+    options.stopping.throwIfAborted();
+    try {
+      if (options.mayMigrate) await migrate(options.url, { log: options.log });
+      else await requireCurrent(options.url);
+      return;
+    } catch (error) {
+      if (!isDatabaseUnavailable(error)) throw error;
+      if (!told) options.log(`waiting for Postgres: ${(error as Error).message || 'connection refused'}`);
+      told = true;
+      await pause(PAUSE_MILLISECONDS, undefined, { signal: options.stopping });
+    }
+  }
+}

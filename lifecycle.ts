@@ -1,0 +1,84 @@
+import type { Config } from './config.ts';
+import { ConfigError, loadConfig } from './config.ts';
+import { createLogger, type Logger } from './telemetry/logger.ts';
+
+export interface ProcessContext {
+  config: Config;
+  logger: Logger;
+  /** Becomes true when the process was told to stop. */
+  isDraining: () => boolean;
+  /** Aborted when the process was told to stop; waits that must not outlive it listen to it. */
+  stopping: AbortSignal;
+}
+
+export interface RunningProcess {
+  /** Finishes what is in flight and closes everything. */
+  stop(): Promise<void>;
+}
+
+/** A wrong setting or a wrong database: no restart helps, so the process says so in one sentence and ends. */
+const EXIT_CONFIGURATION = 78;
+const GRACE_SECONDS = 1;
+
+/**
+ * The life of a process of Sluice: reads the settings, starts, stops in order on SIGTERM, SIGINT or when the
+ * supervisor that started it is gone. A second signal ends it at once.
+ */
+export async function runProcess(
+  name: string,
+  start: (context: ProcessContext) => Promise<RunningProcess>,
+): Promise<void> {
+  let config: Config;
+  try {
+    config = loadConfig(process.env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(EXIT_CONFIGURATION);
+  }
+  const logger = createLogger({ name, level: config.SLUICE_LOG_LEVEL });
+  const abort = new AbortController();
+  let running: RunningProcess | undefined;
+
+  async function stop(reason: string): Promise<void> {
+    if (abort.signal.aborted) process.exit(1);
+    abort.abort();
+    logger.info({ reason }, 'stopping');
+    const overdue = setTimeout(
+      () => {
+        logger.warn('stopping took too long; what was in flight is abandoned');
+        process.exit(1);
+      },
+      (config.SLUICE_SHUTDOWN_SECONDS + GRACE_SECONDS) * 1000,
+    );
+    overdue.unref();
+    try {
+      await running?.stop();
+      logger.info('stopped');
+      process.exit(0);
+    } catch (error) {
+      logger.error({ err: error }, 'stopping failed');
+      process.exit(1);
+    }
+  }
+  process.on('SIGTERM', () => void stop('SIGTERM'));
+  process.on('SIGINT', () => void stop('SIGINT'));
+  process.on('disconnect', () => void stop('the supervisor is gone'));
+  process.on('uncaughtException', (error) => {
+    logger.fatal({ err: error }, 'unexpected failure');
+    process.exit(1);
+  });
+  process.on('unhandledRejection', (error) => {
+    logger.fatal({ err: error }, 'unexpected failure');
+    process.exit(1);
+  });
+
+  try {
+    running = await start({ config, logger, isDraining: () => abort.signal.aborted, stopping: abort.signal });
+    process.send?.({ ready: true });
+  } catch (error) {
+    if (abort.signal.aborted) return;
+    logger.fatal({ err: error }, (error as Error).message);
+    process.exit(EXIT_CONFIGURATION);
+  }
+}

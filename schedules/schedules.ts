@@ -1,0 +1,73 @@
+import { Client, Connection } from '@temporalio/client';
+import type { Logger } from '../telemetry/logger.ts';
+import { connectionSettings, type TemporalSettings } from './connection.ts';
+import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
+import { registerSearchAttributes } from './search-attributes.ts';
+import { stopProject } from './stop-project.ts';
+
+/** The one Temporal client of Sluice. The database is the truth; schedules are derived from it and repaired. */
+export interface Schedules {
+  /** Whether Temporal answered when it was last asked. */
+  isReachable(): boolean;
+  /** Brings search attributes and the maintenance schedule to what this version needs. */
+  ensure(): Promise<void>;
+  /** Runs maintenance now rather than within a minute. Never fails: maintenance comes by itself. */
+  nudgeMaintenance(): void;
+  /** Deletes a project's schedules and terminates its workflows. */
+  stopProject(projectId: number): Promise<{ schedules: number; workflows: number }>;
+  close(): Promise<void>;
+}
+
+export interface SchedulesOptions extends TemporalSettings {
+  SLUICE_TASK_QUEUE: string;
+}
+
+const PROBE_MILLISECONDS = 5_000;
+
+/** Connects lazily: Temporal may be absent now and come up later. */
+export function createSchedules(options: SchedulesOptions, logger: Logger): Schedules {
+  const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '5 seconds' });
+  const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
+  let reachable = false;
+  let pending: Promise<void> = Promise.resolve();
+
+  async function probe(): Promise<void> {
+    try {
+      await connection.withDeadline(Date.now() + PROBE_MILLISECONDS, () =>
+        connection.workflowService.getSystemInfo({}),
+      );
+      if (!reachable) logger.debug('Temporal is reachable');
+      reachable = true;
+    } catch (error) {
+      if (reachable) logger.warn({ err: error }, 'Temporal is not reachable');
+      reachable = false;
+    }
+  }
+  pending = probe();
+  const timer = setInterval(() => {
+    pending = pending.then(probe);
+  }, PROBE_MILLISECONDS);
+  timer.unref();
+
+  return {
+    isReachable: () => reachable,
+    async ensure() {
+      const added = await registerSearchAttributes(connection, options.TEMPORAL_NAMESPACE);
+      if (added.length > 0) logger.info({ added }, 'search attributes registered');
+      await ensureMaintenance(client, options.SLUICE_TASK_QUEUE);
+      reachable = true;
+    },
+    nudgeMaintenance() {
+      client.schedule
+        .getHandle(MAINTENANCE_SCHEDULE)
+        .trigger()
+        .catch((error) => logger.debug({ err: error }, 'maintenance not nudged; it runs within a minute'));
+    },
+    stopProject: (projectId) => stopProject(client, projectId),
+    async close() {
+      clearInterval(timer);
+      await pending;
+      await connection.close();
+    },
+  };
+}

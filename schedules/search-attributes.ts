@@ -1,0 +1,22 @@
+import type { Connection } from '@temporalio/client';
+import { searchAttributes } from '../workflows/names.ts';
+
+const TYPES = { TEXT: 1, KEYWORD: 2, INT: 3, DOUBLE: 4, BOOL: 5, DATETIME: 6, KEYWORD_LIST: 7 } as const;
+
+/** Registers the search attributes that the namespace lacks. Repeating it changes nothing. */
+export async function registerSearchAttributes(connection: Connection, namespace: string): Promise<string[]> {
+  const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
+  const missing = Object.values(searchAttributes).filter((key) => !(key.name in (customAttributes ?? {})));
+  for (const key of missing) {
+    try {
+      await connection.operatorService.addSearchAttributes({
+        namespace,
+        searchAttributes: { [key.name]: TYPES[key.type] },
+      });
+    } catch (error) {
+      // Another process registered it in between.
+      if (!/already exists/i.test((error as Error).message)) throw error;
+    }
+  }
+  return missing.map((key) => key.name);
+}

@@ -1,0 +1,57 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Config } from '../config.ts';
+import { lockInstance } from './instance-lock.ts';
+import { readPassword } from './postgres/cluster.ts';
+import { startPostgres } from './postgres.ts';
+import { type Report, StackProblem } from './problem.ts';
+
+/** The line of postmaster.pid that holds the port. */
+const PORT_LINE = 3;
+
+/** The address of the embedded Postgres that `npm start` is running now; undefined when none is. */
+export async function runningDatabaseUrl(dataDir: string): Promise<string | undefined> {
+  const cluster = path.join(dataDir, 'postgres');
+  const file = path.join(cluster, 'postmaster.pid');
+  if (!existsSync(file)) return undefined;
+  const port = readFileSync(file, 'utf8').split('\n')[PORT_LINE]?.trim();
+  return port ? `postgres://postgres:${await readPassword(cluster)}@127.0.0.1:${port}/sluice` : undefined;
+}
+
+/**
+ * Lends the installation's database to a command: the one of DATABASE_URL, the embedded one that is running, or the
+ * embedded one started for as long as the command takes.
+ */
+export async function withInstallationDatabase<T>(
+  config: Config,
+  report: Report,
+  work: (url: string) => Promise<T>,
+): Promise<T> {
+  if (config.DATABASE_URL) return work(config.DATABASE_URL);
+  const dataDir = config.SLUICE_DATA_DIR;
+  let lock: ReturnType<typeof lockInstance>;
+  try {
+    lock = lockInstance(dataDir);
+  } catch (error) {
+    // Somebody runs it already, which is just as well.
+    const url = error instanceof StackProblem ? await runningDatabaseUrl(dataDir) : undefined;
+    if (!url) throw error;
+    return work(url);
+  }
+  try {
+    report('Starting the embedded Postgres for this command …');
+    const postgres = await startPostgres({
+      dataDir,
+      cacheDir: config.SLUICE_CACHE_DIR,
+      port: 0,
+      report,
+    });
+    try {
+      return await work(postgres.url);
+    } finally {
+      await postgres.stop();
+    }
+  } finally {
+    lock.release();
+  }
+}

@@ -1,0 +1,105 @@
+import { closeSync, copyFileSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
+import { redactText } from '../telemetry/logger.ts';
+import type { Report } from './problem.ts';
+import { openLog } from './process.ts';
+
+const ROTATE_BYTES = 20 * 1024 * 1024;
+const LOOK_MILLISECONDS = 200;
+const REPEAT_MILLISECONDS = 10_000;
+const SHOWN_LEVELS = new Set(['warn', 'error', 'fatal']);
+
+/**
+ * The log of the API or the worker. The process writes into the file itself: through a pipe, a busy supervisor
+ * would hold the API up, and a killed one would leave it without its last words. This only reads along, and shows
+ * warnings and errors on the terminal, in words, the same sentence at most every ten seconds.
+ */
+export class ChildLog {
+  /** For the process to write to; appends, so that the file can be emptied under it. */
+  readonly handle: number;
+  private readonly file: string;
+  private readonly name: string;
+  private readonly report: Report;
+  private readonly reader: number;
+  private readonly ticker: NodeJS.Timeout;
+  private readonly decoder = new StringDecoder('utf8');
+  private readonly buffer = Buffer.alloc(64 * 1024);
+  private position: number;
+  private rest = '';
+  private readonly shown = new Map<string, { since: number; hidden: number }>();
+
+  constructor(file: string, name: string, report: Report) {
+    this.file = file;
+    this.name = name;
+    this.report = report;
+    this.handle = openLog(file);
+    this.reader = openSync(file, 'r');
+    this.position = fstatSync(this.reader).size;
+    this.ticker = setInterval(() => this.look(), LOOK_MILLISECONDS);
+  }
+
+  /** Reads what came since the last look. */
+  look(): void {
+    for (;;) {
+      const length = readSync(this.reader, this.buffer, 0, this.buffer.length, this.position);
+      if (length === 0) break;
+      this.position += length;
+      const lines = (this.rest + this.decoder.write(this.buffer.subarray(0, length))).split('\n');
+      this.rest = lines.pop() as string;
+      for (const line of lines) this.line(line);
+    }
+    if (this.position > ROTATE_BYTES) this.rotate();
+  }
+
+  /** Call it when the process has ended: nothing is written any more. */
+  close(): void {
+    clearInterval(this.ticker);
+    this.look();
+    if (this.rest) this.line(this.rest);
+    closeSync(this.reader);
+    closeSync(this.handle);
+  }
+
+  private line(line: string): void {
+    const sentence = inWords(line);
+    if (sentence !== undefined) this.show(sentence);
+  }
+
+  private rotate(): void {
+    try {
+      copyFileSync(this.file, `${this.file}.1`);
+    } catch {
+      // A full disk: keeping the old lines is not worth more of it.
+    }
+    ftruncateSync(this.handle);
+    this.position = 0;
+  }
+
+  private show(sentence: string): void {
+    const now = Date.now();
+    const before = this.shown.get(sentence);
+    if (before && now - before.since < REPEAT_MILLISECONDS) {
+      before.hidden += 1;
+      return;
+    }
+    if (this.shown.size > 200) this.shown.clear();
+    this.shown.set(sentence, { since: now, hidden: 0 });
+    const again = before && before.hidden > 0 ? ` (and ${before.hidden} times before)` : '';
+    this.report(`[${this.name}] ${sentence}${again}`);
+  }
+}
+
+/** A warning or an error as a short line for people; undefined for what need not be shown. */
+export function inWords(line: string): string | undefined {
+  let entry: { level?: string; msg?: string; err?: { message?: string } };
+  try {
+    entry = JSON.parse(line);
+  } catch {
+    // Not from the logger: the last words of a crash.
+    return line.trim() ? redactText(line.trimEnd()) : undefined;
+  }
+  if (typeof entry !== 'object' || entry === null || !SHOWN_LEVELS.has(entry.level ?? '')) return undefined;
+  const cause = entry.err?.message;
+  const text = [entry.msg, cause !== entry.msg ? cause : undefined].filter(Boolean).join(': ');
+  return `${entry.level}: ${redactText(text.split('\n')[0] as string) || '(no message)'}`;
+}

@@ -1,0 +1,12 @@
+import { mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { type FileLock, tryLock } from './file-lock.ts';
+import { StackProblem } from './problem.ts';
+
+/** Makes this process the only `npm start` of the data directory, or names the one that is. */
+export function lockInstance(dataDir: string): FileLock {
+  mkdirSync(dataDir, { recursive: true });
+  const { lock, heldBy } = tryLock(path.join(dataDir, 'sluice.lock'));
+  if (lock) return lock;
+  throw new StackProblem(`Sluice is already running with this data directory (process ${heldBy}).`);
+}

@@ -1,0 +1,149 @@
+import { execFile } from 'node:child_process';
+import { accessSync, constants, existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { tryLock } from '../file-lock.ts';
+import { requireSpace, requireWritable } from '../preflight.ts';
+import { type Report, StackProblem } from '../problem.ts';
+import { buildTemporal } from './build.ts';
+import { DOWNLOAD_URL, downloadTemporal } from './download.ts';
+
+const execute = promisify(execFile);
+/** The archive, the program and Go's intermediate files. */
+const SPACE_MB = 1_000;
+
+export interface TemporalSearch {
+  /** SLUICE_CACHE_DIR; the program is `bin/temporal` in it. */
+  cacheDir: string;
+  report?: Report;
+  /** PATH is searched; Go sees all of it. */
+  env?: NodeJS.ProcessEnv;
+  downloadUrl?: string;
+  signal?: AbortSignal;
+}
+
+function onPath(name: string, env: NodeJS.ProcessEnv): string | undefined {
+  return (env.PATH ?? '')
+    .split(path.delimiter)
+    .filter(Boolean)
+    .map((folder) => path.join(folder, name))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+}
+
+/** Whether the program answers as a Temporal CLI: files of that name may be something else, or incomplete. */
+async function works(program: string): Promise<boolean> {
+  return execute(program, ['--version'], { timeout: 20_000 }).then(
+    ({ stdout }) => stdout.includes('temporal version'),
+    () => false,
+  );
+}
+
+/**
+ * Finds the Temporal CLI, which contains the server, in this order: PATH, the cache, the download that the Temporal
+ * SDK knows, `go install`. The last two put it into the cache, whole or not at all, and only one process does so.
+ */
+export async function findTemporal(search: TemporalSearch): Promise<string> {
+  const env = search.env ?? process.env;
+  const report = search.report ?? (() => undefined);
+  const installed = onPath('temporal', env);
+  if (installed && (await works(installed))) return installed;
+  const folder = path.join(search.cacheDir, 'bin');
+  const cached = path.join(folder, 'temporal');
+  if (existsSync(cached) && (await works(cached))) return cached;
+
+  requireWritable(folder, 'SLUICE_CACHE_DIR');
+  let nextLine = 0;
+  for (;;) {
+    search.signal?.throwIfAborted();
+    const { lock, heldBy } = tryLock(`${cached}.lock`);
+    if (lock) {
+      try {
+        // The process that had the lock until now may have put it there.
+        if (existsSync(cached) && (await works(cached))) return cached;
+        await rm(cached, { force: true });
+        await obtain(cached, search.downloadUrl ?? DOWNLOAD_URL, env, report, search.signal);
+        return cached;
+      } finally {
+        lock.release();
+      }
+    }
+    if (Date.now() >= nextLine) {
+      report(`  waiting for process ${heldBy}, which is fetching Temporal …`);
+      nextLine = Date.now() + 5_000;
+    }
+    await pause(200);
+  }
+}
+
+async function obtain(
+  cached: string,
+  downloadUrl: string,
+  env: NodeJS.ProcessEnv,
+  report: Report,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const folder = path.dirname(cached);
+  requireSpace(folder, 'SLUICE_CACHE_DIR', SPACE_MB);
+  for (const entry of await readdir(folder)) {
+    // Left by a process that was killed; this one holds the lock.
+    if (entry.startsWith('temporal.partial-')) await rm(path.join(folder, entry), { recursive: true });
+  }
+  const partial = await mkdtemp(path.join(folder, 'temporal.partial-'));
+  const failures: string[] = [];
+  try {
+    const attempts = [
+      {
+        name: 'the download',
+        run: () => {
+          report(`Downloading Temporal (once, about 60 MB) from ${new URL(downloadUrl).host} …`);
+          return downloadTemporal(partial, report, downloadUrl);
+        },
+      },
+      {
+        name: 'building it',
+        run: () => {
+          if (!onPath('go', env)) throw new Error('there is no Go on this machine');
+          report('Building Temporal with Go (once, about 4 minutes on 2 cores) …');
+          return buildTemporal(partial, report, env, signal);
+        },
+      },
+    ];
+    for (const attempt of attempts) {
+      try {
+        await mkdir(partial, { recursive: true });
+        const program = await attempt.run();
+        if (!(await works(program))) throw new Error('what came is not a Temporal program for this machine');
+        await rename(program, cached);
+        return;
+      } catch (error) {
+        signal?.throwIfAborted();
+        const reason = reasonOf(error);
+        report(`  ${attempt.name} did not work: ${reason}`);
+        failures.push(`${attempt.name}: ${reason}`);
+        await rm(partial, { recursive: true, force: true });
+      }
+    }
+  } finally {
+    await rm(partial, { recursive: true, force: true });
+  }
+  throw new StackProblem(
+    `Temporal could not be had (${failures.join('; ')}). Install the Temporal CLI so that "temporal" is on the PATH ` +
+      '(https://docs.temporal.io/cli), or install Go, or set TEMPORAL_ADDRESS to a Temporal server of your own.',
+  );
+}
+
+/** fetch() hides what went wrong in `cause`. */
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error & { cause?: Error & { code?: string } };
+  if (message !== 'fetch failed' || !cause) return message.trim().split('\n').at(-1) as string;
+  return cause.code ?? cause.message;
+}

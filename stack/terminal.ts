@@ -1,0 +1,62 @@
+import { credentialsFile } from './credentials.ts';
+import { missingCredentialsHint } from './prepare-database.ts';
+import type { Stack } from './stack.ts';
+
+/** What the person at the terminal reads when everything runs. */
+export function readyText(stack: Stack, seconds: string): string {
+  const { plan, database } = stack;
+  const { credentials, firstStart } = database;
+  const lines = [
+    '',
+    `Sluice is running (started in ${seconds} s).`,
+    '',
+    `  API          ${plan.baseUrl}`,
+    `  API docs     ${plan.baseUrl}/api/schema/swagger-ui/`,
+    `  Temporal UI  ${plan.temporalUiUrl ?? `not known (Temporal is at ${plan.temporalAddress}; set TEMPORAL_UI_URL)`}`,
+    ...(plan.ports.apiMetrics > 0
+      ? [
+          `  Metrics      http://localhost:${plan.ports.apiMetrics}/metrics (API), http://localhost:${plan.ports.workerMetrics}/metrics (worker)`,
+        ]
+      : []),
+    `  Data, logs   ${plan.dataDir}`,
+    '',
+  ];
+  if (!stack.workerIsReady) {
+    lines.push(
+      `The worker is not ready yet: it waits for Temporal at ${plan.temporalAddress} and goes on by itself.`,
+      '',
+    );
+  }
+  if (credentials && firstStart) {
+    lines.push(
+      'The keys of this installation, shown only this once:',
+      `  personal API key  ${credentials.personal_api_key}`,
+      `  project API key   ${credentials.project_api_key}`,
+      `They are also in ${credentialsFile(plan.dataDir)}, which only you can read.`,
+      '',
+    );
+  } else if (credentials) {
+    lines.push(`The keys are in ${credentialsFile(plan.dataDir)}.`, '');
+  } else {
+    lines.push(missingCredentialsHint(plan.dataDir), '');
+  }
+  const key = firstStart && credentials ? credentials.personal_api_key : '$KEY';
+  lines.push(
+    'Try it:',
+    // Later the shell reads the key, so that it is not shown again.
+    ...(key === '$KEY' ? [`  KEY=${readKey(plan.dataDir, credentials !== undefined)}`] : []),
+    `  curl ${plan.baseUrl}/_readyz`,
+    `  curl -H "Authorization: Bearer ${key}" ${plan.baseUrl}/api/users/@me/`,
+    `  curl -H "Authorization: Bearer ${key}" ${plan.baseUrl}/api/organizations/`,
+    '',
+    'Ctrl-C stops everything; the data stays.',
+  );
+  return lines.join('\n');
+}
+
+function readKey(dataDir: string, known: boolean): string {
+  if (!known) return '"your personal API key"';
+  const file = credentialsFile(dataDir).replaceAll("'", `'\\''`);
+  const program = 'console.log(JSON.parse(fs.readFileSync(process.argv[1])).personal_api_key)';
+  return `$(node -e '${program}' '${file}')`;
+}

@@ -1,0 +1,140 @@
+import { afterAll, beforeAll } from '@jest/globals';
+import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { type App, buildApp } from '../../api/app.ts';
+import { type Config, loadConfig } from '../../config.ts';
+import { insertMembership } from '../../db/memberships.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
+import { createLogger } from '../../telemetry/logger.ts';
+import { createRegistry } from '../../telemetry/metrics.ts';
+import type { Level } from '../../tenancy/levels.ts';
+import { createOrganization } from '../../tenancy/organizations.ts';
+import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
+import { createUser } from '../../tenancy/users.ts';
+import { databaseForFile } from './database.ts';
+import { allocateNamespace } from './temporal.ts';
+
+/** Somebody with an organization, a project and a key. */
+export interface Tenant {
+  userId: number;
+  userUuid: string;
+  email: string;
+  organizationId: string;
+  projectId: number;
+  projectToken: string;
+  key: string;
+  keyId: string;
+}
+
+export interface TestApi {
+  app: App;
+  pool: Pool;
+  config: Config;
+  schedules: Schedules;
+  /** A request with the tenant's key, or with none. */
+  request(
+    tenant: Tenant | string | null,
+    method: string,
+    url: string,
+    payload?: unknown,
+    headers?: Record<string, string>,
+  ): Promise<LightMyRequestResponse>;
+  createTenant(name: string, options?: { scopes?: string[] }): Promise<Tenant>;
+  /** Somebody new with a key, as a member of the tenant's organization too. */
+  createMember(of: Tenant, name: string, level: Level): Promise<Tenant>;
+  /** A further key of the tenant. */
+  createKey(of: Tenant, input?: KeyInput): Promise<{ id: string; value: string }>;
+}
+
+export interface KeyInput {
+  scopes?: string[];
+  scopedTeams?: number[];
+  scopedOrganizations?: string[];
+  expiresAt?: string;
+}
+
+let serial = 0;
+
+export async function createTenant(pool: Pool, name: string, scopes: string[] = ['*']): Promise<Tenant> {
+  serial += 1;
+  const email = `${name.replaceAll(/\W+/g, '-').toLowerCase()}-${process.pid}-${serial}@example.com`;
+  return transaction(pool, async (client) => {
+    const user = await createUser(client, { email, firstName: name });
+    if (!user) throw new Error(`the address ${email} is taken`);
+    const { organizationId, project } = await createOrganization(client, { name, userId: user.id });
+    const key = await issuePersonalApiKey(client, { userId: user.id, label: name, scopes });
+    return {
+      userId: user.id,
+      userUuid: user.uuid,
+      email,
+      organizationId,
+      projectId: project.id,
+      projectToken: project.api_token,
+      key: key.value,
+      keyId: key.row.id,
+    };
+  });
+}
+
+/** The whole API over a database of its own, for the tests of one file. */
+export function apiForFile(env: Record<string, string> = {}): TestApi {
+  const database = databaseForFile();
+  const api = {
+    createTenant: (name: string, options = {}) =>
+      createTenant(database.pool, name, (options as { scopes?: string[] }).scopes),
+    async createMember(of, name, level) {
+      const tenant = await createTenant(database.pool, name);
+      await insertMembership(database.pool, {
+        id: uuidv7(),
+        organization_id: of.organizationId,
+        user_id: tenant.userId,
+        level,
+      });
+      return tenant;
+    },
+    async createKey(of, input = {}) {
+      const { row, value } = await transaction(database.pool, (client) =>
+        issuePersonalApiKey(client, { userId: of.userId, label: 'further key', scopes: ['*'], ...input }),
+      );
+      return { id: row.id, value };
+    },
+  } as TestApi;
+  beforeAll(async () => {
+    const { address, namespace } = allocateNamespace();
+    api.config = loadConfig({
+      DATABASE_URL: database.url,
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: namespace,
+      SLUICE_PUBLIC_URL: 'https://sluice.test',
+      ...env,
+    });
+    const logger = createLogger({ name: 'test', level: 'silent' });
+    api.pool = database.pool;
+    api.schedules = createSchedules(api.config, logger);
+    api.app = await buildApp({
+      config: api.config,
+      pool: api.pool,
+      schedules: api.schedules,
+      logger,
+      registry: createRegistry('test'),
+      isPrepared: () => true,
+      isDraining: () => false,
+    });
+    await api.app.ready();
+  });
+  afterAll(async () => {
+    await api.app?.close();
+    await api.schedules?.close();
+  });
+  api.request = async (tenant, method, url, payload, headers = {}) => {
+    const key = typeof tenant === 'string' ? tenant : tenant?.key;
+    return api.app.inject({
+      method: method as NonNullable<InjectOptions['method']>,
+      url,
+      headers: { ...(key ? { authorization: `Bearer ${key}` } : {}), ...headers },
+      ...(payload === undefined ? {} : { payload: payload as NonNullable<InjectOptions['payload']> }),
+    });
+  };
+  return api;
+}

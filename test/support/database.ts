@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll } from '@jest/globals';
+import pg from 'pg';
+import { createPool, type Pool } from '../../db/pool.ts';
+import { TEMPLATE_DATABASE } from './names.ts';
+
+export interface TestDatabase {
+  /** Address of the database, for processes and pools of the test's own. */
+  url: string;
+  pool: Pool;
+}
+
+function adminUrl(): string {
+  const url = process.env.TEST_POSTGRES_URL;
+  if (!url) throw new Error('This test needs Postgres, but the run was started with TEST_NO_SERVICES=1.');
+  return url;
+}
+
+/** Runs statements on the server itself rather than in one database. */
+async function onServer<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: adminUrl(), application_name: 'test-admin' });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function createDatabase(): Promise<TestDatabase & { name: string }> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await onServer((client) => client.query(`create database ${name} template ${TEMPLATE_DATABASE}`));
+  const url = new URL(adminUrl());
+  url.pathname = `/${name}`;
+  return { name, url: url.href, pool: createPool({ url: url.href, size: 10, name: 'test' }) };
+}
+
+/** Drops the database; fails when the test left connections to it open. */
+async function dropDatabase(database: TestDatabase & { name: string }): Promise<void> {
+  const { name, pool } = database;
+  const borrowed = pool.totalCount - pool.idleCount;
+  // end() waits for borrowed connections, for ever if they are never given back.
+  if (borrowed === 0 && !pool.ended) await pool.end();
+  await onServer(async (client) => {
+    // A server process outlives its connection by a moment.
+    const patience = Date.now() + 3_000;
+    let open = await connections(client, name);
+    while (open.length > 0 && borrowed === 0 && Date.now() < patience) {
+      await pause(20);
+      open = await connections(client, name);
+    }
+    await client.query(`drop database ${name} with (force)`);
+    if (borrowed > 0) void pool.end();
+    if (open.length > 0) {
+      throw new Error(
+        `The test left ${open.length} connection(s) to its database open${borrowed > 0 ? `, ${borrowed} of them borrowed from the pool` : ''}:\n  ${open.join('\n  ')}`,
+      );
+    }
+  });
+}
+
+async function connections(client: pg.Client, name: string): Promise<string[]> {
+  const { rows } = await client.query(
+    `select format('%s, %s, last query: %s', application_name, state, left(query, 200)) as connection
+     from pg_stat_activity where datname = $1 and backend_type = 'client backend' order by pid`,
+    [name],
+  );
+  return rows.map((row) => row.connection);
+}
+
+/** Runs `work` with a migrated database of its own, which is gone afterwards. */
+export async function withDatabase<T>(work: (database: TestDatabase) => Promise<T>): Promise<T> {
+  const database = await createDatabase();
+  try {
+    return await work(database);
+  } finally {
+    await dropDatabase(database);
+  }
+}
+
+/** One migrated database for all tests of a file (or of a `describe`); usable inside tests and later hooks. */
+export function databaseForFile(): TestDatabase {
+  let database: (TestDatabase & { name: string }) | undefined;
+  const current = () => {
+    if (!database) throw new Error('The database exists only while tests and hooks run.');
+    return database;
+  };
+  beforeAll(async () => {
+    database = await createDatabase();
+  });
+  afterAll(async () => {
+    if (database) await dropDatabase(database);
+  });
+  return {
+    get url() {
+      return current().url;
+    },
+    get pool() {
+      return current().pool;
+    },
+  };
+}

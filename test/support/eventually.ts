@@ -1,0 +1,14 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+const PATIENCE = 45_000;
+
+/** Asks again until the answer is neither undefined nor false; what others do in the background takes its time. */
+export async function eventually<T>(ask: () => Promise<T | undefined | false>): Promise<T> {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer as T;
+    if (Date.now() > end) throw new Error('what the test waits for did not come about');
+    await pause(100);
+  }
+}

@@ -1,0 +1,28 @@
+import { closeSync, openSync } from 'node:fs';
+import path from 'node:path';
+import { namespaceNames } from './names.ts';
+
+export interface TestNamespace {
+  address: string;
+  namespace: string;
+}
+
+/** A Temporal namespace that no other test of the run uses. It is empty and stays behind until the run ends. */
+export function allocateNamespace(): TestNamespace {
+  const { TEST_TEMPORAL_ADDRESS: address, TEST_STATE_DIR: stateDir } = process.env;
+  if (!address || !stateDir) {
+    throw new Error('This test needs Temporal, but the run was started with TEST_NO_SERVICES=1.');
+  }
+  for (const namespace of namespaceNames()) {
+    try {
+      // Creating the file is the claim: of several test processes only one succeeds.
+      closeSync(openSync(path.join(stateDir, 'namespaces', namespace), 'wx'));
+      return { address, namespace };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+  }
+  throw new Error(
+    'All Temporal namespaces of this run are taken; raise NAMESPACES in test/support/names.ts.',
+  );
+}

@@ -1,0 +1,79 @@
+// The worker process: runs workflows and activities until it is told to stop.
+import { setTimeout as pause } from 'node:timers/promises';
+import { Runtime } from '@temporalio/worker';
+import { createPool } from '../db/pool.ts';
+import { prepareDatabase } from '../db/wait.ts';
+import { runProcess } from '../lifecycle.ts';
+import { createSchedules } from '../schedules/schedules.ts';
+import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
+import { temporalLogger } from './temporal-logger.ts';
+import { type RunningWorker, startWorker } from './worker.ts';
+
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 10_000;
+const ENSURE_EVERY = 60_000;
+
+await runProcess('worker', async ({ config, logger, stopping }) => {
+  if (!config.DATABASE_URL) {
+    throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.');
+  }
+  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
+  const pool = createPool({
+    url: config.DATABASE_URL,
+    size: config.SLUICE_DATABASE_POOL,
+    name: 'worker',
+    onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
+  });
+  const schedules = createSchedules(config, logger);
+  const registry = createRegistry('worker');
+  const metrics =
+    config.SLUICE_METRICS_PORT > 0
+      ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })
+      : undefined;
+  await prepareDatabase({
+    url: config.DATABASE_URL,
+    mayMigrate: config.SLUICE_MIGRATE,
+    stopping,
+    log: (message) => logger.info(message),
+  });
+
+  let worker: RunningWorker | undefined;
+
+  /** Keeps a worker polling: Temporal may be absent at the start and may go away later. */
+  async function keepPolling(onFirst: () => void): Promise<void> {
+    let wait = FIRST_PAUSE;
+    while (!stopping.aborted) {
+      try {
+        worker = await startWorker({ config, pool, schedules, logger });
+        logger.info({ taskQueue: config.SLUICE_TASK_QUEUE }, 'the worker polls');
+        wait = FIRST_PAUSE;
+        onFirst();
+        // The signal to stop may have come while the worker was being made.
+        if (stopping.aborted) await worker.stop();
+        await worker.finished;
+      } catch (error) {
+        if (stopping.aborted) return;
+        logger.warn({ err: error, seconds: wait / 1000 }, 'no worker is running; trying again');
+        await pause(wait, undefined, { signal: stopping }).catch(() => undefined);
+        wait = Math.min(wait * 2, LONGEST_PAUSE);
+      }
+    }
+  }
+  const first = Promise.withResolvers<void>();
+  const polling = keepPolling(first.resolve);
+  // The maintenance schedule repairs everything else, so somebody has to repair the maintenance schedule.
+  const ensuring = setInterval(() => {
+    schedules.ensure().catch((error) => logger.warn({ err: error }, 'schedules could not be checked'));
+  }, ENSURE_EVERY);
+  const stop = async () => {
+    clearInterval(ensuring);
+    await worker?.stop().catch((error) => logger.warn({ err: error }, 'the worker did not stop cleanly'));
+    await polling;
+    metrics?.close();
+    await schedules.close();
+    await pool.end();
+  };
+  stopping.addEventListener('abort', () => first.resolve());
+  await first.promise;
+  return { stop };
+});

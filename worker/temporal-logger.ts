@@ -1,0 +1,21 @@
+import type { Logger as TemporalLogger } from '@temporalio/worker';
+import type { Logger } from '../telemetry/logger.ts';
+
+const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
+
+/** Temporal's own messages in our log. Its notices are details to us. */
+export function temporalLogger(logger: Logger): TemporalLogger {
+  const write = (
+    level: (typeof LEVELS)[keyof typeof LEVELS],
+    message: string,
+    meta?: Record<string, unknown>,
+  ) => logger[level]({ ...meta }, message);
+  return {
+    log: (level, message, meta) => write(LEVELS[level], message, meta),
+    trace: (message, meta) => write('trace', message, meta),
+    debug: (message, meta) => write('trace', message, meta),
+    info: (message, meta) => write('debug', message, meta),
+    warn: (message, meta) => write('warn', message, meta),
+    error: (message, meta) => write('error', message, meta),
+  };
+}

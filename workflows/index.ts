@@ -1,0 +1,2 @@
+/** Every workflow of Sluice; the worker bundles this file. */
+export { maintenance } from './maintenance.ts';

@@ -1,0 +1,38 @@
+import { proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import type { Activities } from '../activities/index.ts';
+
+const { expireSessions, stopDeletedProjects, deleteProjectData } = proxyActivities<Activities>({
+  startToCloseTimeout: '2 minutes',
+  heartbeatTimeout: '30 seconds',
+  retry: { maximumAttempts: 3 },
+});
+
+export interface MaintenanceReport {
+  expiredSessions: number;
+  stoppedProjects: number;
+  deletedRows: number;
+  /** Steps that failed after their retries; the next minute tries again. */
+  failed: string[];
+}
+
+/** Every minute: what no request does. One step that fails does not keep the others from running. */
+export async function maintenance(): Promise<MaintenanceReport> {
+  const failed: string[] = [];
+  const step = async (name: string, work: () => Promise<number>): Promise<number> => {
+    try {
+      return await work();
+    } catch {
+      failed.push(name);
+      return 0;
+    }
+  };
+  const report = {
+    expiredSessions: await step('expireSessions', expireSessions),
+    stoppedProjects: await step('stopDeletedProjects', stopDeletedProjects),
+    deletedRows: await step('deleteProjectData', deleteProjectData),
+    failed,
+  };
+  const counts = `${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted`;
+  setCurrentDetails(failed.length > 0 ? `${counts}; failed: ${failed.join(', ')}` : counts);
+  return report;
+}

@@ -48,12 +48,12 @@ function compile(scope: FunctionScope, node: Statement): Bytecode {
       return compileAssignment(scope, node);
     case 'ifStatement': {
       const condition = compileCondition(scope, node.condition);
-      const yes = compileStatement(scope, node.consequent);
-      return branch(condition, yes, node.alternative && compileStatement(scope, node.alternative));
+      const yes = compileInner(scope, node.consequent);
+      return branch(condition, yes, node.alternative && compileInner(scope, node.alternative));
     }
     case 'whileStatement': {
       const condition = compileCondition(scope, node.condition);
-      return loop(condition, compileStatement(scope, node.body), []);
+      return loop(condition, compileInner(scope, node.body), []);
     }
     case 'forStatement':
       return compileFor(scope, node);
@@ -64,6 +64,14 @@ function compile(scope: FunctionScope, node: Statement): Bytecode {
     case 'tryStatement':
       return compileTry(scope, node);
   }
+}
+
+/** A branch or a body: what it puts on the stack it must take off again, which only a block does. */
+function compileInner(scope: FunctionScope, node: Statement): Bytecode {
+  if (node.kind === 'variableDeclaration' || node.kind === 'function') {
+    throw fault('A declaration needs a block of its own here', node.span);
+  }
+  return compileStatement(scope, node);
 }
 
 function compileCondition(scope: FunctionScope, node: Expr): Bytecode {
@@ -133,7 +141,7 @@ function compileFor(scope: FunctionScope, node: ForStatement): Bytecode {
   const code = initializer ? compileStatement(scope, initializer as VariableDeclaration) : [];
   const test = compileCondition(scope, condition);
   const step = increment ? compileStatement(scope, increment as VariableAssignment) : [];
-  append(code, loop(test, compileStatement(scope, node.body), step));
+  append(code, loop(test, compileInner(scope, node.body), step));
   return initializer ? append(code, scope.end()) : code;
 }
 
@@ -163,7 +171,7 @@ function compileForIn(scope: FunctionScope, node: ForInStatement): Bytecode {
     body.push(Op.GET_LOCAL, keys, Op.GET_LOCAL, index, Op.GET_PROPERTY, Op.SET_LOCAL, key);
   }
   body.push(Op.GET_LOCAL, values, Op.GET_LOCAL, index, Op.GET_PROPERTY, Op.SET_LOCAL, value);
-  append(body, compileStatement(scope, node.body));
+  append(body, compileInner(scope, node.body));
   const test: Bytecode = [Op.GET_LOCAL, limit, Op.GET_LOCAL, index, Op.LT_EQ];
   const step: Bytecode = [Op.GET_LOCAL, index, Op.INTEGER, 1, Op.PLUS, Op.SET_LOCAL, index];
   append(code, loop(test, body, step));
@@ -174,8 +182,11 @@ function compileFunction(scope: FunctionScope, node: FunctionDeclaration): Bytec
   // Declared before its body is compiled, so that it can call itself.
   scope.declare(node.name, node.span);
   const inner = new FunctionScope(scope, node.params, node.span);
-  return closure(node.name, node.params, inner, compileStatement(inner, withReturn(node.body)));
+  return closure(node.name, node.params, inner, compileFunctionBody(inner, node));
 }
+
+export const compileFunctionBody = (inner: FunctionScope, node: FunctionDeclaration): Bytecode =>
+  compileStatement(inner, withReturn(node.body));
 
 export function compileLambda(scope: FunctionScope, node: Lambda): Bytecode {
   const inner = new FunctionScope(scope, node.params, node.span);

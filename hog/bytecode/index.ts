@@ -1,7 +1,7 @@
-import type { Expr, Program } from '../ast/index.ts';
+import type { Expr, FunctionDeclaration, Program } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 import { compileExpr } from './compile-expression.ts';
-import { compileBlock } from './compile-statement.ts';
+import { compileBlock, compileFunctionBody } from './compile-statement.ts';
 import { type Bytecode, HEADER, VERSION } from './operations.ts';
 import { FunctionScope } from './scope.ts';
 
@@ -12,10 +12,21 @@ export { type Bytecode, HEADER, OP_NAMES, OPERAND_COUNTS, Op, VERSION } from './
  * stack). With the source text, errors say where.
  */
 export function compileBytecode(node: Program | Expr, source?: string): Bytecode {
-  const scope = new FunctionScope(null, []);
-  try {
+  return placed(source, () => {
+    const scope = new FunctionScope(null, []);
     const code = node.kind === 'program' ? compileBlock(scope, node) : compileExpr(scope, node);
     return ([HEADER, VERSION] as Bytecode).concat(code);
+  });
+}
+
+/** The body of a function that stands alone, without header: its parameters are the first variables. */
+export function compileBody(node: FunctionDeclaration, source?: string): Bytecode {
+  return placed(source, () => compileFunctionBody(new FunctionScope(null, node.params, node.span), node));
+}
+
+function placed<T>(source: string | undefined, compile: () => T): T {
+  try {
+    return compile();
   } catch (error) {
     throw error instanceof SourceError && source !== undefined ? error.in(source) : error;
   }

@@ -1,13 +1,17 @@
 import {
   ARITHMETIC_OPERATORS,
   type ArithmeticOperator,
+  type Block,
   COMPARE_OPERATORS,
   type CompareOperator,
   type Constant,
   type Expr,
+  type ExprStatement,
   type OrderExpr,
   type Spanned,
+  type Statement,
   type TagAttribute,
+  type VariableAssignment,
   type WindowExpr,
   type WindowFrame,
   type WithFill,
@@ -136,6 +140,22 @@ function toAttribute(reader: Reader, raw: RawNode): TagAttribute {
   });
 }
 
+/** `x -> {f()}` and `x -> {y := 1}` are read as placeholders, the latter with a named argument in it. */
+function toLambdaBody(reader: Reader, raw: RawNode): Expr | Block {
+  if (raw.node === 'Block') return toBlock(reader, raw);
+  if (raw.node !== 'Placeholder') return toExpr(reader, raw);
+  const inner = nodeAt(raw, 'expr');
+  const statement: Statement =
+    inner.node === 'NamedArgument'
+      ? finish<VariableAssignment>(reader, inner, {
+          kind: 'variableAssignment',
+          target: { kind: 'field', chain: [stringAt(inner, 'name')] },
+          value: toExpr(reader, nodeAt(inner, 'value')),
+        })
+      : finish<ExprStatement>(reader, inner, { kind: 'exprStatement', expr: toExpr(reader, inner) });
+  return finish<Block>(reader, raw, { kind: 'block', declarations: [statement] });
+}
+
 function compareOperator(raw: RawNode): CompareOperator {
   const op = stringAt(raw, 'op') as CompareOperator;
   if (!COMPARE_OPERATORS.includes(op)) throw unexpected('comparison', op);
@@ -202,7 +222,7 @@ const converters = new Map<string, Converter>(
       return {
         kind: 'lambda',
         params: stringsAt(raw, 'args'),
-        body: body.node === 'Block' ? toBlock(reader, body) : toExpr(reader, body),
+        body: toLambdaBody(reader, body),
       };
     },
     Array: (reader, raw) => ({ kind: 'array', exprs: toExprs(reader, listAt(raw, 'exprs')) }),

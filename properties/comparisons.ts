@@ -78,7 +78,8 @@ const contains =
     const test = /[%_\\]/.test(needle)
       ? searchAny(subject.expr, [needle], negated)
       : build.compare(negated ? 'not ilike' : 'ilike', text(subject.expr), build.constant(`%${needle}%`));
-    return guarded(subject.expr, test, MISSING_AS_TEXT.includes(asciiLower(needle)), negated);
+    const searched = negated && test.kind === 'compare' && test.op === '==';
+    return guarded(subject.expr, test, searched || MISSING_AS_TEXT.includes(asciiLower(needle)), negated);
   };
 
 export const containsAny =
@@ -86,7 +87,8 @@ export const containsAny =
   (subject, value) => {
     const needles = (Array.isArray(value) ? value : [scalar(value)]).map(textOf);
     const seen = needles.some((needle) => MISSING_AS_TEXT.includes(asciiLower(needle)));
-    return guarded(subject.expr, searchAny(subject.expr, needles, negated), seen, negated);
+    // In SQL a search in nothing is nothing, not 0.
+    return guarded(subject.expr, searchAny(subject.expr, needles, negated), negated || seen, negated);
   };
 
 function searchAny(expr: Expr, needles: string[], negated: boolean): Expr {

@@ -2,20 +2,35 @@
 
 create schema hq;
 
--- Conversions: NULL for what is no such value.
+-- Conversions: NULL for what is no such value. Each test is a statement of its own: in one CASE the planner may
+-- evaluate the cast of a constant before the test that guards it.
 
-create function hq.to_float(value text) returns float8 immutable parallel safe language sql as
-$$ select case when pg_input_is_valid(value, 'float8') then nullif(value::float8, 'NaN') end $$;
+create function hq.to_float(value text) returns float8 immutable parallel safe strict language plpgsql as $$
+begin
+  if not pg_input_is_valid(value, 'float8') then
+    return null;
+  end if;
+  return nullif(value::float8, 'NaN');
+end $$;
 
-create function hq.to_int(value text) returns bigint immutable parallel safe language sql as
-$$ select case when value ~ '^[+-]?[0-9]{1,30}$' and pg_input_is_valid(value, 'bigint') then value::bigint end $$;
+create function hq.to_int(value text) returns bigint immutable parallel safe strict language plpgsql as $$
+begin
+  if value !~ '^[+-]?[0-9]{1,30}$' or not pg_input_is_valid(value, 'bigint') then
+    return null;
+  end if;
+  return value::bigint;
+end $$;
 
 create function hq.float_to_int(value float8) returns bigint immutable parallel safe language sql as
 $$ select case when value > -9.2e18 and value < 9.2e18 then trunc(value)::bigint end $$;
 
-create function hq.to_decimal(value text, scale int) returns float8 immutable parallel safe language sql as
-$$ select case when pg_input_is_valid(value, 'float8') and value !~* '[nf]' then
-  trunc(value::numeric, least(greatest(scale, 0), 76))::float8 end $$;
+create function hq.to_decimal(value text, scale int) returns float8 immutable parallel safe strict language plpgsql as $$
+begin
+  if value ~* '[nf]' or not pg_input_is_valid(value, 'float8') then
+    return null;
+  end if;
+  return trunc(value::numeric, least(greatest(scale, 0), 76))::float8;
+end $$;
 
 create function hq.to_bool(value text) returns boolean immutable parallel safe language sql as
 $$ select case lower(value) when 'true' then true when '1' then true when 'false' then false when '0' then false end $$;
@@ -23,26 +38,33 @@ $$ select case lower(value) when 'true' then true when '1' then true when 'false
 create function hq.to_uuid(value text) returns uuid immutable parallel safe language sql as
 $$ select case when value ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then value::uuid end $$;
 
-create function hq.to_json(value text) returns jsonb immutable parallel safe language sql as
-$$ select case when pg_input_is_valid(value, 'jsonb') then value::jsonb end $$;
+create function hq.to_json(value text) returns jsonb immutable parallel safe strict language plpgsql as $$
+begin
+  if not pg_input_is_valid(value, 'jsonb') then
+    return null;
+  end if;
+  return value::jsonb;
+end $$;
 
 -- YYYY-MM-DD[T| HH:MM[:SS[.fff]][Z|±HH[:]MM]], as everywhere in this project.
-create function hq.to_datetime(value text, zone text) returns timestamptz immutable parallel safe language sql as $$
-  select case
-    when value !~ '^\s*\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|z|[+-]\d\d(:?\d\d)?)?)?\s*$' then null
-    when not pg_input_is_valid(replace(value, ',', '.'), 'timestamptz') then null
-    when value ~ '[Tt ]\d\d:\d\d.*(Z|z|[+-]\d\d(:?\d\d)?)\s*$' then replace(value, ',', '.')::timestamptz
-    else replace(value, ',', '.')::timestamp at time zone zone
-  end
-$$;
+create function hq.to_datetime(value text, zone text) returns timestamptz immutable parallel safe strict language plpgsql as $$
+begin
+  if value !~ '^\s*\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|z|[+-]\d\d(:?\d\d)?)?)?\s*$' then
+    return null;
+  end if;
+  value := replace(value, ',', '.');
+  if value ~ '[Tt ]24:|:60' or not pg_input_is_valid(value, 'timestamptz') then
+    return null;
+  elsif value ~ '[Tt ]\d\d:\d\d.*(Z|z|[+-]\d\d(:?\d\d)?)\s*$' then
+    return value::timestamptz;
+  end if;
+  return value::timestamp at time zone zone;
+end $$;
 
-create function hq.to_date(value text, zone text) returns date immutable parallel safe language sql as $$
-  select case
-    when value ~ '^\s*\d{4}-\d\d-\d\d\s*$' then
-      case when pg_input_is_valid(value, 'date') then value::date end
-    else (hq.to_datetime(value, zone) at time zone zone)::date
-  end
-$$;
+create function hq.to_date(value text, zone text) returns date immutable parallel safe strict language plpgsql as $$
+begin
+  return (hq.to_datetime(value, zone) at time zone zone)::date;
+end $$;
 
 -- Small numbers are days, others seconds.
 create function hq.int_to_date(value bigint, zone text) returns date immutable parallel safe language sql as $$
@@ -512,11 +534,15 @@ begin
   return 0;
 end $$;
 
-create function hq.make_date(year bigint, month bigint, day bigint) returns date immutable parallel safe language sql as $$
-  select case when pg_input_is_valid(written, 'date') then written::date end
-  from (select case when year between 1 and 9999 and month between 1 and 12 and day between 1 and 31
-    then lpad(year::text, 4, '0') || '-' || lpad(month::text, 2, '0') || '-' || lpad(day::text, 2, '0') end as written) as made
-$$;
+create function hq.make_date(year bigint, month bigint, day bigint) returns date immutable parallel safe strict language plpgsql as $$
+begin
+  if year not between 1 and 9999 or month not between 1 and 12 or day not between 1 and 31 then
+    return null;
+  end if;
+  return make_date(year::int, month::int, day::int);
+exception when datetime_field_overflow then
+  return null;
+end $$;
 
 create function hq.make_timestamp(year float8, month float8, day float8, hour float8, minute float8, second float8)
 returns timestamp immutable parallel safe language sql as $$

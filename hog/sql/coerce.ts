@@ -1,7 +1,7 @@
 // One type as another, by ClickHouse's rules where it has them; text that is no such value becomes NULL.
 import type { Span } from '../ast/index.ts';
 import { fault } from './errors.ts';
-import { timestampParameter } from './literals.ts';
+import { numberValue, timestampParameter } from './literals.ts';
 import type { Place, Printer } from './printer.ts';
 import { type Sql, sql } from './sql.ts';
 import { isArray, isNumber, isTuple, type Type, typeName, type Value } from './types.ts';
@@ -12,6 +12,9 @@ export function coerce(place: Place, value: Value, target: Target, span?: Span):
   const { printer } = place;
   if (value.type === target || (target === 'number' && isNumber(value.type))) return plain(value);
   if (value.type === 'null') return { sql: sql`null::${TYPE_SQL[target]}`, type: targetType(target) };
+  if (typeof value.literal === 'number' && (target === 'float' || target === 'number')) {
+    return numberValue(printer, value.literal, true);
+  }
   const made = CONVERSIONS[target](printer, value);
   if (!made) throw fault(`A ${typeName(value.type)} cannot be used as ${target}`, span);
   const result: Value = { sql: made, type: targetType(target) };

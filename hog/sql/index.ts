@@ -28,8 +28,7 @@ export function printStatement(node: SelectNode, options: PrintOptions): Stateme
     const printer = new Printer(options);
     const printed = printSelect(printer, node, null, true);
     return {
-      text: printed.sql.text,
-      values: printer.parameters.values,
+      ...printer.parameters.finish(printed.sql),
       columns: printed.columns.map(({ name, type }) => ({ name, type, typeName: typeName(type) })),
     };
   } catch (error) {

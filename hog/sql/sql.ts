@@ -57,16 +57,31 @@ export type ParameterValue = string | string[];
 
 /** The values of one statement; equal ones share a number, so that equal expressions stay equal. */
 export class Parameters {
-  readonly values: ParameterValue[] = [];
+  readonly #values: ParameterValue[] = [];
   readonly #numbers = new Map<string, number>();
 
   add(type: ParameterType, value: ParameterValue): Sql {
     const key = `${type} ${JSON.stringify(value)}`;
     let number = this.#numbers.get(key);
     if (number === undefined) {
-      number = this.values.push(value);
+      number = this.#values.push(value);
       this.#numbers.set(key, number);
     }
     return make(`$${number}::${type}`);
+  }
+
+  /** A statement that is complete, with the parameters that its text still has, numbered from 1. */
+  finish(statement: Sql): { text: string; values: ParameterValue[] } {
+    const numbers = new Map<string, number>();
+    const values: ParameterValue[] = [];
+    const text = statement.text.replace(/\$(\d+)::/g, (_found, number: string) => {
+      let renumbered = numbers.get(number);
+      if (renumbered === undefined) {
+        renumbered = values.push(this.#values[Number(number) - 1] as ParameterValue);
+        numbers.set(number, renumbered);
+      }
+      return `$${renumbered}::`;
+    });
+    return { text, values };
   }
 }

@@ -134,7 +134,7 @@ immutable parallel safe language sql as $$
   end
   from (select case
     when start > 0 then least(start, 1000000000)::int
-    else greatest(char_length(value) + greatest(start, -1000000000)::int + 1, 1) end as first) as place
+    else char_length(value) + greatest(start, -1000000000)::int + 1 end as first) as place
 $$;
 
 create function hq.position(value text, needle text, start bigint) returns bigint immutable parallel safe language sql as $$
@@ -350,11 +350,11 @@ begin
   return document;
 end $$;
 
-create function hq.json_string(value jsonb) returns text immutable parallel safe language sql as
-$$ select case when jsonb_typeof(value) = 'string' then value #>> '{}' else '' end $$;
-
 create function hq.json_string_or_null(value jsonb) returns text immutable parallel safe language sql as
-$$ select case when jsonb_typeof(value) = 'string' then value #>> '{}' end $$;
+$$ select case jsonb_typeof(value) when 'string' then value #>> '{}' when 'null' then null else hq.compact_json(value) end $$;
+
+create function hq.json_string(value jsonb) returns text immutable parallel safe language sql as
+$$ select coalesce(hq.json_string_or_null(value), '') $$;
 
 create function hq.json_number_or_null(value jsonb) returns float8 immutable parallel safe language sql as $$
   select case jsonb_typeof(value)
@@ -502,6 +502,7 @@ declare
   first_weekday boolean := ((mode & 4) = 4);
   day date := value::date;
   year int := extract(year from day);
+  contains_first boolean := mode in (8, 9);
   weekday int;
   first date;
 begin
@@ -511,13 +512,14 @@ begin
   -- With Monday first a week belongs to the year that has most of it, unless the mode says otherwise.
   if mode not between 0 and 9 then
     return null;
-  elsif mode in (8, 9) then
-    return hq.week(value, mode - 6);
   end if;
+  from_one := from_one or contains_first;
   for y in reverse year + 1 .. year - 1 loop
     first := make_date(y, 1, 1);
     weekday := case when monday_first then extract(isodow from first)::int - 1 else extract(dow from first)::int end;
-    if first_weekday then
+    if contains_first then
+      first := first - weekday;
+    elsif first_weekday then
       first := first + ((7 - weekday) % 7);
     else
       first := first - weekday + case when weekday > 3 then 7 else 0 end;

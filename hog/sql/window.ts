@@ -25,15 +25,15 @@ export function printWindowFunction(place: Place, node: WindowFunction): Value {
     withinGroup: null,
     ...(node.span && { span: node.span }),
   };
-  const value = make
-    ? make(
-        place,
-        args.map((one) => printExpr(place, one)),
-        node,
-      )
-    : printAggregateCall(place, call);
-  if (!value) throw fault(`Unsupported window function ${quote(node.name)}`, node.span);
-  return { sql: sql`${value.sql} over ${over(place, node)}`, type: value.type };
+  const window = sql` over ${over(place, node)}`;
+  if (!make) {
+    const value = printAggregateCall(place, call, window);
+    if (!value) throw fault(`Unsupported window function ${quote(node.name)}`, node.span);
+    return value;
+  }
+  const values = args.map((one) => printExpr(place, one));
+  const value = make(place, values, node);
+  return { sql: sql`${value.sql}${window}`, type: value.type };
 }
 
 function over(place: Place, node: WindowFunction): Sql {

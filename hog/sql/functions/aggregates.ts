@@ -273,10 +273,38 @@ export function findAggregate(name: string): FoundAggregate | null {
   return null;
 }
 
+/** Postgres has no windows for aggregates that sort or drop duplicates. */
+const WINDOWED: ReadonlySet<Aggregate> = new Set(
+  [
+    'count',
+    'sum',
+    'avg',
+    'min',
+    'max',
+    'any',
+    'stddevPop',
+    'stddevSamp',
+    'varPop',
+    'varSamp',
+    'stddev_pop',
+    'stddev_samp',
+    'var_pop',
+    'var_samp',
+    'covarPop',
+    'covarSamp',
+    'corr',
+    'groupArray',
+    'array_agg',
+    'every',
+    'bool_and',
+    'bool_or',
+  ].map((name) => AGGREGATES[name]!),
+);
+
 const STATES = /(?:State|Merge|MergeState|SimpleState|Map|ForEach|Resample|OrNull|OrDefault)(?:If)?$/;
 
-/** An aggregate's SQL; null if the name is none. */
-export function printAggregateCall(place: Place, node: Call): Value | null {
+/** An aggregate's SQL, with ` over (…)` behind it if it is used over a window; null if the name is none. */
+export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING): Value | null {
   const found = findAggregate(node.name);
   if (!found) {
     const base = node.name.replace(STATES, '');
@@ -302,7 +330,10 @@ export function printAggregateCall(place: Place, node: Call): Value | null {
     const conditions = [conditional ? node.args.at(-1)! : null, node.filter].filter((one) => one !== null);
     const tests = conditions.map((one) => printCondition(place, one, true));
     const filterOf = (all: Sql[]) =>
-      all.length > 0 ? sql` filter (where ${join(all, sql` and `)})` : NOTHING;
+      all.length > 0 ? sql` filter (where ${join(all, sql` and `)})${over}` : over;
+    if (over !== NOTHING && (node.distinct || !WINDOWED.has(aggregate))) {
+      throw unsupported(`${node.name} over a window`, node.span);
+    }
     const value = aggregate.print({
       place,
       node: { ...node, args: own },

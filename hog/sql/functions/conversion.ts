@@ -2,7 +2,7 @@
 import { castTo } from '../casts.ts';
 import { coerce, coerced } from '../coerce.ts';
 import { type Sql, sql } from '../sql.ts';
-import { type Type, typeName } from '../types.ts';
+import { type Type, typeName, type Value } from '../types.ts';
 import { inputFormat } from './formats.ts';
 import { custom, type FunctionSpec, type FunctionTable, literalText, of } from './spec.ts';
 
@@ -47,10 +47,15 @@ const text = custom(1, 2, ({ place, args, span }) => {
   return coerce(place, value!, 'string', span);
 });
 
-const jsonText = custom(1, 1, ({ place, args, span }) => ({
-  sql: sql`hq.compact_json(${coerced(place, args[0]!, 'json', span)})`,
-  type: 'string',
-}));
+const jsonText = custom(1, 1, ({ place, args, span }) => {
+  const [value] = args as [Value];
+  // A text is a JSON string, not a document, unless it came out of one.
+  const json =
+    value.type === 'string' && !value.json
+      ? sql`to_jsonb(${value.sql})`
+      : coerced(place, value, 'json', span);
+  return { sql: sql`hq.compact_json(${json})`, type: 'string' };
+});
 
 const ints = [8, 16, 32, 64, 128, 256].flatMap((bits) => [`toInt${bits}`, `toUInt${bits}`]);
 const suffixed = (names: string[], suffix: string, spec: FunctionSpec): Record<string, FunctionSpec> =>

@@ -46,7 +46,7 @@ export const WINDOW_FUNCTIONS: Readonly<Record<string, Make>> = {
   cume_dist: ranking(sql`cume_dist()`, 'float'),
   ntile: (place, args, node) => {
     if (args.length !== 1) throw fault('ntile takes 1 argument', node.span);
-    return { sql: sql`ntile((${coerced(place, args[0]!, 'int', node.span)})::int)::bigint`, type: 'int' };
+    return { sql: sql`ntile((${coerced(place, args[0]!, 'int', node.span)})::int)`, type: 'int' };
   },
   first_value: picking(sql`first_value`),
   last_value: picking(sql`last_value`),

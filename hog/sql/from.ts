@@ -86,7 +86,10 @@ function printConstraint(place: Place, node: Join, kind: JoinKind, source: Sourc
   const { printer } = place;
   printer.joining = true;
   try {
-    if (constraint.constraintType === 'ON') return sql` on ${printCondition(place, constraint.expr, true)}`;
+    if (constraint.constraintType === 'ON') {
+      const test = printer.barAggregates('a JOIN', () => printCondition(place, constraint.expr, true));
+      return sql` on ${test}`;
+    }
     const { expr } = constraint;
     const names = expr.kind === 'tuple' ? expr.exprs : [expr];
     const tests = names.map((one) => {
@@ -168,7 +171,7 @@ function printArrayJoin(place: Place, node: SelectQuery): Sql {
   const bound = new Map<string, Value>();
   const arrays = list.map((one, index) => {
     const inner: Expr = one.kind === 'alias' ? one.expr : one;
-    const value = printExpr(place, inner);
+    const value = place.printer.barAggregates('ARRAY JOIN', () => printExpr(place, inner));
     if (!isArray(value.type)) throw fault(`ARRAY JOIN takes arrays, not a ${typeName(value.type)}`, one.span);
     const name = one.kind === 'alias' ? one.alias : one.kind === 'field' ? one.chain.join('.') : null;
     if (name !== null) {

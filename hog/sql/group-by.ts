@@ -17,7 +17,7 @@ export function printGroupBy(place: Place, node: SelectQuery, select: readonly E
     (one) => one && hasAggregate(one),
   );
   if (!exprs && !aggregated && !node.having) return NOTHING;
-  const values = (exprs ?? []).map((one) => printExpr(place, one));
+  const values = printer.barAggregates('GROUP BY', () => (exprs ?? []).map((one) => printExpr(place, one)));
   printer.groups = new Set(values.map((one) => one.sql.text));
   printer.ungrouped = [];
   // A constant groups nothing, and Postgres would take it for something else.

@@ -6,13 +6,14 @@ import { join, type Sql, sql } from './sql.ts';
 
 /** ClickHouse sorts missing values last in both directions, and text by its bytes. */
 export function printOrder(place: Place, order: readonly OrderExpr[]): Sql {
-  return join(order.map((one) => orderTerm(place, one)));
+  return join(order.flatMap((one) => orderTerm(place, one) ?? []));
 }
 
-function orderTerm(place: Place, order: OrderExpr): Sql {
+function orderTerm(place: Place, order: OrderExpr): Sql | null {
   if (order.withFill) throw unsupported('WITH FILL', order.span);
   const value = printExpr(place, order.expr);
-  // An ordinal or another constant orders nothing.
+  // A constant orders nothing, and Postgres would take it for something else.
+  if (value.literal !== undefined) return null;
   const key = value.type === 'string' ? sql`${value.sql} collate "C"` : value.sql;
   return order.order === 'DESC' ? sql`${key} desc nulls last` : sql`${key} asc nulls last`;
 }

@@ -48,6 +48,8 @@ export class Printer {
   groups: ReadonlySet<string> = new Set();
   /** In the condition of a JOIN equality must stay one that can be hashed. */
   joining = false;
+  /** Where no aggregate may stand, in words; null where one may. */
+  aggregatesBarred: string | null = null;
   readonly #project: Sql;
   #nodes = 0;
   #depth = 0;
@@ -97,6 +99,17 @@ export class Printer {
       return work();
     } finally {
       this.#depth--;
+    }
+  }
+
+  /** Aggregates and windows are refused in what `work` prints. */
+  barAggregates<T>(where: string, work: () => T): T {
+    const kept = this.aggregatesBarred;
+    this.aggregatesBarred = where;
+    try {
+      return work();
+    } finally {
+      this.aggregatesBarred = kept;
     }
   }
 

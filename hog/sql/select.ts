@@ -32,10 +32,16 @@ export function printSelect(
   top = false,
 ): PrintedQuery {
   return printer.enter(node.span, () => {
-    const kept = { ungrouped: printer.ungrouped, groups: printer.groups, joining: printer.joining };
+    const kept = {
+      ungrouped: printer.ungrouped,
+      groups: printer.groups,
+      joining: printer.joining,
+      aggregatesBarred: printer.aggregatesBarred,
+    };
     printer.ungrouped = null;
     printer.groups = new Set();
     printer.joining = false;
+    printer.aggregatesBarred = null;
     try {
       if (node.kind === 'selectQuery') return printQuery(printer, node, parent, top);
       if (node.kind === 'selectSetQuery') return printSetQuery(printer, node, parent, top);
@@ -117,7 +123,9 @@ function refuse(node: SelectQuery): void {
 }
 
 function conditions(place: Place, exprs: (Expr | null)[]): Sql {
-  const tests = exprs.filter((one) => one !== null).map((one) => printCondition(place, one, true));
+  const tests = place.printer.barAggregates('WHERE', () =>
+    exprs.filter((one) => one !== null).map((one) => printCondition(place, one, true)),
+  );
   return tests.length > 0 ? sql` where ${join(tests, sql` and `)}` : NOTHING;
 }
 
@@ -130,10 +138,11 @@ function checkGroups(printer: Printer): void {
 /** `ORDER BY 2` is the second of the selected columns. */
 function orderOf(place: Place, node: SelectQuery, select: Expr[], _values: Value[]): Sql | null {
   if (!node.orderBy?.length) return null;
-  return printOrder(
+  const order = printOrder(
     place,
     node.orderBy.map((one) => ({ ...one, expr: positional(one.expr, select) })),
   );
+  return order.text === '' ? null : order;
 }
 
 export function positional(expr: Expr, select: readonly Expr[]): Expr {

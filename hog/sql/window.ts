@@ -13,6 +13,8 @@ export function printWindowFunction(place: Place, node: WindowFunction): Value {
     throw unsupported('A window function with parameters', node.span);
   }
   const args = node.exprs.length > 0 ? node.exprs : node.args;
+  const { aggregatesBarred } = place.printer;
+  if (aggregatesBarred !== null) throw fault(`A window cannot be used in ${aggregatesBarred}`, node.span);
   const make = Object.hasOwn(WINDOW_FUNCTIONS, node.name) ? WINDOW_FUNCTIONS[node.name] : undefined;
   const call = {
     kind: 'call' as const,
@@ -49,7 +51,8 @@ export function printWindow(place: Place, window: WindowExpr): Sql {
   if (window.partitionBy?.length) {
     parts.push(sql`partition by ${join(window.partitionBy.map((one) => printExpr(place, one).sql))}`);
   }
-  if (window.orderBy?.length) parts.push(sql`order by ${printOrder(place, window.orderBy)}`);
+  const order = window.orderBy?.length ? printOrder(place, window.orderBy) : NOTHING;
+  if (order.text !== '') parts.push(sql`order by ${order}`);
   if (window.frameMethod && window.frameStart) {
     const method = window.frameMethod === 'ROWS' ? sql`rows` : sql`range`;
     const start = frame(window.frameStart);

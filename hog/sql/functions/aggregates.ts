@@ -121,6 +121,12 @@ const byExtreme = (direction: Sql): Aggregate => ({
   },
 });
 
+/** ORDER BY inside of the aggregate; constants order nothing. */
+function orderWithin(place: Place, node: Call): Sql {
+  const order = node.orderBy ? printOrder(place, node.orderBy) : NOTHING;
+  return order.text === '' ? NOTHING : sql` order by ${order}`;
+}
+
 const listOf = (distinct: boolean): Aggregate => ({
   min: 1,
   max: 1,
@@ -128,7 +134,7 @@ const listOf = (distinct: boolean): Aggregate => ({
   print: ({ place, node, args, params, present }) => {
     const [value] = args as [Value];
     if (isArray(value.type)) throw unsupported('An array of arrays', node.span);
-    const order = node.orderBy ? sql` order by ${printOrder(place, node.orderBy)}` : NOTHING;
+    const order = orderWithin(place, node);
     const condition = present(value.sql);
     const empty = sql`array[]::${postgresType(value.type)}[]`;
     const list = sql`coalesce(array_agg(${distinct ? sql`distinct ` : NOTHING}${value.sql}${order})${condition}, ${empty})`;
@@ -197,7 +203,7 @@ const joined: Aggregate = {
   min: 2,
   max: 2,
   print: ({ place, node, args, filter, distinct }) => {
-    const order = node.orderBy ? sql` order by ${printOrder(place, node.orderBy)}` : NOTHING;
+    const order = orderWithin(place, node);
     const [text, separator] = args.map((one) => coerced(place, one, 'string')) as [Sql, Sql];
     return { sql: sql`string_agg(${distinct}${text}, ${separator}${order})${filter}`, type: 'string' };
   },
@@ -313,7 +319,9 @@ export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING
     return null;
   }
   const { aggregate, conditional } = found;
-  return place.printer.ungroupedAllowed(() => {
+  const { aggregatesBarred } = place.printer;
+  if (aggregatesBarred !== null) throw fault(`${node.name} cannot be used in ${aggregatesBarred}`, node.span);
+  const printed = () => {
     const own = conditional ? node.args.slice(0, -1) : node.args;
     const star = aggregate === count && own.length === 1 && isStar(own[0]!);
     if (own.length < aggregate.min || own.length > aggregate.max || (conditional && node.args.length === 0)) {
@@ -344,7 +352,10 @@ export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING
       distinct: node.distinct ? sql`distinct ` : NOTHING,
     });
     return value;
-  });
+  };
+  // Over a window the rows may be groups already; otherwise every row is the aggregate's.
+  if (over !== NOTHING) return printed();
+  return place.printer.ungroupedAllowed(() => place.printer.barAggregates('an aggregate', printed));
 }
 
 const isStar = (node: Expr): boolean =>

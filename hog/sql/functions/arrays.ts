@@ -81,13 +81,15 @@ function each<T>(
   const value: Value = { sql: element, type };
   place.scope.lambdas.push(new Map([[lambda.params[0] as string, value]]));
   try {
-    return work({
-      from: sql`unnest(${array.sql}) with ordinality as ${alias}(x, n)`,
-      order: sql`${alias}.n`,
-      element,
-      type,
-      body: lambda,
-    });
+    return place.printer.barAggregates('a function of an array', () =>
+      work({
+        from: sql`unnest(${array.sql}) with ordinality as ${alias}(x, n)`,
+        order: sql`${alias}.n`,
+        element,
+        type,
+        body: lambda,
+      }),
+    );
   } finally {
     place.scope.lambdas.pop();
   }

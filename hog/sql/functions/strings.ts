@@ -237,10 +237,12 @@ export const STRINGS: FunctionTable = {
     'string',
     (text, separator, index) => sql`hq.split_part(${text}, ${separator}, ${index})`,
   ),
-  arrayStringConcat: custom(1, 2, ({ place, args, span }) => ({
-    sql: sql`array_to_string(${args[0]!.sql}, ${args[1] ? coerced(place, args[1], 'string', span) : sql`''`})`,
-    type: 'string',
-  })),
+  arrayStringConcat: custom(1, 2, ({ place, args, span }) => {
+    const [list, separator] = args as [Value, Value | undefined];
+    if (!isArray(list.type)) throw fault('An array is needed here', span);
+    const between = separator ? coerced(place, separator, 'string', span) : sql`''`;
+    return { sql: sql`array_to_string(${list.sql}, ${between})`, type: 'string' };
+  }),
   multiSearchAny: search('any', false),
   multiSearchAnyCaseInsensitive: search('any', true),
   multiSearchAnyUTF8: search('any', false),

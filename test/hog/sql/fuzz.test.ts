@@ -188,7 +188,7 @@ function checkPlan(plan: Plan): number {
   return (plan.Plans ?? []).reduce((sum, one) => sum + checkPlan(one), table === undefined ? 0 : 1);
 }
 
-test('40,000 trees full of hostile texts: none of it is in the SQL, and only typed errors are thrown', () => {
+test('25,000 trees full of hostile texts: none of it is in the SQL, and only typed errors are thrown', () => {
   let printed = 0;
   fc.assert(
     fc.property(query, (node) => {
@@ -197,7 +197,7 @@ test('40,000 trees full of hostile texts: none of it is in the SQL, and only typ
       printed++;
       checkText(statement);
     }),
-    { seed: SEED, numRuns: 20_000 },
+    { seed: SEED, numRuns: 5_000 },
   );
   fc.assert(
     fc.property(expr, (one) => {
@@ -227,9 +227,9 @@ describe('on Postgres', () => {
 
   test('what is printed is one query over the project’s tables, and prepared without complaint', async () => {
     const nodes = [
-      ...fc.sample(query, { seed: SEED + 1, numRuns: 3_000 }),
+      ...fc.sample(query, { seed: SEED + 1, numRuns: 2_000 }),
       ...fc
-        .sample(fc.tuple(expr, expr), { seed: SEED + 2, numRuns: 20_000 })
+        .sample(fc.tuple(expr, expr), { seed: SEED + 2, numRuns: 6_000 })
         .flatMap(([one, other]) => [
           selection({ table: 'events', select: [one] }),
           selection({ table: 'events', select: [build.field('event')], where: one }),
@@ -241,7 +241,7 @@ describe('on Postgres', () => {
     let scans = 0;
     for (const node of nodes) {
       const statement = attempt(node);
-      if (!statement || planned >= 1_500) continue;
+      if (!statement || planned >= 1_200) continue;
       planned++;
       try {
         scans += await plan(statement);

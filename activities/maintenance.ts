@@ -3,7 +3,7 @@ import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/
 import { deleteSomeData } from '../db/project-tables.ts';
 import { deleteExpiredRateLimits } from '../db/rate-limits.ts';
 import { deleteExpiredWizardSessions } from '../db/wizard-sessions.ts';
-import type { ActivityDependencies } from './index.ts';
+import type { ActivityDependencies } from './dependencies.ts';
 
 const PROJECTS_PER_RUN = 50;
 const ROWS_PER_STATEMENT = 5_000;

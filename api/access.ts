@@ -1,5 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { findMemberOrganization, type MemberOrganizationRow } from '../db/organizations.ts';
+import {
+  type CurrentPlace,
+  findCurrentPlace,
+  findMemberOrganization,
+  type MemberOrganizationRow,
+} from '../db/organizations.ts';
 import { findCredential, type PersonalApiKeyRow, touchPersonalApiKey } from '../db/personal-api-keys.ts';
 import type { Pool } from '../db/pool.ts';
 import { findMemberProject, type MemberProjectRow } from '../db/projects.ts';
@@ -8,6 +13,7 @@ import { isUuid } from '../db/uuid.ts';
 import { ADMIN, type Level } from '../tenancy/levels.ts';
 import { type Scope, scopeAllows } from '../tenancy/scopes.ts';
 import { hashToken } from '../tenancy/tokens.ts';
+import { type Candidate, findCandidate, fromHeader, withoutKey } from './credentials.ts';
 import { errors } from './errors.ts';
 import type { RateLimit } from './rate-limit.ts';
 
@@ -21,7 +27,14 @@ export type Access =
       level?: Level;
       /** Also open to keys that are bound to projects or organizations, though the path names none. */
       ignoresBounds?: true;
+      /** Works in the caller's current organization, as if the path had named `@current`. */
+      inCurrentOrganization?: true;
+      /** The organization of the path is what the route is about, not the place where it looks. */
+      isOrganization?: true;
+      /** A budget of its own instead of the common one. */
+      budget?: 'wizard';
     };
+type Managed = Exclude<Access, 'public'>;
 
 export interface Caller {
   user: UserRow;
@@ -34,48 +47,33 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     caller: Caller;
-    /** The organization of the path; only on routes with `:organization_id`. */
+    /** The organization of the path; only on routes with `:organization_id` or `inCurrentOrganization`. */
     organization: MemberOrganizationRow;
     /** The project of the path; only on routes with `:project_id`. */
     project: MemberProjectRow;
   }
 }
 
-interface Candidate {
-  token: string;
-  place: string;
-}
-
-function fromHeader(request: FastifyRequest): Candidate | undefined {
-  const match = /^Bearer\s+(\S+)\s*$/.exec(request.headers.authorization ?? '');
-  return match ? { token: match[1] as string, place: 'request Authorization header' } : undefined;
-}
-
-function fromField(container: unknown, place: string): Candidate | undefined {
-  const value = (container as Record<string, unknown> | null | undefined)?.personal_api_key;
-  return typeof value === 'string' && value !== '' ? { token: value, place } : undefined;
-}
-
-/** A key in the body can only be read once the body is; everywhere else, nothing is parsed for a stranger. */
-function findCandidate(request: FastifyRequest): Candidate | undefined {
-  return (
-    fromHeader(request) ??
-    fromField(request.body, 'request body') ??
-    fromField(request.query, 'request query string')
-  );
-}
-
 const MAX_PROJECT_ID = 2 ** 31 - 1;
+const NOWHERE: CurrentPlace = { organization_id: null, project_id: null };
 
-function projectIdOf(text: string, caller: Caller): number | undefined {
-  if (text === '@current') return caller.user.current_project_id ?? undefined;
+function projectIdOf(text: string, current: CurrentPlace): number | undefined {
+  if (text === '@current') return current.project_id ?? undefined;
   const id = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
   return id >= 1 && id <= MAX_PROJECT_ID ? id : undefined;
 }
 
-function organizationIdOf(text: string, caller: Caller): string | undefined {
-  if (text === '@current') return caller.user.current_organization_id ?? undefined;
+function organizationIdOf(text: string, current: CurrentPlace): string | undefined {
+  if (text === '@current') return current.organization_id ?? undefined;
   return isUuid(text) ? text.toLowerCase() : undefined;
+}
+
+/** Keys are managed by keys that may do everything everywhere. */
+export function requireUnlimited(key: PersonalApiKeyRow): void {
+  if (!key.scopes.includes('*')) throw errors.permissionDenied("API key missing required scope '*'");
+  if (key.scoped_teams.length > 0 || key.scoped_organizations.length > 0) {
+    throw errors.permissionDenied('API keys that are bound to projects or organizations cannot manage keys.');
+  }
 }
 
 /**
@@ -94,24 +92,17 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
     return credential;
   }
 
-  function requireScope(access: Exclude<Access, 'public'>, { key }: Caller): void {
-    const bound = key.scoped_teams.length > 0 || key.scoped_organizations.length > 0;
+  function requireScope(access: Managed, { key }: Caller): void {
     if (access.scope === 'any') return;
-    if (access.scope === '*') {
-      if (!key.scopes.includes('*')) throw errors.permissionDenied("API key missing required scope '*'");
-      if (bound) {
-        throw errors.permissionDenied(
-          'API keys that are bound to projects or organizations cannot manage keys.',
-        );
-      }
-    } else if (!scopeAllows(key.scopes, access.scope)) {
+    if (access.scope === '*') requireUnlimited(key);
+    else if (!scopeAllows(key.scopes, access.scope)) {
       throw errors.permissionDenied(`API key missing required scope '${access.scope}'`);
     }
   }
 
   /** The bounds of the key itself: decided from the path alone, before anything is looked up. */
   function requireWithinBounds(
-    access: Exclude<Access, 'public'>,
+    access: Managed,
     { key }: Caller,
     place: {
       project?: string | undefined;
@@ -143,7 +134,7 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
   }
 
   function requireStanding(
-    access: Exclude<Access, 'public'>,
+    access: Managed,
     organization: { name: string; level: number; keysAllowed: boolean },
   ): void {
     if (!organization.keysAllowed && organization.level < ADMIN) {
@@ -158,27 +149,29 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
   }
 
   /** Everything of `Access`, in the documented order. */
-  async function control(
-    access: Exclude<Access, 'public'>,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<void> {
+  async function control(access: Managed, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const candidate = findCandidate(request);
     if (!candidate) throw errors.notAuthenticated();
     const caller = await authenticate(candidate);
     request.caller = caller;
-    const { project_id: project, organization_id: organization } = request.params as Record<
-      string,
-      string | undefined
-    >;
-    const projectId = project === undefined ? undefined : projectIdOf(project, caller);
-    const organizationId = organization === undefined ? undefined : organizationIdOf(organization, caller);
+    const params = request.params as { project_id?: string; organization_id?: string };
+    const project = params.project_id;
+    const organization = access.inCurrentOrganization ? '@current' : params.organization_id;
+    const current =
+      project === '@current' || organization === '@current'
+        ? await findCurrentPlace(pool, caller.user.id)
+        : NOWHERE;
+    const projectId = project === undefined ? undefined : projectIdOf(project, current);
+    const organizationId = organization === undefined ? undefined : organizationIdOf(organization, current);
     requireWithinBounds(access, caller, { project, organization, projectId, organizationId });
     requireScope(access, caller);
 
     if (organization !== undefined) {
       const found = organizationId && (await findMemberOrganization(pool, caller.user.id, organizationId));
-      if (!found) throw errors.notFound('Organization not found.');
+      if (!found) {
+        const itself = access.isOrganization && organization !== '@current';
+        throw errors.notFound(itself ? 'Not found.' : 'Organization not found.');
+      }
       requireStanding(access, {
         name: found.name,
         level: found.membership_level,
@@ -202,7 +195,8 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
       });
       request.project = found;
     }
-    await rateLimit.consume(caller.key.id, reply);
+    if (access.budget === 'wizard') await rateLimit.consume('wizard', String(caller.user.id), reply);
+    else await rateLimit.consume('key', caller.key.id, reply);
     touch(caller.key, request);
   }
 
@@ -218,15 +212,23 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
     /** With a key in the header, a stranger is refused before a byte of the body is read. */
     async onRequest(request: FastifyRequest, reply: FastifyReply): Promise<void> {
       const { access } = request.routeOptions.config;
-      if (access === undefined || access === 'public') return;
+      if (access === undefined) return;
+      if (access === 'public') return rateLimit.consume('address', request.ip, reply);
       const bodyMayHoldKey = !fromHeader(request) && request.headers['content-type'] !== undefined;
       if (!bodyMayHoldKey) await control(access, request, reply);
     },
     /** A key in the body can only be read once the body is. */
     async preValidation(request: FastifyRequest, reply: FastifyReply): Promise<void> {
       const { access } = request.routeOptions.config;
-      if (access === undefined || access === 'public' || request.caller) return;
-      await control(access, request, reply);
+      if (access !== undefined && access !== 'public' && !request.caller) {
+        await control(access, request, reply);
+      }
+      request.body = withoutKey(request.body);
+    },
+    /** Whoever has shown no key learns nothing about the body, neither that it is too large nor that it is malformed. */
+    isStranger(request: FastifyRequest): boolean {
+      const { access } = request.routeOptions.config;
+      return access !== undefined && access !== 'public' && !request.caller;
     },
   };
 }

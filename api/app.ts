@@ -1,18 +1,13 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  LogController,
-  type RawServerDefault,
-} from 'fastify';
+import Fastify, { type FastifyBaseLogger, LogController } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { uuidv7 } from '../db/uuid.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
-import type { ApiDependencies } from './dependencies.ts';
-import { errors, sendError } from './errors.ts';
+import type { ApiDependencies, App } from './dependencies.ts';
+import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { measureRequests } from './http-metrics.ts';
 import { answerUnknownPaths } from './method-not-allowed.ts';
 import { describeApi } from './openapi.ts';
@@ -26,15 +21,13 @@ import { projectRoutes } from './routes/projects.ts';
 import { userRoutes } from './routes/users.ts';
 import { wizardRoutes } from './routes/wizard.ts';
 
-export type App = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  ZodTypeProvider
->;
-
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
+/** How long a client may take to send a request. */
+const REQUEST_MILLISECONDS = 60_000;
+/** An environment is a project by its older name. A request line may name the whole address. */
+const ENVIRONMENTS = /^(?:https?:\/\/[^/?#]*)?\/api\/environments(?=\/|\?|$)/i;
+/** What a body can be refused with before its sender is known. */
+const ABOUT_BODY = new Set([400, 413, 415]);
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 function requestId(request: IncomingMessage): string {
@@ -54,9 +47,13 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
       config.SLUICE_TRUST_PROXY === ''
         ? false
         : config.SLUICE_TRUST_PROXY.split(',').map((one) => one.trim()),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    // An environment is a project by its older name.
-    rewriteUrl: (request) => (request.url ?? '/').replace(/^\/api\/environments(?=\/|\?|$)/, '/api/projects'),
+    // No part of a path is too long to be looked up; Node itself limits the whole.
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 65_536 },
+    requestTimeout: REQUEST_MILLISECONDS,
+    // While the process stops, requests on open connections are answered; readiness says no.
+    return503OnClosing: false,
+    rewriteUrl: (request) => (request.url ?? '/').replace(ENVIRONMENTS, '/api/projects'),
+    clientErrorHandler: refuseBadHttp,
     frameworkErrors: (error, request, reply) => {
       void sendError(
         error.code === 'FST_ERR_BAD_URL' ? errors.notFound('Endpoint not found.') : error,
@@ -79,7 +76,14 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     origin: true,
     credentials: false,
     maxAge: 86_400,
-    exposedHeaders: ['x-request-id', 'retry-after'],
+    exposedHeaders: [
+      'x-request-id',
+      'retry-after',
+      'x-ratelimit-limit',
+      'x-ratelimit-remaining',
+      'x-ratelimit-reset',
+    ],
+    strictPreflight: false,
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
   });
   measureRequests(app, deps.registry);
@@ -95,6 +99,14 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
       sustained: config.SLUICE_RATE_LIMIT_SUSTAINED,
     });
     const access = createAccessControl({ pool: deps.pool, rateLimit });
+    management.setErrorHandler((error, request, reply) => {
+      const aboutBody = ABOUT_BODY.has(toApiError(error, request).status) && access.isStranger(request);
+      return sendError(aboutBody ? errors.notAuthenticated() : error, request, reply);
+    });
+    management.addHook('onRequest', async () => {
+      if (!deps.isPrepared())
+        throw errors.unavailable('The database is being brought up to date. Try again.', 2);
+    });
     management.addHook('onRequest', access.onRequest);
     management.addHook('preValidation', access.preValidation);
 

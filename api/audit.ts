@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { insertActivity } from '../db/activity-log.ts';
 import type { Queryable } from '../db/pool.ts';
@@ -12,6 +13,12 @@ export interface Activity {
   detail?: Record<string, unknown>;
 }
 
+/** An address that Postgres can hold: without the interface of a link-local one, and nothing that only looks like one. */
+function addressOf(ip: string): string | null {
+  const address = ip.split('%', 1)[0] as string;
+  return isIP(address) === 0 ? null : address;
+}
+
 /** Writes down who changed what, in the transaction of the change. */
 export async function audit(queryable: Queryable, request: FastifyRequest, entry: Activity): Promise<void> {
   await insertActivity(queryable, {
@@ -19,7 +26,7 @@ export async function audit(queryable: Queryable, request: FastifyRequest, entry
     project_id: entry.projectId ?? null,
     user_id: request.caller.user.id,
     personal_api_key_id: request.caller.key.id,
-    ip: request.ip,
+    ip: addressOf(request.ip),
     request_id: request.id,
     scope: entry.scope,
     item_id: entry.itemId,

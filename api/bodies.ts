@@ -25,7 +25,18 @@ export function jsonDepth(text: string): number {
   return deepest;
 }
 
-function parseJson(text: string): unknown {
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+function decode(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw errors.parseError('the text is not UTF-8');
+  }
+}
+
+function parseJson(bytes: Buffer): unknown {
+  const text = decode(bytes);
   if (text.trim() === '') return {};
   if (jsonDepth(text) > MAX_DEPTH) throw errors.parseError(`nested deeper than ${MAX_DEPTH} levels`);
   let value: unknown;
@@ -55,8 +66,9 @@ function coerceForm(fields: Record<string, unknown>, schema: unknown): Record<st
       const type = field ? unwrap(field) : undefined;
       if (type instanceof z.ZodBoolean && (value === 'true' || value === 'false'))
         return [name, value === 'true'];
-      if (type instanceof z.ZodNumber && typeof value === 'string' && value.trim() !== '')
-        return [name, Number(value)];
+      const number = type instanceof z.ZodNumber || type instanceof z.ZodLiteral;
+      if (number && typeof value === 'string' && value.trim() !== '') return [name, Number(value)];
+      if (type instanceof z.ZodArray && typeof value === 'string') return [name, [value]];
       return [name, value];
     }),
   );
@@ -65,12 +77,12 @@ function coerceForm(fields: Record<string, unknown>, schema: unknown): Record<st
 /** JSON and forms; everything else is 415. */
 export async function acceptBodies(app: FastifyInstance): Promise<void> {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser<string>(
-    /^application\/(?:[\w.+-]+\+)?json(?:$|[\s;])/,
-    { parseAs: 'string' },
-    (_request, text, done) => {
+  app.addContentTypeParser<Buffer>(
+    /^application\/(?:[\w.+-]+\+)?json(?:$|[\s;])/i,
+    { parseAs: 'buffer' },
+    (_request, bytes, done) => {
       try {
-        done(null, parseJson(text));
+        done(null, parseJson(bytes));
       } catch (error) {
         done(error as Error);
       }
@@ -83,6 +95,6 @@ export async function acceptBodies(app: FastifyInstance): Promise<void> {
       request.body = coerceForm(request.body as Record<string, unknown>, request.routeOptions.schema?.body);
     }
     // A POST without a body is a POST of nothing.
-    if (request.routeOptions.schema?.body && request.body == null) request.body = {};
+    if (request.routeOptions.schema?.body && request.body === undefined) request.body = {};
   });
 }

@@ -1,3 +1,5 @@
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isDatabaseUnavailable } from '../db/pool.ts';
 
@@ -81,7 +83,7 @@ export const errors = {
 
 const DATABASE_RETRY_SECONDS = 2;
 /** SQLSTATEs that a value of the request can cause: a string that Postgres cannot hold, a number out of range. */
-const BAD_VALUE_STATES = new Set(['22021', '22P05', '22003', '22P02', '22008']);
+const BAD_VALUE_STATES = new Set(['22021', '22P05', '22003', '22P02', '22007', '22008', '22009']);
 
 interface FastifyFailure extends Error {
   code?: string;
@@ -130,7 +132,30 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
     request.log.error({ err: error, url: request.routeOptions.url }, 'request failed');
   return reply
     .code(answer.status)
+    .header('x-request-id', request.id)
     .headers(answer.headers)
     .type('application/json; charset=utf-8')
     .send(answer.body);
+}
+
+const BAD_HTTP: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
+
+/** What is not even HTTP never becomes a request; it is answered in our form nevertheless. */
+export function refuseBadHttp(error: Error & { code?: string }, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const status = BAD_HTTP[error.code ?? ''] ?? 400;
+  const body: ErrorBody = {
+    type: 'invalid_request',
+    code: 'parse_error',
+    detail: `${STATUS_CODES[status]}.`,
+    attr: null,
+  };
+  const text = JSON.stringify(body);
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+  );
 }

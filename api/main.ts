@@ -1,10 +1,14 @@
 // The API process: HTTP until it is told to stop.
+import type { ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createPool } from '../db/pool.ts';
 import { prepareDatabase } from '../db/wait.ts';
 import { runProcess } from '../lifecycle.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { buildApp } from './app.ts';
+
+const DRAIN_PAUSE = 25;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
   if (!config.DATABASE_URL) {
@@ -18,12 +22,23 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
   });
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('api');
-  const app = await buildApp({ config, pool, schedules, logger, registry, isDraining });
+  let prepared = false;
+  const isPrepared = () => prepared;
+  const app = await buildApp({ config, pool, schedules, logger, registry, isPrepared, isDraining });
+  const answering = new Set<ServerResponse>();
+  app.server.on('request', (_request, response: ServerResponse) => {
+    answering.add(response);
+    response.once('close', () => answering.delete(response));
+  });
   const metrics =
     config.SLUICE_METRICS_PORT > 0
       ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })
       : undefined;
-  await app.listen({ host: config.SLUICE_HOST, port: config.PORT });
+  await app.listen({ host: config.SLUICE_HOST, port: config.PORT }).catch((error) => {
+    throw error.code === 'EADDRINUSE'
+      ? new Error(`Port ${config.PORT} (PORT) is in use by another program; free it or set another one.`)
+      : error;
+  });
   logger.info({ port: config.PORT }, 'the API listens');
 
   // Requests are answered from the start, with 503 until the database is there and up to date.
@@ -32,14 +47,22 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
     mayMigrate: config.SLUICE_MIGRATE,
     stopping,
     log: (message) => logger.info(message),
-  }).catch((error) => {
-    if (stopping.aborted) return;
-    logger.fatal(error.message);
-    process.exit(78);
-  });
+  }).then(
+    () => {
+      prepared = true;
+    },
+    (error) => {
+      if (stopping.aborted) return;
+      logger.fatal(error.message);
+      process.exit(78);
+    },
+  );
 
   return {
     async stop() {
+      // While requests are being answered, others are too, and readiness tells balancers to go elsewhere.
+      const end = Date.now() + (config.SLUICE_SHUTDOWN_SECONDS * 1000) / 2;
+      while (answering.size > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
       await app.close();
       metrics?.close();
       await schedules.close();

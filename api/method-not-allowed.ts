@@ -34,7 +34,7 @@ export function answerUnknownPaths(app: FastifyInstance): void {
     }
     // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
     methods.delete('OPTIONS');
-    if (methods.size === 0) throw errors.notFound('Endpoint not found.');
+    if (methods.size === 0 || methods.has(request.method)) throw errors.notFound('Endpoint not found.');
     throw errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
   });
 }

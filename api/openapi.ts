@@ -44,7 +44,7 @@ function document(route: RouteOptions): void {
   const hasParameters = route.url.includes(':');
   const statuses = Object.keys(REFUSALS)
     .map(Number)
-    .filter((status) => !isPublic || ![401, 403, 429].includes(status))
+    .filter((status) => !isPublic || ![401, 403].includes(status))
     .filter((status) => status !== 404 || hasParameters || !isPublic);
   const responses = Object.fromEntries(statuses.map((status) => [status, errorBody]));
   route.schema = {

@@ -50,8 +50,9 @@ export function pageOf(query: unknown): PageRequest {
 const UNLINKED = new Set(['personal_api_key', 'limit', 'offset']);
 
 function link(request: FastifyRequest, publicUrl: string, limit: number, offset: number | undefined): string {
-  const [pathname, query = ''] = request.originalUrl.split('?', 2) as [string, string?];
-  const parameters = [...new URLSearchParams(query)].filter(([name]) => !UNLINKED.has(name));
+  // A request line may name the whole address; only its path is the client's to choose.
+  const { pathname, searchParams } = new URL(request.originalUrl, publicUrl);
+  const parameters = [...searchParams].filter(([name]) => !UNLINKED.has(name));
   parameters.push(['limit', String(limit)]);
   if (offset !== undefined) parameters.push(['offset', String(offset)]);
   parameters.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));

@@ -3,9 +3,12 @@ import { RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible'
 import type { Pool } from '../db/pool.ts';
 import { errors } from './errors.ts';
 
+/** What is counted together: the requests of a key, those of a key to the wizard, those of a stranger's address. */
+export type Budget = 'key' | 'wizard' | 'address';
+
 export interface RateLimit {
-  /** Takes one request from the key's budget, or refuses with 429. */
-  consume(keyId: string, reply: FastifyReply): Promise<void>;
+  /** Takes one request from the budget, or refuses with 429. */
+  consume(budget: Budget, who: string, reply: FastifyReply): Promise<void>;
 }
 
 export interface RateLimitOptions {
@@ -17,6 +20,30 @@ export interface RateLimitOptions {
 }
 
 const UNLIMITED: RateLimit = { consume: async () => undefined };
+const MINUTE = 60;
+const HOUR = 3_600;
+const DAY = 86_400;
+const WIZARD_PER_DAY = 20;
+
+const secondsOf = ({ msBeforeNext }: RateLimiterRes) => Math.ceil(msBeforeNext / 1000);
+
+function tell(reply: FastifyReply, limit: number, result: RateLimiterRes): void {
+  reply.header('x-ratelimit-limit', limit);
+  reply.header('x-ratelimit-remaining', result.remainingPoints);
+  reply.header('x-ratelimit-reset', Math.max(1, secondsOf(result)));
+}
+
+async function take(
+  window: RateLimiterPostgres,
+  who: string,
+): Promise<{ refused: boolean; result: RateLimiterRes }> {
+  try {
+    return { refused: false, result: await window.consume(who) };
+  } catch (reason) {
+    if (reason instanceof Error) throw reason;
+    return { refused: true, result: reason as RateLimiterRes };
+  }
+}
 
 /** Counts in Postgres, so that the limit holds across API processes. */
 export function createRateLimit(pool: Pool, options: RateLimitOptions): RateLimit {
@@ -32,26 +59,27 @@ export function createRateLimit(pool: Pool, options: RateLimitOptions): RateLimi
       points,
       duration,
     });
-  const windows = [limiter('burst', options.burst, 60), limiter('sustained', options.sustained, 3600)];
+  const common = [limiter('burst', options.burst, MINUTE), limiter('sustained', options.sustained, HOUR)];
+  const windows: Record<Budget, RateLimiterPostgres[]> = {
+    key: common,
+    address: common,
+    wizard: [limiter('wizard', WIZARD_PER_DAY, DAY)],
+  };
   return {
-    async consume(keyId, reply) {
-      const results: { limit: number; result: RateLimiterRes; refused: boolean }[] = [];
-      for (const window of windows) {
-        try {
-          results.push({ limit: window.points, result: await window.consume(keyId), refused: false });
-        } catch (reason) {
-          if (reason instanceof Error) throw reason;
-          results.push({ limit: window.points, result: reason as RateLimiterRes, refused: true });
+    async consume(budget, who, reply) {
+      const taken: { limit: number; result: RateLimiterRes }[] = [];
+      for (const window of windows[budget]) {
+        const limit = window.points;
+        const { refused, result } = await take(window, who);
+        if (refused) {
+          // Longer windows do not count what a shorter one refused: whoever hammers is shut out for a minute only.
+          tell(reply, limit, result);
+          throw errors.throttled(Math.max(1, secondsOf(result)));
         }
+        taken.push({ limit, result });
       }
-      const [tightest] = results.toSorted((a, b) => a.result.remainingPoints - b.result.remainingPoints);
-      if (tightest) {
-        reply.header('x-ratelimit-limit', tightest.limit);
-        reply.header('x-ratelimit-remaining', tightest.result.remainingPoints);
-        reply.header('x-ratelimit-reset', Math.ceil(tightest.result.msBeforeNext / 1000));
-      }
-      const waits = results.filter((one) => one.refused).map((one) => one.result.msBeforeNext);
-      if (waits.length > 0) throw errors.throttled(Math.max(1, Math.ceil(Math.max(...waits) / 1000)));
+      const [tightest] = taken.toSorted((a, b) => a.result.remainingPoints - b.result.remainingPoints);
+      if (tightest) tell(reply, tightest.limit, tightest.result);
     },
   };
 }

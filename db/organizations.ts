@@ -100,7 +100,6 @@ const WRITABLE = [
   'members_can_use_personal_api_keys',
   'is_ai_data_processing_approved',
   'default_experiment_stats_method',
-  'updated_at',
 ] as const;
 
 export type OrganizationPatch = Partial<Pick<OrganizationRow, (typeof WRITABLE)[number]>>;
@@ -110,10 +109,7 @@ export async function updateOrganization(
   id: string,
   patch: OrganizationPatch,
 ): Promise<void> {
-  await updateRow(queryable, 'organizations', { id }, WRITABLE, {
-    ...patch,
-    updated_at: new Date().toISOString(),
-  });
+  await updateRow(queryable, 'organizations', { id }, WRITABLE, patch, { stamp: true });
 }
 
 export async function deleteOrganization(queryable: Queryable, id: string): Promise<void> {
@@ -134,6 +130,32 @@ export async function countOrganizations(queryable: Queryable): Promise<number> 
   return rows[0].count;
 }
 
+/** Where a user works. */
+export interface CurrentPlace {
+  organization_id: string | null;
+  project_id: number | null;
+}
+
+/**
+ * The organization and the project that the user chose last; the first ones that are there, when the choice was
+ * deleted or the user left it.
+ */
+export async function findCurrentPlace(queryable: Queryable, userId: number): Promise<CurrentPlace> {
+  const { rows } = await queryable.query(
+    `select o.id as organization_id, p.id as project_id
+     from users u
+     join organization_memberships m on m.user_id = u.id
+     join organizations o on o.id = m.organization_id
+     left join lateral (
+       select id from projects where organization_id = o.id
+       order by id is not distinct from u.current_project_id desc, id limit 1) p on true
+     where u.id = $1
+     order by o.id is not distinct from u.current_organization_id desc, o.created_at, o.id limit 1`,
+    [userId],
+  );
+  return rows[0] ?? { organization_id: null, project_id: null };
+}
+
 /** The caller's level in the organization, which cannot be deleted before the transaction ends. */
 export async function lockOrganization(
   queryable: Queryable,
@@ -146,6 +168,12 @@ export async function lockOrganization(
     [userId, id],
   );
   return rows[0];
+}
+
+/** Keeps projects from being added to the organization or taken away until the transaction ends; false: it is gone. */
+export async function lockProjectsOf(queryable: Queryable, id: string): Promise<boolean> {
+  const { rowCount } = await queryable.query('select 1 from organizations where id = $1 for update', [id]);
+  return rowCount === 1;
 }
 
 /** The organization with this id or slug, or all of them when no name is given. */

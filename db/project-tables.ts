@@ -20,18 +20,19 @@ export const PROJECT_TABLES: readonly ProjectTable[] = [
   { name: 'wizard_sessions', kind: 'configuration' },
 ];
 
-/** Moves the configuration of one project to another. */
+/** Moves the configuration of each source project to its target, all at once: what came to a target stays there. */
 export async function moveConfiguration(
   queryable: Queryable,
-  source: number,
-  target: number,
+  mappings: ReadonlyMap<number, number>,
   tables: readonly ProjectTable[] = PROJECT_TABLES,
 ): Promise<number> {
   let moved = 0;
   for (const table of tables.filter((one) => one.kind === 'configuration')) {
     const { rowCount } = await queryable.query(
-      `update ${table.name} set project_id = $2 where project_id = $1`,
-      [source, target],
+      `update ${table.name} set project_id = mapping.target
+       from unnest($1::int[], $2::int[]) as mapping (source, target)
+       where project_id = mapping.source and mapping.source <> mapping.target`,
+      [[...mappings.keys()], [...mappings.values()]],
     );
     moved += rowCount ?? 0;
   }

@@ -98,9 +98,7 @@ const WRITABLE = [
   'test_account_filters',
   'flags_persistence_default',
   'api_token',
-  'secret_api_token',
   'secret_api_token_backup',
-  'updated_at',
 ] as const;
 const JSON_COLUMNS = new Set<string>(['has_completed_onboarding_for', 'app_urls', 'test_account_filters']);
 
@@ -113,14 +111,21 @@ export async function updateProject(queryable: Queryable, id: number, patch: Pro
       JSON_COLUMNS.has(column) && value !== undefined ? JSON.stringify(value) : value,
     ]),
   );
-  await updateRow(queryable, 'projects', { id }, WRITABLE, {
-    ...encoded,
-    updated_at: new Date().toISOString(),
-  });
+  await updateRow(queryable, 'projects', { id }, WRITABLE, encoded, { stamp: true });
 }
 
-export async function deleteProject(queryable: Queryable, id: number): Promise<void> {
-  await queryable.query('delete from projects where id = $1', [id]);
+export async function deleteProject(queryable: Queryable, id: number): Promise<boolean> {
+  const { rowCount } = await queryable.query('delete from projects where id = $1', [id]);
+  return rowCount === 1;
+}
+
+/** Gives the project a new secret token; the one it had stays valid as the backup. */
+export async function rotateSecretToken(queryable: Queryable, id: number, token: string): Promise<void> {
+  await queryable.query(
+    `update projects set secret_api_token = $2, secret_api_token_backup = secret_api_token, updated_at = now()
+     where id = $1`,
+    [id, token],
+  );
 }
 
 /** How many of these projects the user can see. */

@@ -10,11 +10,14 @@ export async function updateRow(
   key: Record<string, unknown>,
   columns: readonly string[],
   patch: Record<string, unknown>,
+  /** Sets `updated_at` too, by the clock that `created_at` was set by. */
+  { stamp = false } = {},
 ): Promise<void> {
   const given = columns.filter((column) => patch[column] !== undefined);
   if (given.length === 0) return;
   const keys = Object.keys(key);
   const assignments = given.map((column, index) => `${column} = $${index + 1}`);
+  if (stamp) assignments.push('updated_at = clock_timestamp()');
   const conditions = keys.map((column, index) => `${column} = $${given.length + index + 1}`);
   await queryable.query(`update ${table} set ${assignments.join(', ')} where ${conditions.join(' and ')}`, [
     ...given.map((column) => patch[column]),

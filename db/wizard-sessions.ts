@@ -28,7 +28,7 @@ export async function findWizardSession(
   return rows[0];
 }
 
-/** Answers false when the session is unknown or over. */
+/** Answers false when the session is unknown, over, or somebody else's already. */
 export async function authenticateWizardSession(
   queryable: Queryable,
   hash: string,
@@ -36,7 +36,8 @@ export async function authenticateWizardSession(
   projectId: number,
 ): Promise<boolean> {
   const { rowCount } = await queryable.query(
-    'update wizard_sessions set user_id = $2, project_id = $3 where hash = $1 and expires_at > now()',
+    `update wizard_sessions set user_id = $2, project_id = $3
+     where hash = $1 and expires_at > now() and (user_id is null or user_id = $2)`,
     [hash, userId, projectId],
   );
   return rowCount === 1;

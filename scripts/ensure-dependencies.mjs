@@ -8,12 +8,14 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+// A checkout has the development tools, because `npm test` is one of its two commands; an image does without.
+const production = process.env.NODE_ENV === 'production';
 const stamp = path.join(root, 'node_modules', '.sluice-installed');
 
 function lockHash() {
   return createHash('sha256')
     .update(readFileSync(path.join(root, 'package-lock.json')))
-    .update(`${process.platform}-${process.arch}`)
+    .update(`${process.platform}-${process.arch}-${production ? 'production' : 'development'}`)
     .digest('hex');
 }
 
@@ -31,12 +33,18 @@ export async function ensureDependencies() {
   const code = await new Promise((resolve) => {
     // `npm install --no-save` keeps to the lock file like `npm ci`, but does not insist that the lock file knows
     // the optional packages of every other operating system.
-    const child = spawn('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
-      cwd: root,
-      stdio: ['ignore', 2, 2],
-      // Development tools are part of a checkout: `npm test` is one of its two commands.
-      env: { ...process.env, NODE_ENV: '' },
-    });
+    const child = spawn(
+      'npm',
+      [
+        'install',
+        '--no-save',
+        '--no-audit',
+        '--no-fund',
+        '--loglevel=error',
+        ...(production ? ['--omit=dev'] : ['--include=dev']),
+      ],
+      { cwd: root, stdio: ['ignore', 2, 2] },
+    );
     child.on('error', (error) => {
       console.error(`npm could not be started: ${error.message}`);
       resolve(1);

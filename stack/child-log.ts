@@ -1,22 +1,30 @@
-import { closeSync, fstatSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, copyFileSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
 import { redactText } from '../telemetry/logger.ts';
 import type { Report } from './problem.ts';
 import { openLog } from './process.ts';
 
 const ROTATE_BYTES = 20 * 1024 * 1024;
+const LOOK_MILLISECONDS = 200;
 const REPEAT_MILLISECONDS = 10_000;
 const SHOWN_LEVELS = new Set(['warn', 'error', 'fatal']);
 
 /**
- * The log of the API or the worker: everything goes to the file as it came; warnings and errors are also shown on
- * the terminal, in words, the same sentence at most every ten seconds.
+ * The log of the API or the worker. The process writes into the file itself: through a pipe, a busy supervisor
+ * would hold the API up, and a killed one would leave it without its last words. This only reads along, and shows
+ * warnings and errors on the terminal, in words, the same sentence at most every ten seconds.
  */
 export class ChildLog {
-  readonly file: string;
+  /** For the process to write to; appends, so that the file can be emptied under it. */
+  readonly handle: number;
+  private readonly file: string;
   private readonly name: string;
   private readonly report: Report;
-  private handle: number;
-  private size: number;
+  private readonly reader: number;
+  private readonly ticker: NodeJS.Timeout;
+  private readonly decoder = new StringDecoder('utf8');
+  private readonly buffer = Buffer.alloc(64 * 1024);
+  private position: number;
   private rest = '';
   private readonly shown = new Map<string, { since: number; hidden: number }>();
 
@@ -25,37 +33,46 @@ export class ChildLog {
     this.name = name;
     this.report = report;
     this.handle = openLog(file);
-    this.size = fstatSync(this.handle).size;
+    this.reader = openSync(file, 'r');
+    this.position = fstatSync(this.reader).size;
+    this.ticker = setInterval(() => this.look(), LOOK_MILLISECONDS);
   }
 
-  /** Takes a piece of the child's output, which may end in the middle of a line. */
-  write(text: string): void {
-    const lines = (this.rest + text).split('\n');
-    this.rest = lines.pop() as string;
-    for (const line of lines) this.line(line);
+  /** Reads what came since the last look. */
+  look(): void {
+    for (;;) {
+      const length = readSync(this.reader, this.buffer, 0, this.buffer.length, this.position);
+      if (length === 0) break;
+      this.position += length;
+      const lines = (this.rest + this.decoder.write(this.buffer.subarray(0, length))).split('\n');
+      this.rest = lines.pop() as string;
+      for (const line of lines) this.line(line);
+    }
+    if (this.position > ROTATE_BYTES) this.rotate();
   }
 
+  /** Call it when the process has ended: nothing is written any more. */
   close(): void {
+    clearInterval(this.ticker);
+    this.look();
     if (this.rest) this.line(this.rest);
+    closeSync(this.reader);
     closeSync(this.handle);
   }
 
   private line(line: string): void {
-    if (this.size > ROTATE_BYTES) this.rotate();
-    try {
-      this.size += writeSync(this.handle, `${line}\n`);
-    } catch {
-      // A full disk must not end the supervisor; Postgres says what matters about it.
-    }
     const sentence = inWords(line);
     if (sentence !== undefined) this.show(sentence);
   }
 
   private rotate(): void {
-    closeSync(this.handle);
-    renameSync(this.file, `${this.file}.1`);
-    this.handle = openLog(this.file);
-    this.size = 0;
+    try {
+      copyFileSync(this.file, `${this.file}.1`);
+    } catch {
+      // A full disk: keeping the old lines is not worth more of it.
+    }
+    ftruncateSync(this.handle);
+    this.position = 0;
   }
 
   private show(sentence: string): void {

@@ -40,6 +40,7 @@ function fail(error: unknown): void {
     error instanceof StackProblem || error instanceof ConfigError || error instanceof MigrationError;
   console.error(known ? `\n${error.message}` : error);
   exitCode = 1;
+  signalledAt = Date.now();
   stopping.abort(error);
 }
 process.on('uncaughtException', fail);

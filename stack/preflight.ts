@@ -12,10 +12,12 @@ export function requireWritable(directory: string, variable: string): void {
   const probe = path.join(directory, `.probe-${randomUUID()}`);
   try {
     mkdirSync(directory, { recursive: true });
-    writeFileSync(probe, 'x');
-    rmSync(probe);
+    try {
+      writeFileSync(probe, 'x');
+    } finally {
+      rmSync(probe, { force: true });
+    }
   } catch (error) {
-    rmSync(probe, { force: true });
     const code = (error as NodeJS.ErrnoException).code;
     if (code === 'ENOSPC' || code === 'EDQUOT') {
       throw new StackProblem(

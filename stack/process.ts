@@ -20,7 +20,7 @@ export interface Service {
 export interface StopOptions {
   /** How long the gentle way may take, in milliseconds. */
   within?: number;
-  /** When it fires, there is no more waiting: the next, less gentle way is taken. */
+  /** When it fires, the gentle way is not waited for: the next, less gentle one is taken. */
   hurry?: AbortSignal;
 }
 
@@ -51,6 +51,16 @@ export function processStart(pid: number): string | undefined {
     return `${boot} ${fields[19]}`;
   } catch {
     return undefined;
+  }
+}
+
+/** Whether the number is in use at all; unlike isRunning() also by a process that ended and was not collected yet. */
+export function isTaken(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 
@@ -150,10 +160,10 @@ export function asService(child: ChildProcess, stopSteps: StopStep[]): Service {
     for (const [index, step] of stopSteps.entries()) {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill(step.signal);
-      const last = index === stopSteps.length - 1;
-      const limit = index === 0 ? (within ?? step.milliseconds) : step.milliseconds;
+      const gentle = index === 0;
+      const limit = gentle ? (within ?? step.milliseconds) : step.milliseconds;
       const timer = new AbortController();
-      const patience = AbortSignal.any([timer.signal, ...(hurry && !last ? [hurry] : [])]);
+      const patience = AbortSignal.any([timer.signal, ...(hurry && gentle ? [hurry] : [])]);
       const late = pause(limit, false, { signal: patience }).catch(() => false);
       const ended = await Promise.race([exited.then(() => true), late]);
       timer.abort();

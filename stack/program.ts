@@ -29,19 +29,20 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
   const log = new ChildLog(options.logFile, options.name, options.report);
   const child = spawn(process.execPath, [options.file], {
     env: options.env,
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    stdio: ['ignore', log.handle, log.handle, 'ipc'],
     detached: true,
   });
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => log.write(text));
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => log.write(text));
-  child.once('close', () => log.close());
+  child.once('exit', () => log.close());
   const readyMessage = new Promise<void>((resolve) => {
     child.on('message', (message: { ready?: boolean }) => {
       if (message?.ready) resolve();
     });
   });
   await new Promise<void>((resolve, reject) => {
-    child.once('error', reject);
+    child.once('error', (error) => {
+      log.close();
+      reject(error);
+    });
     child.once('spawn', resolve);
   });
   recordProcess(options.dataDir, options.name, child.pid as number);

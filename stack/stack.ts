@@ -76,7 +76,7 @@ export class StackRunner {
 
     const childEnv = this.childEnv(plan, databaseUrl);
     report(`Starting the API on port ${plan.ports.api} and the worker …`);
-    const [, workerIsReady] = await allOrNothing<[void, boolean]>(
+    const [, workerIsReady] = await allOrNothing<[unknown, boolean]>(
       signal,
       (either) => this.startApi(plan, childEnv, either),
       (either) => this.startWorker(plan, childEnv, either),
@@ -179,6 +179,14 @@ export class StackRunner {
       PORT: String(plan.ports.api),
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: plan.temporalAddress,
+      // What an external Temporal would need; the embedded one speaks plainly.
+      ...(plan.ownTemporal && {
+        TEMPORAL_API_KEY: '',
+        TEMPORAL_TLS: '',
+        TEMPORAL_TLS_CERT: '',
+        TEMPORAL_TLS_KEY: '',
+        TEMPORAL_TLS_CA: '',
+      }),
       ...(plan.temporalUiUrl !== null && { TEMPORAL_UI_URL: plan.temporalUiUrl }),
       SLUICE_PUBLIC_URL: plan.baseUrl,
       SLUICE_DATA_DIR: plan.dataDir,

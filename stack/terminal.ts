@@ -40,9 +40,11 @@ export function readyText(stack: Stack, seconds: string): string {
   } else {
     lines.push(missingCredentialsHint(plan.dataDir), '');
   }
-  const key = bearer(plan.dataDir, credentials?.personal_api_key, firstStart);
+  const key = firstStart && credentials ? credentials.personal_api_key : '$KEY';
   lines.push(
     'Try it:',
+    // Later the shell reads the key, so that it is not shown again.
+    ...(key === '$KEY' ? [`  KEY=${readKey(plan.dataDir, credentials !== undefined)}`] : []),
     `  curl ${plan.baseUrl}/_readyz`,
     `  curl -H "Authorization: Bearer ${key}" ${plan.baseUrl}/api/users/@me/`,
     `  curl -H "Authorization: Bearer ${key}" ${plan.baseUrl}/api/organizations/`,
@@ -52,10 +54,9 @@ export function readyText(stack: Stack, seconds: string): string {
   return lines.join('\n');
 }
 
-/** The key itself on the first start; later a shell expression that reads it, so that it is not shown again. */
-function bearer(dataDir: string, key: string | undefined, show: boolean): string {
-  if (key === undefined) return '<personal API key>';
-  if (show) return key;
-  const program = `console.log(JSON.parse(fs.readFileSync(process.argv[1])).personal_api_key)`;
-  return `$(node -e '${program}' '${credentialsFile(dataDir).replaceAll("'", `'\\''`)}')`;
+function readKey(dataDir: string, known: boolean): string {
+  if (!known) return '"your personal API key"';
+  const file = credentialsFile(dataDir).replaceAll("'", `'\\''`);
+  const program = 'console.log(JSON.parse(fs.readFileSync(process.argv[1])).personal_api_key)';
+  return `$(node -e '${program}' '${file}')`;
 }

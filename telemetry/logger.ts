@@ -14,10 +14,14 @@ const SECRET_NAMES = [
   'secret_api_key',
   'aws_secret_access_key',
   'value',
+  'apiKey',
+  'TEMPORAL_API_KEY',
+  'SLUICE_ENCRYPTION_KEYS',
 ];
 const paths = SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
-const KEY_TEXT = /\b(ph[xsa]_)[A-Za-z0-9]{6,}/g;
-const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@]*:)[^\s@/]+@/gi;
+const KEY_TEXT = /(?<![A-Za-z0-9])(ph[xsa]_)[A-Za-z0-9]{6,}/g;
+// Up to the last @: a password that somebody forgot to encode may contain one.
+const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@"]*:)[^\s/"]+@/gi;
 
 /** Takes keys and URL passwords out of free text (messages of errors, URLs of requests). */
 export function redactText(text: string): string {
@@ -33,7 +37,6 @@ export interface LoggerOptions {
 /** A structured logger, one JSON object a line. Secrets do not pass: by name of field, and by their look in texts. */
 export function createLogger(options: LoggerOptions, destination?: DestinationStream): Logger {
   const settings = {
-    name: options.name,
     level: options.level,
     base: { process: options.name },
     timestamp: pino.stdTimeFunctions.isoTime,

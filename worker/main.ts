@@ -48,6 +48,8 @@ await runProcess('worker', async ({ config, logger, stopping }) => {
         logger.info({ taskQueue: config.SLUICE_TASK_QUEUE }, 'the worker polls');
         wait = FIRST_PAUSE;
         onFirst();
+        // The signal to stop may have come while the worker was being made.
+        if (stopping.aborted) await worker.stop();
         await worker.finished;
       } catch (error) {
         if (stopping.aborted) return;

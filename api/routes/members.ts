@@ -10,9 +10,8 @@ import {
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { ADMIN, MEMBER, OWNER } from '../../tenancy/levels.ts';
-import type { App } from '../app.ts';
 import { audit } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { timestamp } from '../schemas/fields.ts';
@@ -35,7 +34,7 @@ const member = z
   })
   .meta({ id: 'Member' });
 
-const levels = z.union([z.literal(MEMBER), z.literal(ADMIN), z.literal(OWNER)]);
+const levels = z.literal([MEMBER, ADMIN, OWNER]);
 
 /** People come in by keys alone: there is no password, second factor or social login to report. */
 function memberView(row: MemberRow): z.output<typeof member> {
@@ -96,6 +95,10 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
     '/api/organizations/:organization_id/members/:user_uuid/',
     {
       config: { access: { scope: 'organization_member:write', level: ADMIN } },
+      // The lookup comes before the validation of the body.
+      preValidation: async ({ organization, params: { user_uuid: uuid } }) => {
+        await find(pool, organization.id, uuid);
+      },
       schema: {
         tags: TAGS,
         summary: "Change a member's level",

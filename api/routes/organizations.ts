@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   findMemberOrganization,
   listMemberOrganizations,
+  lockProjectsOf,
   markEnvironmentsRollback,
   updateOrganization,
 } from '../../db/organizations.ts';
@@ -11,9 +12,8 @@ import { projectIdsOf } from '../../db/projects.ts';
 import { removeOrganization } from '../../tenancy/deletion.ts';
 import { ADMIN, OWNER } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
-import type { App } from '../app.ts';
 import { audit, changes } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {
@@ -30,18 +30,23 @@ const rollbackAnswer = organization
   .extend({ success: z.literal(true), message: z.string() })
   .meta({ id: 'OrganizationRollback' });
 
+function environmentId(value: unknown): number | undefined {
+  const isId = (typeof value === 'string' && /^\d{1,9}$/.test(value)) || Number.isInteger(value);
+  return isId ? Number(value) : undefined;
+}
+
 function parseMappings(body: Record<string, unknown>): Map<number, number> {
   const mappings = new Map<number, number>();
   for (const [source, target] of Object.entries(body)) {
-    const ids = [source, target].map((one) => (/^\d{1,9}$/.test(String(one)) ? Number(one) : Number.NaN));
-    if (ids.some(Number.isNaN)) {
+    const [from, to] = [environmentId(source), environmentId(target)];
+    if (from === undefined || to === undefined || mappings.has(from)) {
       throw errors.validation(
         'invalid_input',
-        `Environment mappings must map environment ids to environment ids; "${source}" does not.`,
+        `Environment mappings must map each environment id to one environment id; "${source.slice(0, 100)}" does not.`,
         null,
       );
     }
-    mappings.set(ids[0] as number, ids[1] as number);
+    mappings.set(from, to);
   }
   if (mappings.size === 0)
     throw errors.validation('invalid_input', 'Environment mappings are required', null);
@@ -53,7 +58,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
     organizationView(row, config.SLUICE_INSTANCE_TAG);
   const reload = async (userId: number, id: string) => {
     const row = await findMemberOrganization(pool, userId, id);
-    if (!row) throw errors.notFound('Organization not found.');
+    if (!row) throw errors.notFound();
     return view(row);
   };
 
@@ -123,7 +128,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
   app.get(
     '/api/organizations/:organization_id/',
     {
-      config: { access: { scope: 'organization:read' } },
+      config: { access: { scope: 'organization:read', isOrganization: true } },
       schema: { tags: TAGS, summary: 'Retrieve an organization', params, response: { 200: organization } },
     },
     async (request) => view(request.organization),
@@ -132,7 +137,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
   app.patch(
     '/api/organizations/:organization_id/',
     {
-      config: { access: { scope: 'organization:write', level: ADMIN } },
+      config: { access: { scope: 'organization:write', level: ADMIN, isOrganization: true } },
       schema: {
         tags: TAGS,
         summary: 'Change an organization',
@@ -160,7 +165,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
   app.delete(
     '/api/organizations/:organization_id/',
     {
-      config: { access: { scope: 'organization:write', level: OWNER } },
+      config: { access: { scope: 'organization:write', level: OWNER, isOrganization: true } },
       schema: {
         tags: TAGS,
         summary: 'Delete an organization with all its projects',
@@ -172,7 +177,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
     async (request, reply) => {
       const { id, name } = request.organization;
       await transaction(pool, async (client) => {
-        await removeOrganization(client, id);
+        if (!(await removeOrganization(client, id))) throw errors.notFound();
         await audit(client, request, {
           scope: 'Organization',
           itemId: id,
@@ -189,7 +194,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
   app.post(
     '/api/organizations/:organization_id/environments_rollback/',
     {
-      config: { access: { scope: 'organization:write', level: ADMIN } },
+      config: { access: { scope: 'organization:write', level: ADMIN, isOrganization: true } },
       schema: {
         tags: TAGS,
         summary: 'Move the configuration of some projects onto others, once',
@@ -201,24 +206,25 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
     },
     async (request) => {
       const { id } = request.organization;
+      const requested = () =>
+        errors.validation(
+          'invalid_input',
+          'Environments rollback has already been requested for this organization.',
+          null,
+        );
+      if (request.organization.environments_rollback_at) throw requested();
       const mappings = parseMappings(request.body);
       await transaction(pool, async (client) => {
+        // A project that is deleted at this moment must not be given anything.
+        if (!(await lockProjectsOf(client, id))) throw errors.notFound();
         const own = new Set(await projectIdsOf(client, id));
         const missing = [...mappings].flat().filter((one) => !own.has(one));
         if (missing.length > 0) {
           const list = [...new Set(missing)].sort((a, b) => a - b).join(', ');
           throw errors.validation('invalid_input', `Environments not found: {${list}}`, null);
         }
-        if (!(await markEnvironmentsRollback(client, id))) {
-          throw errors.validation(
-            'invalid_input',
-            'Environments rollback has already been requested for this organization.',
-            null,
-          );
-        }
-        for (const [source, target] of mappings) {
-          if (source !== target) await moveConfiguration(client, source, target);
-        }
+        if (!(await markEnvironmentsRollback(client, id))) throw requested();
+        await moveConfiguration(client, mappings);
         await audit(client, request, {
           scope: 'Organization',
           itemId: id,

@@ -14,10 +14,9 @@ import {
   rollPersonalApiKey,
   TooManyKeysError,
 } from '../../tenancy/personal-api-keys.ts';
-import type { Caller } from '../access.ts';
-import type { App } from '../app.ts';
+import { type Caller, requireUnlimited } from '../access.ts';
 import { audit, changes } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import {
   newPersonalApiKey,
@@ -28,6 +27,7 @@ import {
 
 const TAGS = ['personal API keys'];
 const params = z.object({ key_id: z.string() });
+const KEY_ID = /^[0-9A-Za-z]{1,40}$/;
 
 interface Bounds {
   scoped_teams?: number[] | undefined;
@@ -56,7 +56,8 @@ async function requireOwnPlaces(queryable: Queryable, userId: number, bounds: Bo
 
 export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void {
   async function find(caller: Caller, id: string): Promise<PersonalApiKeyRow> {
-    const row = await findPersonalApiKey(pool, caller.user.id, id === '@current' ? caller.key.id : id);
+    const wanted = id === '@current' ? caller.key.id : id;
+    const row = KEY_ID.test(wanted) ? await findPersonalApiKey(pool, caller.user.id, wanted) : undefined;
     if (!row) throw errors.notFound();
     return row;
   }
@@ -138,9 +139,7 @@ export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void 
       const { caller } = request;
       const { key_id: id } = request.params;
       const itself = id === '@current' || id === caller.key.id;
-      if (!itself && !caller.key.scopes.includes('*')) {
-        throw errors.permissionDenied("API key missing required scope '*'");
-      }
+      if (!itself) requireUnlimited(caller.key);
       return personalApiKeyView(await find(caller, id));
     },
   );

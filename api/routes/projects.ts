@@ -1,14 +1,18 @@
 import { z } from 'zod';
 import { lockOrganization } from '../../db/organizations.ts';
 import { transaction } from '../../db/pool.ts';
-import { findMemberProject, listMemberProjects, updateProject } from '../../db/projects.ts';
+import {
+  findMemberProject,
+  listMemberProjects,
+  rotateSecretToken,
+  updateProject,
+} from '../../db/projects.ts';
 import { removeProject } from '../../tenancy/deletion.ts';
 import { ADMIN } from '../../tenancy/levels.ts';
 import { createProject } from '../../tenancy/organizations.ts';
 import { newProjectSecret, newProjectToken } from '../../tenancy/tokens.ts';
-import type { App } from '../app.ts';
 import { audit, changes } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {
@@ -35,12 +39,13 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
   for (const prefix of ['/api/organizations/:organization_id/projects/', '/api/projects/'] as const) {
     const nested = prefix.includes(':');
     const where = nested ? 'of an organization' : "of the caller's current organization";
+    const place = nested ? {} : { inCurrentOrganization: true as const };
     const schema = { tags: TAGS, ...(nested ? { params: organizationParams } : {}) };
 
     app.get(
       prefix,
       {
-        config: { access: { scope: 'project:read' } },
+        config: { access: { scope: 'project:read', ...place } },
         schema: {
           ...schema,
           summary: `List the projects ${where}`,
@@ -51,7 +56,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
       async (request) => {
         const wanted = pageOf(request.query);
         const { user } = request.caller;
-        const organizationId = nested ? request.organization.id : currentOrganization(request.caller);
+        const organizationId = request.organization.id;
         const { count, rows } = await listMemberProjects(pool, user.id, organizationId, wanted);
         return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(projectSummaryView));
       },
@@ -60,7 +65,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
     app.post(
       prefix,
       {
-        config: { access: { scope: 'project:write', ...(nested ? { level: ADMIN } : {}) } },
+        config: { access: { scope: 'project:write', level: ADMIN, ...place } },
         schema: {
           ...schema,
           summary: `Create a project ${where}`,
@@ -70,7 +75,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
       },
       async (request, reply) => {
         const { user } = request.caller;
-        const organizationId = nested ? request.organization.id : currentOrganization(request.caller);
+        const organizationId = request.organization.id;
         const { name, timezone, ...settings } = request.body;
         const id = await transaction(pool, async (client) => {
           const standing = await lockOrganization(client, user.id, organizationId);
@@ -99,16 +104,6 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
         return reload(user.id, id);
       },
     );
-  }
-
-  function currentOrganization(caller: {
-    user: { current_organization_id: string | null };
-    key: { scoped_organizations: string[] };
-  }) {
-    const id = caller.user.current_organization_id;
-    const bounds = caller.key.scoped_organizations;
-    if (!id || (bounds.length > 0 && !bounds.includes(id))) throw errors.notFound('Organization not found.');
-    return id;
   }
 
   app.get(
@@ -164,7 +159,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
     async (request, reply) => {
       const { id, organization_id, name } = request.project;
       await transaction(pool, async (client) => {
-        await removeProject(client, id, organization_id);
+        if (!(await removeProject(client, id, organization_id))) throw errors.notFound('Project not found.');
         await audit(client, request, {
           scope: 'Project',
           itemId: String(id),
@@ -196,17 +191,11 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
         schema: { tags: TAGS, summary, params, response: { 200: project } },
       },
       async (request) => {
-        const { id, organization_id, secret_api_token } = request.project;
+        const { id, organization_id } = request.project;
         await transaction(pool, async (client) => {
-          if (path === 'reset_token') await updateProject(client, id, { api_token: newProjectToken() });
-          else if (path === 'delete_secret_token_backup') {
-            await updateProject(client, id, { secret_api_token_backup: null });
-          } else {
-            await updateProject(client, id, {
-              secret_api_token: newProjectSecret(),
-              secret_api_token_backup: secret_api_token,
-            });
-          }
+          if (path === 'rotate_secret_token') await rotateSecretToken(client, id, newProjectSecret());
+          else if (path === 'reset_token') await updateProject(client, id, { api_token: newProjectToken() });
+          else await updateProject(client, id, { secret_api_token_backup: null });
           await audit(client, request, {
             scope: 'Project',
             itemId: String(id),

@@ -8,15 +8,16 @@ import {
   insertWizardSession,
 } from '../../db/wizard-sessions.ts';
 import { randomLetters } from '../../tenancy/tokens.ts';
-import type { App } from '../app.ts';
 import { audit } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
+import { errorBody } from '../schemas/fields.ts';
 import { newOrganization, organization, organizationView } from '../schemas/organization.ts';
 
 const TAGS = ['wizard'];
 const SESSION_SECONDS = 600;
 const HASH_LENGTH = 64;
+const MAX_PROJECT_ID = 2 ** 31 - 1;
 
 const failure = z.object({ error: z.string() }).meta({ id: 'WizardError' });
 const authenticate = newOrganization.partial().extend({
@@ -59,6 +60,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
         response: {
           200: z.object({ project_api_key: z.string(), host: z.string(), user_distinct_id: z.string() }),
           400: failure,
+          401: errorBody,
           404: failure,
         },
       },
@@ -86,7 +88,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
   app.post(
     '/api/organizations/:organization_id/authenticate_wizard/',
     {
-      config: { access: { scope: 'team:read' } },
+      config: { access: { scope: 'team:read', isOrganization: true, budget: 'wizard' } },
       schema: {
         tags: TAGS,
         summary: 'Let the wizard session with this hash work for a project of the organization',
@@ -106,7 +108,8 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
         if (!found) throw errors.validation('not_found', 'This project does not exist.', 'projectId');
         return found.id;
       }
-      const project = await findMemberProject(pool, caller.user.id, projectId);
+      const project =
+        projectId <= MAX_PROJECT_ID ? await findMemberProject(pool, caller.user.id, projectId) : undefined;
       if (!project || project.organization_id !== own.id) {
         throw errors.validation('not_found', 'This project does not exist.', 'projectId');
       }

@@ -1,10 +1,25 @@
 import { z } from 'zod';
 
 /** A text that people write: trimmed, not blank, with a longest length. */
-export const text = (max: number) => z.string().trim().min(1).max(max);
+export const text = (max: number) => atMost(max, z.string().trim().min(1));
 /** The same, but it may be empty. */
-export const optionalText = (max: number) => z.string().trim().max(max);
+export const optionalText = (max: number) => atMost(max, z.string().trim());
+
+/** Counts characters, of which some take two places in a JavaScript string. */
+function atMost(max: number, type: z.ZodString) {
+  return type
+    .refine((value) => value.length <= max || [...value].length <= max, {
+      params: { code: 'max_length' },
+      error: `Ensure this field has no more than ${max} characters.`,
+    })
+    .meta({ maxLength: max });
+}
+
 export const timestamp = z.string().meta({ format: 'date-time' });
+/** A moment that somebody gives, in any zone; Postgres knows fewer zones than ISO 8601. */
+export const instant = z.iso
+  .datetime({ offset: true })
+  .overwrite((text) => (Number.isNaN(Date.parse(text)) ? text : new Date(text).toISOString()));
 export const freeForm = z.record(z.string(), z.unknown());
 export const timezone = z
   .string()

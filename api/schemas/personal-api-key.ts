@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { PersonalApiKeyRow } from '../../db/personal-api-keys.ts';
 import { isScope } from '../../tenancy/scopes.ts';
-import { text, timestamp } from './fields.ts';
+import { instant, text, timestamp } from './fields.ts';
 
 export const personalApiKey = z
   .object({
@@ -64,7 +64,7 @@ export const newPersonalApiKey = z.object({
     )
     .default([]),
   scoped_organizations: z.array(z.uuid()).default([]),
-  expires_at: z.iso.datetime({ offset: true }).nullable().default(null),
+  expires_at: instant.nullable().default(null),
 });
 
 export const personalApiKeyPatch = z.object({
@@ -79,5 +79,5 @@ export const personalApiKeyPatch = z.object({
     )
     .optional(),
   scoped_organizations: z.array(z.uuid()).optional(),
-  expires_at: z.iso.datetime({ offset: true }).nullable().optional(),
+  expires_at: instant.nullable().optional(),
 });

@@ -5,13 +5,15 @@ import { appendFile, mkdir, readdir, readFile, rename, rm, writeFile } from 'nod
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { StackProblem } from '../problem.ts';
-import { processStart, stopOrphan, waitUntilGone } from '../process.ts';
+import { isTaken, processStart, stopOrphan, waitUntilGone } from '../process.ts';
 import type { PostgresBinaries } from './binaries.ts';
 import { giveTo, invocation, type RunAs } from './run-as.ts';
 
 const execute = promisify(execFile);
 const PASSWORD_FILE = 'sluice-password';
 const SETTINGS_FILE = 'sluice.conf';
+
+const REMOVE = { recursive: true, force: true, maxRetries: 10, retryDelay: 50 };
 
 /** What the Postgres programs see of the environment: no PG* variable of the user may change what they do. */
 export const POSTGRES_ENV = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' };
@@ -29,10 +31,11 @@ export async function createCluster(
   const parent = path.dirname(cluster);
   const prefix = `${path.basename(cluster)}.partial-`;
   // The caller holds the lock of the data directory: whatever is here was left by a start that did not finish.
+  // The initdb of a start that was just killed may still be writing, and fails as soon as its files vanish.
   for (const entry of await readdir(parent)) {
-    if (entry.startsWith(prefix)) await rm(path.join(parent, entry), { recursive: true });
+    if (entry.startsWith(prefix)) await rm(path.join(parent, entry), REMOVE);
   }
-  const partial = path.join(parent, `${prefix}${process.pid}`);
+  const partial = path.join(parent, `${prefix}${randomBytes(6).toString('hex')}`);
   const passwordFile = `${partial}.password`;
   const password = randomBytes(24).toString('base64url');
   try {
@@ -60,7 +63,7 @@ export async function createCluster(
     await rename(passwordFile, path.join(partial, PASSWORD_FILE));
     await rename(partial, cluster);
   } catch (error) {
-    await rm(partial, { recursive: true, force: true });
+    await rm(partial, REMOVE);
     const said = (error as { stderr?: string }).stderr?.trim() || (error as Error).message;
     if (/no space left|disk quota/i.test(said)) {
       throw new StackProblem(
@@ -147,9 +150,10 @@ async function commandOf(pid: number): Promise<string> {
 
 /**
  * Clears what a killed supervisor left: a server that still runs is shut down (it knows nothing of this start's
- * port and settings), and the lock file is removed once nothing works in the cluster any more. Postgres would
- * remove it itself, but takes any process with the recorded number for a server: another program that was given
- * the number since, or a killed server that its parent has not buried yet.
+ * port and settings), and a lock file whose process number is in use is removed: by another program that was given
+ * the number since, or by a killed server that its parent has not buried yet. Postgres would take either for a running
+ * server. With an unused number Postgres's own check is the better one: it also sees children of a dead server whose
+ * working directory this process may not read.
  */
 export async function clearLeftovers(cluster: string, report: (line: string) => void): Promise<void> {
   const file = path.join(cluster, 'postmaster.pid');
@@ -177,6 +181,5 @@ export async function clearLeftovers(cluster: string, report: (line: string) => 
       );
     }
   }
-  // Elsewhere there is no telling what works in the cluster, and Postgres's own check must do.
-  if (started !== undefined || process.platform === 'linux') await rm(file, { force: true });
+  if (pid > 0 && isTaken(pid)) await rm(file, { force: true });
 }

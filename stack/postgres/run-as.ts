@@ -77,8 +77,15 @@ export interface RunAsQuestion {
 
 /** Decides as whom Postgres runs; an existing cluster keeps its owner. */
 export async function chooseRunAs(question: RunAsQuestion): Promise<RunAs> {
-  if (process.getuid?.() !== 0) return { kind: 'self' };
   const owner = statSync(question.cluster, { throwIfNoEntry: false });
+  const user = process.getuid?.();
+  if (user !== 0) {
+    if (!owner || owner.uid === user) return { kind: 'self' };
+    throw new StackProblem(
+      `The database in ${question.cluster} belongs to user number ${owner.uid}, but Sluice was started by user number ${user}; ` +
+        'start it as that user, or set SLUICE_DATA_DIR to another directory.',
+    );
+  }
   const candidates: RunAs[] = [];
   if (owner && owner.uid !== 0) {
     candidates.push({ kind: 'account', name: `number ${owner.uid}`, uid: owner.uid, gid: owner.gid });

@@ -1,12 +1,15 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { type App, buildApp } from '../../api/app.ts';
+import { buildApp } from '../../api/app.ts';
+import type { App } from '../../api/dependencies.ts';
 import { type Config, loadConfig } from '../../config.ts';
-import type { Pool } from '../../db/pool.ts';
-import { transaction } from '../../db/pool.ts';
+import { insertMembership } from '../../db/memberships.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
+import type { Level } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
 import { createUser } from '../../tenancy/users.ts';
@@ -39,6 +42,17 @@ export interface TestApi {
     headers?: Record<string, string>,
   ): Promise<LightMyRequestResponse>;
   createTenant(name: string, options?: { scopes?: string[] }): Promise<Tenant>;
+  /** Somebody new with a key, as a member of the tenant's organization too. */
+  createMember(of: Tenant, name: string, level: Level): Promise<Tenant>;
+  /** A further key of the tenant. */
+  createKey(of: Tenant, input?: KeyInput): Promise<{ id: string; value: string }>;
+}
+
+export interface KeyInput {
+  scopes?: string[];
+  scopedTeams?: number[];
+  scopedOrganizations?: string[];
+  expiresAt?: string;
 }
 
 let serial = 0;
@@ -70,6 +84,22 @@ export function apiForFile(env: Record<string, string> = {}): TestApi {
   const api = {
     createTenant: (name: string, options = {}) =>
       createTenant(database.pool, name, (options as { scopes?: string[] }).scopes),
+    async createMember(of, name, level) {
+      const tenant = await createTenant(database.pool, name);
+      await insertMembership(database.pool, {
+        id: uuidv7(),
+        organization_id: of.organizationId,
+        user_id: tenant.userId,
+        level,
+      });
+      return tenant;
+    },
+    async createKey(of, input = {}) {
+      const { row, value } = await transaction(database.pool, (client) =>
+        issuePersonalApiKey(client, { userId: of.userId, label: 'further key', scopes: ['*'], ...input }),
+      );
+      return { id: row.id, value };
+    },
   } as TestApi;
   beforeAll(async () => {
     const { address, namespace } = allocateNamespace();
@@ -89,6 +119,7 @@ export function apiForFile(env: Record<string, string> = {}): TestApi {
       schedules: api.schedules,
       logger,
       registry: createRegistry('test'),
+      isPrepared: () => true,
       isDraining: () => false,
     });
     await api.app.ready();

@@ -1,6 +1,6 @@
 // The servers of one test run, in a process of their own: it stops them and removes everything when the channel
 // to jest closes, however jest ended. Started by global-setup.ts, with the directory of this run as argument.
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -11,8 +11,9 @@ import { stopLeftover } from '../../stack/leftovers.ts';
 import { clearLeftovers } from '../../stack/postgres/cluster.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { StackProblem } from '../../stack/problem.ts';
+import { processStart, stopOrphan } from '../../stack/process.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
-import { namespaceNames, STATE_PREFIX, TEMPLATE_DATABASE } from './names.ts';
+import { DATA_DIRS, namespaceNames, STATE_PREFIX, TEMPLATE_DATABASE } from './names.ts';
 
 const stateDir = process.argv[2] as string;
 const report = (line: string) => void process.stderr.write(`${line}\n`);
@@ -23,12 +24,33 @@ const building = new AbortController();
 async function stop(): Promise<never> {
   building.abort();
   await Promise.all([postgres?.stop(), temporal?.stop()]);
-  rmSync(stateDir, { recursive: true, force: true });
+  await removeRun(stateDir);
   process.exit();
 }
 process.once('disconnect', () => void stop());
 // The terminal's ctrl-C is jest's business; the channel closes when jest ends.
 process.on('SIGINT', () => undefined);
+
+/** A test that started a whole Sluice was killed with it running; it stops its parts itself. */
+async function stopSupervisor(dataDir: string): Promise<void> {
+  const { lock, heldBy } = tryLock(path.join(dataDir, 'sluice.lock'));
+  lock?.release();
+  const started = heldBy === undefined || heldBy === process.pid ? undefined : processStart(heldBy);
+  if (started === undefined) return;
+  await stopOrphan(heldBy as number, started, [{ signal: 'SIGTERM', milliseconds: 15_000 }]);
+}
+
+/** Ends what a killed run or test left running, and removes its files. */
+async function removeRun(runDir: string): Promise<void> {
+  const dataDirs = path.join(runDir, DATA_DIRS);
+  const inner = existsSync(dataDirs) ? readdirSync(dataDirs).map((name) => path.join(dataDirs, name)) : [];
+  for (const dataDir of [runDir, ...inner]) {
+    await stopSupervisor(dataDir);
+    for (const name of ['API', 'worker', 'Temporal']) await stopLeftover(dataDir, name, report);
+    await clearLeftovers(path.join(dataDir, 'postgres'), report);
+  }
+  rmSync(runDir, { recursive: true, force: true, maxRetries: 10 });
+}
 
 /** Clears runs that were killed together with their services process. */
 async function clearKilledRuns(): Promise<void> {
@@ -36,9 +58,7 @@ async function clearKilledRuns(): Promise<void> {
     const left = path.join(tmpdir(), entry);
     const { lock } = tryLock(path.join(left, 'sluice.lock'));
     if (!lock) continue;
-    await clearLeftovers(path.join(left, 'postgres'), report);
-    await stopLeftover(left, 'Temporal', report);
-    rmSync(left, { recursive: true, force: true });
+    await removeRun(left);
   }
 }
 
@@ -59,6 +79,7 @@ async function start(): Promise<void> {
   await clearKilledRuns();
   const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
   mkdirSync(path.join(stateDir, 'namespaces'));
+  mkdirSync(path.join(stateDir, DATA_DIRS));
   const common = { dataDir: stateDir, cacheDir, report, signal: building.signal };
   // Data that is thrown away need not survive a power failure.
   const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };

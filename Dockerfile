@@ -1,0 +1,19 @@
+# One image for the API and the worker; `docker compose` starts both from it.
+FROM node:24.21.0-bookworm-slim
+ENV NODE_ENV=production
+WORKDIR /app
+# The Temporal client speaks TLS with the system's certificate authorities.
+RUN apt-get update \
+  && apt-get install -y --no-install-recommends ca-certificates \
+  && rm -rf /var/lib/apt/lists/*
+COPY package.json package-lock.json .npmrc ./
+COPY scripts/ensure-dependencies.mjs scripts/
+RUN node scripts/ensure-dependencies.mjs && npm cache clean --force
+COPY . .
+RUN mkdir -p /data && chown node:node /data
+ENV SLUICE_DATA_DIR=/data
+VOLUME /data
+USER node
+EXPOSE 8000 9464
+# Node itself is process 1, so that it gets the signals. The worker runs `node worker/main.ts`.
+CMD ["node", "api/main.ts"]

@@ -1,0 +1,33 @@
+// `npm run docs`: writes the parts of the documentation that come from the code. A test fails when they are stale.
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describeSettings } from '../config.ts';
+
+const root = path.dirname(import.meta.dirname);
+
+/** The configuration table of the README. */
+export function settingsTable(): string {
+  const rows = describeSettings().map(
+    (setting) =>
+      `| \`${setting.name}\` | ${setting.default === '' ? '' : `\`${setting.default}\``} | ${setting.description} |`,
+  );
+  return ['| Variable | Default | Meaning |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** Replaces what stands between `<!-- name -->` and `<!-- /name -->`. */
+export function fill(document: string, name: string, content: string): string {
+  const pattern = new RegExp(`(<!-- ${name} -->)[\\s\\S]*?(<!-- /${name} -->)`);
+  if (!pattern.test(document)) throw new Error(`the document has no place for ${name}`);
+  return document.replace(pattern, (_whole, start, end) => `${start}\n${content}\n${end}`);
+}
+
+export function readme(): { file: string; current: string; wanted: string } {
+  const file = path.join(root, 'README.md');
+  const current = readFileSync(file, 'utf8');
+  return { file, current, wanted: fill(current, 'settings', settingsTable()) };
+}
+
+if (import.meta.main) {
+  const { file, wanted } = readme();
+  writeFileSync(file, wanted);
+}

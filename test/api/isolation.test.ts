@@ -1,0 +1,217 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
+import { queriesOf } from '../support/query-log.ts';
+import { fill, type Ids, idsOf, managed } from '../support/routes.ts';
+
+const api = apiForFile();
+/** What nobody has: what is asked of it is what must be answered for a stranger's. */
+const MISSING: Ids = {
+  organization_id: '01900000-0000-7000-8000-000000000000',
+  project_id: 999_999_999,
+  user_uuid: '01900000-0000-7000-8000-000000000000',
+  user_id: '01900000-0000-7000-8000-000000000000',
+  key_id: '0000000000000000000000',
+};
+let anna: Tenant;
+let ben: Tenant;
+let before: string;
+
+/** Everything that belongs to Ben, as text. */
+async function stateOfBen(): Promise<string> {
+  const tables = [
+    ['organizations', 'id = $1', ben.organizationId],
+    ['organization_memberships', 'organization_id = $1', ben.organizationId],
+    ['projects', 'organization_id = $1', ben.organizationId],
+    ['users', 'id = $1', ben.userId],
+    ['personal_api_keys', 'user_id = $1', ben.userId],
+    ['project_deletions', 'organization_id = $1', ben.organizationId],
+    ['activity_log', 'organization_id = $1', ben.organizationId],
+  ] as const;
+  const texts: string[] = [];
+  for (const [table, condition, value] of tables) {
+    const { rows } = await api.pool.query(`select * from ${table} where ${condition} order by 1`, [value]);
+    texts.push(`${table}: ${JSON.stringify(rows)}`);
+  }
+  return texts.join('\n');
+}
+
+/** Status, headers, body and queries, with the ids and moments that differ by nature taken out. */
+async function observe(method: string, url: string, payload: unknown, ids: Ids, key: Tenant | string = anna) {
+  const { result, queries } = await queriesOf(() => api.request(key, method, url, payload));
+  let body = result.body;
+  for (const [name, id] of Object.entries(ids)) body = body.replaceAll(String(id), `<${name}>`);
+  const { 'x-request-id': _id, date: _date, 'content-length': _length, ...headers } = result.headers;
+  return { status: result.statusCode, body, headers, queries };
+}
+
+beforeAll(async () => {
+  anna = await api.createTenant('Anna');
+  ben = await api.createTenant('Ben');
+  // The first use of a key is written down; later ones are not, and queries can be compared.
+  await api.request(anna, 'GET', '/api/users/@me/');
+  await eventually(async () => {
+    const { rows } = await api.pool.query('select last_used_at from personal_api_keys where id = $1', [
+      anna.keyId,
+    ]);
+    return rows[0].last_used_at !== null;
+  });
+  before = await stateOfBen();
+});
+
+describe("another tenant's ids", () => {
+  test('in every path are like ids of nothing: status, body, headers, queries', async () => {
+    const own = idsOf(anna);
+    const foreign = idsOf(ben);
+    let compared = 0;
+    for (const one of managed(api.app)) {
+      const parameters = [...one.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as keyof Ids);
+      // Each parameter alone, the others being the caller's own, and all together.
+      const choices = [...parameters.map((name) => [name]), ...(parameters.length > 1 ? [parameters] : [])];
+      for (const chosen of choices) {
+        for (const payload of one.hasBody
+          ? [{}, { name: 'taken over', level: 15, hash: 'x', label: 'x' }]
+          : [undefined]) {
+          const take = (from: Ids) => ({
+            ...own,
+            ...Object.fromEntries(chosen.map((name) => [name, from[name]])),
+          });
+          const theirs = await observe(one.method, fill(one.path, take(foreign)), payload, foreign);
+          const nobodys = await observe(one.method, fill(one.path, take(MISSING)), payload, MISSING);
+          expect([one.method, one.path, chosen, theirs]).toEqual([one.method, one.path, chosen, nobodys]);
+          expect([one.method, one.path, theirs.status]).toEqual([one.method, one.path, 404]);
+          compared += 1;
+        }
+      }
+    }
+    expect(compared).toBeGreaterThan(20);
+    expect(await stateOfBen()).toBe(before);
+  });
+
+  test.each([
+    [
+      'scoped_teams of a new key',
+      'POST',
+      '/api/personal_api_keys/',
+      (ids: Ids) => ({ label: 'x', scopes: ['*'], scoped_teams: [ids.project_id] }),
+    ],
+    [
+      'scoped_organizations of a new key',
+      'POST',
+      '/api/personal_api_keys/',
+      (ids: Ids) => ({ label: 'x', scopes: ['*'], scoped_organizations: [ids.organization_id] }),
+    ],
+    [
+      'scoped_teams of a key',
+      'PATCH',
+      '/api/personal_api_keys/@current/',
+      (ids: Ids) => ({ scoped_teams: [ids.project_id] }),
+    ],
+    [
+      'scoped_organizations of a key',
+      'PATCH',
+      '/api/personal_api_keys/@current/',
+      (ids: Ids) => ({ scoped_organizations: [ids.organization_id] }),
+    ],
+    ['set_current_team', 'PATCH', '/api/users/@me/', (ids: Ids) => ({ set_current_team: ids.project_id })],
+    [
+      'set_current_organization',
+      'PATCH',
+      '/api/users/@me/',
+      (ids: Ids) => ({ set_current_organization: ids.organization_id }),
+    ],
+    [
+      'projectId of the wizard',
+      'POST',
+      '/api/organizations/@current/authenticate_wizard/',
+      (ids: Ids) => ({ hash: 'x', projectId: ids.project_id }),
+    ],
+    [
+      'a source of the rollback',
+      'POST',
+      '/api/organizations/@current/environments_rollback/',
+      (ids: Ids) => ({ [ids.project_id]: 1 }),
+    ],
+    [
+      'a target of the rollback',
+      'POST',
+      '/api/organizations/@current/environments_rollback/',
+      (ids: Ids) => ({ '999999998': ids.project_id }),
+    ],
+  ] as const)('in a body: %s', async (_name, method, url, payload) => {
+    const foreign = idsOf(ben);
+    const theirs = await observe(method, url, payload(foreign), foreign);
+    const nobodys = await observe(method, url, payload(MISSING), MISSING);
+    const sorted = (one: typeof theirs) => ({
+      ...one,
+      body: one.body.replace(/\{([^{}]*)\}"/, (_m, list: string) => `{${list.split(', ').sort()}}"`),
+    });
+    expect(sorted(theirs)).toEqual(sorted(nobodys));
+    expect(theirs.status).toBe(400);
+    expect(await stateOfBen()).toBe(before);
+  });
+
+  test('with a key that is bound elsewhere are refused alike, whether they exist or not', async () => {
+    for (const bounds of [
+      { scopedTeams: [anna.projectId] },
+      { scopedOrganizations: [anna.organizationId] },
+    ]) {
+      const { value } = await api.createKey(anna, bounds);
+      await api.pool.query('update personal_api_keys set last_used_at = now() where user_id = $1', [
+        anna.userId,
+      ]);
+      for (const one of managed(api.app).filter(({ path }) => /\{(project|organization)_id\}/.test(path))) {
+        const theirs = await observe(
+          one.method,
+          fill(one.path, idsOf(ben)),
+          one.hasBody ? {} : undefined,
+          idsOf(ben),
+          value,
+        );
+        const nobodys = await observe(
+          one.method,
+          fill(one.path, MISSING),
+          one.hasBody ? {} : undefined,
+          MISSING,
+          value,
+        );
+        expect([one.method, one.path, theirs]).toEqual([one.method, one.path, nobodys]);
+        expect([403, 404]).toContain(theirs.status);
+      }
+    }
+    expect(await stateOfBen()).toBe(before);
+  });
+
+  test('turn up in no list and no count', async () => {
+    const { body: organizations } = await api.request(anna, 'GET', '/api/organizations/');
+    const { body: projects } = await api.request(anna, 'GET', '/api/projects/');
+    const { body: keys } = await api.request(anna, 'GET', '/api/personal_api_keys/');
+    const { body: members } = await api.request(anna, 'GET', '/api/organizations/@current/members/');
+    const { body: log } = await api.request(anna, 'GET', '/api/organizations/@current/activity_log/');
+    const { body: me } = await api.request(anna, 'GET', '/api/users/@me/');
+    for (const body of [organizations, projects, keys, members, log, me]) {
+      for (const secret of [ben.organizationId, ben.projectToken, ben.email, ben.userUuid, ben.keyId]) {
+        expect(body).not.toContain(secret);
+      }
+    }
+    expect(JSON.parse(organizations).count).toBe(1);
+    expect(JSON.parse(projects).count).toBe(1);
+  });
+
+  test('a user of both sees each with the level held there', async () => {
+    const both = await api.createMember(anna, 'Both', 1);
+    const list = (await api.request(both, 'GET', '/api/organizations/')).json();
+    expect(
+      list.results
+        .map((one: { id: string; membership_level: number }) => [one.id, one.membership_level])
+        .sort(),
+    ).toEqual(
+      [
+        [anna.organizationId, 1],
+        [both.organizationId, 15],
+      ].sort(),
+    );
+    const url = `/api/organizations/${both.organizationId}/members/${anna.userUuid}/`;
+    expect((await api.request(both, 'GET', url)).statusCode).toBe(404);
+  });
+});

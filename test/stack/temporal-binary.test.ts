@@ -1,0 +1,221 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { isRunning, processStart } from '../../stack/process.ts';
+import { findTemporal } from '../../stack/temporal/binary.ts';
+import { makeDataDir } from '../support/data-dir.ts';
+import { eventually } from '../support/eventually.ts';
+
+/** A program that answers like the Temporal CLI, and says which one it is. */
+function writeProgram(file: string, which: string): string {
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, `#!/bin/sh\necho "temporal version 0.0.0-${which}"\n`);
+  chmodSync(file, 0o755);
+  return file;
+}
+
+const versionOf = (program: string) => execFileSync(program, ['--version'], { encoding: 'utf8' }).trim();
+
+/** A Go that writes down how it was called and "builds" a program into GOBIN. */
+function writeGo(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(
+    path.join(folder, 'go'),
+    `#!/bin/sh
+echo "$@" CGO_ENABLED=$CGO_ENABLED >> "${folder}/calls"
+echo "go: downloading example.com/module v1.0.0" >&2
+echo "example.com/module" >&2
+printf '#!/bin/sh\\necho "temporal version 0.0.0-built"\\n' > "$GOBIN/temporal"
+/bin/chmod 755 "$GOBIN/temporal"
+`,
+    { mode: 0o755 },
+  );
+}
+
+interface Served {
+  url: string;
+  requests: string[];
+}
+
+const servers: http.Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+/** Serves what temporal.download serves: a description of the archive, and the archive. */
+async function serve(archive: Buffer | number, member = 'temporal'): Promise<Served> {
+  const requests: string[] = [];
+  const server = http.createServer((request, response) => {
+    requests.push(request.url as string);
+    if (request.url?.startsWith('/cli/default?')) {
+      const { port } = server.address() as AddressInfo;
+      const archiveUrl = `http://127.0.0.1:${port}/archive.tar.gz`;
+      response.end(JSON.stringify({ archiveUrl, fileToExtract: member }));
+    } else if (typeof archive === 'number') response.writeHead(archive).end();
+    else response.end(archive);
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+}
+
+function makeArchive(folder: string): Buffer {
+  writeProgram(path.join(folder, 'content', 'temporal'), 'downloaded');
+  writeFileSync(path.join(folder, 'content', 'LICENSE'), 'words');
+  const file = path.join(folder, 'archive.tar.gz');
+  execFileSync('tar', ['-czf', file, '-C', path.join(folder, 'content'), 'temporal', 'LICENSE']);
+  return readFileSync(file);
+}
+
+function machine() {
+  const folder = makeDataDir();
+  const lines: string[] = [];
+  const search = {
+    cacheDir: path.join(folder, 'cache'),
+    env: { PATH: path.join(folder, 'path') },
+    report: (line: string) => void lines.push(line),
+  };
+  return { folder, lines, search, cached: path.join(search.cacheDir, 'bin', 'temporal') };
+}
+
+describe('the Temporal program is looked for', () => {
+  test('first on the PATH', async () => {
+    const { folder, search, cached } = machine();
+    writeProgram(cached, 'cached');
+    const installed = writeProgram(path.join(folder, 'path', 'temporal'), 'installed');
+    const { url, requests } = await serve(404);
+    expect(await findTemporal({ ...search, downloadUrl: url })).toBe(installed);
+    expect(requests).toEqual([]);
+  });
+
+  test('then in the cache, also when the one on the PATH is something else', async () => {
+    const { folder, search, cached } = machine();
+    writeProgram(cached, 'cached');
+    const other = writeProgram(path.join(folder, 'path', 'temporal'), 'x');
+    writeFileSync(other, '#!/bin/sh\necho I know nothing\n');
+    const { url, requests } = await serve(404);
+    expect(await findTemporal({ ...search, downloadUrl: url })).toBe(cached);
+    expect(requests).toEqual([]);
+  });
+
+  test('then where the Temporal SDK downloads it', async () => {
+    const { folder, search, cached } = machine();
+    writeGo(path.join(folder, 'path'));
+    const { url, requests } = await serve(makeArchive(folder));
+    expect(await findTemporal({ ...search, downloadUrl: url })).toBe(cached);
+    expect(versionOf(cached)).toBe('temporal version 0.0.0-downloaded');
+    expect(readdirSync(path.dirname(cached))).toEqual(['temporal']);
+    const asked = new URL(requests[0] as string, url).searchParams;
+    expect(Object.fromEntries(asked)).toEqual({
+      arch: process.arch === 'arm64' ? 'arm64' : 'amd64',
+      platform: process.platform,
+      format: 'tar.gz',
+      'sdk-name': 'sdk-typescript',
+      'sdk-version': expect.stringMatching(/^\d+\.\d+\.\d+$/),
+    });
+    expect(existsSync(path.join(folder, 'path', 'calls'))).toBe(false);
+  });
+
+  const useless: [string, (folder: string) => Buffer | number, RegExp][] = [
+    ['does not exist', () => 404, /answered 404/],
+    ['is no archive', () => Buffer.from('<html>please sign in</html>'), /tar/i],
+    ['is cut off', (folder) => makeArchive(folder).subarray(0, 100), /tar|gzip|unexpected end/i],
+  ];
+  test.each(useless)('then it is built, when the download %s', async (_name, archive, reason) => {
+    const { folder, lines, search, cached } = machine();
+    writeGo(path.join(folder, 'path'));
+    const { url } = await serve(archive(folder));
+    expect(await findTemporal({ ...search, downloadUrl: url })).toBe(cached);
+    expect(versionOf(cached)).toBe('temporal version 0.0.0-built');
+    expect(lines.find((line) => line.includes('the download did not work'))).toMatch(reason);
+    expect(readFileSync(path.join(folder, 'path', 'calls'), 'utf8')).toBe(
+      'install -v github.com/temporalio/cli/cmd/temporal@v1.5.1 CGO_ENABLED=0\n',
+    );
+    expect(readdirSync(path.dirname(cached))).toEqual(['temporal']);
+  });
+
+  test('a server that names a file outside the archive is not followed', async () => {
+    const { folder, lines, search } = machine();
+    writeGo(path.join(folder, 'path'));
+    const { url, requests } = await serve(makeArchive(folder), '../../temporal');
+    await findTemporal({ ...search, downloadUrl: url });
+    expect(lines.join('\n')).toContain('the file to extract has an unusable name, "../../temporal"');
+    expect(requests).toHaveLength(1);
+  });
+
+  test('and a build that is interrupted ends with everything it started', async () => {
+    const { folder, search, cached } = machine();
+    const bin = path.join(folder, 'path');
+    mkdirSync(bin);
+    writeFileSync(path.join(bin, 'go'), `#!/bin/sh\n/bin/sleep 600 &\necho $! > "${bin}/compiler"\nwait\n`, {
+      mode: 0o755,
+    });
+    const { url } = await serve(404);
+    const stop = new AbortController();
+    const found = findTemporal({ ...search, downloadUrl: url, signal: stop.signal });
+    const failed = expect(found).rejects.toThrow('enough');
+    const compiler = () => Number(readFileSync(path.join(bin, 'compiler'), 'utf8'));
+    await eventually(async () => existsSync(path.join(bin, 'compiler')) && compiler() > 0);
+    stop.abort(new Error('enough'));
+    await failed;
+    await eventually(async () => !isRunning(compiler()));
+    expect(readdirSync(path.dirname(cached))).toEqual([]);
+  });
+
+  test('in vain: one sentence says what was tried and what to do', async () => {
+    const { search, cached } = machine();
+    const { url } = await serve(404);
+    await expect(findTemporal({ ...search, downloadUrl: url })).rejects.toThrow(
+      /^Temporal could not be had \(the download: 127\.0\.0\.1:\d+ answered 404; building it: there is no Go on this machine\)\. Install the Temporal CLI.*or set TEMPORAL_ADDRESS/,
+    );
+    expect(readdirSync(path.dirname(cached))).toEqual([]);
+  });
+});
+
+describe('several starts at once', () => {
+  test('fetch it once', async () => {
+    const { folder, search } = machine();
+    const { url, requests } = await serve(makeArchive(folder));
+    const found = await Promise.all([1, 2, 3].map(() => findTemporal({ ...search, downloadUrl: url })));
+    expect(new Set(found).size).toBe(1);
+    expect(requests.filter((one) => one.startsWith('/archive'))).toHaveLength(1);
+  });
+
+  test('a start that was killed while fetching leaves nothing in the way', async () => {
+    const { folder, search, cached } = machine();
+    mkdirSync(path.join(path.dirname(cached), 'temporal.partial-abcdef'), { recursive: true });
+    writeFileSync(path.join(path.dirname(cached), 'temporal.partial-abcdef', 'temporal.tar.gz'), 'half');
+    // A number that this very process has, but a beginning that no process has.
+    const owner = { pid: process.pid, started: `${processStart(process.pid)}0`, token: 'gone' };
+    writeFileSync(`${cached}.lock`, JSON.stringify(owner));
+    const { url } = await serve(makeArchive(folder));
+    await findTemporal({ ...search, downloadUrl: url });
+    expect(readdirSync(path.dirname(cached))).toEqual(['temporal']);
+  });
+
+  test('a program in the cache that does not run is fetched anew', async () => {
+    const { folder, search, cached } = machine();
+    writeProgram(cached, 'cached');
+    writeFileSync(cached, '');
+    const { url } = await serve(makeArchive(folder));
+    expect(versionOf(await findTemporal({ ...search, downloadUrl: url }))).toContain('downloaded');
+  });
+});
+
+const long = process.env.TEST_LONG === '1' ? test : test.skip;
+long(
+  'the real build works (long: minutes; runs in npm run test:long on machines with Go)',
+  async () => {
+    const { search, lines } = machine();
+    const { url } = await serve(404);
+    const program = await findTemporal({ ...search, env: process.env, downloadUrl: url });
+    expect(versionOf(program)).toContain('temporal version');
+    expect(lines.some((line) => /\d+ s: \d+ modules downloaded, \d+ packages compiled/.test(line))).toBe(
+      true,
+    );
+  },
+  30 * 60_000,
+);

@@ -1,0 +1,69 @@
+import type { App } from '../../api/dependencies.ts';
+import type { Tenant } from './api.ts';
+
+/** One operation of the API as its own OpenAPI document tells of it. */
+export interface Operation {
+  method: string;
+  /** As in the document, `/api/projects/{project_id}/`. */
+  path: string;
+  /** The scope it asks for; undefined for public ones, `any` when any key will do. */
+  scope: string | undefined;
+  statuses: number[];
+  hasBody: boolean;
+}
+
+interface Described {
+  security?: Record<string, string[]>[];
+  responses: Record<string, unknown>;
+  requestBody?: unknown;
+}
+
+export interface OpenApiDocument {
+  openapi: string;
+  paths: Record<string, Record<string, Described>>;
+  components: { schemas: Record<string, unknown>; securitySchemes: Record<string, unknown> };
+}
+
+export function documentOf(app: App): OpenApiDocument {
+  return app.swagger() as unknown as OpenApiDocument;
+}
+
+export function operations(app: App): Operation[] {
+  return Object.entries(documentOf(app).paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, described]) => ({
+      method: method.toUpperCase(),
+      path,
+      scope: described.security?.[0] && (described.security[0].PersonalAPIKeyAuth?.[0] ?? 'any'),
+      statuses: Object.keys(described.responses).map(Number),
+      hasBody: described.requestBody !== undefined,
+    })),
+  );
+}
+
+/** The operations that need a key. */
+export const managed = (app: App) => operations(app).filter((one) => one.scope !== undefined);
+
+export interface Ids {
+  organization_id: string;
+  project_id: string | number;
+  user_uuid: string;
+  user_id: string;
+  key_id: string;
+}
+
+export const idsOf = (tenant: Tenant): Ids => ({
+  organization_id: tenant.organizationId,
+  project_id: tenant.projectId,
+  user_uuid: tenant.userUuid,
+  user_id: tenant.userUuid,
+  key_id: tenant.keyId,
+});
+
+/** The path of an operation with these ids in it; fails for a parameter that no test has an id for yet. */
+export function fill(path: string, ids: Ids): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_match, name: string) => {
+    const id = (ids as unknown as Record<string, string | number | undefined>)[name];
+    if (id === undefined) throw new Error(`${path}: test/support/routes.ts has no id for {${name}}`);
+    return String(id);
+  });
+}

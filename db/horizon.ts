@@ -1,0 +1,43 @@
+import type { Pool, Queryable } from './pool.ts';
+import { transaction } from './pool.ts';
+
+/** Any fixed number: all writers and closers of all versions must agree on it. */
+const HORIZON_LOCK = 7_163_945_022;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * What a transaction that stores events says first. It answers one row, `stamp`: the inserted_at of its rows, in
+ * microseconds since 2000-01-01 (Postgres's own count). Until it ends, nobody can close the horizon over it.
+ *
+ * Two statements, because `closed` must be read by a snapshot that is taken after the lock was granted.
+ */
+export const STAMP_SQL = `select pg_advisory_xact_lock_shared(${HORIZON_LOCK});
+select (extract(epoch from greatest(clock_timestamp(), closed + interval '1 microsecond')
+  - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint::text as stamp from event_horizon`;
+
+/**
+ * Moves the horizon to now: whatever has inserted_at at or before the answer is final, for ever. Answers undefined
+ * when writers did not let go of it within `lockTimeout` milliseconds; meanwhile new writers have had to wait, so it
+ * is short, and the caller tries again.
+ */
+export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<string | undefined> {
+  try {
+    return await transaction(pool, async (client) => {
+      await client.query(`select set_config('lock_timeout', $1, true)`, [`${lockTimeout}ms`]);
+      await client.query('select pg_advisory_xact_lock($1)', [HORIZON_LOCK]);
+      const { rows } = await client.query(
+        'update event_horizon set closed = greatest(closed, clock_timestamp()) returning closed',
+      );
+      return rows[0].closed as string;
+    });
+  } catch (error) {
+    if ((error as { code?: string }).code === LOCK_NOT_AVAILABLE) return undefined;
+    throw error;
+  }
+}
+
+/** Up to where events are final; `-infinity` before it was closed for the first time. */
+export async function readHorizon(queryable: Queryable): Promise<string> {
+  const { rows } = await queryable.query('select closed from event_horizon');
+  return rows[0].closed;
+}

@@ -15,6 +15,8 @@ export interface WireBody {
   compression?: string | undefined;
   /** The query's `data`: the payload of a request without a body. */
   data?: string | undefined;
+  /** Told the size of what is to be parsed, before it is; may let it wait, or refuse it by throwing. */
+  admit?: (bytes: number) => void | Promise<void>;
 }
 
 type Hint = 'gzip' | 'lz64' | 'base64' | undefined;
@@ -104,8 +106,10 @@ function notJson(bytes: Buffer, encoding: string | undefined): DecodeError {
   );
 }
 
-function readText(bytes: Buffer): Decoded | Promise<Decoded> {
+async function readText(bytes: Buffer, admit: WireBody['admit']): Promise<Decoded> {
   if (bytes.length > MAX_BODY_BYTES) throw tooLarge('the body');
+  const wait = admit?.(bytes.length);
+  if (wait) await wait;
   // Invalid bytes become U+FFFD: the rest of the event is worth more than its refusal.
   return readJson(bytes.toString('utf8', bytes[0] === 0xef ? firstByte(bytes) : 0), !isUtf8(bytes));
 }
@@ -143,11 +147,14 @@ function payloadOf(wire: WireBody): Payload {
 export async function decodeBody(wire: WireBody): Promise<Decoded> {
   const { bytes, hint, formToken } = payloadOf(wire);
   if (bytes.length === 0) throw new DecodeError('request missing data payload');
-  const decoded = await readText(await unwrap(bytes, hint, wire.contentEncoding));
+  const decoded = await readText(await unwrap(bytes, hint, wire.contentEncoding), wire.admit);
   const inner = decoded.chunks ? undefined : dataField(decoded.root);
   if (!inner) return formToken === undefined ? decoded : { ...decoded, formToken };
   const { api_key, token, compression } = decoded.root as Record<string, unknown>;
   const outerToken = api_key ?? token;
-  const content = await readText(await unwrap(inner, hintOf(String(compression ?? '')), undefined));
+  const content = await readText(
+    await unwrap(inner, hintOf(String(compression ?? '')), undefined),
+    undefined,
+  );
   return { ...content, formToken: typeof outerToken === 'string' ? outerToken : formToken };
 }

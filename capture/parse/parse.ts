@@ -35,6 +35,11 @@ export interface Parsed {
 
 type Fields = Record<string, unknown>;
 
+/** The uuid that the client gave finds the event in its own logs, and in the answer of the v1 form. */
+function withUuid(detail: Fields, { uuid }: Fields): Fields {
+  return typeof uuid === 'string' && uuid !== '' ? { ...detail, uuid: sample(uuid) } : detail;
+}
+
 /** Turns the events of one request into CapturedEvents, in their order, chunk by chunk. */
 class EventParser {
   readonly events: CapturedEvent[] = [];
@@ -107,10 +112,8 @@ class EventParser {
     if (v1) fromV1(event, v1.sdk);
     const properties = readProperties(event);
     if (properties === undefined) {
-      this.#refuse('properties_not_an_object', index, {
-        event: sample(event.event),
-        found: typeName(event.properties),
-      });
+      const detail = { event: sample(event.event), found: typeName(event.properties) };
+      this.#refuse('properties_not_an_object', index, withUuid(detail, event));
       return;
     }
     const name = readName(event, isEngage === true);
@@ -120,11 +123,15 @@ class EventParser {
       if (offence !== undefined) this.#migration.note(index, offence);
     }
     if (name.text === undefined) {
-      this.notices.skip('missing_event_name', index, { distinct_id: sample(distinctId.text) });
+      this.notices.skip(
+        'missing_event_name',
+        index,
+        withUuid({ distinct_id: sample(distinctId.text) }, event),
+      );
       return;
     }
     if (distinctId.text === undefined) {
-      this.notices.skip('missing_distinct_id', index, { event: sample(name.text) });
+      this.notices.skip('missing_distinct_id', index, withUuid({ event: sample(name.text) }, event));
       return;
     }
     const uuid = readUuid(event.uuid);

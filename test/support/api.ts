@@ -1,7 +1,8 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { buildApp } from '../../api/app.ts';
-import type { App } from '../../api/dependencies.ts';
+import type { ApiDependencies, App } from '../../api/dependencies.ts';
+import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { insertMembership } from '../../db/memberships.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
@@ -31,6 +32,7 @@ export interface Tenant {
 export interface TestApi {
   app: App;
   pool: Pool;
+  ingest: Ingest;
   config: Config;
   schedules: Schedules;
   /** A request with the tenant's key, or with none. */
@@ -79,7 +81,10 @@ export async function createTenant(pool: Pool, name: string, scopes: string[] = 
 }
 
 /** The whole API over a database of its own, for the tests of one file. */
-export function apiForFile(env: Record<string, string> = {}): TestApi {
+export function apiForFile(
+  env: Record<string, string> = {},
+  options: Partial<Pick<ApiDependencies, 'ingest' | 'bodyIdleMilliseconds'>> = {},
+): TestApi {
   const database = databaseForFile();
   const api = {
     createTenant: (name: string, options = {}) =>
@@ -113,19 +118,23 @@ export function apiForFile(env: Record<string, string> = {}): TestApi {
     const logger = createLogger({ name: 'test', level: 'silent' });
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
+    api.ingest = createIngest({ pool: api.pool });
     api.app = await buildApp({
       config: api.config,
       pool: api.pool,
+      ingest: api.ingest,
       schedules: api.schedules,
       logger,
       registry: createRegistry('test'),
       isPrepared: () => true,
       isDraining: () => false,
+      ...options,
     });
     await api.app.ready();
   });
   afterAll(async () => {
     await api.app?.close();
+    await api.ingest?.close();
     await api.schedules?.close();
   });
   api.request = async (tenant, method, url, payload, headers = {}) => {

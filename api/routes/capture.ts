@@ -10,6 +10,7 @@ import { v1Answer } from '../capture/v1-answer.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { captured, eventBatch, oneEvent, v1Batch, v1Results } from '../schemas/capture.ts';
+import { freeForm } from '../schemas/fields.ts';
 import { remoteConfigRoutes } from './remote-config.ts';
 
 declare module 'fastify' {
@@ -78,7 +79,11 @@ function eventRoutes(app: App, capture: Capture): void {
   for (const path of EVENT_PATHS) {
     const handle = handler(path === '/engage/');
     app.post(path, publicRoute({ summary: 'Store an event', body: oneEvent, answer: captured }), handle);
-    app.get(path, publicRoute(), handle);
+    app.get(
+      path,
+      publicRoute({ summary: 'Store events given as the query parameter data', answer: captured }),
+      handle,
+    );
   }
   const batch = handler(false);
   app.post(
@@ -86,7 +91,11 @@ function eventRoutes(app: App, capture: Capture): void {
     publicRoute({ summary: 'Store a batch of events', body: eventBatch, answer: captured }),
     batch,
   );
-  app.get(BATCH_PATH, publicRoute(), batch);
+  app.get(
+    BATCH_PATH,
+    publicRoute({ summary: 'Store events given as the query parameter data', answer: captured }),
+    batch,
+  );
   app.post(
     V1_PATH,
     publicRoute({ summary: 'Store events, with a result for each', body: v1Batch, answer: v1Results }),
@@ -117,10 +126,14 @@ export function captureRoutes(deps: ApiDependencies, warnings: Warnings) {
     acceptBytes(app, gate, deps.bodyIdleMilliseconds ?? IDLE_MILLISECONDS);
     eventRoutes(app, capture);
     // Session recordings are not stored; an error would only make clients send them again.
-    app.post(RECORDING_PATH, publicRoute(), async (request, reply) => {
-      if (request.ticket) gate.leave(request.ticket);
-      return reply.header('content-type', JSON_TYPE).send(NO_RECORDINGS);
-    });
+    app.post(
+      RECORDING_PATH,
+      publicRoute({ summary: 'Refuse session recordings', answer: freeForm }),
+      async (request, reply) => {
+        if (request.ticket) gate.leave(request.ticket);
+        return reply.header('content-type', JSON_TYPE).send(NO_RECORDINGS);
+      },
+    );
     const configPaths = remoteConfigRoutes(app, capture, gate);
     for (const path of [...EVENT_PATHS, BATCH_PATH, V1_PATH, RECORDING_PATH, ...configPaths]) {
       // The CORS hook answers preflights, by the rules of the route it finds.

@@ -55,20 +55,28 @@ export function remoteConfigRoutes(app: App, capture: Capture, gate: Gate): stri
       return reply.send(JSON.stringify(remoteConfig(request.params.token)));
     },
   );
-  app.get<{ Params: { token: string } }>(SCRIPT_PATH, publicRoute(), async (request, reply) => {
-    await requireProject(capture, request.params.token);
-    reply.header('cache-control', CACHE).header('content-type', 'application/javascript; charset=utf-8');
-    return reply.send(remoteConfigScript(request.params.token));
-  });
-  app.post(DECIDE_PATH, publicRoute(), async (request, reply) => {
-    try {
-      const token = await tokenOf(request);
-      await capture.authenticate(token);
-      reply.header('content-type', 'application/json; charset=utf-8');
-      return reply.send(JSON.stringify(decideAnswer(String(token).trim())));
-    } finally {
-      if (request.ticket) gate.leave(request.ticket);
-    }
-  });
+  app.get<{ Params: { token: string } }>(
+    SCRIPT_PATH,
+    publicRoute({ summary: "A browser's settings as a script", params, answer: z.string() }),
+    async (request, reply) => {
+      await requireProject(capture, request.params.token);
+      reply.header('cache-control', CACHE).header('content-type', 'application/javascript; charset=utf-8');
+      return reply.send(remoteConfigScript(request.params.token));
+    },
+  );
+  app.post(
+    DECIDE_PATH,
+    publicRoute({ summary: 'The settings of older clients', answer: freeForm }),
+    async (request, reply) => {
+      try {
+        const token = await tokenOf(request);
+        await capture.authenticate(token);
+        reply.header('content-type', 'application/json; charset=utf-8');
+        return reply.send(JSON.stringify(decideAnswer(String(token).trim())));
+      } finally {
+        if (request.ticket) gate.leave(request.ticket);
+      }
+    },
+  );
   return [CONFIG_PATH, SCRIPT_PATH, DECIDE_PATH];
 }

@@ -49,6 +49,8 @@ export interface Ids {
   user_uuid: string;
   user_id: string;
   key_id: string;
+  /** The project's public key, where it stands in the path. */
+  token?: string;
 }
 
 export const idsOf = (tenant: Tenant): Ids => ({
@@ -57,6 +59,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   user_uuid: tenant.userUuid,
   user_id: tenant.userUuid,
   key_id: tenant.keyId,
+  token: tenant.projectToken,
 });
 
 /** The path of an operation with these ids in it; fails for a parameter that no test has an id for yet. */

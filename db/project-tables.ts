@@ -19,6 +19,7 @@ export const PROJECT_TABLES: readonly ProjectTable[] = [
   { name: 'events', kind: 'data' },
   { name: 'event_ids', kind: 'data' },
   { name: 'group_types', kind: 'data' },
+  { name: 'ingestion_warnings', kind: 'data' },
   { name: 'project_deletions', kind: 'history' },
   { name: 'wizard_sessions', kind: 'configuration' },
 ];

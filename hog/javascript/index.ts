@@ -4,11 +4,10 @@ import { compileBytecode } from '../bytecode/index.ts';
 import { SourceError } from '../errors.ts';
 import type { HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
-import { toHost } from '../runtime/values.ts';
 import { emitExpr } from './emit-expression.ts';
 import { emitBlock } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
-import { failureOf, type Run, table } from './runtime.ts';
+import { failureOf, type Run, table, whole } from './runtime.ts';
 
 export interface JavaScriptOptions {
   functions?: Record<string, (...args: unknown[]) => unknown>;
@@ -110,7 +109,7 @@ function run(entry: Entry, globals: object, options: JavaScriptOptions): JavaScr
   const printed: string[] = [];
   const prepared = prepare(options, printed);
   try {
-    const result = toHost(entry(globals, prepared));
+    const result = whole(prepared, entry(globals, prepared));
     return { status: 'finished', result, printed, steps: prepared.meter.steps };
   } catch (error) {
     return { status: 'failed', error: failureOf(error), printed, steps: prepared.meter.steps };
@@ -124,7 +123,7 @@ function evaluator(entry: Entry, options: JavaScriptOptions): (globals: object) 
     prepared.depth = 0;
     try {
       const result = entry(globals, prepared);
-      return typeof result === 'object' && result !== null ? toHost(result) : result;
+      return typeof result === 'object' && result !== null ? whole(prepared, result) : result;
     } catch (error) {
       throw failureOf(error);
     }

@@ -10,10 +10,13 @@ import {
   likeMatcher,
   matches,
   setProperty,
+  toNumber,
+  toText,
 } from '../runtime/operators.ts';
 import { checkArgumentCount, checkArity, library, type Surroundings } from '../runtime/stl.ts';
 import {
   closureMessage,
+  costOf,
   errorValue,
   type HogClosure,
   type HogError,
@@ -111,10 +114,16 @@ function callName(run: Run, name: string, args: HogValue[]): HogValue {
   if (!host) return callLibrary(run, name, args);
   checkArgumentCount(args.length, run.meter);
   try {
-    return toHog(host(...args.map((one) => toHost(one))));
+    return toHog(host(...args.map((one) => whole(run, one))));
   } catch (error) {
     throw asFailure(error);
   }
+}
+
+/** A value for the host, unless it is too large to be written out. */
+export function whole(run: Run, value: HogValue): unknown {
+  if (typeof value === 'object' && value !== null) costOf(value, run.meter);
+  return toHost(value);
 }
 
 /** A function of the library by its name, found once; the host's of the same name comes first, as always. */
@@ -132,7 +141,7 @@ function named(name: string): (run: Run, args: HogValue[]) => HogValue {
 
 /** `toString(x)`; of a text it is the text. */
 const text = named('toString');
-const toText = (run: Run, value: HogValue): HogValue =>
+const written = (run: Run, value: HogValue): HogValue =>
   typeof value === 'string' && run.functions.size === 0 ? value : text(run, [value]);
 
 /** A global that is not there may be a function by its name. */
@@ -211,18 +220,18 @@ export const table = Object.freeze({
   call: callValue,
   name: callName,
   named,
-  text: toText,
+  text: written,
   matcher: likeMatcher,
   raise,
   caught,
   between,
-  string: (value: HogValue) => (typeof value === 'string' ? value : String(value)),
+  string: toText,
   not: (value: HogValue) => !value,
-  add: (right: HogValue, left: HogValue) => Number(left) + Number(right),
-  sub: (right: HogValue, left: HogValue) => Number(left) - Number(right),
-  mul: (right: HogValue, left: HogValue) => Number(left) * Number(right),
-  div: (right: HogValue, left: HogValue) => Number(left) / Number(right),
-  mod: (right: HogValue, left: HogValue) => Number(left) % Number(right),
+  add: (right: HogValue, left: HogValue) => toNumber(left) + toNumber(right),
+  sub: (right: HogValue, left: HogValue) => toNumber(left) - toNumber(right),
+  mul: (right: HogValue, left: HogValue) => toNumber(left) * toNumber(right),
+  div: (right: HogValue, left: HogValue) => toNumber(left) / toNumber(right),
+  mod: (right: HogValue, left: HogValue) => toNumber(left) % toNumber(right),
   eq: same,
   ne: (right: HogValue, left: HogValue) => !same(right, left),
   lt: (right: HogValue, left: HogValue) => compare('<', left, right),

@@ -2,18 +2,33 @@ import { runtimeFailure } from './errors.ts';
 import { isHogCallable, isHogClosure, unifyComparisonTypes } from './hogvm.ts';
 import type { Meter } from './meter.ts';
 import { regexMatch } from './regex.ts';
-import { costOf, describe, type HogValue, toHog } from './values.ts';
+import { checkWhole, costOf, describe, type HogValue, toHog } from './values.ts';
 
 export type Ordering = '==' | '!=' | '<' | '<=' | '>' | '>=';
 
 const isNumbers = (value: unknown): value is number[] =>
   Array.isArray(value) && value.every((one) => Number.isFinite(one));
 
+export function toNumber(value: HogValue): number {
+  if (typeof value === 'object' && value !== null) checkWhole(value);
+  return Number(value);
+}
+
+export function toText(value: HogValue): string {
+  if (typeof value === 'object' && value !== null) checkWhole(value);
+  return String(value);
+}
+
 export function compare(op: Ordering, a: HogValue, b: HogValue): boolean {
   let [left, right]: [unknown, unknown] = [a, b];
   if (typeof left !== typeof right || typeof left === 'object') {
     [left, right] = unifyComparisonTypes(left, right);
     if (isNumbers(left) && isNumbers(right)) return ordered(op, orderOf(left, right), 0);
+    // Which is more or less JavaScript finds out by writing lists out; equal they are if they are the same.
+    if (op !== '==' && op !== '!=') {
+      if (Array.isArray(left)) checkWhole(left);
+      if (Array.isArray(right)) checkWhole(right);
+    }
   }
   return ordered(op, left, right);
 }
@@ -54,7 +69,7 @@ const MAX_MATCHERS = 1_000;
  * reference does not anchor it. Neither wildcard matches a line break.
  */
 export function like(text: HogValue, pattern: HogValue, insensitive: boolean): boolean {
-  return likeMatcher(String(pattern), insensitive)(String(text));
+  return likeMatcher(toText(pattern), insensitive)(toText(text));
 }
 
 export function likeMatcher(pattern: string, insensitive: boolean): Matcher {
@@ -97,8 +112,8 @@ function makeMatcher(pattern: string, insensitive: boolean): Matcher {
 }
 
 export function matches(text: HogValue, pattern: HogValue, insensitive: boolean): boolean {
-  const source = insensitive ? `(?i)${String(pattern)}` : pattern;
-  return source && text ? regexMatch(String(source), text) : false;
+  const source = insensitive ? `(?i)${toText(pattern)}` : pattern;
+  return source && text ? regexMatch(toText(source), toText(text)) : false;
 }
 
 const MAX_SEARCH = 4_000_000_000;
@@ -113,7 +128,7 @@ export function checkSearch(text: string, wanted: string): void {
 export function contains(container: HogValue, item: HogValue): boolean {
   if (Array.isArray(container)) return container.includes(item);
   if (typeof container === 'string') {
-    const wanted = String(item);
+    const wanted = toText(item);
     checkSearch(container, wanted);
     return container.includes(wanted);
   }
@@ -134,7 +149,7 @@ export function getProperty(object: HogValue, key: HogValue): HogValue {
 
 /** Own properties only: nothing inherited can be read, so nothing of JavaScript can be reached. */
 function ownProperty(object: unknown, key: HogValue): HogValue {
-  const name = typeof key === 'string' ? key : String(key);
+  const name = typeof key === 'string' ? key : toText(key);
   return Object.hasOwn(Object(object), name) ? ((object as Record<string, unknown>)[name] ?? null) : null;
 }
 
@@ -171,7 +186,7 @@ export function setProperty(object: HogValue, key: HogValue, value: HogValue, me
   }
   throw runtimeFailure(
     typeof object === 'object' && object !== null
-      ? `Can not set ${String(key)} on element of type object`
-      : `Can not set ${String(key)} on non-object: ${typeof object}`,
+      ? `Can not set ${toText(key)} on element of type object`
+      : `Can not set ${toText(key)} on non-object: ${typeof object}`,
   );
 }

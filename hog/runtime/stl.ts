@@ -5,6 +5,7 @@ import type { Meter } from './meter.ts';
 import { checkSearch, like, matches } from './operators.ts';
 import { regexExtract, regexMatch } from './regex.ts';
 import { costOf, type HogValue } from './values.ts';
+import { checkZones } from './zones.ts';
 
 /** What functions may need besides their arguments. All of it is given by the caller of the run. */
 export interface Surroundings {
@@ -179,8 +180,10 @@ function wrap(name: string): LibraryFunction {
       if (emptyForNull && args[0] === null) return [];
       for (const one of args) {
         if (typeof one === 'string') around.meter.work(one.length);
-        else if (Array.isArray(one)) around.meter.work(one.length * 8);
+        // Anew each time: a value may have grown since it was last looked at.
+        else if (typeof one === 'object' && one !== null) costOf(one, around.meter);
       }
+      checkZones(name, args);
       guard?.(args, around.meter);
       const result = call(args, around);
       if (typeof result === 'string') around.meter.allocate(result.length);

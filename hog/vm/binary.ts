@@ -1,15 +1,15 @@
 import { Op } from '../bytecode/index.ts';
-import { compare, contains, like, matches } from '../runtime/operators.ts';
+import { compare, contains, like, matches, toNumber } from '../runtime/operators.ts';
 import type { HogValue } from '../runtime/values.ts';
 
 type Binary = (left: HogValue, right: HogValue) => HogValue;
 
 const operations: [code: number, operation: Binary][] = [
-  [Op.PLUS, (left, right) => Number(left) + Number(right)],
-  [Op.MINUS, (left, right) => Number(left) - Number(right)],
-  [Op.MULTIPLY, (left, right) => Number(left) * Number(right)],
-  [Op.DIVIDE, (left, right) => Number(left) / Number(right)],
-  [Op.MOD, (left, right) => Number(left) % Number(right)],
+  [Op.PLUS, (left, right) => toNumber(left) + toNumber(right)],
+  [Op.MINUS, (left, right) => toNumber(left) - toNumber(right)],
+  [Op.MULTIPLY, (left, right) => toNumber(left) * toNumber(right)],
+  [Op.DIVIDE, (left, right) => toNumber(left) / toNumber(right)],
+  [Op.MOD, (left, right) => toNumber(left) % toNumber(right)],
   [Op.EQ, (left, right) => compare('==', left, right)],
   [Op.NOT_EQ, (left, right) => compare('!=', left, right)],
   [Op.GT, (left, right) => compare('>', left, right)],

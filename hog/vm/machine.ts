@@ -2,70 +2,20 @@ import { type Bytecode, Op } from '../bytecode/index.ts';
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
 import type { Meter } from '../runtime/meter.ts';
 import { getProperty, setProperty } from '../runtime/operators.ts';
-import type { Surroundings } from '../runtime/stl.ts';
 import {
   errorValue,
-  type HogClosure,
   type HogError,
   type HogValue,
   isHogError,
   markTuple,
   newHogCallable,
-  newHogClosure,
   uncaught,
 } from '../runtime/values.ts';
 import { binaryOperations } from './binary.ts';
 import { callClosure, callGlobal, makeClosure, readGlobal } from './calls.ts';
+import type { Environment, Frame, Handler, MachineState, Stop } from './frames.ts';
 import { hogLibrary } from './hog-library.ts';
-import { type Captured, Stack } from './stack.ts';
-import { codeStart } from './validate.ts';
-
-export interface Frame {
-  closure: HogClosure;
-  chunk: string;
-  ip: number;
-  base: number;
-}
-
-export interface Handler {
-  frames: number;
-  height: number;
-  catchIp: number;
-}
-
-/** Everything a run is, apart from the code and what the host gives. */
-export interface MachineState {
-  frames: Frame[];
-  values: HogValue[];
-  captured: Captured[];
-  handlers: Handler[];
-  declared: [name: string, ip: number, args: number][];
-  asyncSteps: number;
-  maxMemory: number;
-}
-
-export interface Environment {
-  globals: object;
-  functions: ReadonlyMap<string, (...args: unknown[]) => unknown>;
-  asyncFunctions: ReadonlySet<string>;
-  around: Surroundings;
-  catchRuntimeErrors: boolean;
-}
-
-export type Stop = { call: { name: string; args: unknown[] } } | { result: HogValue };
-
-export function freshState(code: Bytecode): MachineState {
-  const callable = newHogCallable('local', { name: '', argCount: 0, upvalueCount: 0, ip: 1, chunk: 'root' });
-  return {
-    frames: [{ closure: newHogClosure(callable), chunk: 'root', ip: codeStart(code), base: 0 }],
-    values: [],
-    captured: [],
-    handlers: [],
-    declared: [],
-    asyncSteps: 0,
-    maxMemory: 0,
-  };
-}
+import { Stack } from './stack.ts';
 
 /** The stack machine. One per run; runs until the program ends, fails, or waits for a call. */
 export class Machine {

@@ -165,6 +165,7 @@ describe('health', () => {
     const app = await buildApp({
       config: api.config,
       pool: api.pool,
+      ingest: api.ingest,
       schedules: api.schedules,
       logger: createLogger({ name: 'test', level: 'silent' }),
       registry: createRegistry('unprepared'),

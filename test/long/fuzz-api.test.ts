@@ -30,8 +30,8 @@ const found =
 const fuzz = 'program' in found ? describe : describe.skip;
 
 fuzz(`the fuzzer${'missing' in found ? ` (skipped: ${found.missing})` : ''}`, () => {
-  const database = databaseForFile();
   const programs = programsForFile();
+  const database = databaseForFile();
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(path.join(tmpdir(), 'sluice-fuzz-'));

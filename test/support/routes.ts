@@ -51,6 +51,8 @@ export interface Ids {
   key_id: string;
   /** An event: of a tenant whose test stored one, by nearly the uuid of the user. */
   id: string;
+  /** The project's public key, where it stands in the path. */
+  token?: string;
 }
 
 export const idsOf = (tenant: Tenant): Ids => ({
@@ -60,6 +62,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   user_id: tenant.userUuid,
   key_id: tenant.keyId,
   id: tenant.userUuid.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+  token: tenant.projectToken,
 });
 
 /** The path of an operation with these ids in it; fails for a parameter that no test has an id for yet. */

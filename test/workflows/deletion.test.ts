@@ -8,6 +8,11 @@ import { searchAttributes } from '../../workflows/names.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 
+// Hooks run in the order of their definition: this one before the database goes.
+afterAll(async () => {
+  await worker?.stop();
+  await client?.connection.close();
+});
 const api = apiForFile();
 const logger = createLogger({ name: 'test', level: 'silent' });
 let client: Client;
@@ -20,10 +25,6 @@ beforeAll(async () => {
     namespace: api.config.TEMPORAL_NAMESPACE,
   });
   worker = await startWorker({ config: api.config, pool: api.pool, schedules: api.schedules, logger });
-});
-afterAll(async () => {
-  await worker?.stop();
-  await client?.connection.close();
 });
 
 /** A schedule and a run of the project, on a queue that nobody works on, so that they last. */

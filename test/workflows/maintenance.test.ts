@@ -11,6 +11,12 @@ import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { allocateNamespace } from '../support/temporal.ts';
 
+// Hooks run in the order of their definition: this one before the database goes.
+afterAll(async () => {
+  await worker?.stop();
+  await schedules?.close();
+  await client?.connection.close();
+});
 const database = databaseForFile();
 const logger = createLogger({ name: 'test', level: 'silent' });
 let config: Config;
@@ -29,12 +35,6 @@ beforeAll(async () => {
   schedules = createSchedules(config, logger);
   client = new Client({ connection: await Connection.connect({ address }), namespace });
   worker = await startWorker({ config, pool: database.pool, schedules, logger });
-});
-
-afterAll(async () => {
-  await worker?.stop();
-  await schedules?.close();
-  await client?.connection.close();
 });
 
 describe('the maintenance schedule', () => {

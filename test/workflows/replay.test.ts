@@ -19,6 +19,13 @@ import { allocateNamespace } from '../support/temporal.ts';
 const HISTORIES = path.join(import.meta.dirname, 'histories');
 const files = readdirSync(HISTORIES).filter((file) => file.endsWith('.json'));
 const logger = createLogger({ name: 'test', level: 'silent' });
+// Hooks run in the order of their definition: this one before the database goes.
+afterAll(async () => {
+  await worker?.stop();
+  await connection?.close();
+  await schedules?.close();
+  rmSync(folder, { recursive: true });
+});
 const database = databaseForFile();
 let schedules: Schedules | undefined;
 let connection: Connection | undefined;
@@ -28,12 +35,6 @@ let folder: string;
 beforeAll(() => {
   Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
   folder = mkdtempSync(path.join(tmpdir(), 'sluice-histories-'));
-});
-afterAll(async () => {
-  await worker?.stop();
-  await connection?.close();
-  await schedules?.close();
-  rmSync(folder, { recursive: true });
 });
 
 const saved = (file: string) => readHistory(path.join(HISTORIES, file));

@@ -1,8 +1,19 @@
 import { randomBytes } from 'node:crypto';
 
+const RANDOM_BYTES = 4096;
+let random = Buffer.alloc(0);
+
+/** Random bytes for one UUID. Asking the generator for a few at a time costs more than all else in a request. */
+function takeRandom(): Buffer {
+  if (random.length < 16) random = randomBytes(RANDOM_BYTES);
+  const taken = random.subarray(0, 16);
+  random = random.subarray(16);
+  return taken;
+}
+
 /** A time-ordered UUID (version 7): 48 bits of milliseconds, the rest random. */
 export function uuidv7(milliseconds = Date.now()): string {
-  const bytes = randomBytes(16);
+  const bytes = takeRandom();
   bytes.writeUIntBE(milliseconds, 0, 6);
   bytes[6] = ((bytes[6] as number) & 0x0f) | 0x70;
   bytes[8] = ((bytes[8] as number) & 0x3f) | 0x80;

@@ -210,6 +210,9 @@ const postgres = await startPostgres({
   settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
 });
 const databaseUrl = postgres.url;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void postgres.stop().finally(() => process.exit(1)));
+}
 try {
   await migrate(databaseUrl);
   const admin = new pg.Client({ connectionString: databaseUrl });

@@ -116,7 +116,7 @@ export function captureRoutes(deps: ApiDependencies, warnings: Warnings) {
       ingest: deps.ingest,
       warnings,
       keys: createProjectKeys(deps.pool),
-      metrics: createCaptureMetrics(deps.registry),
+      metrics: createCaptureMetrics(deps.registry, gate),
       gate,
     });
     app.addHook('onRequest', (_request, _reply, done) => {

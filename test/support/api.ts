@@ -9,7 +9,7 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
-import { createRegistry } from '../../telemetry/metrics.ts';
+import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
 import type { Level } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
@@ -33,6 +33,7 @@ export interface TestApi {
   app: App;
   pool: Pool;
   ingest: Ingest;
+  registry: Registry;
   config: Config;
   schedules: Schedules;
   /** A request with the tenant's key, or with none. */
@@ -118,6 +119,7 @@ export function apiForFile(
     const logger = createLogger({ name: 'test', level: 'silent' });
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
+    api.registry = createRegistry('test');
     api.ingest = createIngest({ pool: api.pool });
     api.app = await buildApp({
       config: api.config,
@@ -125,7 +127,7 @@ export function apiForFile(
       ingest: api.ingest,
       schedules: api.schedules,
       logger,
-      registry: createRegistry('test'),
+      registry: api.registry,
       isPrepared: () => true,
       isDraining: () => false,
       ...options,

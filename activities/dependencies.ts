@@ -7,4 +7,6 @@ export interface ActivityDependencies {
   pool: Pool;
   schedules: Schedules;
   logger: Logger;
+  /** Days after which stored events are deleted; undefined: never. */
+  eventRetentionDays: number | undefined;
 }

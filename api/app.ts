@@ -15,6 +15,7 @@ import { describeApi } from './openapi.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { activityLogRoutes } from './routes/activity-log.ts';
 import { captureRoutes } from './routes/capture.ts';
+import { eventRoutes } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
 import { ingestionWarningRoutes } from './routes/ingestion-warnings.ts';
 import { memberRoutes } from './routes/members.ts';
@@ -115,6 +116,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     });
     management.addHook('onRequest', access.onRequest);
     management.addHook('preValidation', access.preValidation);
+    management.addHook('onClose', access.finish);
 
     const routes = management.withTypeProvider<ZodTypeProvider>();
     organizationRoutes(routes, deps);
@@ -123,6 +125,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     userRoutes(routes, deps);
     personalApiKeyRoutes(routes, deps);
     activityLogRoutes(routes, deps);
+    eventRoutes(routes, deps);
     wizardRoutes(routes, deps);
     ingestionWarningRoutes(routes, { ...deps, warnings });
   });

@@ -44,7 +44,7 @@ const LIMITS: IngestLimits = {
   patience: 10_000,
 };
 /** With less than this waiting, one more transaction at the same time costs more than it brings. */
-const SECOND_CONNECTION_BYTES = 64 * 1024;
+const SECOND_CONNECTION_BYTES = 16 * 1024;
 /** But nothing waits longer than this for a connection that is free. */
 const SECOND_CONNECTION_AFTER = 10;
 const RETRY_SECONDS = 2;
@@ -59,6 +59,26 @@ export interface Ingest {
   submit(request: { projectId: number; events: readonly CapturedEvent[] }): Promise<Submitted>;
   /** Accepts nothing more and resolves when all that was accepted is committed or refused. The pool stays open. */
   close(): Promise<void>;
+}
+
+/** A connection, if it comes in time; one that comes later goes back to the pool. */
+async function connectWithin(pool: Pool, milliseconds: number): Promise<Transaction> {
+  const connecting = pool.connect();
+  let overdue: NodeJS.Timeout | undefined;
+  const giveUp = new Promise<never>((_resolve, reject) => {
+    overdue = setTimeout(() => {
+      connecting.then(
+        (client) => client.release(),
+        () => undefined,
+      );
+      reject(new Error('There was no connection to Postgres in time.'));
+    }, milliseconds);
+  });
+  try {
+    return await Promise.race([connecting, giveUp]);
+  } finally {
+    clearTimeout(overdue);
+  }
 }
 
 /** Group commit: the events of many requests share one transaction, and each request is answered after it. */
@@ -88,7 +108,7 @@ export function createIngest(options: IngestOptions): Ingest {
   /** One transaction. A server that does not answer at all is given up when the requests' patience ends. */
   async function commit(requests: readonly PendingRequest[], patience: number): Promise<void> {
     const events = requests.length === 1 ? requests[0]!.events : requests.flatMap((one) => one.events);
-    const client: Transaction = await pool.connect();
+    const client = await connectWithin(pool, Math.max(patience, FIRST_PAUSE));
     const began = performance.now();
     let broken: Error | undefined;
     const onError = (error: Error) => {

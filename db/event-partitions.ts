@@ -1,9 +1,8 @@
+import { LOCKS } from './locks.ts';
 import { type Pool, type Transaction, transaction } from './pool.ts';
 
 /** How long a change of partitions waits for those who read or write; the next minute tries again. */
 const LOCK_TIMEOUT = '2s';
-/** Any fixed number: only one process changes partitions at a time. */
-const PARTITIONS_LOCK = 7_163_945_023;
 
 export interface EventPartition {
   name: string;
@@ -33,7 +32,7 @@ export async function listEventPartitions(client: Pick<Pool, 'query'>): Promise<
 async function change<T>(pool: Pool, work: (client: Transaction) => Promise<T>): Promise<T> {
   return transaction(pool, async (client) => {
     await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
-    await client.query('select pg_advisory_xact_lock($1)', [PARTITIONS_LOCK]);
+    await client.query('select pg_advisory_xact_lock($1)', [LOCKS.partitions]);
     return work(client);
   });
 }

@@ -1,8 +1,7 @@
+import { LOCKS } from './locks.ts';
 import type { Pool, Queryable } from './pool.ts';
 import { transaction } from './pool.ts';
 
-/** Any fixed number: all writers and closers of all versions must agree on it. */
-const HORIZON_LOCK = 7_163_945_022;
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
@@ -11,9 +10,10 @@ const LOCK_NOT_AVAILABLE = '55P03';
  *
  * Two statements, because `closed` must be read by a snapshot that is taken after the lock was granted.
  */
-export const STAMP_SQL = `select pg_advisory_xact_lock_shared(${HORIZON_LOCK});
-select (extract(epoch from greatest(clock_timestamp(), closed + interval '1 microsecond')
-  - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint::text as stamp from event_horizon`;
+export const STAMP_SQL = `select pg_advisory_xact_lock_shared(${LOCKS.horizon});
+select (extract(epoch from
+  greatest(clock_timestamp(), (select closed from event_horizon) + interval '1 microsecond')
+  - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint::text as stamp`;
 
 /**
  * Moves the horizon to now: whatever has inserted_at at or before the answer is final, for ever. Answers undefined
@@ -24,9 +24,10 @@ export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<str
   try {
     return await transaction(pool, async (client) => {
       await client.query(`select set_config('lock_timeout', $1, true)`, [`${lockTimeout}ms`]);
-      await client.query('select pg_advisory_xact_lock($1)', [HORIZON_LOCK]);
+      await client.query('select pg_advisory_xact_lock($1)', [LOCKS.horizon]);
       const { rows } = await client.query(
-        'update event_horizon set closed = greatest(closed, clock_timestamp()) returning closed',
+        `insert into event_horizon (closed) values (clock_timestamp())
+         on conflict (only_row) do update set closed = greatest(event_horizon.closed, excluded.closed) returning closed`,
       );
       return rows[0].closed as string;
     });
@@ -39,5 +40,5 @@ export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<str
 /** Up to where events are final; `-infinity` before it was closed for the first time. */
 export async function readHorizon(queryable: Queryable): Promise<string> {
   const { rows } = await queryable.query('select closed from event_horizon');
-  return rows[0].closed;
+  return rows[0]?.closed ?? '-infinity';
 }

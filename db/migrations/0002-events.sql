@@ -31,7 +31,7 @@ create table events (
 -- Paging through a project's events, newest first; and one event, whose timestamp stands in event_ids.
 create index events_timestamp on events (project_id, timestamp, uuid);
 -- Reading what came in between two instants: rows lie in that order, so a few bytes per megabyte find them.
-create index events_inserted_at on events using brin (inserted_at) with (pages_per_range = 32);
+create index events_inserted_at on events using brin (inserted_at) with (pages_per_range = 32, autosummarize = on);
 
 -- Takes what no partition is there for, so that an insert never fails; maintenance moves it to its partition.
 create table events_default partition of events default;
@@ -57,9 +57,9 @@ create table event_ids (
   primary key (project_id, uuid)
 );
 
--- Events with inserted_at at or before `closed` are final: none is added any more. One row.
+-- Events with inserted_at at or before `closed` are final: none is added any more. At most one row; none before the
+-- first closing.
 create table event_horizon (
   only_row boolean primary key default true check (only_row),
   closed timestamptz not null
 );
-insert into event_horizon (closed) values ('-infinity');

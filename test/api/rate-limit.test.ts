@@ -7,6 +7,8 @@ import { apiForFile } from '../support/api.ts';
 
 const BURST = 5;
 const SUSTAINED = 8;
+// Hooks run in the order of their definition: this one before the database goes.
+afterAll(() => second?.close());
 const api = apiForFile({
   SLUICE_RATE_LIMIT: 'true',
   SLUICE_RATE_LIMIT_BURST: String(BURST),
@@ -26,7 +28,6 @@ beforeAll(async () => {
     isDraining: () => false,
   });
 });
-afterAll(() => second?.close());
 
 const ask = (key: string, app = api.app, remoteAddress = '10.0.0.1') =>
   app.inject({ url: '/api/users/@me/', headers: { authorization: `Bearer ${key}` }, remoteAddress });

@@ -36,6 +36,7 @@ export interface TestApi {
   registry: Registry;
   config: Config;
   schedules: Schedules;
+  registry: Registry;
   /** A request with the tenant's key, or with none. */
   request(
     tenant: Tenant | string | null,
@@ -86,6 +87,12 @@ export function apiForFile(
   env: Record<string, string> = {},
   options: Partial<Pick<ApiDependencies, 'ingest' | 'bodyIdleMilliseconds'>> = {},
 ): TestApi {
+  // Hooks run in the order of their definition: the API is closed before its database goes.
+  afterAll(async () => {
+    await api.app?.close();
+    await api.ingest?.close();
+    await api.schedules?.close();
+  });
   const database = databaseForFile();
   const api = {
     createTenant: (name: string, options = {}) =>
@@ -120,7 +127,7 @@ export function apiForFile(
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
     api.registry = createRegistry('test');
-    api.ingest = createIngest({ pool: api.pool });
+    api.ingest = createIngest({ pool: api.pool, registry: api.registry });
     api.app = await buildApp({
       config: api.config,
       pool: api.pool,
@@ -133,11 +140,6 @@ export function apiForFile(
       ...options,
     });
     await api.app.ready();
-  });
-  afterAll(async () => {
-    await api.app?.close();
-    await api.ingest?.close();
-    await api.schedules?.close();
   });
   api.request = async (tenant, method, url, payload, headers = {}) => {
     const key = typeof tenant === 'string' ? tenant : tenant?.key;

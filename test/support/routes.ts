@@ -49,6 +49,8 @@ export interface Ids {
   user_uuid: string;
   user_id: string;
   key_id: string;
+  /** An event: of a tenant whose test stored one, by nearly the uuid of the user. */
+  id: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
 }
@@ -59,6 +61,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   user_uuid: tenant.userUuid,
   user_id: tenant.userUuid,
   key_id: tenant.keyId,
+  id: tenant.userUuid.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
   token: tenant.projectToken,
 });
 

@@ -1,0 +1,83 @@
+// node bench/hog/sql-bench.ts postgres://… [rows]: printed SQL beside SQL written by hand, over the same events, each
+// pair in turn, the best of several runs. Works in a schema of its own, which it drops at the end.
+import pg from 'pg';
+import { createParser } from '../../hog/parser/index.ts';
+import { createSchema, printStatement, selection } from '../../hog/sql/index.ts';
+import { createTables, PROJECT, SEARCH_PATH } from '../../test/hog/sql/tables.ts';
+import { YARDSTICKS } from './sql-yardsticks.ts';
+
+const [url, count = '1000000'] = process.argv.slice(2);
+if (url === undefined) throw new Error('usage: node bench/hog/sql-bench.ts postgres://… [rows]');
+const RUNS = 5;
+
+const FILL = `
+  insert into events
+  select ${PROJECT}, gen_random_uuid(), (array['$pageview', '$autocapture', 'signup', 'purchase'])[1 + i % 4], 'user-' || i % 5000,
+    json_build_object('$current_url', 'https://example.com/' || (array['docs', 'blog', 'app'])[1 + i % 3] || '/page-' || i % 100,
+      'plan', (array['free', 'pro', null])[1 + i % 3], 'price', i % 120, '$browser', 'Chrome', '$os', 'Linux',
+      '$lib', 'web', '$lib_version', '1.200.2', '$insert_id', md5(i::text), 'filler', repeat(md5(i::text), 12)),
+    timestamptz '2026-03-01' + i * interval '1 second', now(), now(), null,
+    json_build_object('email', 'user-' || i % 5000 || '@' || (array['x.io', 'y.org'])[1 + i % 2]), '', 's-' || i % 9000
+  from generate_series(1, $1::int) as i`;
+
+const client = new pg.Client({ connectionString: url });
+await client.connect();
+const parser = createParser();
+const ratios: number[] = [];
+try {
+  await client.query('drop schema if exists hogql cascade');
+  await createTables(client);
+  await client.query(SEARCH_PATH);
+  await client.query('set max_parallel_workers_per_gather = 0');
+  await client.query(FILL, [Number(count)]);
+  await client.query('vacuum analyze events');
+  const schema = createSchema('on event');
+  console.log(`${count} events; best of ${RUNS}, in ms\n`);
+  for (const { name, where, hand, select = ['count()', 'count(*)'] } of YARDSTICKS) {
+    const selected = await parser.expression(`[${select[0]}]`).catch(() => null);
+    const expressions =
+      selected?.kind === 'array' ? selected.exprs : [await parser.expression(select[0] as string)];
+    const statement = printStatement(
+      selection({ table: 'events', select: [...expressions], where: await parser.expression(where) }),
+      { schema, projectId: PROJECT, timezone: 'UTC' },
+    );
+    const byHand = `select ${select[1]} from events e where e.project_id = ${PROJECT} and ${hand}`;
+    const best = { printed: Number.POSITIVE_INFINITY, hand: Number.POSITIVE_INFINITY };
+    const answers = new Set<string>();
+    for (let run = 0; run < RUNS; run++) {
+      best.printed = Math.min(
+        best.printed,
+        await timed(
+          () => client.query({ text: statement.text, values: statement.values, rowMode: 'array' }),
+          answers,
+        ),
+      );
+      best.hand = Math.min(
+        best.hand,
+        await timed(() => client.query({ text: byHand, rowMode: 'array' }), answers),
+      );
+    }
+    if (answers.size !== 1) throw new Error(`${name}: the two do not agree: ${[...answers].join(' and ')}`);
+    const ratio = best.printed / best.hand;
+    ratios.push(ratio);
+    console.log(
+      `${name.padEnd(28)} ${best.printed.toFixed(1).padStart(8)} ${best.hand.toFixed(1).padStart(8)} ${ratio.toFixed(2).padStart(6)}`,
+    );
+  }
+  const mean = Math.exp(ratios.reduce((sum, one) => sum + Math.log(one), 0) / ratios.length);
+  console.log(
+    `\nprinted / by hand: geometric mean ${mean.toFixed(2)}, worst ${Math.max(...ratios).toFixed(2)}`,
+  );
+} finally {
+  await client.query('drop schema if exists hogql cascade');
+  await client.end();
+  await parser.close();
+}
+
+async function timed(work: () => Promise<pg.QueryArrayResult>, answers: Set<string>): Promise<number> {
+  const start = performance.now();
+  const result = await work();
+  const took = performance.now() - start;
+  answers.add(JSON.stringify(result.rows));
+  return took;
+}

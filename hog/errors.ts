@@ -1,0 +1,80 @@
+import type { Span } from './ast/index.ts';
+
+/**
+ * - `syntax`: the text is not in the language
+ * - `unsupported`: the grammar knows it, this project does not run it
+ * - `compile`: the program cannot mean anything (undeclared variable, index 0, …)
+ * - `too_large`, `too_deep`, `timeout`: a limit was reached before the text was understood
+ * - `busy`: too many texts are waiting for the parser
+ */
+export type SourceErrorCode =
+  | 'syntax'
+  | 'unsupported'
+  | 'compile'
+  | 'too_large'
+  | 'too_deep'
+  | 'timeout'
+  | 'busy';
+
+export interface Place {
+  /** from 1 */
+  line: number;
+  /** from 1, in characters (code points) */
+  column: number;
+  /** The line, cut around the place if long, with a caret under the place. */
+  excerpt: string;
+}
+
+const EXCERPT_WIDTH = 100;
+
+/** A fault of a source text. `reason` is the sentence, `message` adds where. */
+export class SourceError extends Error {
+  override readonly name = 'SourceError';
+  readonly code: SourceErrorCode;
+  readonly reason: string;
+  readonly span: Span | null;
+  readonly line: number | null;
+  readonly column: number | null;
+  readonly excerpt: string | null;
+
+  constructor(code: SourceErrorCode, reason: string, source?: string, span?: Span | null) {
+    const place = source === undefined || !span ? null : placeOf(source, span.start);
+    super(place ? `${reason} (line ${place.line}, column ${place.column})` : reason);
+    this.code = code;
+    this.reason = reason;
+    this.span = span ?? null;
+    this.line = place?.line ?? null;
+    this.column = place?.column ?? null;
+    this.excerpt = place?.excerpt ?? null;
+  }
+
+  /** The same fault, with the place it has in a text. */
+  in(source: string): SourceError {
+    return this.line === null ? new SourceError(this.code, this.reason, source, this.span) : this;
+  }
+}
+
+/** Line, column and excerpt of an offset (UTF-16 units) in a text. */
+export function placeOf(source: string, offset: number): Place {
+  const at = Math.max(0, Math.min(offset, source.length));
+  const lineStart = source.lastIndexOf('\n', at - 1) + 1;
+  const nextBreak = source.indexOf('\n', at);
+  const lineEnd = nextBreak === -1 ? source.length : nextBreak;
+  let line = 1;
+  for (let i = source.indexOf('\n'); i !== -1 && i < lineStart; i = source.indexOf('\n', i + 1)) line++;
+  const before = [...source.slice(lineStart, at)];
+  // Only a window is taken apart: a line may be as long as the whole source.
+  const after = [...source.slice(at, Math.min(lineEnd, at + 2 * EXCERPT_WIDTH))];
+  const from = Math.max(0, before.length - EXCERPT_WIDTH / 2);
+  const shown = before.slice(from).concat(after).slice(0, EXCERPT_WIDTH);
+  const text = shown.map(printable).join('');
+  const lead = from > 0 ? '…' : '';
+  const caret = ' '.repeat(lead.length + before.length - from);
+  const tail = from + shown.length < before.length + after.length ? '…' : '';
+  return { line, column: before.length + 1, excerpt: `${lead}${text}${tail}\n${caret}^` };
+}
+
+/** One visible column per character, so that the caret stands under its place. */
+const printable = (character: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
+  /[\u0000-\u001f\u007f-\u009f\u2028\u2029\ud800-\udfff]/u.test(character) ? ' ' : character;

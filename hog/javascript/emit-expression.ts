@@ -1,0 +1,221 @@
+import type { Call, Compare, CompareOperator, Constant, Expr, Field, Tag } from '../ast/index.ts';
+import { SourceError } from '../errors.ts';
+import { emitLambda } from './emit-statement.ts';
+import type { Emitter } from './emitter.ts';
+
+const COMPARISONS: Record<CompareOperator, string> = {
+  '==': 'eq',
+  '!=': 'ne',
+  '<': 'lt',
+  '<=': 'le',
+  '>': 'gt',
+  '>=': 'ge',
+  like: 'like',
+  ilike: 'ilike',
+  'not like': 'nlike',
+  'not ilike': 'nilike',
+  in: 'in',
+  'not in': 'nin',
+  '=~': 're',
+  '!~': 'nre',
+  '=~*': 'ire',
+  '!~*': 'nire',
+  'in cohort': '',
+  'not in cohort': '',
+};
+
+const ARITHMETIC = { '+': 'add', '-': 'sub', '*': 'mul', '/': 'div', '%': 'mod' } as const;
+
+const unsupported = (reason: string, node: Expr): SourceError =>
+  new SourceError('unsupported', reason, undefined, node.span);
+
+/** JavaScript that has the value of the expression. Only names of this module's making and literals in it. */
+export function emitExpr(emitter: Emitter, node: Expr): string {
+  const one = (expr: Expr) => emitExpr(emitter, expr);
+  const list = (exprs: Expr[]) => exprs.map(one).join(', ');
+  switch (node.kind) {
+    case 'constant':
+      return literal(node.value);
+    case 'field':
+      return emitField(emitter, node);
+    case 'and':
+      return emitLogic(emitter, node.exprs, '&&');
+    case 'or':
+      return emitLogic(emitter, node.exprs, '||');
+    case 'not':
+      return `R.not(${one(node.expr)})`;
+    case 'arithmetic':
+      return `R.${ARITHMETIC[node.op]}(${one(node.right)}, ${one(node.left)})`;
+    case 'compare':
+      return emitCompare(emitter, node);
+    case 'between':
+      return `R.between(${list([node.expr, node.low, node.high])}, ${node.negated})`;
+    case 'call':
+      return emitCall(emitter, node);
+    case 'exprCall':
+      return `R.call(E, [${list(node.args)}], ${one(node.callee)})`;
+    case 'lambda':
+      return emitLambda(emitter, node);
+    case 'array':
+      return `[${list(node.exprs)}]`;
+    case 'tuple':
+      return `R.tuple([${list(node.exprs)}])`;
+    case 'dict':
+      return `R.dict([${list(node.items.flat())}])`;
+    case 'arrayAccess':
+      return `R.get(${one(node.object)}, ${one(node.property)})`;
+    case 'tupleAccess':
+      return `R.get(${one(node.tuple)}, ${literal(node.index)})`;
+    case 'tag':
+      return emitTag(emitter, node);
+    default:
+      throw unsupported(`Not supported in JavaScript: ${node.kind}`, node);
+  }
+}
+
+export function literal(value: Constant['value']): string {
+  if (typeof value !== 'number') return JSON.stringify(value);
+  if (Number.isNaN(value)) return '(0 / 0)';
+  if (!Number.isFinite(value)) return value > 0 ? '(1 / 0)' : '(-1 / 0)';
+  return value < 0 || Object.is(value, -0) ? `(-${Math.abs(value)})` : `${value}`;
+}
+
+function emitField(emitter: Emitter, { chain }: Field): string {
+  const [name, ...path] = chain as [string, ...string[]];
+  const variable = emitter.lookup(name);
+  if (variable) return path.reduce((object, key) => `R.get(${object}, ${literal(key)})`, variable);
+  return `${emitter.globalReader(chain)}(G)`;
+}
+
+/** Reads a path of globals; keys are written out, so that JavaScript's own caches work for them. */
+export function globalReader(chain: string[]): string {
+  const keys = chain.map((key) => literal(key));
+  const [first, ...rest] = keys as [string, ...string[]];
+  const steps = rest.map(
+    (key) =>
+      `if (v === null || v === undefined) return null; v = R.own(v, ${key}) ? v[${key}] : R.step(v, ${key});`,
+  );
+  return `(g) => {
+  if (!R.own(g, ${first})) return R.missing([${keys.join(', ')}]);
+  let v = g[${first}]; ${steps.join(' ')}
+  const t = typeof v;
+  return t === "string" || t === "number" || t === "boolean" ? v : R.host(v);
+}`;
+}
+
+/** All operands are evaluated before the first is looked at. */
+function emitLogic(emitter: Emitter, exprs: Expr[], operator: '&&' | '||'): string {
+  const names: string[] = [];
+  const parts = exprs.map((one) => {
+    const code = emitExpr(emitter, one);
+    const name = emitter.temporary();
+    names.push(name);
+    return `${name} = ${code}`;
+  });
+  return `(${parts.join(', ')}, ${names.join(` ${operator} `)} ? true : false)`;
+}
+
+const SIGNS: Partial<Record<CompareOperator, string>> = {
+  '==': '===',
+  '!=': '!==',
+  '<': '<',
+  '<=': '<=',
+  '>': '>',
+  '>=': '>=',
+};
+
+/** Comparing with a literal needs no look at the kinds, if the other side is of the same kind. */
+function emitCompare(emitter: Emitter, node: Compare): string {
+  const { op, left, right } = node;
+  const helper = COMPARISONS[op];
+  const value = right.kind === 'constant' ? right.value : undefined;
+  if (
+    (op === 'like' || op === 'ilike' || op === 'not like' || op === 'not ilike') &&
+    typeof value === 'string'
+  ) {
+    const matcher = emitter.constant(`R.matcher(${literal(value)}, ${op.endsWith('ilike')})`);
+    return `${op.startsWith('not') ? '!' : ''}${matcher}(R.string(${emitExpr(emitter, left)}))`;
+  }
+  if ((op === 'in' || op === 'not in') && isLiteralList(right)) {
+    const list = emitter.constant(`[${right.exprs.map((one) => literal(one.value)).join(', ')}]`);
+    return `R.${helper}(${list}, ${emitExpr(emitter, left)})`;
+  }
+  const sign = SIGNS[op];
+  if (sign === undefined || value === undefined || (typeof value === 'number' && !Number.isFinite(value))) {
+    const first = emitExpr(emitter, right);
+    return `R.${helper}(${first}, ${emitExpr(emitter, left)})`;
+  }
+  const name = emitter.temporary();
+  const given = `${name} = ${emitExpr(emitter, left)}`;
+  const constant = literal(value);
+  if (value !== null) {
+    return `(${given}, typeof ${name} === "${typeof value}" ? ${name} ${sign} ${constant} : R.${helper}(${constant}, ${name}))`;
+  }
+  if (op === '==')
+    return `(${given}, ${name} === null || (typeof ${name} === "object" && R.eq(null, ${name})))`;
+  if (op === '!=')
+    return `(${given}, ${name} !== null && (typeof ${name} !== "object" || R.ne(null, ${name})))`;
+  return `(${given}, R.${helper}(null, ${name}))`;
+}
+
+function isLiteralList(node: Expr): node is Expr & { exprs: Constant[] } {
+  return (
+    (node.kind === 'tuple' || node.kind === 'array') && node.exprs.every((one) => one.kind === 'constant')
+  );
+}
+
+function emitCall(emitter: Emitter, node: Call): string {
+  const special = emitSpecial(emitter, node);
+  if (special) return special;
+  const list = (exprs: Expr[]) => `[${exprs.map((one) => emitExpr(emitter, one)).join(', ')}]`;
+  // Of `f(a)(b)` the machine evaluates b first.
+  const outer = node.params ? list(node.args) : null;
+  const variable = emitter.lookup(node.name);
+  const call = variable
+    ? `R.call(E, ${list(node.params ?? node.args)}, ${variable})`
+    : emitNamed(emitter, emitter.called(node.name), node.params ?? node.args);
+  return outer === null ? call : `R.call(E, ${outer}, ${call})`;
+}
+
+function emitNamed(emitter: Emitter, name: string, args: Expr[]): string {
+  const codes = args.map((one) => emitExpr(emitter, one));
+  if (name === 'toString' && codes.length === 1) return `R.text(E, ${codes[0]})`;
+  return `${emitter.constant(`R.named(${literal(name)})`)}(E, [${codes.join(', ')}])`;
+}
+
+function emitSpecial(emitter: Emitter, node: Call): string | null {
+  const { name, args } = node;
+  const one = (index: number) => emitExpr(emitter, args[index] as Expr);
+  if (name === 'not' && args.length === 1) return `R.not(${one(0)})`;
+  if (name === 'and' && args.length > 1) return emitLogic(emitter, args, '&&');
+  if (name === 'or' && args.length > 1) return emitLogic(emitter, args, '||');
+  if (name === 'if' && args.length >= 2) {
+    if (args.length === 3) return `(${one(0)} ? ${one(1)} : ${one(2)})`;
+    throw unsupported('`if` needs a value for both cases to become JavaScript', node);
+  }
+  if (name === 'multiIf' && args.length >= 2) {
+    if (args.length % 2 === 0) {
+      throw unsupported('`multiIf` needs a last value to become JavaScript', node);
+    }
+    let code = one(args.length - 1);
+    for (let i = args.length - 3; i >= 0; i -= 2) code = `(${one(i)} ? ${one(i + 1)} : ${code})`;
+    return code;
+  }
+  if (name === 'ifNull' && args.length === 2) {
+    const value = emitter.temporary();
+    return `((${value} = ${one(0)}) === null ? ${one(1)} : ${value})`;
+  }
+  return null;
+}
+
+function emitTag(emitter: Emitter, node: Tag): string {
+  const items = node.attributes.map(({ name, value }) => {
+    const code = Array.isArray(value)
+      ? `[${value.map((one) => emitExpr(emitter, one)).join(', ')}]`
+      : emitExpr(emitter, value);
+    return `${literal(name)}, ${code}`;
+  });
+  const variable = emitter.lookup(node.name);
+  if (variable) return `R.call(E, [R.dict([${items.join(', ')}])], ${variable})`;
+  return `R.dict([${['"__hx_tag"', literal(node.name), ...items].join(', ')}])`;
+}

@@ -1,0 +1,163 @@
+import type {
+  Block,
+  Expr,
+  ForInStatement,
+  ForStatement,
+  FunctionDeclaration,
+  Lambda,
+  Program,
+  Statement,
+  TryStatement,
+  VariableAssignment,
+  VariableDeclaration,
+} from '../ast/index.ts';
+import { emitExpr, literal } from './emit-expression.ts';
+import type { Emitter } from './emitter.ts';
+
+export function emitBlock(emitter: Emitter, node: Block | Program): string {
+  return emitter.within(() => node.declarations.map((one) => emitStatement(emitter, one)).join('\n'));
+}
+
+export function emitStatement(emitter: Emitter, node: Statement): string {
+  switch (node.kind) {
+    case 'block':
+      return `{\n${emitBlock(emitter, node)}\n}`;
+    case 'exprStatement':
+      return `${emitExpr(emitter, node.expr)};`;
+    case 'returnStatement':
+      return `return ${node.expr ? emitExpr(emitter, node.expr) : 'null'};`;
+    case 'throwStatement':
+      return `R.raise(${emitExpr(emitter, node.expr)});`;
+    case 'variableDeclaration':
+      return emitDeclaration(emitter, node);
+    case 'variableAssignment':
+      return `${emitAssignment(emitter, node)};`;
+    case 'ifStatement': {
+      const consequent = emitInner(emitter, node.consequent);
+      const alternative = node.alternative ? ` else ${emitInner(emitter, node.alternative)}` : '';
+      return `if (${emitExpr(emitter, node.condition)}) ${consequent}${alternative}`;
+    }
+    case 'whileStatement':
+      return loop(emitExpr(emitter, node.condition), emitInner(emitter, node.body), '');
+    case 'forStatement':
+      return emitFor(emitter, node);
+    case 'forInStatement':
+      return emitForIn(emitter, node);
+    case 'function':
+      return emitFunction(emitter, node);
+    case 'tryStatement':
+      return emitTry(emitter, node);
+  }
+}
+
+/** A statement as a block of its own. */
+function emitInner(emitter: Emitter, node: Statement): string {
+  return `{\n${emitter.within(() => emitStatement(emitter, node))}\n}`;
+}
+
+/** Every turn costs a step: that is what ends endless loops. */
+function loop(condition: string, body: string, increment: string): string {
+  return `for (;;) {\nE.meter.step();\nif (!(${condition})) break;\n${body}\n${increment}\n}`;
+}
+
+function emitDeclaration(emitter: Emitter, node: VariableDeclaration): string {
+  // Declared first: inside a function in its own value the name means this variable.
+  const name = emitter.declare(node.name);
+  return `let ${name} = ${node.expr ? emitExpr(emitter, node.expr) : 'null'};`;
+}
+
+function emitAssignment(emitter: Emitter, { target, value }: VariableAssignment): string {
+  const emit = (node: Expr) => emitExpr(emitter, node);
+  if (target.kind === 'tupleAccess') {
+    return `R.set(E, ${emit(target.tuple)}, ${literal(target.index)}, ${emit(value)})`;
+  }
+  if (target.kind === 'arrayAccess') {
+    return `R.set(E, ${emit(target.object)}, ${emit(target.property)}, ${emit(value)})`;
+  }
+  const [name, ...path] = target.kind === 'field' ? target.chain : [];
+  const variable = emitter.lookup(name as string) as string;
+  const last = path.pop();
+  if (last === undefined) return `${variable} = ${emit(value)}`;
+  const object = path.reduce((from, key) => `R.get(${from}, ${literal(key)})`, variable);
+  return `R.set(E, ${object}, ${literal(last)}, ${emit(value)})`;
+}
+
+function emitFor(emitter: Emitter, node: ForStatement): string {
+  return emitter.within(() => {
+    const first = node.initializer ? emitStatement(emitter, node.initializer as VariableDeclaration) : '';
+    const condition = node.condition ? emitExpr(emitter, node.condition) : 'true';
+    const increment = node.increment ? emitStatement(emitter, node.increment as VariableAssignment) : '';
+    return `{\n${first}\n${loop(condition, emitInner(emitter, node.body), increment)}\n}`;
+  });
+}
+
+function emitForIn(emitter: Emitter, node: ForInStatement): string {
+  return emitter.within(() => {
+    const [collection, keys, values] = [emitter.fresh('c'), emitter.fresh('k'), emitter.fresh('l')];
+    const [index, limit] = [emitter.fresh('i'), emitter.fresh('n')];
+    const head = [`const ${collection} = ${emitExpr(emitter, node.collection)};`];
+    if (node.keyVar !== null) head.push(`const ${keys} = R.name(E, "keys", [${collection}]);`);
+    head.push(`const ${values} = R.name(E, "values", [${collection}]);`, `let ${index} = 1;`);
+    head.push(`const ${limit} = R.name(E, "length", [${values}]);`);
+    const key = node.keyVar === null ? null : emitter.declare(node.keyVar);
+    const value = emitter.declare(node.valueVar);
+    head.push(`let ${key === null ? '' : `${key} = null, `}${value} = null;`);
+    const body = [
+      key === null ? '' : `${key} = R.get(${keys}, ${index});`,
+      `${value} = R.get(${values}, ${index});`,
+      emitInner(emitter, node.body),
+    ];
+    return `{\n${head.join('\n')}\n${loop(`R.le(${limit}, ${index})`, body.join('\n'), `${index}++;`)}\n}`;
+  });
+}
+
+function emitFunction(emitter: Emitter, node: FunctionDeclaration): string {
+  const name = emitter.declare(node.name);
+  return `let ${name} = ${emitClosure(emitter, node.name, node.params, () => emitStatement(emitter, node.body))};`;
+}
+
+export function emitLambda(emitter: Emitter, node: Lambda): string {
+  const { body } = node;
+  return emitClosure(emitter, 'lambda', node.params, () => {
+    if (body.kind === 'block') return emitStatement(emitter, body);
+    return body.kind === 'placeholder'
+      ? `${emitExpr(emitter, body.expr)};`
+      : `return ${emitExpr(emitter, body)};`;
+  });
+}
+
+function emitClosure(emitter: Emitter, name: string, params: string[], emit: () => string): string {
+  return emitter.within(() => {
+    const names = params.map((param) => emitter.declare(param));
+    const body = emitter.body(emit);
+    return `R.closure(${literal(name)}, ${params.length}, (${names.join(', ')}) => {\n${body}\nreturn null;\n})`;
+  });
+}
+
+function emitTry(emitter: Emitter, node: TryStatement): string {
+  const thrown = emitter.fresh('x');
+  const body = emitInner(emitter, node.body);
+  return emitter.within(() => {
+    // The reference declares these two around all clauses; they hide variables of the same names.
+    const error = emitter.declare('e');
+    const type = emitter.declare('type');
+    let clauses = `R.raise(${error});`;
+    for (const clause of node.catches.toReversed()) {
+      const code = emitter.within(() => {
+        const own =
+          clause.variable !== null && clause.variable !== 'e' ? emitter.declare(clause.variable) : null;
+        const inner = emitInner(emitter, clause.body);
+        return own === null ? inner : `{\nlet ${own} = ${error};\n${inner}\n}`;
+      });
+      clauses =
+        clause.type === null || clause.type === 'Error'
+          ? code
+          : `if (R.eq(${literal(clause.type)}, ${type})) ${code} else {\n${clauses}\n}`;
+    }
+    return `try ${body} catch (${thrown}) {
+let ${error} = R.caught(E, ${thrown});
+let ${type} = R.get(${error}, "type");
+${clauses}
+}`;
+  });
+}

@@ -1,0 +1,252 @@
+import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
+import { isHogClosure } from '../runtime/hogvm.ts';
+import type { Meter } from '../runtime/meter.ts';
+import {
+  compare,
+  contains,
+  getGlobal,
+  getProperty,
+  like,
+  likeMatcher,
+  matches,
+  setProperty,
+  toNumber,
+  toText,
+} from '../runtime/operators.ts';
+import { checkArgumentCount, checkArity, library, type Surroundings } from '../runtime/stl.ts';
+import {
+  closureMessage,
+  costOf,
+  errorValue,
+  type HogClosure,
+  type HogError,
+  type HogValue,
+  isHogError,
+  markTuple,
+  newHogCallable,
+  newHogClosure,
+  toHog,
+  toHost,
+  uncaught,
+} from '../runtime/values.ts';
+import { namedFunction } from '../vm/calls.ts';
+import { writtenFunctions } from './written.ts';
+
+/** What one run of compiled code has: everything it can touch besides its globals. */
+export interface Run {
+  readonly meter: Meter;
+  readonly around: Surroundings;
+  readonly functions: ReadonlyMap<string, (...args: unknown[]) => unknown>;
+  readonly catchRuntimeErrors: boolean;
+  depth: number;
+}
+
+/** A Hog error on its way through JavaScript. */
+class Thrown {
+  readonly error: HogError;
+  constructor(error: HogError) {
+    this.error = error;
+  }
+}
+
+type Body = (...args: HogValue[]) => HogValue;
+
+/** The JavaScript of closures, out of reach of anything that only has the value. */
+const bodies = new WeakMap<HogClosure, Body>();
+
+const NO_ASYNC: ReadonlySet<string> = new Set();
+
+function closure(name: string, argCount: number, body: Body): HogClosure {
+  const value = newHogClosure(
+    newHogCallable('local', { name, argCount, upvalueCount: 0, ip: 0, chunk: 'root' }),
+  );
+  bodies.set(value, body);
+  return value;
+}
+
+function enter<T>(run: Run, body: () => T): T {
+  const { maxCallDepth } = run.meter.limits;
+  // The program itself is a frame too.
+  if (run.depth + 1 >= maxCallDepth) {
+    throw new HogFailure('depth', `Call stack exceeded maximum length of ${maxCallDepth}`);
+  }
+  run.depth++;
+  run.meter.step();
+  try {
+    return body();
+  } finally {
+    run.depth--;
+  }
+}
+
+export function callValue(run: Run, args: HogValue[], callee: HogValue): HogValue {
+  if (!isHogClosure(callee)) throw runtimeFailure(closureMessage(callee));
+  const { callable } = callee;
+  if (callable.__hogCallable__ === 'stl') return callLibrary(run, callable.name ?? '', args);
+  checkArgumentCount(args.length, run.meter);
+  if (args.length > callable.argCount) {
+    throw runtimeFailure(`Too many arguments. Passed ${args.length}, expected ${callable.argCount}`);
+  }
+  const body = bodies.get(callee);
+  if (!body) throw runtimeFailure(closureMessage(callee));
+  while (args.length < callable.argCount) args.push(null);
+  return enter(run, () => body(...args));
+}
+
+function callLibrary(run: Run, name: string, args: HogValue[]): HogValue {
+  const native = library.get(name);
+  if (native) {
+    checkArgumentCount(args.length, run.meter);
+    checkArity(native, args.length);
+    run.meter.step();
+    return native.call(args, run.around);
+  }
+  const written = writtenFunctions.get(name);
+  if (!written) throw runtimeFailure(`Unsupported function call: ${name}`);
+  if (args.length !== written.arity) {
+    throw runtimeFailure(`Function ${name} requires exactly ${written.arity} arguments`);
+  }
+  return enter(run, () => written.call(run, args));
+}
+
+function callName(run: Run, name: string, args: HogValue[]): HogValue {
+  const host = run.functions.get(name);
+  if (!host) return callLibrary(run, name, args);
+  checkArgumentCount(args.length, run.meter);
+  try {
+    return toHog(host(...args.map((one) => whole(run, one))));
+  } catch (error) {
+    throw asFailure(error);
+  }
+}
+
+/** A value for the host, unless it is too large to be written out. */
+export function whole(run: Run, value: HogValue): unknown {
+  if (typeof value === 'object' && value !== null) costOf(value, run.meter);
+  return toHost(value);
+}
+
+/** A function of the library by its name, found once; the host's of the same name comes first, as always. */
+function named(name: string): (run: Run, args: HogValue[]) => HogValue {
+  const native = library.get(name);
+  if (!native) return (run, args) => callName(run, name, args);
+  return (run, args) => {
+    if (run.functions.size > 0) return callName(run, name, args);
+    checkArgumentCount(args.length, run.meter);
+    checkArity(native, args.length);
+    run.meter.step();
+    return native.call(args, run.around);
+  };
+}
+
+/** `toString(x)`; of a text it is the text. */
+const text = named('toString');
+const written = (run: Run, value: HogValue): HogValue =>
+  typeof value === 'string' && run.functions.size === 0 ? value : text(run, [value]);
+
+/** A global that is not there may be a function by its name. */
+function missing(path: string[]): HogValue {
+  const value = path.length === 1 ? namedFunction(path[0] as string, NO_ASYNC) : null;
+  if (!value) throw runtimeFailure(`Global variable not found: ${path.join('.')}`);
+  return value;
+}
+
+/** One step into the globals when the property is not simply there. */
+const step = (value: unknown, key: string): unknown =>
+  value instanceof Map ? (value.get(key) ?? null) : null;
+
+function dict(items: HogValue[]): Map<HogValue, HogValue> {
+  const map = new Map<HogValue, HogValue>();
+  for (let i = 0; i < items.length; i += 2) map.set(items[i], items[i + 1]);
+  return map;
+}
+
+function raise(error: HogValue): never {
+  if (!isHogError(error)) throw runtimeFailure('Can not throw: value is not of type Error');
+  throw new Thrown(error);
+}
+
+/** What a `catch` may see of what was thrown; the rest goes on. */
+function caught(run: Run, thrown: unknown): HogValue {
+  if (thrown instanceof Thrown) return thrown.error;
+  const failure = asFailure(thrown);
+  if (run.catchRuntimeErrors && failure.code === 'runtime')
+    return errorValue('RuntimeError', failure.message);
+  throw failure;
+}
+
+export function failureOf(thrown: unknown): HogFailure {
+  if (!(thrown instanceof Thrown)) return asFailure(thrown);
+  try {
+    return uncaught(thrown.error);
+  } catch (error) {
+    return asFailure(error);
+  }
+}
+
+/** Every comparison is made, in the machine's order: one of them may fail. */
+function between(value: HogValue, low: HogValue, high: HogValue, negated: boolean): HogValue {
+  const known = [low, high, value].map((part) => compare('!=', null, part));
+  if (!known.every(Boolean)) return null;
+  const first = compare(negated ? '<' : '>=', value, low);
+  const second = compare(negated ? '>' : '<=', value, high);
+  return negated ? first || second : first && second;
+}
+
+function set(run: Run, object: HogValue, key: HogValue, value: HogValue): void {
+  run.meter.step();
+  const grown = setProperty(object, key, value, run.meter);
+  if (grown > 0) run.meter.allocate(grown);
+}
+
+const same = (right: HogValue, left: HogValue): boolean =>
+  typeof left === typeof right && typeof left !== 'object' ? left === right : compare('==', left, right);
+
+/**
+ * Everything compiled code can call. Operators take their operands in the order the machine evaluates them:
+ * right, then left. The short names are what stands in compiled code.
+ */
+export const table = Object.freeze({
+  own: Object.hasOwn,
+  step,
+  missing,
+  host: toHog,
+  global: getGlobal,
+  get: getProperty,
+  set,
+  dict,
+  tuple: markTuple,
+  closure,
+  call: callValue,
+  name: callName,
+  named,
+  text: written,
+  matcher: likeMatcher,
+  raise,
+  caught,
+  between,
+  string: toText,
+  not: (value: HogValue) => !value,
+  add: (right: HogValue, left: HogValue) => toNumber(left) + toNumber(right),
+  sub: (right: HogValue, left: HogValue) => toNumber(left) - toNumber(right),
+  mul: (right: HogValue, left: HogValue) => toNumber(left) * toNumber(right),
+  div: (right: HogValue, left: HogValue) => toNumber(left) / toNumber(right),
+  mod: (right: HogValue, left: HogValue) => toNumber(left) % toNumber(right),
+  eq: same,
+  ne: (right: HogValue, left: HogValue) => !same(right, left),
+  lt: (right: HogValue, left: HogValue) => compare('<', left, right),
+  le: (right: HogValue, left: HogValue) => compare('<=', left, right),
+  gt: (right: HogValue, left: HogValue) => compare('>', left, right),
+  ge: (right: HogValue, left: HogValue) => compare('>=', left, right),
+  like: (right: HogValue, left: HogValue) => like(left, right, false),
+  ilike: (right: HogValue, left: HogValue) => like(left, right, true),
+  nlike: (right: HogValue, left: HogValue) => !like(left, right, false),
+  nilike: (right: HogValue, left: HogValue) => !like(left, right, true),
+  in: (right: HogValue, left: HogValue) => contains(right, left),
+  nin: (right: HogValue, left: HogValue) => !contains(right, left),
+  re: (right: HogValue, left: HogValue) => matches(left, right, false),
+  nre: (right: HogValue, left: HogValue) => !matches(left, right, false),
+  ire: (right: HogValue, left: HogValue) => matches(left, right, true),
+  nire: (right: HogValue, left: HogValue) => !matches(left, right, true),
+});
+for (const one of Object.values(table)) Object.freeze(one);

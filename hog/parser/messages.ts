@@ -1,0 +1,48 @@
+import { SourceError } from '../errors.ts';
+import type { Reader } from './reader.ts';
+
+interface RawError {
+  type?: unknown;
+  message?: unknown;
+  start?: { offset?: unknown };
+  end?: { offset?: unknown };
+}
+
+/** Longer lists of what could have stood there help nobody. */
+const MAX_EXPECTED = 6;
+const MAX_QUOTED = 40;
+
+/** The parser's error object as an error of ours, with its place in the source. */
+export function syntaxError(reader: Reader, raw: object): SourceError {
+  const { type, message, start, end } = raw as RawError;
+  const from = reader.offset(typeof start?.offset === 'number' ? start.offset : 0);
+  const to = reader.offset(typeof end?.offset === 'number' ? end.offset : 0);
+  const text = typeof message === 'string' ? message : 'The source cannot be read';
+  const code = type === 'NotImplementedError' ? 'unsupported' : 'syntax';
+  return new SourceError(code, readable(text), reader.source, { start: from, end: Math.max(from, to) });
+}
+
+/** The grammar's own sentences, in words for those who do not know it. */
+function readable(message: string): string {
+  const unsupported = /^Unsupported(?: rule)?: (?:ColumnExpr|SelectStmt\.)?(\w+)/.exec(message);
+  if (unsupported) return `Not supported here: ${unsupported[1]}`;
+  const alternative = /^no viable alternative at input '([\s\S]*)'$/.exec(message);
+  if (alternative) return `Cannot make sense of ${quoted(alternative[1] as string)}`;
+  const wrong = /^(?:mismatched|extraneous) input '([\s\S]*?)' expecting ([\s\S]+)$/.exec(message);
+  if (wrong) return `Unexpected ${quoted(wrong[1] as string)}${expected(wrong[2] as string)}`;
+  const missing = /^missing ([\s\S]+) at '([\s\S]*)'$/.exec(message);
+  if (missing) return `Missing ${missing[1]} before ${quoted(missing[2] as string)}`;
+  return message.length > 300 ? `${message.slice(0, 300)}…` : message;
+}
+
+function quoted(text: string): string {
+  if (text === '<EOF>') return 'end of the source';
+  const characters = [...text];
+  return characters.length > MAX_QUOTED ? `'…${characters.slice(-MAX_QUOTED).join('')}'` : `'${text}'`;
+}
+
+function expected(list: string): string {
+  const names = list.replace(/^\{|\}$/g, '').split(/, (?=')|(?<!'), /);
+  if (names.length > MAX_EXPECTED) return '';
+  return `, expected ${names.map((name) => (name === '<EOF>' ? 'the end of the source' : name)).join(' or ')}`;
+}

@@ -1,0 +1,140 @@
+import { Worker } from 'node:worker_threads';
+import { SourceError } from '../errors.ts';
+import type { ParseRequest, ParseResponse } from './protocol.ts';
+import type { SourceKind } from './scan.ts';
+
+export interface PoolOptions {
+  workers: number;
+  maxWaiting: number;
+}
+
+interface Job extends ParseRequest {
+  timeoutMs: number;
+  resolve(json: string): void;
+  reject(error: SourceError): void;
+}
+
+interface Slot {
+  worker: Worker;
+  job: Job | null;
+  timer: NodeJS.Timeout | null;
+}
+
+/** Texts after which a thread is replaced: the parser's own caches only ever grow. */
+const TEXTS_PER_THREAD = 5_000;
+
+/**
+ * Parser threads, one text at a time each. A text that takes too long costs its thread: a thread inside
+ * WebAssembly listens to nothing, so ending it is the only interruption there is.
+ */
+export class ParserPool {
+  readonly #options: PoolOptions;
+  readonly #slots: Slot[] = [];
+  readonly #done = new WeakMap<Worker, number>();
+  #waiting: Job[] = [];
+  #nextId = 1;
+  #closed = false;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+  }
+
+  parse(kind: SourceKind, source: string, timeoutMs: number): Promise<string> {
+    if (this.#closed) return Promise.reject(new SourceError('busy', 'The parser is closed'));
+    if (this.#waiting.length >= this.#options.maxWaiting) {
+      return Promise.reject(new SourceError('busy', 'Too many sources are waiting for the parser'));
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ id: this.#nextId++, kind, source, timeoutMs, resolve, reject });
+      this.#next();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const job of waiting) job.reject(new SourceError('busy', 'The parser is closed'));
+    const slots = this.#slots.splice(0);
+    for (const slot of slots) {
+      if (slot.timer) clearTimeout(slot.timer);
+      slot.job?.reject(new SourceError('busy', 'The parser is closed'));
+      slot.job = null;
+    }
+    await Promise.all(slots.map((slot) => slot.worker.terminate()));
+  }
+
+  #next(): void {
+    if (this.#waiting.length === 0) return;
+    let slot = this.#slots.find((one) => one.job === null);
+    if (!slot) {
+      if (this.#slots.length >= this.#options.workers) return;
+      slot = this.#start();
+    }
+    const job = this.#waiting.shift() as Job;
+    const taken = slot;
+    slot.job = job;
+    slot.worker.ref();
+    slot.timer = setTimeout(() => this.#expire(taken), job.timeoutMs);
+    const request: ParseRequest = { id: job.id, kind: job.kind, source: job.source };
+    slot.worker.postMessage(request);
+  }
+
+  #start(): Slot {
+    const worker = new Worker(new URL('./worker.ts', import.meta.url), {
+      stdout: false,
+      stderr: false,
+      // A thread of ours: none of the flags or variables of the process are its business.
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: 256 },
+    });
+    worker.unref();
+    const slot: Slot = { worker, job: null, timer: null };
+    worker.on('message', (response: ParseResponse) => this.#answer(slot, response));
+    worker.on('error', (error) => this.#fail(slot, error));
+    worker.on('exit', () => this.#fail(slot, new Error('the thread ended')));
+    this.#slots.push(slot);
+    return slot;
+  }
+
+  #answer(slot: Slot, response: ParseResponse): void {
+    const { job } = slot;
+    if (job?.id !== response.id) return;
+    const count = (this.#done.get(slot.worker) ?? 0) + 1;
+    this.#done.set(slot.worker, count);
+    this.#release(slot, response.trap !== undefined || count >= TEXTS_PER_THREAD);
+    if (response.json !== undefined) job.resolve(response.json);
+    else job.reject(new SourceError('too_deep', 'The source is too complex for the parser'));
+    this.#next();
+  }
+
+  #expire(slot: Slot): void {
+    const { job } = slot;
+    this.#release(slot, true);
+    const seconds = (job?.timeoutMs ?? 0) / 1000;
+    job?.reject(new SourceError('timeout', `The source could not be parsed within ${seconds} seconds`));
+    this.#next();
+  }
+
+  /** A thread died by itself, in practice for want of memory. */
+  #fail(slot: Slot, error: unknown): void {
+    if (!this.#slots.includes(slot)) return;
+    const { job } = slot;
+    this.#release(slot, true);
+    const reason = error instanceof Error ? error.message : String(error);
+    job?.reject(new SourceError('too_deep', `The source is too complex for the parser: ${reason}`));
+    this.#next();
+  }
+
+  #release(slot: Slot, discard: boolean): void {
+    if (slot.timer) clearTimeout(slot.timer);
+    slot.timer = null;
+    slot.job = null;
+    if (discard) {
+      this.#slots.splice(this.#slots.indexOf(slot), 1);
+      // Nobody waits for the end of it: nothing it could still say is listened to.
+      slot.worker.terminate().catch(() => {});
+    } else slot.worker.unref();
+  }
+}

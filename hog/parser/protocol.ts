@@ -1,0 +1,17 @@
+import type { SourceKind } from './scan.ts';
+
+export interface ParseRequest {
+  id: number;
+  kind: SourceKind;
+  source: string;
+}
+
+/** `json` is the parser's answer; `trap`: WebAssembly gave up and its memory can no longer be trusted. */
+export interface ParseResponse {
+  id: number;
+  json?: string;
+  trap?: string;
+}
+
+/** The parser reads a full template as a string literal that only the end of the text closes. */
+export const TEMPLATE_PREFIX = "F'";

@@ -1,0 +1,120 @@
+import type { Span } from '../ast/index.ts';
+import { SourceError } from '../errors.ts';
+
+/** A node of the parser's JSON. */
+export interface RawNode {
+  node: string;
+  start?: { offset: number };
+  end?: { offset: number };
+  [key: string]: unknown;
+}
+
+/** What the conversion of one text needs to know: the text, its offsets, and how deep it is. */
+export interface Reader {
+  source: string;
+  /** From the parser's offset (code points, prefix included) to ours (UTF-16 units of the source). */
+  offset(raw: number): number;
+  depth: number;
+  maxDepth: number;
+}
+
+export function createReader(source: string, prefixLength: number, maxDepth: number): Reader {
+  const table = /[\ud800-\udfff]/.test(source) ? codePointOffsets(source) : null;
+  const offset = (raw: number) => {
+    const index = Math.max(0, raw - prefixLength);
+    return table ? (table[Math.min(index, table.length - 1)] as number) : Math.min(index, source.length);
+  };
+  return { source, offset, depth: 0, maxDepth };
+}
+
+function codePointOffsets(source: string): Uint32Array {
+  const offsets = new Uint32Array(source.length + 1);
+  let count = 0;
+  let at = 0;
+  for (const character of source) {
+    offsets[count++] = at;
+    at += character.length;
+  }
+  offsets[count++] = at;
+  return offsets.subarray(0, count);
+}
+
+export function spanOf(reader: Reader, raw: RawNode): Span | null {
+  if (typeof raw.start?.offset !== 'number' || typeof raw.end?.offset !== 'number') return null;
+  const start = reader.offset(raw.start.offset);
+  return Object.freeze({ start, end: Math.max(start, reader.offset(raw.end.offset)) });
+}
+
+/** Runs `convert` one level deeper; the cap keeps every later walk over the tree off the end of the stack. */
+export function deeper<T>(reader: Reader, raw: RawNode, convert: () => T): T {
+  if (++reader.depth > reader.maxDepth) {
+    throw new SourceError(
+      'too_deep',
+      `The source is nested more than ${reader.maxDepth} levels deep`,
+      reader.source,
+      spanOf(reader, raw) ?? { start: 0, end: 0 },
+    );
+  }
+  const result = convert();
+  reader.depth--;
+  return result;
+}
+
+export function isRaw(value: unknown): value is RawNode {
+  return typeof value === 'object' && value !== null && typeof (value as RawNode).node === 'string';
+}
+
+/** The parser's JSON is not what this module was written for: a fault of ours, never of the source. */
+export function unexpected(what: string, value: unknown): Error {
+  return new TypeError(`The parser gave an unexpected ${what}: ${JSON.stringify(value)?.slice(0, 200)}`);
+}
+
+export function nodeAt(raw: RawNode, key: string): RawNode {
+  const value = raw[key];
+  if (!isRaw(value)) throw unexpected(`${raw.node}.${key}`, value);
+  return value;
+}
+
+export function optionalNode(raw: RawNode, key: string): RawNode | null {
+  return raw[key] === null || raw[key] === undefined ? null : nodeAt(raw, key);
+}
+
+export function listAt(raw: RawNode, key: string): RawNode[] {
+  const value = raw[key];
+  if (!Array.isArray(value) || !value.every(isRaw)) throw unexpected(`${raw.node}.${key}`, value);
+  return value;
+}
+
+export function optionalList(raw: RawNode, key: string): RawNode[] | null {
+  return raw[key] === null || raw[key] === undefined ? null : listAt(raw, key);
+}
+
+export function stringAt(raw: RawNode, key: string): string {
+  const value = raw[key];
+  if (typeof value !== 'string') throw unexpected(`${raw.node}.${key}`, value);
+  return value;
+}
+
+export function optionalString(raw: RawNode, key: string): string | null {
+  return raw[key] === null || raw[key] === undefined ? null : stringAt(raw, key);
+}
+
+export function stringsAt(raw: RawNode, key: string): string[] {
+  const value = raw[key];
+  if (!Array.isArray(value) || !value.every((one) => typeof one === 'string')) {
+    throw unexpected(`${raw.node}.${key}`, value);
+  }
+  return Object.freeze(value) as string[];
+}
+
+export function optionalStrings(raw: RawNode, key: string): string[] | null {
+  return raw[key] === null || raw[key] === undefined ? null : stringsAt(raw, key);
+}
+
+export function numberAt(raw: RawNode, key: string): number {
+  const value = raw[key];
+  if (typeof value !== 'number') throw unexpected(`${raw.node}.${key}`, value);
+  return value;
+}
+
+export const flag = (raw: RawNode, key: string): boolean => raw[key] === true;

@@ -1,0 +1,69 @@
+import { SourceError } from '../errors.ts';
+
+export type SourceKind = 'program' | 'expression' | 'select' | 'template';
+
+const OPENING = new Set(['(', '[', '{']);
+const CLOSING = new Set([')', ']', '}']);
+
+/**
+ * How deep brackets nest, found in one pass before the parser sees the text: its time grows steeply with
+ * depth. Strings and comments do not count; the `{}` inside template strings do.
+ */
+export function checkDepth(source: string, kind: SourceKind, maxDepth: number): void {
+  // What surrounds the place: plain code, or the text of a template string (closed by ' or by the end).
+  const stack: ('code' | 'template')[] = [kind === 'template' ? 'template' : 'code'];
+  let depth = 0;
+  const open = (at: number) => {
+    if (++depth > maxDepth) {
+      throw new SourceError('too_deep', `Brackets are nested more than ${maxDepth} deep`, source, {
+        start: at,
+        end: at + 1,
+      });
+    }
+  };
+  for (let i = 0; i < source.length; i++) {
+    const character = source[i] as string;
+    if (stack.at(-1) === 'template') {
+      if (character === '\\') i++;
+      else if (character === '{') {
+        open(i);
+        stack.push('code');
+      } else if (character === "'" && stack.length > 1) stack.pop();
+      continue;
+    }
+    const next = source[i + 1];
+    if (character === "'") {
+      const previous = source[i - 1];
+      if ((previous === 'f' || previous === 'F') && !/[\w$]/.test(source[i - 2] ?? '')) {
+        stack.push('template');
+      } else i = skipString(source, i, "'");
+    } else if (character === '"' || character === '`') i = skipString(source, i, character);
+    else if ((character === '/' && next === '/') || (character === '-' && next === '-')) {
+      const end = source.indexOf('\n', i);
+      if (end === -1) return;
+      i = end;
+    } else if (character === '/' && next === '*') {
+      const end = source.indexOf('*/', i + 2);
+      if (end === -1) return;
+      i = end + 1;
+    } else if (OPENING.has(character)) {
+      open(i);
+      if (character === '{') stack.push('code');
+    } else if (CLOSING.has(character)) {
+      depth = Math.max(0, depth - 1);
+      if (character === '}' && stack.length > 1) stack.pop();
+    }
+  }
+}
+
+/** The offset of the closing quote; a backslash escapes the next character, a doubled quote is one quote. */
+function skipString(source: string, start: number, quote: string): number {
+  for (let i = start + 1; i < source.length; i++) {
+    if (source[i] === '\\') i++;
+    else if (source[i] === quote) {
+      if (source[i + 1] !== quote) return i;
+      i++;
+    }
+  }
+  return source.length;
+}

@@ -1,0 +1,29 @@
+// The parser's thread. It has no clock and no limits of its own: the other side ends it when it takes too long.
+import { parentPort } from 'node:worker_threads';
+import createHogQLParser, { type HogQLParser } from '@posthog/hogql-parser';
+import { type ParseRequest, type ParseResponse, TEMPLATE_PREFIX } from './protocol.ts';
+
+const parser = await createHogQLParser();
+
+function parse(parser: HogQLParser, { kind, source }: ParseRequest): string {
+  switch (kind) {
+    case 'program':
+      return parser.parseProgram(source);
+    case 'expression':
+      return parser.parseExpr(source);
+    case 'select':
+      return parser.parseSelect(source);
+    case 'template':
+      return parser.parseFullTemplateString(TEMPLATE_PREFIX + source);
+  }
+}
+
+parentPort?.on('message', (request: ParseRequest) => {
+  let response: ParseResponse;
+  try {
+    response = { id: request.id, json: parse(parser, request) };
+  } catch (error) {
+    response = { id: request.id, trap: String(error) };
+  }
+  parentPort?.postMessage(response);
+});

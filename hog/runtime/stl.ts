@@ -1,0 +1,212 @@
+import crypto from 'node:crypto';
+import { HogFailure, runtimeFailure } from './errors.ts';
+import { type ExecOptions, printHogStringOutput, STL } from './hogvm.ts';
+import type { Meter } from './meter.ts';
+import { checkSearch, like, matches } from './operators.ts';
+import { regexExtract, regexMatch } from './regex.ts';
+import { costOf, type HogValue } from './values.ts';
+import { checkZones } from './zones.ts';
+
+/** What functions may need besides their arguments. All of it is given by the caller of the run. */
+export interface Surroundings {
+  meter: Meter;
+  /** Milliseconds since 1970; without it `now()` and `today()` fail. */
+  clock: (() => number) | null;
+  /** From 0 up to 1; without it random functions fail. */
+  random: (() => number) | null;
+  print: (line: string) => void;
+}
+
+export interface LibraryFunction {
+  name: string;
+  minArgs: number;
+  maxArgs: number | null;
+  call(args: HogValue[], around: Surroundings): HogValue;
+}
+
+const options: ExecOptions = {
+  external: { crypto, regex: { match: regexMatch, extract: regexExtract } },
+};
+
+function clockOf({ clock }: Surroundings, name: string): number {
+  if (!clock) throw runtimeFailure(`${name}() is not available here: there is no clock`);
+  return clock();
+}
+
+function randomOf({ random }: Surroundings, name: string): number {
+  if (!random) throw runtimeFailure(`${name}() is not available here: there is no randomness`);
+  return random();
+}
+
+const text = (value: HogValue): string => (typeof value === 'string' ? value : '');
+
+function count(whole: string, part: string, most: number): number {
+  checkSearch(whole, part);
+  if (part === '') return whole.length + 1;
+  let found = 0;
+  for (let at = whole.indexOf(part); at !== -1 && found < most; at = whole.indexOf(part, at + part.length)) {
+    found++;
+  }
+  return found;
+}
+
+/** Refuses a result that would not fit before it is made. */
+type Guard = (args: HogValue[], meter: Meter) => void;
+
+const replacing =
+  (most: number): Guard =>
+  ([whole, part, by], meter) => {
+    if (typeof whole !== 'string') return;
+    const found = count(whole, String(part), most);
+    // `$&` and its like put parts of the text into the replacement.
+    const inserts = String(by).split('$').length - 1;
+    meter.allocate(whole.length + found * (String(by).length + inserts * whole.length));
+  };
+
+const searching: Guard = ([whole, part]) => checkSearch(text(whole), String(part));
+
+const guards = new Map<string, Guard>(
+  Object.entries<Guard>({
+    range: (args, meter) => {
+      const length = args.length === 1 ? Number(args[0]) : Number(args[1]) - Number(args[0]);
+      if (length > 0) meter.allocate(length * 8);
+    },
+    replaceAll: replacing(Number.POSITIVE_INFINITY),
+    replaceOne: replacing(1),
+    splitByString: ([separator, whole], meter) => {
+      if (typeof whole === 'string') {
+        meter.allocate(count(whole, String(separator), Number.POSITIVE_INFINITY) * 8 + whole.length);
+      }
+    },
+    arrayStringConcat: ([list, separator = ''], meter) => {
+      if (Array.isArray(list)) meter.allocate(costOf(list, meter) + list.length * String(separator).length);
+    },
+    arraySort: ([list], meter) => meter.step(costOf(list, meter) >> 3),
+    arrayReverseSort: ([list], meter) => meter.step(costOf(list, meter) >> 3),
+    reverse: ([whole], meter) => meter.allocate(text(whole).length * 2),
+    concat: (args, meter) => meter.allocate(args.reduce<number>((sum, one) => sum + costOf(one, meter), 0)),
+    jsonStringify: ([value, indent], meter) => {
+      const cost = costOf(value, meter);
+      const depth = typeof indent === 'number' && indent > 0 ? depthOf(value) * Math.min(indent, 10) : 1;
+      meter.allocate(cost * Math.max(1, depth / 4));
+    },
+    position: searching,
+    positionCaseInsensitive: searching,
+    multiSearchAnyCaseInsensitive: ([whole, parts]) => {
+      if (Array.isArray(parts)) for (const part of parts) checkSearch(String(whole), String(part));
+    },
+  }),
+);
+
+function depthOf(value: HogValue): number {
+  let depth = 0;
+  for (
+    let level: HogValue[] = [value];
+    level.length > 0 && depth < 500;
+    level = level.flatMap((one) =>
+      one instanceof Map ? [...one.values()] : Array.isArray(one) ? one.slice(0, 1_000) : [],
+    )
+  ) {
+    depth++;
+    if (level.length > 100_000) return 500;
+  }
+  return depth;
+}
+
+const HEX = '0123456789abcdef';
+
+/** Functions of the library that reach for clock, randomness or the console, or that a machine can share. */
+const own = new Map<string, LibraryFunction['call']>(
+  Object.entries<LibraryFunction['call']>({
+    print: (args, around) => {
+      for (const one of args) around.meter.allocate(costOf(one, around.meter));
+      around.print(args.map((one) => printHogStringOutput(one)).join(' '));
+      return null;
+    },
+    now: (_args, around) => ({ __hogDateTime__: true, dt: clockOf(around, 'now') / 1000, zone: 'UTC' }),
+    today: (_args, around) => {
+      const date = new Date(clockOf(around, 'today'));
+      return {
+        __hogDate__: true,
+        year: date.getUTCFullYear(),
+        month: date.getUTCMonth() + 1,
+        day: date.getUTCDate(),
+      };
+    },
+    randomFloat: (_args, around) => randomOf(around, 'randomFloat'),
+    generateUUIDv4: (_args, around) => {
+      const digit = () => Math.floor(randomOf(around, 'generateUUIDv4') * 16) & 15;
+      return 'xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx'.replace(
+        /[xy]/g,
+        (place) => HEX[place === 'x' ? digit() : (digit() & 3) | 8] as string,
+      );
+    },
+    like: ([subject, pattern]) => like(subject, pattern, false),
+    ilike: ([subject, pattern]) => like(subject, pattern, true),
+    notLike: ([subject, pattern]) => !like(subject, pattern, false),
+    notILike: ([subject, pattern]) => !like(subject, pattern, true),
+    match: ([subject, pattern]) => matches(subject, pattern, false),
+  }),
+);
+
+/** Functions that give null for null in newer versions of the reference; the argument that counts. */
+const NULL_FOR_NULL = new Map<string, number>([
+  ['length', 0],
+  ['upper', 0],
+  ['reverse', 0],
+  ['replaceOne', 0],
+  ['replaceAll', 0],
+  ['trim', 0],
+  ['trimLeft', 0],
+  ['trimRight', 0],
+  ['splitByString', 1],
+]);
+
+const EMPTY_FOR_NULL = new Set(['keys', 'values']);
+
+/** A function of the library with its price: work by the size of what goes in and comes out. */
+function wrap(name: string): LibraryFunction {
+  const original = STL[name] as (typeof STL)[string];
+  const call = own.get(name) ?? ((args: HogValue[]) => original.fn(args, name, options));
+  const guard = guards.get(name);
+  const nullable = NULL_FOR_NULL.get(name);
+  const emptyForNull = EMPTY_FOR_NULL.has(name);
+  return Object.freeze({
+    name,
+    minArgs: original.minArgs ?? 0,
+    maxArgs: original.maxArgs ?? null,
+    call(args: HogValue[], around: Surroundings): HogValue {
+      if (nullable !== undefined && args[nullable] === null) return null;
+      if (emptyForNull && args[0] === null) return [];
+      for (const one of args) {
+        if (typeof one === 'string') around.meter.work(one.length);
+        // Anew each time: a value may have grown since it was last looked at.
+        else if (typeof one === 'object' && one !== null) costOf(one, around.meter);
+      }
+      checkZones(name, args);
+      guard?.(args, around.meter);
+      const result = call(args, around);
+      if (typeof result === 'string') around.meter.allocate(result.length);
+      else if (Array.isArray(result)) around.meter.work(result.length * 8);
+      return result === undefined ? null : result;
+    },
+  });
+}
+
+/** Every function of the language that is not written in the language itself. */
+export const library: ReadonlyMap<string, LibraryFunction> = new Map(
+  Object.keys(STL).map((name) => [name, wrap(name)]),
+);
+
+export function checkArity(fn: LibraryFunction, count: number): void {
+  if (count < fn.minArgs) {
+    throw runtimeFailure(`Function ${fn.name} requires at least ${fn.minArgs} arguments`);
+  }
+  if (fn.maxArgs !== null && count > fn.maxArgs) {
+    throw runtimeFailure(`Function ${fn.name} requires at most ${fn.maxArgs} arguments`);
+  }
+}
+
+export function checkArgumentCount(count: number, meter: Meter): void {
+  if (count > meter.limits.maxArguments) throw new HogFailure('runtime', 'Too many arguments');
+}

@@ -1,0 +1,76 @@
+import type { ArithmeticOperator, Span } from '../ast/index.ts';
+import { coerce, coerced } from './coerce.ts';
+import { fault } from './errors.ts';
+import type { Place } from './printer.ts';
+import { type Sql, sql } from './sql.ts';
+import { type Type, typeName, type Value } from './types.ts';
+
+const isTime = (type: Type): boolean => type === 'datetime' || type === 'date';
+
+export function printArithmetic(
+  place: Place,
+  op: ArithmeticOperator,
+  left: Value,
+  right: Value,
+  span?: Span,
+): Value {
+  if (left.type === 'interval' || right.type === 'interval' || isTime(left.type) || isTime(right.type)) {
+    return timeArithmetic(place, op, left, right, span);
+  }
+  const [one, other] = [coerce(place, left, 'number', span), coerce(place, right, 'number', span)];
+  const whole = one.type === 'int' && other.type === 'int';
+  if (op === '/') {
+    // Division gives a fraction, by zero nothing.
+    return { sql: sql`(${float(place, one)} / nullif(${float(place, other)}, 0))`, type: 'float' };
+  }
+  if (op === '%') {
+    return whole
+      ? { sql: sql`(${one.sql} % nullif(${other.sql}, 0))`, type: 'int' }
+      : { sql: sql`hq.modulo(${float(place, one)}, ${float(place, other)})`, type: 'float' };
+  }
+  const certain = one.certain && other.certain ? { certain: true } : {};
+  return whole
+    ? { sql: sql`(${one.sql} ${SIGNS[op]} ${other.sql})`, type: 'int', ...certain }
+    : { sql: sql`(${float(place, one)} ${SIGNS[op]} ${float(place, other)})`, type: 'float', ...certain };
+}
+
+const float = (place: Place, value: Value): Sql => coerced(place, value, 'float');
+
+const SIGNS = { '+': sql`+`, '-': sql`-`, '*': sql`*` } as const;
+
+function timeArithmetic(place: Place, op: ArithmeticOperator, left: Value, right: Value, span?: Span): Value {
+  if (right.type === 'interval' && left.type !== 'interval' && (op === '+' || op === '-')) {
+    return addInterval(place, left, op === '-' ? sql`(- ${right.sql})` : right.sql, span);
+  }
+  if (left.type === 'interval' && op === '+') return addInterval(place, right, left.sql, span);
+  if (op === '-' && isTime(left.type) && isTime(right.type)) {
+    if (left.type === 'date' && right.type === 'date') {
+      return { sql: sql`(${left.sql} - ${right.sql})::bigint`, type: 'int' };
+    }
+    const [one, other] = [coerced(place, left, 'datetime'), coerced(place, right, 'datetime')];
+    return { sql: sql`extract(epoch from (${one} - ${other}))::float8`, type: 'float' };
+  }
+  if (op === '+' || op === '-') {
+    const [time, number] = isTime(left.type) ? [left, right] : [right, left];
+    if (!isTime(number.type) && number.type !== 'interval' && (op === '+' || time === left)) {
+      const amount = coerced(place, number, 'float', span);
+      const signed = op === '-' ? sql`(- ${amount})` : amount;
+      // ClickHouse counts days on dates, seconds on times.
+      const interval = time.type === 'date' ? sql`hq.days(${signed})` : sql`hq.seconds(${signed})`;
+      return addInterval(place, time, interval, span);
+    }
+  }
+  throw fault(`${typeName(left.type)} ${op} ${typeName(right.type)} has no meaning`, span);
+}
+
+/** Calendar steps are taken on the wall clock of the statement's time zone; a date stays one for whole days. */
+export function addInterval(place: Place, time: Value, interval: Sql, span?: Span): Value {
+  if (time.type === 'date') {
+    return { sql: sql`hq.date_add(${time.sql}, ${interval})`, type: 'date' };
+  }
+  const zone = place.printer.timezone;
+  return {
+    sql: sql`hq.datetime_add(${coerced(place, time, 'datetime', span)}, ${interval}, ${zone})`,
+    type: 'datetime',
+  };
+}

@@ -1,0 +1,128 @@
+// One type as another, by ClickHouse's rules where it has them; text that is no such value becomes NULL.
+import type { Span } from '../ast/index.ts';
+import { fault } from './errors.ts';
+import { numberValue, timestampParameter } from './literals.ts';
+import type { Place, Printer } from './printer.ts';
+import { type Sql, sql } from './sql.ts';
+import { isArray, isNumber, isTuple, type Type, typeName, type Value } from './types.ts';
+
+export type Target = 'string' | 'number' | 'int' | 'float' | 'bool' | 'datetime' | 'date' | 'uuid' | 'json';
+
+export function coerce(place: Place, value: Value, target: Target, span?: Span): Value {
+  const { printer } = place;
+  if (value.type === target || (target === 'number' && isNumber(value.type))) return plain(value);
+  if (value.type === 'null') return { sql: sql`null::${TYPE_SQL[target]}`, type: targetType(target) };
+  if (typeof value.literal === 'number' && (target === 'float' || target === 'number')) {
+    return numberValue(printer, value.literal, true);
+  }
+  const made = CONVERSIONS[target](printer, value);
+  if (!made) throw fault(`A ${typeName(value.type)} cannot be used as ${target}`, span);
+  const result: Value = { sql: made, type: targetType(target) };
+  if (target === 'string' && value.certain) result.certain = true;
+  return result;
+}
+
+export const coerced = (place: Place, value: Value, target: Target, span?: Span): Sql =>
+  coerce(place, value, target, span).sql;
+
+const targetType = (target: Target): Type => (target === 'number' ? 'float' : target);
+
+/** Used as what it is: no longer as the text of a JSON document. */
+const plain = ({ sql: text, type, certain, literal }: Value): Value => ({
+  sql: text,
+  type,
+  ...(certain && { certain }),
+  ...(literal !== undefined && { literal }),
+});
+
+const TYPE_SQL: Record<Target, Sql> = {
+  string: sql`text`,
+  number: sql`float8`,
+  int: sql`bigint`,
+  float: sql`float8`,
+  bool: sql`boolean`,
+  datetime: sql`timestamptz`,
+  date: sql`date`,
+  uuid: sql`uuid`,
+  json: sql`jsonb`,
+};
+
+/** Postgres' name of a type. */
+export function postgresType(type: Type): Sql {
+  if (isArray(type)) return sql`${postgresType(type.array)}[]`;
+  if (isTuple(type)) return sql`jsonb`;
+  if (type === 'null') return sql`text`;
+  return type === 'interval' ? sql`interval` : TYPE_SQL[type];
+}
+
+type Conversion = (printer: Printer, value: Value) => Sql | null;
+
+function toText(printer: Printer, { sql: value, type }: Value): Sql | null {
+  if (type === 'datetime') return sql`hq.datetime_text(${value}, ${printer.timezone})`;
+  if (isArray(type)) return sql`to_jsonb(${value})::text`;
+  if (isTuple(type) || type === 'interval') return sql`(${value})::text`;
+  return sql`(${value})::text`;
+}
+
+function toFloat(_printer: Printer, { sql: value, type }: Value): Sql | null {
+  if (isNumber(type)) return sql`(${value})::float8`;
+  if (type === 'string') return sql`hq.to_float(${value})`;
+  if (type === 'bool') return sql`(${value})::int::float8`;
+  if (type === 'json') return sql`hq.to_float(${value} #>> '{}')`;
+  if (type === 'datetime') return sql`extract(epoch from ${value})::float8`;
+  if (type === 'date') return sql`(${value} - date '1970-01-01')::float8`;
+  return null;
+}
+
+function toInt(_printer: Printer, { sql: value, type }: Value): Sql | null {
+  if (type === 'float') return sql`hq.float_to_int(${value})`;
+  if (type === 'string') return sql`hq.to_int(${value})`;
+  if (type === 'bool') return sql`(${value})::int::bigint`;
+  if (type === 'json') return sql`hq.to_int(${value} #>> '{}')`;
+  if (type === 'datetime') return sql`floor(extract(epoch from ${value}))::bigint`;
+  if (type === 'date') return sql`(${value} - date '1970-01-01')::bigint`;
+  return null;
+}
+
+function toBool(_printer: Printer, { sql: value, type, literal }: Value): Sql | null {
+  if (literal === 0 || literal === 1) return literal === 1 ? sql`true` : sql`false`;
+  if (isNumber(type)) return sql`(${value} <> 0)`;
+  if (type === 'string') return sql`hq.to_bool(${value})`;
+  if (type === 'json') return sql`hq.to_bool(${value} #>> '{}')`;
+  return null;
+}
+
+function toTime(printer: Printer, { sql: value, type, literal }: Value): Sql | null {
+  if (typeof literal === 'string') return timestampParameter(printer, literal);
+  if (type === 'string') return sql`hq.to_datetime(${value}, ${printer.timezone})`;
+  if (type === 'date') return sql`((${value})::timestamp at time zone ${printer.timezone})`;
+  if (isNumber(type)) return sql`to_timestamp(${value}::float8)`;
+  if (type === 'json') return sql`hq.to_datetime(${value} #>> '{}', ${printer.timezone})`;
+  return null;
+}
+
+function toDate(printer: Printer, { sql: value, type }: Value): Sql | null {
+  if (type === 'string') return sql`hq.to_date(${value}, ${printer.timezone})`;
+  if (type === 'datetime') return sql`(${value} at time zone ${printer.timezone})::date`;
+  if (type === 'json') return sql`hq.to_date(${value} #>> '{}', ${printer.timezone})`;
+  if (type === 'int') return sql`hq.int_to_date(${value}, ${printer.timezone})`;
+  return null;
+}
+
+function toJson(_printer: Printer, value: Value): Sql | null {
+  if (value.json) return sql`(${value.json})::jsonb`;
+  if (value.type === 'string') return sql`hq.to_json(${value.sql})`;
+  return sql`to_jsonb(${value.sql})`;
+}
+
+const CONVERSIONS: Record<Target, Conversion> = {
+  string: toText,
+  number: (printer, value) => (value.type === 'bool' ? toInt(printer, value) : toFloat(printer, value)),
+  int: toInt,
+  float: toFloat,
+  bool: toBool,
+  datetime: toTime,
+  date: toDate,
+  uuid: (_printer, { sql: value, type }) => (type === 'string' ? sql`hq.to_uuid(${value})` : null),
+  json: toJson,
+};

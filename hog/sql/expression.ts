@@ -1,0 +1,284 @@
+// Expressions of HogQL as SQL, with their types.
+import type { ArrayAccess, Between, Compare, Expr, IsDistinctFrom, Span } from '../ast/index.ts';
+import { printArithmetic } from './arithmetic.ts';
+import { castTo } from './casts.ts';
+import { coerce, coerced, postgresType } from './coerce.ts';
+import { align, commonScalar, compareValues, isOrder, likeTest, membership, regexTest } from './compare.ts';
+import { fault, unsupported } from './errors.ts';
+import { printField } from './field.ts';
+import { printCall } from './functions/index.ts';
+import { jsonStep } from './json-path.ts';
+import { constantValue } from './literals.ts';
+import type { Place } from './printer.ts';
+import { printMembershipQuery, printScalarQuery } from './select.ts';
+import { join, type Sql, sql } from './sql.ts';
+import { isArray, isTuple, type Type, typeName, type Value } from './types.ts';
+import { printWindowFunction } from './window.ts';
+
+export function printExpr(place: Place, node: Expr): Value {
+  const { printer } = place;
+  return printer.enter(node.span, () => {
+    const before = printer.ungrouped?.length ?? 0;
+    const value = printNode(place, node);
+    // An expression that the query is grouped by may have any fields in it.
+    if (printer.ungrouped && printer.groups.has(value.sql.text)) printer.ungrouped.length = before;
+    return value;
+  });
+}
+
+/** An expression whose truth is asked for. `nullIsFalse`: the caller does not tell NULL from false. */
+export function printCondition(place: Place, node: Expr, nullIsFalse: boolean): Sql {
+  return place.printer.enter(node.span, () => condition(place, node, nullIsFalse));
+}
+
+function condition(place: Place, node: Expr, nullIsFalse: boolean): Sql {
+  switch (node.kind) {
+    case 'and':
+    case 'or': {
+      const parts = node.exprs.map((one) => printCondition(place, one, nullIsFalse));
+      if (parts.length === 1) return parts[0] as Sql;
+      return sql`(${join(parts, node.kind === 'and' ? sql` and ` : sql` or `)})`;
+    }
+    case 'not':
+      return sql`(not ${printCondition(place, node.expr, false)})`;
+    case 'compare':
+      return printCompare(place, node, nullIsFalse);
+    case 'between':
+      return printBetween(place, node, nullIsFalse);
+    default:
+      return truth(place, printExpr(place, node), node.span);
+  }
+}
+
+function truth(place: Place, value: Value, span?: Span): Sql {
+  // The text of a document is true if it is `true`.
+  if (value.loose && value.type === 'string') return sql`(${value.sql} = 'true')`;
+  return coerced(place, value, 'bool', span);
+}
+
+function printNode(place: Place, node: Expr): Value {
+  switch (node.kind) {
+    case 'constant':
+      return constantValue(place.printer, node);
+    case 'field':
+      return printField(place, node);
+    case 'and':
+    case 'or':
+    case 'not':
+    case 'between':
+    case 'compare':
+      return { sql: condition(place, node, false), type: 'bool', certain: node.kind === 'compare' };
+    case 'isDistinctFrom':
+      return printDistinct(place, node);
+    case 'arithmetic':
+      return printArithmetic(
+        place,
+        node.op,
+        printExpr(place, node.left),
+        printExpr(place, node.right),
+        node.span,
+      );
+    case 'call':
+      return printCall(place, node);
+    case 'windowFunction':
+      return printWindowFunction(place, node);
+    case 'array':
+      return arrayOf(
+        place,
+        node.exprs.map((one) => printExpr(place, one)),
+        node.span,
+      );
+    case 'tuple':
+      return tupleOf(node.exprs.map((one) => printExpr(place, one)));
+    case 'dict':
+      return dictOf(
+        place,
+        node.items.map(([key, value]) => [printExpr(place, key), printExpr(place, value)]),
+        node.span,
+      );
+    case 'arrayAccess':
+      return printAccess(place, node);
+    case 'tupleAccess':
+      return tupleElement(printExpr(place, node.tuple), node.index, node.span);
+    case 'arraySlice': {
+      const value = printExpr(place, node.array);
+      if (!isArray(value.type)) throw fault(`A ${typeName(value.type)} has no slices`, node.span);
+      const from = node.from ? coerced(place, printExpr(place, node.from), 'int') : sql`1::bigint`;
+      const to = node.to
+        ? coerced(place, printExpr(place, node.to), 'int')
+        : sql`cardinality(${value.sql})::bigint`;
+      return { sql: sql`(${value.sql})[(${from})::int : (${to})::int]`, type: value.type };
+    }
+    case 'typeCast':
+    case 'tryCast':
+      return castTo(place, printExpr(place, node.expr), node.typeName, node.span);
+    case 'alias':
+      return printExpr(place, node.expr);
+    case 'selectQuery':
+    case 'selectSetQuery':
+      return printScalarQuery(place, node);
+    case 'placeholder':
+      throw fault('A placeholder has no value here', node.span);
+    case 'lambda':
+      throw fault('A lambda can only be an argument of a function', node.span);
+    default:
+      throw unsupported(NAMES[node.kind] ?? 'This', node.span);
+  }
+}
+
+const NAMES: Partial<Record<Expr['kind'], string>> = {
+  exprCall: 'Calling the result of an expression',
+  namedArgument: 'An argument with a name',
+  columns: 'COLUMNS(…)',
+  spread: '*COLUMNS(…)',
+  positionalRef: '#1',
+  tag: 'A tag',
+  valuesQuery: 'VALUES',
+};
+
+function printCompare(place: Place, node: Compare, nullIsFalse: boolean): Sql {
+  const { op, span } = node;
+  if (op === 'in' || op === 'not in') return printIn(place, node, nullIsFalse);
+  if (op === 'in cohort' || op === 'not in cohort') return printCohort(place, node);
+  const left = printExpr(place, node.left);
+  const right = printExpr(place, node.right);
+  if (isOrder(op)) return compareValues(place, op, left, right, nullIsFalse, span);
+  if (op === 'like' || op === 'ilike' || op === 'not like' || op === 'not ilike') {
+    return likeTest(place, op, left, right, nullIsFalse, span);
+  }
+  return regexTest(
+    place,
+    left,
+    right,
+    { insensitive: op.endsWith('*'), negated: op.startsWith('!'), nullIsFalse },
+    span,
+  );
+}
+
+function printIn(place: Place, node: Compare, nullIsFalse: boolean): Sql {
+  const negated = node.op === 'not in';
+  const { right } = node;
+  const left = printExpr(place, node.left);
+  if (right.kind === 'selectQuery' || right.kind === 'selectSetQuery') {
+    return printMembershipQuery(place, left, right, negated);
+  }
+  if (right.kind === 'tuple' || right.kind === 'array') {
+    const members = right.exprs.map((one) => printExpr(place, one));
+    // `(1, 2) in (1, 2)` is one tuple, not two members.
+    const single = left.items && !members.some((one) => one.items) ? [tupleOf(members)] : members;
+    return membership(place, negated, left, single, nullIsFalse, node.span);
+  }
+  const value = printExpr(place, right);
+  if (isArray(value.type)) {
+    const both = align(place, arrayOf(place, [left], node.span), value, node.span);
+    const test = sql`(${both.left.sql} <@ ${both.right.sql})`;
+    return negated ? sql`(${test} is not true)` : sql`(${test} is true)`;
+  }
+  return membership(place, negated, left, [value], nullIsFalse, node.span);
+}
+
+function printCohort(place: Place, node: Compare): Sql {
+  const person = coerced(place, printExpr(place, node.left), 'uuid', node.span);
+  const { right } = node;
+  if (right.kind !== 'constant' || typeof right.value !== 'number' || !Number.isSafeInteger(right.value)) {
+    throw fault('A cohort is named by its number: IN COHORT 5', right.span ?? node.span);
+  }
+  const members = place.printer.cohort(constantValue(place.printer, right).sql);
+  return node.op === 'in cohort'
+    ? sql`((${person} in ${members}) is true)`
+    : sql`((${person} in ${members}) is not true)`;
+}
+
+function printBetween(place: Place, node: Between, nullIsFalse: boolean): Sql {
+  const value = printExpr(place, node.expr);
+  const low = compareValues(place, '>=', value, printExpr(place, node.low), true, node.span);
+  const high = compareValues(place, '<=', value, printExpr(place, node.high), true, node.span);
+  const test = sql`(${low} and ${high})`;
+  // Nothing is between, and nothing not between, when a part is missing.
+  if (node.negated) {
+    return sql`coalesce(not ${test}, false)`;
+  }
+  return nullIsFalse ? test : sql`coalesce(${test}, false)`;
+}
+
+function printDistinct(place: Place, node: IsDistinctFrom): Value {
+  const both = align(place, printExpr(place, node.left), printExpr(place, node.right), node.span);
+  const test = node.negated
+    ? sql`(${both.left.sql} is not distinct from ${both.right.sql})`
+    : sql`(${both.left.sql} is distinct from ${both.right.sql})`;
+  return { sql: test, type: 'bool', certain: true };
+}
+
+function printAccess(place: Place, node: ArrayAccess): Value {
+  const object = printExpr(place, node.object);
+  const key = printExpr(place, node.property);
+  if (object.json || object.type === 'json') return jsonStep(place, object, key, node.span);
+  if (isTuple(object.type)) {
+    if (typeof key.literal !== 'number') throw fault('A tuple is indexed by a number', node.span);
+    return tupleElement(object, key.literal, node.span);
+  }
+  if (!isArray(object.type)) throw fault(`A ${typeName(object.type)} has no elements`, node.span);
+  if (key.literal === 0) throw fault('Array indexes start from 1', node.property.span ?? node.span);
+  return arrayElement(place, object, key, node.span);
+}
+
+/** Indexes from 1, from the end if negative; NULL where there is none. */
+export function arrayElement(place: Place, object: Value, key: Value, span?: Span): Value {
+  const type = (object.type as { array: Type }).array;
+  const index = coerced(place, key, 'int', span);
+  if (typeof key.literal === 'number' && key.literal > 0) {
+    return { sql: sql`(${object.sql})[(${index})::int]`, type };
+  }
+  return { sql: sql`hq.array_element(${object.sql}, ${index})`, type };
+}
+
+export function tupleElement(value: Value, index: number, span?: Span): Value {
+  const item = value.items?.[index - 1];
+  if (item) return item;
+  const types = isTuple(value.type) ? value.type.tuple : [];
+  if (types[index - 1] === undefined || index < 1) {
+    throw fault(`${typeName(value.type)} has no element ${index}`, span);
+  }
+  throw unsupported('Taking an element out of a computed tuple', span);
+}
+
+/** One type for all members, as an array has it. */
+export function unifyAll(place: Place, values: Value[], span?: Span): { values: Value[]; type: Type } {
+  const known = values.filter((one) => one.type !== 'null');
+  if (known.length === 0) return { values, type: 'null' };
+  let first = known[0] as Value;
+  for (const value of known.slice(1)) {
+    if (typeof first.type !== 'string' || typeof value.type !== 'string') {
+      align(place, first, value, span);
+      continue;
+    }
+    const type = first.type === value.type ? first.type : commonScalar(first, value);
+    if (!type) throw fault(`${typeName(first.type)} and ${typeName(value.type)} have no common type`, span);
+    first = { ...first, type };
+  }
+  const { type } = first;
+  if (typeof type !== 'string' || type === 'interval' || type === 'null') return { values, type };
+  return { values: values.map((one) => coerce(place, one, type, span)), type };
+}
+
+export function arrayOf(place: Place, members: Value[], span?: Span): Value {
+  const { values, type } = unifyAll(place, members, span);
+  if (isArray(type)) throw unsupported('An array of arrays', span);
+  const list = join(values.map((one) => one.sql));
+  return { sql: sql`array[${list}]::${postgresType(type)}[]`, type: { array: type }, certain: true };
+}
+
+export function tupleOf(items: Value[]): Value {
+  const list = join(items.map((one) => one.sql));
+  return {
+    sql: sql`jsonb_build_array(${list})`,
+    type: { tuple: items.map((one) => one.type) },
+    items,
+    certain: true,
+  };
+}
+
+function dictOf(place: Place, pairs: [Value, Value][], span?: Span): Value {
+  const parts = pairs.map(([key, value]) => sql`${coerced(place, key, 'string', span)}, ${value.sql}`);
+  return { sql: sql`jsonb_build_object(${join(parts)})`, type: 'json', certain: true };
+}

@@ -1,0 +1,64 @@
+import type { Field } from '../ast/index.ts';
+import { fault, quote, suggestion } from './errors.ts';
+import { printExpr, tupleElement } from './expression.ts';
+import { jsonField } from './json-path.ts';
+import type { Place } from './printer.ts';
+import { type Found, follow, hasField, type Source } from './scope.ts';
+import { isTuple, typeName, type Value } from './types.ts';
+
+/** A name: of a lambda's parameter, an alias, a table with a path behind it, or a column. */
+export function printField(place: Place, node: Field): Value {
+  const { printer, scope } = place;
+  const { chain, span } = node;
+  const [name, ...rest] = chain as [string, ...string[]];
+  const parameter = scope.lambda(name);
+  if (parameter) return into(place, { value: parameter, rest, jsonText: false }, node);
+  const source = scope.source(name);
+  if (source && rest.length > 0) return column(place, follow(printer, source, rest, span), node);
+  const alias = scope.expanding.has(name) ? undefined : scope.aliases.get(name);
+  if (alias) {
+    scope.expanding.add(name);
+    try {
+      return into(place, { value: printExpr(place, alias), rest, jsonText: false }, node);
+    } finally {
+      scope.expanding.delete(name);
+    }
+  }
+  const owners = scope.sources.filter((one) => hasField(one, name));
+  if (owners.length > 1) {
+    throw fault(
+      `${quote(name)} is in more than one table: name the table, as in t.${name.slice(0, 40)}`,
+      span,
+    );
+  }
+  if (owners.length === 1) return column(place, follow(printer, owners[0] as Source, chain, span), node);
+  const definition = scope.cte(name);
+  if (definition?.definition.kind === 'column') {
+    const value = printExpr({ printer, scope: definition.scope }, definition.definition.expr);
+    return into(place, { value, rest, jsonText: false }, node);
+  }
+  if (source) throw fault(`${quote(name)} is a table: name one of its fields`, span);
+  throw fault(`Unable to resolve field: ${quote(name)}${suggestion(name, scope.names())}`, span);
+}
+
+function column(place: Place, found: Found, node: Field): Value {
+  place.printer.ungrouped?.push({ name: node.chain.join('.'), span: node.span });
+  return into(place, found, node);
+}
+
+/** Goes on inside of a value: keys of a document, numbers of a tuple's members. */
+function into(place: Place, found: Found, node: Field): Value {
+  const { value, rest } = found;
+  if (rest.length === 0) {
+    return value.type === 'json' && found.jsonText ? { ...value, json: value.sql } : value;
+  }
+  const document = value.json ?? (value.type === 'json' ? value.sql : null);
+  if (document) return jsonField(place.printer, document, rest, node.span);
+  if (isTuple(value.type) && rest.length === 1 && /^\d{1,4}$/.test(rest[0] as string)) {
+    return tupleElement(value, Number(rest[0]), node.span);
+  }
+  throw fault(
+    `Unable to resolve field: ${quote(node.chain.join('.'))}: a ${typeName(value.type)} has no fields`,
+    node.span,
+  );
+}

@@ -1,0 +1,188 @@
+// FROM: tables under the project's guard, subqueries, joins, array joins.
+import type { Expr, Join, SelectNode, SelectQuery } from '../ast/index.ts';
+import { compareValues } from './compare.ts';
+import { fault, quote, suggestion, unsupported } from './errors.ts';
+import { printCondition, printExpr } from './expression.ts';
+import type { Place } from './printer.ts';
+import { follow, type OutputColumn, type Scope, type Source } from './scope.ts';
+import { type PrintedQuery, printSelect } from './select.ts';
+import { digits, join, NOTHING, type Sql, sql } from './sql.ts';
+import { isArray, typeName, type Value } from './types.ts';
+
+interface JoinKind {
+  sql: Sql;
+  /** Which side may be missing. */
+  optional: 'left' | 'right' | 'both' | 'none';
+  conditional: boolean;
+}
+
+const INNER: JoinKind = { sql: sql`inner join`, optional: 'none', conditional: true };
+const LEFT: JoinKind = { sql: sql`left join`, optional: 'right', conditional: true };
+const RIGHT: JoinKind = { sql: sql`right join`, optional: 'left', conditional: true };
+const FULL: JoinKind = { sql: sql`full join`, optional: 'both', conditional: true };
+const CROSS: JoinKind = { sql: sql`cross join`, optional: 'none', conditional: false };
+
+const KINDS: ReadonlyMap<string, JoinKind> = new Map([
+  ['JOIN', INNER],
+  ['INNER JOIN', INNER],
+  ['LEFT JOIN', LEFT],
+  ['LEFT OUTER JOIN', LEFT],
+  ['RIGHT JOIN', RIGHT],
+  ['RIGHT OUTER JOIN', RIGHT],
+  ['FULL JOIN', FULL],
+  ['FULL OUTER JOIN', FULL],
+  ['CROSS JOIN', CROSS],
+]);
+
+interface Part {
+  source: Source;
+  from: Sql;
+  kind: JoinKind | null;
+  on: Sql;
+}
+
+/** Fills the scope; the text is made at the end, when it is known which further tables the fields need. */
+export function printFrom(place: Place, node: SelectQuery): () => Sql {
+  const parts: Part[] = [];
+  for (let one = node.from; one; one = one.next) parts.push(printJoin(place, one, parts));
+  const unnested = node.arrayJoin ? printArrayJoin(place, node) : NOTHING;
+  return () => {
+    if (parts.length === 0 && unnested === NOTHING) return NOTHING;
+    if (parts.length === 0) throw fault('ARRAY JOIN needs a FROM', node.span);
+    const tables = parts.map(({ source, from, kind, on }) => {
+      const lazy = [...source.joins.values()].map((one) => one.sql);
+      const table = sql`${from} as ${source.alias}${join(lazy, NOTHING)}`;
+      const grouped = lazy.length > 0 && kind ? sql`(${table})` : table;
+      return kind ? sql` ${kind.sql} ${grouped}${on}` : grouped;
+    });
+    return sql` from ${join(tables, NOTHING)}${unnested}`;
+  };
+}
+
+function printJoin(place: Place, node: Join, before: Part[]): Part {
+  if (node.sample) throw unsupported('SAMPLE', node.span);
+  if (node.columnAliases) throw unsupported('A table with named columns', node.span);
+  const kind = node.joinType === null ? null : KINDS.get(node.joinType.toUpperCase());
+  if (kind === undefined) throw unsupported(node.joinType ?? 'This join', node.span);
+  const { source, from } = printTable(place, node);
+  for (const name of source.names) {
+    if (place.scope.source(name)) throw fault(`Two tables are called ${quote(name)}`, node.span);
+  }
+  if (kind && (kind.optional === 'right' || kind.optional === 'both')) source.optional = true;
+  if (kind && (kind.optional === 'left' || kind.optional === 'both')) {
+    for (const part of before) part.source.optional = true;
+  }
+  place.scope.sources.push(source);
+  return { source, from, kind, on: kind ? printConstraint(place, node, kind, source, before) : NOTHING };
+}
+
+function printConstraint(place: Place, node: Join, kind: JoinKind, source: Source, before: Part[]): Sql {
+  const { constraint } = node;
+  if (!kind.conditional) {
+    if (constraint) throw fault('A CROSS JOIN has no condition', node.span);
+    return NOTHING;
+  }
+  if (!constraint) throw fault('A JOIN needs a condition: ON …', node.span);
+  const { printer } = place;
+  printer.joining = true;
+  try {
+    if (constraint.constraintType === 'ON') {
+      const test = printer.barAggregates('a JOIN', () => printCondition(place, constraint.expr, true));
+      return sql` on ${test}`;
+    }
+    const { expr } = constraint;
+    const names = expr.kind === 'tuple' ? expr.exprs : [expr];
+    const tests = names.map((one) => {
+      if (one.kind !== 'field' || one.chain.length !== 1)
+        throw fault('USING takes names of columns', one.span);
+      const left = follow(printer, before[0]!.source, one.chain, one.span).value;
+      const right = follow(printer, source, one.chain, one.span).value;
+      return compareValues(place, '==', left, right, true, one.span);
+    });
+    return sql` on ${join(tests, sql` and `)}`;
+  } finally {
+    printer.joining = false;
+  }
+}
+
+function printTable(place: Place, node: Join): { source: Source; from: Sql } {
+  const { printer, scope } = place;
+  const { table } = node;
+  if (node.tableArgs) throw unsupported('A table function', node.span);
+  if (table.kind === 'selectQuery' || table.kind === 'selectSetQuery') {
+    return subquery(place, table, node.alias, scope);
+  }
+  if (table.kind !== 'field') throw unsupported('This table', table.span ?? node.span);
+  const name = table.chain.join('.');
+  const alias = node.alias ?? table.chain.at(-1)!;
+  const cte = table.chain.length === 1 ? scope.cte(name) : null;
+  if (cte?.definition.kind === 'subquery') {
+    // A query of that WITH sees what was defined around it, but not itself.
+    const { definition } = cte;
+    cte.scope.ctes.delete(name);
+    try {
+      return subquery(place, definition.query, alias, cte.scope);
+    } finally {
+      cte.scope.ctes.set(name, definition);
+    }
+  }
+  const { tables } = printer.options.schema;
+  const found = Object.hasOwn(tables, name) ? tables[name] : undefined;
+  if (!found) throw fault(`Unknown table ${quote(name)}${suggestion(name, Object.keys(tables))}`, table.span);
+  return {
+    source: {
+      alias: printer.name('t'),
+      names: node.alias === null ? [name] : [node.alias],
+      table: found,
+      columns: new Map(),
+      joins: new Map(),
+      optional: false,
+    },
+    from: printer.guarded(found),
+  };
+}
+
+function subquery(
+  place: Place,
+  query: SelectNode,
+  alias: string | null,
+  parent: Scope,
+): { source: Source; from: Sql } {
+  const printed: PrintedQuery = printSelect(place.printer, query, parent);
+  const columns = new Map<string, OutputColumn>();
+  for (const column of printed.columns) if (!columns.has(column.name)) columns.set(column.name, column);
+  return {
+    source: {
+      alias: place.printer.name('t'),
+      names: alias === null ? [] : [alias],
+      table: null,
+      columns,
+      joins: new Map(),
+      optional: false,
+    },
+    from: sql`(${printed.sql})`,
+  };
+}
+
+/** A row for each element of the arrays, which are gone through together. */
+function printArrayJoin(place: Place, node: SelectQuery): Sql {
+  const { operator, list } = node.arrayJoin!;
+  const alias = place.printer.name('v');
+  const bound = new Map<string, Value>();
+  const arrays = list.map((one, index) => {
+    const inner: Expr = one.kind === 'alias' ? one.expr : one;
+    const value = place.printer.barAggregates('ARRAY JOIN', () => printExpr(place, inner));
+    if (!isArray(value.type)) throw fault(`ARRAY JOIN takes arrays, not a ${typeName(value.type)}`, one.span);
+    const name = one.kind === 'alias' ? one.alias : one.kind === 'field' ? one.chain.join('.') : null;
+    if (name !== null) {
+      bound.set(name, { sql: sql`${alias}.x${digits(index)}`, type: value.type.array });
+    }
+    return value.sql;
+  });
+  place.scope.lambdas.push(bound);
+  const names = list.map((_, index) => sql`x${digits(index)}`);
+  const rows = sql`unnest(${join(arrays)}) as ${alias}(${join(names)})`;
+  return operator === 'LEFT ARRAY JOIN'
+    ? sql` left join lateral ${rows} on true`
+    : sql` cross join lateral ${rows}`;
+}

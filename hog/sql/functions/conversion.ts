@@ -1,0 +1,129 @@
+// From one type to another; what cannot be converted is NULL.
+import { castTo } from '../casts.ts';
+import { coerce, coerced } from '../coerce.ts';
+import { type Sql, sql } from '../sql.ts';
+import { type Type, typeName, type Value } from '../types.ts';
+import { inputFormat } from './formats.ts';
+import { custom, type FunctionSpec, type FunctionTable, literalText, of } from './spec.ts';
+
+const orElse = (letters: string, type: Type, convert: (value: Sql) => Sql, fallback: Sql): FunctionSpec =>
+  of(letters, type, (value, other) => sql`coalesce(${convert(value as Sql)}, ${other ?? fallback})`);
+
+const number = (target: 'int' | 'float') =>
+  custom(1, 2, ({ place, args, span }) => ({ sql: coerced(place, args[0]!, target, span), type: target }));
+
+const time = custom(1, 3, ({ place, args, span }) => {
+  // toDateTime64(x, precision, zone): the precision changes nothing here.
+  const zone = args.find((one, index) => index > 0 && typeof one.literal === 'string');
+  const [value] = args as [(typeof args)[0]];
+  if (zone && value.type === 'string') {
+    return { sql: sql`hq.to_datetime(${value.sql}, ${zone.sql})`, type: 'datetime' };
+  }
+  return { sql: coerced(place, value, 'datetime', span), type: 'datetime' };
+});
+
+const date = custom(1, 2, ({ place, args, span }) => {
+  const [value, zone] = args;
+  if (zone && value!.type === 'datetime') {
+    return {
+      sql: sql`(${value!.sql} at time zone ${coerced(place, zone, 'string', span)})::date`,
+      type: 'date',
+    };
+  }
+  return { sql: coerced(place, value!, 'date', span), type: 'date' };
+});
+
+const toFloat = (value: Sql): Sql => sql`hq.to_float(${value})`;
+const toInt = (value: Sql): Sql => sql`hq.to_int(${value})`;
+
+const text = custom(1, 2, ({ place, args, span }) => {
+  const [value, zone] = args;
+  if (zone && value!.type === 'datetime') {
+    return {
+      sql: sql`hq.datetime_text(${value!.sql}, ${coerced(place, zone, 'string', span)})`,
+      type: 'string',
+    };
+  }
+  return coerce(place, value!, 'string', span);
+});
+
+const jsonText = custom(1, 1, ({ place, args, span }) => {
+  const [value] = args as [Value];
+  // A text is a JSON string, not a document, unless it came out of one.
+  const json =
+    value.type === 'string' && !value.json
+      ? sql`to_jsonb(${value.sql})`
+      : coerced(place, value, 'json', span);
+  return { sql: sql`hq.compact_json(${json})`, type: 'string' };
+});
+
+const ints = [8, 16, 32, 64, 128, 256].flatMap((bits) => [`toInt${bits}`, `toUInt${bits}`]);
+const suffixed = (names: string[], suffix: string, spec: FunctionSpec): Record<string, FunctionSpec> =>
+  Object.fromEntries(names.map((name) => [name + suffix, spec]));
+const floats = ['toFloat32', 'toFloat64'];
+const ZERO_INT = sql`0::bigint`;
+const ZERO_FLOAT = sql`0::float8`;
+
+export const CONVERSION: FunctionTable = {
+  toInt: number('int'),
+  ...suffixed(ints, '', number('int')),
+  ...suffixed(['toInt', ...ints], 'OrNull', of('s', 'int', toInt)),
+  ...suffixed(['toInt', ...ints], 'OrZero', orElse('s', 'int', toInt, ZERO_INT)),
+  ...suffixed(['toInt', ...ints], 'OrDefault', orElse('s i?', 'int', toInt, ZERO_INT)),
+  toFloat: number('float'),
+  ...suffixed(floats, '', number('float')),
+  ...suffixed(['toFloat', ...floats], 'OrNull', of('s', 'float', toFloat)),
+  ...suffixed(['toFloat', ...floats], 'OrZero', orElse('s', 'float', toFloat, ZERO_FLOAT)),
+  ...suffixed(['toFloat', ...floats], 'OrDefault', orElse('s f?', 'float', toFloat, ZERO_FLOAT)),
+  toDecimal: of('x i', 'float', (value, scale) => sql`hq.to_decimal((${value})::text, (${scale})::int)`),
+  toString: text,
+  toUUID: of('s', 'uuid', (value) => sql`hq.to_uuid(${value})`),
+  toUUIDOrNull: of('s', 'uuid', (value) => sql`hq.to_uuid(${value})`),
+  toDate: date,
+  to_date: date,
+  toDateOrNull: date,
+  toDateTime: time,
+  toDateTime64: time,
+  toDateTimeUS: time,
+  toDateTimeOrNull: time,
+  parseDateTimeBestEffort: time,
+  parseDateTimeBestEffortOrNull: time,
+  parseDateTime64BestEffort: time,
+  parseDateTime64BestEffortOrNull: time,
+  parseDateTime: custom(2, 3, ({ place, args, span }) => {
+    const format = literalText(args[1], 'The format', span);
+    const zone = args[2] ? coerced(place, args[2], 'string', span) : place.printer.timezone;
+    const picture = place.printer.parameters.add('text', inputFormat(format, span));
+    return {
+      sql: sql`hq.parse_datetime(${coerced(place, args[0]!, 'string', span)}, ${picture}, ${zone})`,
+      type: 'datetime',
+    };
+  }),
+  toJSONString: jsonText,
+  toTypeName: custom(1, 1, ({ place, args }) => ({
+    sql: place.printer.parameters.add('text', typeName(args[0]!.type)),
+    type: 'string',
+    certain: true,
+  })),
+  CAST: custom(2, 2, ({ place, args, span }) =>
+    castTo(place, args[0]!, literalText(args[1], 'The type', span), span),
+  ),
+  accurateCastOrNull: custom(2, 2, ({ place, args, span }) =>
+    castTo(place, args[0]!, literalText(args[1], 'The type', span), span),
+  ),
+  hex: custom(1, 1, ({ place, args, span }) => ({
+    sql:
+      args[0]!.type === 'int'
+        ? sql`hq.hex_int(${args[0]!.sql})`
+        : sql`upper(encode(convert_to(${coerced(place, args[0]!, 'string', span)}, 'UTF8'), 'hex'))`,
+    type: 'string',
+  })),
+  unhex: of('s', 'string', (value) => sql`hq.unhex(${value})`),
+  cityHash64: of('x x*', 'int', (...values) =>
+    values
+      .map((one) => sql`hashtextextended((${one})::text, 0)`)
+      .reduce((left, right) => sql`(${left} # ${right})`),
+  ),
+  UUIDv7ToDateTime: of('u', 'datetime', (value) => sql`hq.uuid_time(${value})`),
+  toModifiedJulianDay: of('d', 'int', (value) => sql`(${value} - date '1858-11-17')::bigint`),
+};

@@ -1,0 +1,84 @@
+// Every function that HogQL may call here, and how a call is printed.
+import type { Call } from '../../ast/index.ts';
+import { fault, quote, suggestion } from '../errors.ts';
+import { printExpr } from '../expression.ts';
+import type { Place } from '../printer.ts';
+import type { Value } from '../types.ts';
+import { AGGREGATES, printAggregateCall } from './aggregates.ts';
+import { ARRAYS } from './arrays.ts';
+import { CONVERSION } from './conversion.ts';
+import { DATES } from './dates.ts';
+import { JSONS } from './json.ts';
+import { LOGIC } from './logic.ts';
+import { MATH } from './math.ts';
+import { PRODUCT } from './product.ts';
+import { type FunctionSpec, type FunctionTable, MANY } from './spec.ts';
+import { STRINGS } from './strings.ts';
+import { URLS } from './urls.ts';
+import { WINDOW_FUNCTIONS } from './windows.ts';
+
+export const FUNCTIONS: FunctionTable = {
+  ...LOGIC,
+  ...CONVERSION,
+  ...STRINGS,
+  ...URLS,
+  ...JSONS,
+  ...DATES,
+  ...MATH,
+  ...ARRAYS,
+  ...PRODUCT,
+};
+
+/** Names that ClickHouse takes in any case, as SQL does. */
+const FOLDED = new Set(
+  'lower upper concat substring replace extract position coalesce ifNull nullIf isNull if not least greatest length reverse now trim ascii round floor ceil abs sqrt exp ln left right cast'.split(
+    ' ',
+  ),
+);
+const BY_LOWER_CASE = new Map(
+  Object.keys(FUNCTIONS)
+    .filter((name) => FOLDED.has(name) || name === 'CAST')
+    .map((name) => [name.toLowerCase(), name]),
+);
+
+function find(name: string): FunctionSpec | null {
+  const exact = Object.hasOwn(FUNCTIONS, name) ? name : BY_LOWER_CASE.get(name.toLowerCase());
+  return exact === undefined ? null : (FUNCTIONS[exact] as FunctionSpec);
+}
+
+const knownNames = (): string[] => [
+  ...Object.keys(FUNCTIONS),
+  ...Object.keys(AGGREGATES),
+  ...Object.keys(AGGREGATES).map((name) => `${name}If`),
+];
+
+export function printCall(place: Place, node: Call): Value {
+  const spec = find(node.name);
+  if (!spec) {
+    const aggregate = printAggregateCall(place, node);
+    if (aggregate) return aggregate;
+    if (Object.hasOwn(WINDOW_FUNCTIONS, node.name)) {
+      throw fault(`${node.name} needs a window: ${node.name}(…) OVER (…)`, node.span);
+    }
+    throw fault(
+      `Unsupported function call ${quote(`${node.name.slice(0, 50)}(...)`)}${suggestion(node.name, knownNames())}`,
+      node.span,
+    );
+  }
+  checkCall(node, spec);
+  if (spec.lazy) return spec.lazy(place, node);
+  const args = node.args.map((one) => printExpr(place, one));
+  return spec.print!({ place, node, args, span: node.span });
+}
+
+function checkCall(node: Call, spec: FunctionSpec): void {
+  const { min, max } = spec;
+  if (node.args.length < min || node.args.length > max) {
+    const range = min === max ? `${min}` : max >= MANY ? `at least ${min}` : `${min} to ${max}`;
+    throw fault(`${node.name} takes ${range} arguments, not ${node.args.length}`, node.span);
+  }
+  if (node.params?.length) throw fault(`${node.name} has no parameters: ${node.name}(…)`, node.span);
+  if (node.distinct || node.orderBy || node.filter || node.withinGroup) {
+    throw fault(`${node.name} is no aggregate: DISTINCT, ORDER BY and FILTER do not go with it`, node.span);
+  }
+}

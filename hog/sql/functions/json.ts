@@ -1,0 +1,118 @@
+// JSON documents: a path of keys and of element numbers from 1, negative ones from the end.
+import { typeOfName } from '../casts.ts';
+import { coerced } from '../coerce.ts';
+import { fault, unsupported } from '../errors.ts';
+import { join, type Sql, sql } from '../sql.ts';
+import type { Type, Value } from '../types.ts';
+import { custom, type FunctionCall, type FunctionTable, literalText, MANY } from './spec.ts';
+
+/** The value at the end of the path: jsonb, NULL where there is none. */
+function at({ place, args, span }: FunctionCall, keys: Value[]): Sql {
+  const document = coerced(place, args[0]!, 'json', span);
+  if (keys.length === 0) return document;
+  const steps = keys.map((key) =>
+    key.type === 'int'
+      ? sql`hq.json_index(${key.sql})`
+      : sql`to_jsonb(${coerced(place, key, 'string', span)})`,
+  );
+  return sql`hq.json_at(${document}, array[${join(steps)}]::jsonb[])`;
+}
+
+/** A missing or unfit value is the type's zero. */
+const extract = (type: Type, convert: (found: Sql) => Sql) =>
+  custom(1, MANY, (call) => ({ sql: convert(at(call, call.args.slice(1))), type }));
+
+const AS: Readonly<Record<string, { type: Type; convert: (found: Sql) => Sql }>> = {
+  string: { type: 'string', convert: (found) => sql`hq.json_string(${found})` },
+  int: { type: 'int', convert: (found) => sql`hq.json_int(${found})` },
+  float: { type: 'float', convert: (found) => sql`hq.json_float(${found})` },
+  bool: { type: 'bool', convert: (found) => sql`hq.json_bool(${found})` },
+};
+const RAW = (found: Sql): Sql => sql`coalesce(hq.compact_json(${found}), '')`;
+
+/** The last argument names the type: 'String', 'Nullable(Int64)', 'Array(String)'. */
+const extractTyped = custom(2, MANY, (call) => {
+  const name = literalText(call.args.at(-1), 'The type', call.span);
+  const found = at(call, call.args.slice(1, -1));
+  const list = /^\s*Array\s*\((.*)\)\s*$/i.exec(name);
+  if (list) {
+    const element = typeOfName(list[1] as string, call.span);
+    if (element === 'string') return { sql: sql`hq.json_texts(${found})`, type: { array: 'string' } };
+    if (element === 'int') return { sql: sql`hq.json_ints(${found})`, type: { array: 'int' } };
+    if (element === 'float') return { sql: sql`hq.json_floats(${found})`, type: { array: 'float' } };
+    throw unsupported(`JSONExtract of ${name.slice(0, 60)}`, call.span);
+  }
+  const target = typeOfName(name, call.span);
+  const made = Object.hasOwn(AS, target) ? AS[target] : undefined;
+  if (!made) throw unsupported(`JSONExtract of ${name.slice(0, 60)}`, call.span);
+  if (!/^\s*nullable/i.test(name)) return { sql: made.convert(found), type: made.type };
+  const fits = { string: sql`string`, int: sql`number`, float: sql`number`, bool: sql`boolean` }[
+    target as 'string'
+  ];
+  return { sql: sql`hq.json_${fits}_or_null(${found})`, type: target === 'int' ? 'float' : made.type };
+});
+
+const TYPE_NAMES = sql`hq.json_type`;
+
+export const JSONS: FunctionTable = {
+  JSONExtractString: extract(AS.string!.type, AS.string!.convert),
+  JSONExtractInt: extract('int', AS.int!.convert),
+  JSONExtractUInt: extract('int', (found) => sql`greatest(hq.json_int(${found}), 0)`),
+  JSONExtractFloat: extract('float', AS.float!.convert),
+  JSONExtractBool: extract('bool', AS.bool!.convert),
+  JSONExtractRaw: extract('string', RAW),
+  JSONExtract: extractTyped,
+  JSONExtractArrayRaw: extract({ array: 'string' }, (found) => sql`hq.json_array_raw(${found})`),
+  JSONExtractKeys: extract({ array: 'string' }, (found) => sql`hq.json_keys(${found})`),
+  JSONExtractKeysAndValues: custom(2, MANY, (call) => {
+    const name = literalText(call.args.at(-1), 'The type', call.span);
+    if (typeOfName(name, call.span) !== 'string')
+      throw unsupported(`Values of ${name.slice(0, 60)}`, call.span);
+    return { sql: sql`hq.json_pairs(${at(call, call.args.slice(1, -1))})`, type: 'json' };
+  }),
+  JSONExtractKeysAndValuesRaw: extract('json', (found) => sql`hq.json_pairs_raw(${found})`),
+  JSONHas: custom(1, MANY, (call) => ({
+    sql: sql`(${at(call, call.args.slice(1))} is not null)`,
+    type: 'bool',
+    certain: true,
+  })),
+  JSONLength: extract('int', (found) => sql`hq.json_length(${found})`),
+  JSONArrayLength: extract('int', (found) => sql`hq.json_length(${found})`),
+  JSONType: extract('string', (found) => sql`${TYPE_NAMES}(${found})`),
+  isValidJSON: custom(1, 1, ({ place, args, span }) => {
+    const [value] = args as [Value];
+    if (value.type === 'json') return { sql: sql`(${value.sql} is not null)`, type: 'bool' };
+    return { sql: sql`(${coerced(place, value, 'string', span)} is json)`, type: 'bool' };
+  }),
+  JSON_VALUE: custom(2, 2, (call) => {
+    const path = literalText(call.args[1], 'The path', call.span);
+    const keys = pathKeys(path);
+    if (!keys) throw fault("A path looks like '$.a.b[0]'", call.span);
+    const { parameters } = call.place.printer;
+    const steps = keys.map((key) =>
+      typeof key === 'number'
+        ? sql`hq.json_index(${parameters.add('bigint', String(key + 1))})`
+        : sql`to_jsonb(${parameters.add('text', key)})`,
+    );
+    const document = coerced(call.place, call.args[0]!, 'json', call.span);
+    return {
+      sql: sql`hq.json_scalar(hq.json_at(${document}, array[${join(steps)}]::jsonb[]))`,
+      type: 'string',
+    };
+  }),
+};
+
+/** `$.a."b c"[0]` in its keys. */
+function pathKeys(path: string): (string | number)[] | null {
+  const keys: (string | number)[] = [];
+  let rest = path.trim();
+  if (!rest.startsWith('$')) return null;
+  rest = rest.slice(1);
+  while (rest !== '') {
+    const step = /^(?:\.([A-Za-z_$][\w$]*)|\."([^"]*)"|\[(\d{1,9})\]|\['([^']*)'\])/.exec(rest);
+    if (!step) return null;
+    keys.push(step[3] === undefined ? ((step[1] ?? step[2] ?? step[4]) as string) : Number(step[3]));
+    rest = rest.slice(step[0].length);
+  }
+  return keys;
+}

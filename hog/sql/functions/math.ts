@@ -1,0 +1,100 @@
+// Numbers. What has no result (the root of a negative number) is NULL.
+import { printArithmetic } from '../arithmetic.ts';
+import { coerce, coerced } from '../coerce.ts';
+import { type Sql, sql } from '../sql.ts';
+import { custom, type FunctionSpec, type FunctionTable, of } from './spec.ts';
+
+const arithmetic = (op: '+' | '-' | '*' | '/' | '%') =>
+  custom(2, 2, ({ place, args, span }) => printArithmetic(place, op, args[0]!, args[1]!, span));
+
+const real = (name: Sql): FunctionSpec => of('f', 'float', (value) => sql`${name}(${value})`);
+
+/** Keeps whole numbers whole. */
+const keeping = (make: (value: Sql) => Sql) =>
+  custom(1, 1, ({ place, args, span }) => {
+    const value = coerce(place, args[0]!, 'number', span);
+    return { sql: make(value.sql), type: value.type };
+  });
+
+const rounding = (name: Sql) =>
+  custom(1, 2, ({ place, args, span }) => {
+    const value = coerce(place, args[0]!, 'number', span);
+    const places = args[1] ? coerced(place, args[1], 'int', span) : sql`0::bigint`;
+    if (value.type === 'int' && !args[1]) return { sql: value.sql, type: 'int' };
+    return { sql: sql`hq.${name}((${value.sql})::float8, ${places})`, type: 'float' };
+  });
+
+const bits = (operator: Sql) => of('i i', 'int', (left, right) => sql`(${left} ${operator} ${right})`);
+const ln = real(sql`hq.ln`);
+const power = of('f f', 'float', (base, exponent) => sql`hq.power(${base}, ${exponent})`);
+const truncate = rounding(sql`trunc`);
+
+export const MATH: FunctionTable = {
+  plus: arithmetic('+'),
+  minus: arithmetic('-'),
+  multiply: arithmetic('*'),
+  divide: arithmetic('/'),
+  modulo: arithmetic('%'),
+  mod: arithmetic('%'),
+  intDiv: of('n n', 'int', (left, right) => sql`hq.int_div((${left})::numeric, (${right})::numeric)`),
+  intDivOrZero: of(
+    'n n',
+    'int',
+    (left, right) => sql`coalesce(hq.int_div((${left})::numeric, (${right})::numeric), 0)`,
+  ),
+  positiveModulo: of(
+    'i i',
+    'int',
+    (left, right) => sql`mod(mod(${left}, nullif(${right}, 0)) + abs(${right}), nullif(${right}, 0))`,
+  ),
+  negate: keeping((value) => sql`(- ${value})`),
+  abs: keeping((value) => sql`abs(${value})`),
+  round: rounding(sql`round`),
+  roundBankers: of('f', 'float', (value) => sql`round(${value})`),
+  floor: rounding(sql`floor`),
+  ceil: rounding(sql`ceil`),
+  ceiling: rounding(sql`ceil`),
+  trunc: truncate,
+  truncate,
+  exp: real(sql`hq.exp`),
+  log: ln,
+  ln,
+  log2: of('f', 'float', (value) => sql`(hq.ln(${value}) / ln(2::float8))`),
+  log10: real(sql`hq.log10`),
+  log1p: of('f', 'float', (value) => sql`hq.ln(1 + ${value})`),
+  sqrt: real(sql`hq.sqrt`),
+  cbrt: real(sql`cbrt`),
+  pow: power,
+  power,
+  sign: of('n', 'int', (value) => sql`sign(${value})::bigint`),
+  pi: custom(0, 0, () => ({ sql: sql`pi()`, type: 'float', certain: true })),
+  e: custom(0, 0, () => ({ sql: sql`exp(1::float8)`, type: 'float', certain: true })),
+  sin: real(sql`sin`),
+  cos: real(sql`cos`),
+  tan: real(sql`tan`),
+  asin: real(sql`hq.asin`),
+  acos: real(sql`hq.acos`),
+  atan: real(sql`atan`),
+  atan2: of('f f', 'float', (y, x) => sql`atan2(${y}, ${x})`),
+  sinh: real(sql`sinh`),
+  cosh: real(sql`cosh`),
+  tanh: real(sql`tanh`),
+  degrees: real(sql`degrees`),
+  radians: real(sql`radians`),
+  gcd: of('i i', 'int', (left, right) => sql`gcd(${left}, ${right})`),
+  lcm: of('i i', 'int', (left, right) => sql`lcm(${left}, ${right})`),
+  factorial: of('i', 'int', (value) => sql`hq.factorial(${value})`),
+  bitAnd: bits(sql`&`),
+  bitOr: bits(sql`|`),
+  bitXor: bits(sql`#`),
+  bitNot: of('i', 'int', (value) => sql`(~ ${value})`),
+  bitShiftLeft: of('i i', 'int', (value, by) => sql`(${value} << hq.count_of(${by}))`),
+  bitShiftRight: of('i i', 'int', (value, by) => sql`(${value} >> hq.count_of(${by}))`),
+  isNaN: of('f', 'bool', (value) => sql`(${value} = 'NaN'::float8)`),
+  isFinite: of(
+    'f',
+    'bool',
+    (value) => sql`(${value} not in ('NaN'::float8, 'Infinity'::float8, '-Infinity'::float8))`,
+  ),
+  isInfinite: of('f', 'bool', (value) => sql`(${value} in ('Infinity'::float8, '-Infinity'::float8))`),
+};

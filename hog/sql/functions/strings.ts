@@ -1,0 +1,287 @@
+// Text. Lengths are in bytes where ClickHouse counts bytes, positions in characters.
+import { coerced } from '../coerce.ts';
+import { regexTest } from '../compare.ts';
+import { fault } from '../errors.ts';
+import { groupCount, regexParameter } from '../regex.ts';
+import { digits, join, type Sql, sql } from '../sql.ts';
+import { isArray, type Type, type Value } from '../types.ts';
+import { custom, type FunctionCall, type FunctionTable, literalText, MANY, of } from './spec.ts';
+
+const TEXTS: Type = { array: 'string' };
+
+const length = (utf8: boolean) =>
+  custom(1, 1, ({ place, args, span }) => {
+    const [value] = args as [Value];
+    if (isArray(value.type)) return { sql: sql`cardinality(${value.sql})::bigint`, type: 'int' };
+    const text = coerced(place, value, 'string', span);
+    return {
+      sql: utf8 ? sql`char_length(${text})::bigint` : sql`octet_length(${text})::bigint`,
+      type: 'int',
+    };
+  });
+
+const empty = (negated: boolean) =>
+  custom(1, 1, ({ place, args, span }) => {
+    const [value] = args as [Value];
+    const test = isArray(value.type)
+      ? sql`(cardinality(${value.sql}) = 0)`
+      : sql`(${coerced(place, value, 'string', span)} = '')`;
+    return { sql: negated ? sql`(not ${test})` : test, type: 'bool' };
+  });
+
+const reverse = custom(1, 1, ({ place, args, span }) => {
+  const [value] = args as [Value];
+  if (isArray(value.type)) return { sql: sql`hq.array_reverse(${value.sql})`, type: value.type };
+  return { sql: sql`reverse(${coerced(place, value, 'string', span)})`, type: 'string' };
+});
+
+const concat = custom(1, MANY, ({ place, args, span }) => ({
+  sql: sql`concat(${join(args.map((one) => coerced(place, one, 'string', span)))})`,
+  type: 'string',
+  certain: true,
+}));
+
+const search = (wanted: 'any' | 'first' | 'index', insensitive: boolean) =>
+  custom(2, 2, ({ place, args, span }) => {
+    const text = coerced(place, args[0]!, 'string', span);
+    if (!isArray(args[1]!.type)) throw fault('The texts to look for must be an array', span);
+    const needles = sql`(${args[1]!.sql})::text[]`;
+    const [one, other] = insensitive ? [sql`lower(${text})`, sql`hq.lower_all(${needles})`] : [text, needles];
+    const made = {
+      any: sql`hq.search_any`,
+      first: sql`hq.search_first_position`,
+      index: sql`hq.search_first_index`,
+    };
+    return { sql: sql`${made[wanted]}(${one}, ${other})`, type: 'int' };
+  });
+
+const matchAny = (index: boolean) =>
+  custom(2, 2, ({ place, node, args, span }) => {
+    const list = node.args[1];
+    if (list?.kind !== 'array')
+      throw fault('The regular expressions must be an array that is written down', span);
+    const tests = list.exprs.map((one) => {
+      const pattern = one.kind === 'constant' ? one.value : null;
+      if (typeof pattern !== 'string')
+        throw fault('A regular expression must be written down as a text', one.span);
+      const value: Value = { sql: sql``, type: 'string', literal: pattern };
+      return regexTest(
+        place,
+        args[0]!,
+        value,
+        { insensitive: false, negated: false, nullIsFalse: true },
+        one.span,
+      );
+    });
+    if (tests.length === 0) return { sql: sql`0::bigint`, type: 'int' };
+    const branches = tests.map((test, at) => sql` when ${test} then ${index ? digits(at + 1) : sql`1`}`);
+    return { sql: sql`(case${join(branches, sql``)} else 0 end)::bigint`, type: 'int' };
+  });
+
+/** The first group if there is one, else all of the match. */
+function extractGroup({ place, args, span }: FunctionCall): { text: Sql; pattern: Sql; group: Sql } {
+  const source = literalText(args[1], 'A regular expression', span);
+  const pattern = regexParameter(place.printer, args[1]!, false, span, true);
+  return {
+    text: coerced(place, args[0]!, 'string', span),
+    pattern,
+    group: groupCount(source) > 0 ? sql`1` : sql`0`,
+  };
+}
+
+const extract = custom(2, 2, (call) => {
+  const { text, pattern, group } = extractGroup(call);
+  return { sql: sql`hq.regexp_extract(${text}, ${pattern}, ${group})`, type: 'string' };
+});
+
+/** `\1` in the replacement is a group in both; what else Postgres would read in it is made harmless. */
+function replacement({ place, args, span }: FunctionCall): Sql {
+  const text = literalText(args[2], 'The replacement', span);
+  const made = text.replace(/\\([\s\S]?)/g, (found, next: string) => {
+    if (next === '0') return '\\&';
+    if (/[1-9]/.test(next)) return found;
+    return next === '\\' ? '\\\\' : `\\\\${next}`;
+  });
+  return place.printer.parameters.add('text', made);
+}
+
+const replaceRegexp = (all: boolean) =>
+  custom(3, 3, (call) => {
+    const { place, args, span } = call;
+    const pattern = regexParameter(place.printer, args[1]!, false, span, true);
+    const flags = all ? sql`'g'` : sql`''`;
+    const text = coerced(place, args[0]!, 'string', span);
+    return { sql: sql`regexp_replace(${text}, ${pattern}, ${replacement(call)}, ${flags})`, type: 'string' };
+  });
+
+const trim = (name: Sql) =>
+  of('s s?', 'string', (text, characters) => sql`${name}(${text}, ${characters ?? sql`' '`})`);
+
+const substring = of('s i i?', 'string', (text, from, count) =>
+  count ? sql`hq.substring(${text}, ${from}, ${count})` : sql`hq.substring(${text}, ${from})`,
+);
+
+const position = (fold: boolean) =>
+  of('s s i?', 'int', (text, needle, start) => {
+    const [one, other] = fold ? [sql`lower(${text})`, sql`lower(${needle})`] : [text as Sql, needle as Sql];
+    return start ? sql`hq.position(${one}, ${other}, ${start})` : sql`strpos(${one}, ${other})::bigint`;
+  });
+
+const pad = (name: Sql) =>
+  of(
+    's i s?',
+    'string',
+    (text, count, fill) => sql`${name}(${text}, hq.count_of(${count}), ${fill ?? sql`' '`})`,
+  );
+
+const match = (insensitive: boolean) =>
+  custom(2, 2, ({ place, args, span }) => ({
+    sql: sql`(${coerced(place, args[0]!, 'string', span)} ~ ${regexParameter(place.printer, args[1]!, insensitive, span)})`,
+    type: 'bool',
+  }));
+
+const lower = of('s', 'string', (text) => sql`lower(${text})`);
+const upper = of('s', 'string', (text) => sql`upper(${text})`);
+const replaceAll = of('s s s', 'string', (text, from, to) => sql`replace(${text}, ${from}, ${to})`);
+const trimBoth = trim(sql`btrim`);
+const trimLeft = trim(sql`ltrim`);
+const trimRight = trim(sql`rtrim`);
+const leftPad = pad(sql`lpad`);
+const rightPad = pad(sql`rpad`);
+const split = of('s s i?', TEXTS, (separator, text, count) =>
+  count ? sql`hq.split(${text}, ${separator}, ${count})` : sql`hq.split(${text}, ${separator})`,
+);
+
+export const STRINGS: FunctionTable = {
+  length: length(false),
+  lengthUTF8: length(true),
+  char_length: length(true),
+  empty: empty(false),
+  notEmpty: empty(true),
+  lower,
+  lowerUTF8: lower,
+  upper,
+  upperUTF8: upper,
+  reverse,
+  reverseUTF8: reverse,
+  concat,
+  concatWithSeparator: of('s s*', 'string', (...texts) => sql`concat_ws(${join(texts)})`),
+  substring,
+  substringUTF8: substring,
+  substr: substring,
+  left: of('s i', 'string', (text, count) => sql`left(${text}, hq.count_of(${count}))`),
+  right: of('s i', 'string', (text, count) => sql`right(${text}, hq.count_of(${count}))`),
+  leftPad,
+  lpad: leftPad,
+  rightPad,
+  rpad: rightPad,
+  leftPadUTF8: leftPad,
+  rightPadUTF8: rightPad,
+  repeat: of('s i', 'string', (text, count) => sql`repeat(${text}, hq.count_of(${count}))`),
+  space: of('i', 'string', (count) => sql`repeat(' ', hq.count_of(${count}))`),
+  initcap: of('s', 'string', (text) => sql`initcap(${text})`),
+  initcapUTF8: of('s', 'string', (text) => sql`initcap(${text})`),
+  trim: trimBoth,
+  trimBoth,
+  btrim: trimBoth,
+  trimLeft,
+  ltrim: trimLeft,
+  trimRight,
+  rtrim: trimRight,
+  startsWith: of('s s', 'bool', (text, start) => sql`starts_with(${text}, ${start})`),
+  startsWithUTF8: of('s s', 'bool', (text, start) => sql`starts_with(${text}, ${start})`),
+  endsWith: of('s s', 'bool', (text, end) => sql`hq.ends_with(${text}, ${end})`),
+  endsWithUTF8: of('s s', 'bool', (text, end) => sql`hq.ends_with(${text}, ${end})`),
+  position: position(false),
+  positionUTF8: position(false),
+  strpos: position(false),
+  positionCaseInsensitive: position(true),
+  positionCaseInsensitiveUTF8: position(true),
+  locate: of('s s', 'int', (needle, text) => sql`strpos(${text}, ${needle})::bigint`),
+  replace: replaceAll,
+  replaceAll,
+  replaceOne: of('s s s', 'string', (text, from, to) => sql`hq.replace_one(${text}, ${from}, ${to})`),
+  replaceRegexpAll: replaceRegexp(true),
+  replaceRegexpOne: replaceRegexp(false),
+  match: match(false),
+  extract,
+  extractRegex: extract,
+  extractAll: custom(2, 2, (call) => {
+    const { text, pattern, group } = extractGroup(call);
+    return { sql: sql`hq.regexp_extract_all(${text}, ${pattern}, ${group})`, type: TEXTS };
+  }),
+  countMatches: custom(2, 2, ({ place, args, span }) => ({
+    sql: sql`regexp_count(${coerced(place, args[0]!, 'string', span)}, ${regexParameter(place.printer, args[1]!, false, span, true)})::bigint`,
+    type: 'int',
+  })),
+  countMatchesCaseInsensitive: custom(2, 2, ({ place, args, span }) => ({
+    sql: sql`regexp_count(${coerced(place, args[0]!, 'string', span)}, ${regexParameter(place.printer, args[1]!, true, span, true)})::bigint`,
+    type: 'int',
+  })),
+  countSubstrings: of('s s', 'int', (text, needle) => sql`hq.count_substrings(${text}, ${needle})`),
+  countSubstringsCaseInsensitive: of(
+    's s',
+    'int',
+    (text, needle) => sql`hq.count_substrings(lower(${text}), lower(${needle}))`,
+  ),
+  splitByChar: split,
+  splitByString: split,
+  splitByRegexp: custom(2, 2, ({ place, args, span }) => ({
+    sql: sql`hq.split_regexp(${coerced(place, args[1]!, 'string', span)}, ${regexParameter(place.printer, args[0]!, false, span, true)})`,
+    type: TEXTS,
+  })),
+  splitByWhitespace: of('s', TEXTS, (text) => sql`hq.split_blank(${text})`),
+  splitByNonAlpha: of('s', TEXTS, (text) => sql`hq.split_non_alpha(${text})`),
+  split_part: of(
+    's s i',
+    'string',
+    (text, separator, index) => sql`hq.split_part(${text}, ${separator}, ${index})`,
+  ),
+  arrayStringConcat: custom(1, 2, ({ place, args, span }) => {
+    const [list, separator] = args as [Value, Value | undefined];
+    if (!isArray(list.type)) throw fault('An array is needed here', span);
+    const between = separator ? coerced(place, separator, 'string', span) : sql`''`;
+    return { sql: sql`array_to_string(${list.sql}, ${between})`, type: 'string' };
+  }),
+  multiSearchAny: search('any', false),
+  multiSearchAnyCaseInsensitive: search('any', true),
+  multiSearchAnyUTF8: search('any', false),
+  multiSearchAnyCaseInsensitiveUTF8: search('any', true),
+  multiSearchFirstPosition: search('first', false),
+  multiSearchFirstIndex: search('index', false),
+  multiMatchAny: matchAny(false),
+  multiMatchAnyIndex: matchAny(true),
+  base64Encode: of('s', 'string', (text) => sql`hq.base64_encode(${text})`),
+  base64Decode: of('s', 'string', (text) => sql`hq.base64_decode(${text})`),
+  tryBase64Decode: of('s', 'string', (text) => sql`coalesce(hq.base64_decode(${text}), '')`),
+  ascii: of('s', 'int', (text) => sql`ascii(${text})::bigint`),
+  translate: of('s s s', 'string', (text, from, to) => sql`translate(${text}, ${from}, ${to})`),
+  translateUTF8: of('s s s', 'string', (text, from, to) => sql`translate(${text}, ${from}, ${to})`),
+  format: custom(1, MANY, ({ place, args, span }) => {
+    const pieces = formatPieces(literalText(args[0], 'The format', span));
+    let next = 0;
+    const texts = pieces.map((piece) => {
+      if (typeof piece === 'string') return place.printer.parameters.add('text', piece);
+      const value = args[1 + (piece ?? next++)];
+      if (!value) throw fault('The format has more places than there are values', span);
+      return coerced(place, value, 'string', span);
+    });
+    if (texts.length === 0) return { sql: sql`''`, type: 'string' };
+    return { sql: sql`(${join(texts, sql` || `)})`, type: 'string' };
+  }),
+  tokens: of('s', TEXTS, (text) => sql`hq.split_non_alpha(${text})`),
+  alphaTokens: of('s', TEXTS, (text) => sql`hq.alpha_tokens(${text})`),
+  md5Hex: of('s', 'string', (text) => sql`md5(${text})`),
+  sha256Hex: of('s', 'string', (text) => sql`encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`),
+  normalizeUTF8NFC: of('s', 'string', (text) => sql`normalize(${text}, NFC)`),
+};
+
+/** Text, and places: their number, or null for "the next one". `{{` is a brace. */
+function formatPieces(format: string): (string | number | null)[] {
+  const pieces: (string | number | null)[] = [];
+  for (const [found, index] of format.matchAll(/\{\{|\}\}|\{(\d{0,3})\}|[^{}]+|[{}]/g)) {
+    if (index !== undefined) pieces.push(index === '' ? null : Number(index));
+    else pieces.push(found === '{{' ? '{' : found === '}}' ? '}' : found);
+  }
+  return pieces;
+}

@@ -1,0 +1,91 @@
+// HogQL as parameterised SQL for Postgres. Source text never becomes SQL text: names come from the schema,
+// values are parameters, and every table is printed with the project's condition around it.
+import { build, type Expr, type OrderExpr, type SelectNode, type SelectQuery } from '../ast/index.ts';
+import { SourceError } from '../errors.ts';
+import { fault } from './errors.ts';
+import { Printer, type PrintOptions } from './printer.ts';
+import { printSelect } from './select.ts';
+import type { ParameterValue } from './sql.ts';
+import { type Type, typeName } from './types.ts';
+
+export { hasAggregate } from './aggregation.ts';
+export { AGGREGATES } from './functions/aggregates.ts';
+export { FUNCTIONS } from './functions/index.ts';
+export { WINDOW_FUNCTIONS } from './functions/windows.ts';
+export { type PrintOptions, QUERY_LIMITS, type QueryLimits } from './printer.ts';
+export { createSchema, type PersonMode, type Schema, type Table } from './schema.ts';
+export type { Type } from './types.ts';
+
+export interface Statement {
+  text: string;
+  values: ParameterValue[];
+  columns: { name: string; type: Type; typeName: string }[];
+}
+
+/** The SQL of a query. */
+export function printStatement(node: SelectNode, options: PrintOptions): Statement {
+  try {
+    const printer = new Printer(options);
+    const printed = printSelect(printer, node, null, true);
+    return {
+      ...printer.parameters.finish(printed.sql),
+      columns: printed.columns.map(({ name, type }) => ({ name, type, typeName: typeName(type) })),
+    };
+  } catch (error) {
+    if (error instanceof SourceError && options.source !== undefined) throw error.in(options.source);
+    if (error instanceof RangeError) throw fault('The query is nested too deep');
+    throw error;
+  }
+}
+
+export interface Selection {
+  /** Name of a table of the schema. */
+  table: string;
+  select: Expr[];
+  where?: Expr | null;
+  orderBy?: { expr: Expr; order: 'ASC' | 'DESC' }[];
+  limit?: number | null;
+  offset?: number | null;
+}
+
+/**
+ * A query made of expressions: the `select` and `where` of events, the columns and filters of an export. With
+ * aggregates among the selected, the others are what it is grouped by.
+ */
+export function selection(parts: Selection): SelectQuery {
+  const orderBy = (parts.orderBy ?? []).map(
+    (one): OrderExpr => ({ kind: 'orderExpr', withFill: null, ...one }),
+  );
+  return {
+    kind: 'selectQuery',
+    ctes: [],
+    distinct: false,
+    select: parts.select,
+    from: {
+      kind: 'join',
+      joinType: null,
+      table: build.field(parts.table),
+      tableArgs: null,
+      alias: null,
+      columnAliases: null,
+      final: false,
+      sample: null,
+      constraint: null,
+      next: null,
+    },
+    arrayJoin: null,
+    prewhere: null,
+    where: parts.where ?? null,
+    groupBy: null,
+    groupByMode: null,
+    having: null,
+    qualify: null,
+    windows: [],
+    orderBy: orderBy.length > 0 ? orderBy : null,
+    limit: parts.limit === undefined || parts.limit === null ? null : build.integer(parts.limit),
+    limitWithTies: false,
+    limitPercent: false,
+    offset: parts.offset ? build.integer(parts.offset) : null,
+    limitBy: null,
+  };
+}

@@ -1,0 +1,19 @@
+import type { OrderExpr } from '../ast/index.ts';
+import { unsupported } from './errors.ts';
+import { printExpr } from './expression.ts';
+import type { Place } from './printer.ts';
+import { join, type Sql, sql } from './sql.ts';
+
+/** ClickHouse sorts missing values last in both directions, and text by its bytes. */
+export function printOrder(place: Place, order: readonly OrderExpr[]): Sql {
+  return join(order.flatMap((one) => orderTerm(place, one) ?? []));
+}
+
+function orderTerm(place: Place, order: OrderExpr): Sql | null {
+  if (order.withFill) throw unsupported('WITH FILL', order.span);
+  const value = printExpr(place, order.expr);
+  // A constant orders nothing, and Postgres would take it for something else.
+  if (value.literal !== undefined) return null;
+  const key = value.type === 'string' ? sql`${value.sql} collate "C"` : value.sql;
+  return order.order === 'DESC' ? sql`${key} desc nulls last` : sql`${key} asc nulls last`;
+}

@@ -1,0 +1,330 @@
+// The two syntaxes differ in classes, escapes, flags and anchors. Every piece of the pattern is read and
+// written anew; what Postgres would understand differently is refused, never passed on.
+
+type Translation = { pattern: string } | { refused: string };
+
+class Refused extends Error {
+  readonly what: string;
+  constructor(what: string) {
+    super(what);
+    this.what = what;
+  }
+}
+
+/** Ranges of code points. RE2's classes are ASCII only, Postgres' follow the language of the database. */
+const CLASSES: Readonly<Record<string, [number, number][]>> = {
+  d: [[48, 57]],
+  w: [
+    [48, 57],
+    [65, 90],
+    [95, 95],
+    [97, 122],
+  ],
+  s: [
+    [9, 10],
+    [12, 13],
+    [32, 32],
+  ],
+  alnum: [
+    [48, 57],
+    [65, 90],
+    [97, 122],
+  ],
+  alpha: [
+    [65, 90],
+    [97, 122],
+  ],
+  ascii: [[1, 127]],
+  blank: [
+    [9, 9],
+    [32, 32],
+  ],
+  cntrl: [
+    [1, 31],
+    [127, 127],
+  ],
+  digit: [[48, 57]],
+  graph: [[33, 126]],
+  lower: [[97, 122]],
+  print: [[32, 126]],
+  punct: [
+    [33, 47],
+    [58, 64],
+    [91, 96],
+    [123, 126],
+  ],
+  space: [
+    [9, 13],
+    [32, 32],
+  ],
+  upper: [[65, 90]],
+  word: [
+    [48, 57],
+    [65, 90],
+    [95, 95],
+    [97, 122],
+  ],
+  xdigit: [
+    [48, 57],
+    [65, 70],
+    [97, 102],
+  ],
+};
+
+const CONTROL: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, a: 7 };
+const MAX_CODE = 0x10ffff;
+/** Postgres' largest count in `{n,m}`. */
+const MAX_COUNT = 255;
+
+export function translateRegex(pattern: string, insensitive: boolean, extracting: boolean): Translation {
+  try {
+    return { pattern: new Translator(pattern, extracting).run(insensitive) };
+  } catch (error) {
+    if (error instanceof Refused) return { refused: error.what };
+    throw error;
+  }
+}
+
+class Translator {
+  readonly #source: string[];
+  readonly #extracting: boolean;
+  #at = 0;
+  #greedy: boolean | null = null;
+
+  constructor(pattern: string, extracting: boolean) {
+    this.#source = [...pattern];
+    this.#extracting = extracting;
+  }
+
+  run(insensitive: boolean): string {
+    const flags = this.#leadingFlags();
+    let body = '';
+    while (this.#at < this.#source.length) body += this.#piece();
+    // ClickHouse: the dot takes line breaks too, unless the pattern says otherwise.
+    const options = `${insensitive || flags.i ? 'i' : 'c'}${lineMode(flags.m, flags.s)}`;
+    return `***:(?${options})(?:${body})`;
+  }
+
+  #leadingFlags(): { i: boolean; m: boolean; s: boolean } {
+    const flags = { i: false, m: false, s: true };
+    for (;;) {
+      const match = /^\(\?([a-zA-Z]*)(?:-([a-zA-Z]*))?\)/.exec(
+        this.#source.slice(this.#at, this.#at + 20).join(''),
+      );
+      if (!match) return flags;
+      for (const letter of match[1] as string) setFlag(flags, letter, true);
+      for (const letter of match[2] ?? '') setFlag(flags, letter, false);
+      this.#at += match[0].length;
+    }
+  }
+
+  #next(): string | undefined {
+    return this.#source[this.#at++];
+  }
+
+  #piece(): string {
+    const character = this.#next() as string;
+    switch (character) {
+      case '(':
+        return this.#open();
+      case ')':
+        return ')';
+      case '[':
+        return this.#bracket();
+      case '\\':
+        return this.#escape();
+      case '*':
+      case '+':
+      case '?':
+        return character + this.#lazy();
+      case '{':
+        return this.#count();
+      case '|':
+      case '.':
+      case '^':
+        return character;
+      case '$':
+        return '$';
+      default:
+        return literal(character.codePointAt(0) as number);
+    }
+  }
+
+  /** Postgres gives one preference to the whole expression; a mix of both would match other parts of the text. */
+  #lazy(): string {
+    const greedy = this.#source[this.#at] !== '?';
+    if (!greedy) this.#at++;
+    if (this.#extracting && this.#greedy !== null && this.#greedy !== greedy) {
+      throw new Refused('lazy quantifiers beside greedy ones where a part of the text is extracted');
+    }
+    this.#greedy = greedy;
+    return greedy ? '' : '?';
+  }
+
+  #count(): string {
+    const rest = this.#source.slice(this.#at, this.#at + 16).join('');
+    const match = /^(\d+)(?:(,)(\d*))?\}/.exec(rest);
+    if (!match) return '\\{';
+    if (Number(match[1]) > MAX_COUNT || Number(match[3] ?? 0) > MAX_COUNT) {
+      throw new Refused(`counts above ${MAX_COUNT}`);
+    }
+    this.#at += match[0].length;
+    return `{${match[0]}${this.#lazy()}`;
+  }
+
+  #open(): string {
+    if (this.#source[this.#at] !== '?') return '(';
+    const rest = this.#source.slice(this.#at, this.#at + 80).join('');
+    const named = /^\?P?<\w+>/.exec(rest);
+    if (named) {
+      this.#at += named[0].length;
+      return '(';
+    }
+    if (rest.startsWith('?:')) {
+      this.#at += 2;
+      return '(?:';
+    }
+    throw new Refused('flags in the middle');
+  }
+
+  #escape(): string {
+    const character = this.#next() as string;
+    if (CLASSES[character.toLowerCase()] && /[dws]/i.test(character)) return `[${classOf(character)}]`;
+    switch (character) {
+      case 'b':
+        return '\\y';
+      case 'B':
+        return '\\Y';
+      case 'A':
+        return '\\A';
+      case 'z':
+        return '\\Z';
+      case 'Q':
+        return this.#quoted();
+      case 'C':
+        throw new Refused('\\C');
+      case 'p':
+      case 'P':
+        throw new Refused('Unicode classes');
+      default:
+        return literal(this.#codeOf(character));
+    }
+  }
+
+  #quoted(): string {
+    let text = '';
+    while (this.#at < this.#source.length) {
+      if (this.#source[this.#at] === '\\' && this.#source[this.#at + 1] === 'E') {
+        this.#at += 2;
+        break;
+      }
+      text += literal((this.#next() as string).codePointAt(0) as number);
+    }
+    return text;
+  }
+
+  /** The code point of an escape that stands for a single character. */
+  #codeOf(character: string): number {
+    const control = Object.hasOwn(CONTROL, character) ? CONTROL[character] : undefined;
+    if (control !== undefined) return control;
+    const rest = this.#source.slice(this.#at, this.#at + 12).join('');
+    if (character === 'x') {
+      const match = /^(?:\{([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{2}))/.exec(rest);
+      if (!match) throw new Refused('this \\x');
+      this.#at += match[0].length;
+      return Number.parseInt((match[1] ?? match[2]) as string, 16);
+    }
+    if (/[0-7]/.test(character)) {
+      const digits = character + (/^[0-7]{0,2}/.exec(rest)?.[0] ?? '');
+      this.#at += digits.length - 1;
+      return Number.parseInt(digits, 8);
+    }
+    if (/[A-Za-z0-9]/.test(character)) throw new Refused(`\\${character}`);
+    return character.codePointAt(0) as number;
+  }
+
+  #bracket(): string {
+    const negated = this.#source[this.#at] === '^';
+    if (negated) this.#at++;
+    const ranges: [number, number][] = [];
+    for (let first = true; ; first = false) {
+      const character = this.#next();
+      if (character === undefined) throw new Refused('an open bracket');
+      if (character === ']' && !first) break;
+      ranges.push(...this.#member(character));
+    }
+    return `[${negated ? '^' : ''}${ranges.map(([low, high]) => range(low, high)).join('')}]`;
+  }
+
+  #member(character: string): [number, number][] {
+    if (character === '[' && this.#source[this.#at] === ':') {
+      const match = /^:(\^?)(\w+):\]/.exec(this.#source.slice(this.#at, this.#at + 16).join(''));
+      const named =
+        match && Object.hasOwn(CLASSES, match[2] as string) ? CLASSES[match[2] as string] : undefined;
+      if (match && named) {
+        this.#at += match[0].length;
+        return match[1] === '^' ? complement(named) : named;
+      }
+    }
+    if (character === '\\' && /[dws]/i.test(this.#source[this.#at] ?? '')) {
+      const letter = this.#next() as string;
+      const named = CLASSES[letter.toLowerCase()] as [number, number][];
+      return letter === letter.toLowerCase() ? named : complement(named);
+    }
+    const low = this.#memberCode(character);
+    if (this.#source[this.#at] !== '-' || this.#source[this.#at + 1] === ']') return [[low, low]];
+    this.#at++;
+    const high = this.#memberCode(this.#next() as string);
+    return [[low, high]];
+  }
+
+  #memberCode(character: string): number {
+    if (character !== '\\') return character.codePointAt(0) as number;
+    const escaped = this.#next() as string;
+    if (escaped === 'p' || escaped === 'P') throw new Refused('Unicode classes');
+    return this.#codeOf(escaped);
+  }
+}
+
+function setFlag(flags: { i: boolean; m: boolean; s: boolean }, letter: string, on: boolean): void {
+  if (letter !== 'i' && letter !== 'm' && letter !== 's') throw new Refused(`the flag ${letter}`);
+  flags[letter] = on;
+}
+
+/** Whether `^` and `$` know lines, and whether the dot takes line breaks. */
+const lineMode = (lines: boolean, dotAll: boolean): string =>
+  lines ? (dotAll ? 'w' : 'n') : dotAll ? 's' : 'p';
+
+function classOf(letter: string): string {
+  const named = CLASSES[letter.toLowerCase()] as [number, number][];
+  const ranges = letter === letter.toLowerCase() ? named : complement(named);
+  return ranges.map(([low, high]) => range(low, high)).join('');
+}
+
+function complement(ranges: [number, number][]): [number, number][] {
+  const result: [number, number][] = [];
+  let from = 1;
+  for (const [low, high] of ranges) {
+    if (low > from) result.push([from, low - 1]);
+    from = high + 1;
+  }
+  result.push([from, MAX_CODE]);
+  return result;
+}
+
+const range = (low: number, high: number): string =>
+  low === high ? coded(low) : `${coded(low)}-${coded(high)}`;
+
+function literal(code: number): string {
+  const character = String.fromCodePoint(code);
+  return /[A-Za-z0-9 _]/.test(character) ? character : coded(code);
+}
+
+/** By number: no character has a meaning of its own then. Postgres has no character 0. */
+function coded(code: number): string {
+  if (code === 0) throw new Refused('the character 0');
+  if (code > 0x7f && code < 0x10000) return String.fromCodePoint(code);
+  return code > 0xffff
+    ? `\\U${code.toString(16).padStart(8, '0')}`
+    : `\\u${code.toString(16).padStart(4, '0')}`;
+}

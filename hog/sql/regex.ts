@@ -1,0 +1,48 @@
+// Regular expressions: RE2's syntax, as in ClickHouse, into Postgres' "advanced" syntax.
+import { RE2JS } from 're2js';
+import type { Span } from '../ast/index.ts';
+import { fault } from './errors.ts';
+import type { Printer } from './printer.ts';
+import { translateRegex } from './regex-translate.ts';
+import type { Sql } from './sql.ts';
+import type { Value } from './types.ts';
+
+const MAX_PATTERN_LENGTH = 2_000;
+
+/** `extracting`: it matters how much is matched, not only whether. */
+export function regexParameter(
+  printer: Printer,
+  pattern: Value,
+  insensitive = false,
+  span?: Span,
+  extracting = false,
+): Sql {
+  if (typeof pattern.literal !== 'string') {
+    throw fault('A regular expression must be written down as a text', span);
+  }
+  return printer.parameters.add('text', postgresRegex(pattern.literal, insensitive, span, extracting));
+}
+
+export function postgresRegex(
+  pattern: string,
+  insensitive: boolean,
+  span?: Span,
+  extracting = false,
+): string {
+  if (pattern.length > MAX_PATTERN_LENGTH) {
+    throw fault(`A regular expression has at most ${MAX_PATTERN_LENGTH} characters`, span);
+  }
+  try {
+    RE2JS.compile(pattern);
+  } catch (error) {
+    throw fault(`Invalid regular expression: ${(error as Error).message}`, span);
+  }
+  const translated = translateRegex(pattern, insensitive, extracting);
+  if ('refused' in translated) {
+    throw fault(`Regular expressions here cannot have ${translated.refused}`, span);
+  }
+  return translated.pattern;
+}
+
+/** The number of groups in a pattern that RE2 accepted. */
+export const groupCount = (pattern: string): number => RE2JS.compile(pattern).groupCount();

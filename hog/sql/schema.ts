@@ -1,0 +1,245 @@
+// The tables and columns that HogQL knows, and where they are in Postgres: all names of both in one place.
+import { type Sql, sql } from './sql.ts';
+import type { Type } from './types.ts';
+
+/** A column; `of` gives its SQL for a table under some alias. */
+export interface Column {
+  kind: 'column';
+  type: Type;
+  of: (table: Sql) => Sql;
+  /** A JSON document kept as text (`json`), not in binary form (`jsonb`). */
+  jsonText?: boolean;
+  /** Never NULL. */
+  certain?: boolean;
+  /** Left out of `*`. */
+  hidden?: boolean;
+}
+
+/** Another table, joined when something of it is used: at most one row of it for each row. */
+export interface Lazy {
+  kind: 'join';
+  table: string;
+  on: (from: Sql, to: Sql) => Sql;
+  /** Fields that need no join, as they are on the row itself. */
+  own?: Readonly<Record<string, Column>>;
+}
+
+/** Fields under a common name: `poe.properties`. */
+export interface Fields {
+  kind: 'fields';
+  fields: Readonly<Record<string, Field>>;
+}
+
+export type Field = Column | Lazy | Fields;
+
+export interface Table {
+  name: string;
+  /** Where the rows are. Every use is printed with the project's condition around it. */
+  from: Sql;
+  project: Sql;
+  fields: Readonly<Record<string, Field>>;
+}
+
+export interface Schema {
+  tables: Readonly<Record<string, Table>>;
+  /** People's memberships in cohorts, for IN COHORT. */
+  cohorts: { from: Sql; project: Sql; cohort: Sql; person: Sql };
+}
+
+type Options = Omit<Column, 'kind' | 'type' | 'of'>;
+
+const column = (type: Type, of: (table: Sql) => Sql, options: Options = {}): Column => ({
+  kind: 'column',
+  type,
+  of,
+  ...options,
+});
+
+const certain: Options = { certain: true };
+const hidden: Options = { hidden: true };
+
+const GROUP_KEYS = [
+  (table: Sql) => sql`${table}."$group_0"`,
+  (table: Sql) => sql`${table}."$group_1"`,
+  (table: Sql) => sql`${table}."$group_2"`,
+  (table: Sql) => sql`${table}."$group_3"`,
+  (table: Sql) => sql`${table}."$group_4"`,
+];
+const GROUP_INDEXES = [sql`0`, sql`1`, sql`2`, sql`3`, sql`4`];
+
+function groupFields(): Record<string, Field> {
+  const fields: Record<string, Field> = {};
+  for (const [index, key] of GROUP_KEYS.entries()) {
+    fields[`$group_${index}`] = column('string', key);
+    const number = GROUP_INDEXES[index] as Sql;
+    fields[`group_${index}`] = {
+      kind: 'join',
+      table: 'groups',
+      on: (from, to) => sql`${to}.group_type_index = ${number} and ${to}.group_key = ${key(from)}`,
+      own: { key: column('string', key) },
+    };
+  }
+  return fields;
+}
+
+/** `on event`: as the person was when the event came; `current`: as the person is now. */
+export type PersonMode = 'on event' | 'current';
+
+const SNAPSHOT = {
+  id: column('uuid', (t) => sql`${t}.person_id`),
+  properties: column('json', (t) => sql`${t}.person_properties`, { jsonText: true }),
+};
+
+const events = (persons: PersonMode): Table => ({
+  name: 'events',
+  from: sql`events`,
+  project: sql`project_id`,
+  fields: {
+    uuid: column('uuid', (t) => sql`${t}.uuid`, certain),
+    event: column('string', (t) => sql`${t}.event`, certain),
+    properties: column('json', (t) => sql`${t}.properties`, { jsonText: true, certain: true }),
+    timestamp: column('datetime', (t) => sql`${t}.timestamp`, certain),
+    team_id: column('int', (t) => sql`${t}.project_id`, certain),
+    distinct_id: column('string', (t) => sql`${t}.distinct_id`, certain),
+    elements_chain: column('string', (t) => sql`coalesce(${t}.elements_chain, '')`, certain),
+    created_at: column('datetime', (t) => sql`${t}.created_at`, certain),
+    inserted_at: column('datetime', (t) => sql`${t}.inserted_at`, { certain: true, hidden: true }),
+    _inserted_at: column('datetime', (t) => sql`${t}.inserted_at`, { certain: true, hidden: true }),
+    person_id: column('uuid', (t) => sql`${t}.person_id`),
+    person_properties: column('json', (t) => sql`${t}.person_properties`, { jsonText: true, hidden: true }),
+    set: column('json', (t) => sql`(${t}.properties -> '$set')`, { jsonText: true, hidden: true }),
+    set_once: column('json', (t) => sql`(${t}.properties -> '$set_once')`, { jsonText: true, hidden: true }),
+    ip: column('string', (t) => sql`(${t}.properties ->> '$ip')`, hidden),
+    $session_id: column('string', (t) => sql`${t}."$session_id"`),
+    $window_id: column('string', (t) => sql`(${t}.properties ->> '$window_id')`),
+    elements_chain_href: column('string', (t) => sql`hq.elements_href(${t}.elements_chain)`, hidden),
+    elements_chain_texts: column(
+      { array: 'string' },
+      (t) => sql`hq.elements_values(${t}.elements_chain, 'text')`,
+      hidden,
+    ),
+    elements_chain_ids: column(
+      { array: 'string' },
+      (t) => sql`hq.elements_values(${t}.elements_chain, 'attr_id')`,
+      hidden,
+    ),
+    elements_chain_elements: column(
+      { array: 'string' },
+      (t) => sql`hq.elements_tags(${t}.elements_chain)`,
+      hidden,
+    ),
+    ...groupFields(),
+    person: {
+      kind: 'join',
+      table: 'persons',
+      on: (from, to) => sql`${to}.id = ${from}.person_id`,
+      own: persons === 'on event' ? SNAPSHOT : { id: SNAPSHOT.id },
+    },
+    poe: { kind: 'fields', fields: SNAPSHOT },
+    pdi: {
+      kind: 'join',
+      table: 'person_distinct_ids',
+      on: (from, to) => sql`${to}.distinct_id = ${from}.distinct_id`,
+    },
+    session: {
+      kind: 'join',
+      table: 'sessions',
+      on: (from, to) => sql`${to}.session_id = ${from}."$session_id"`,
+      own: { id: column('string', (t) => sql`${t}."$session_id"`) },
+    },
+  },
+});
+
+const persons: Table = {
+  name: 'persons',
+  from: sql`persons`,
+  project: sql`project_id`,
+  fields: {
+    id: column('uuid', (t) => sql`${t}.id`, certain),
+    created_at: column('datetime', (t) => sql`${t}.created_at`, certain),
+    team_id: column('int', (t) => sql`${t}.project_id`, certain),
+    properties: column('json', (t) => sql`${t}.properties`, certain),
+    is_identified: column('bool', (t) => sql`${t}.is_identified`, certain),
+    last_seen_at: column('datetime', (t) => sql`${t}.last_seen_at`),
+  },
+};
+
+const personDistinctIds: Table = {
+  name: 'person_distinct_ids',
+  from: sql`person_distinct_ids`,
+  project: sql`project_id`,
+  fields: {
+    distinct_id: column('string', (t) => sql`${t}.distinct_id`, certain),
+    person_id: column('uuid', (t) => sql`${t}.person_id`, certain),
+    team_id: column('int', (t) => sql`${t}.project_id`, certain),
+    person: { kind: 'join', table: 'persons', on: (from, to) => sql`${to}.id = ${from}.person_id` },
+  },
+};
+
+const groups: Table = {
+  name: 'groups',
+  from: sql`groups`,
+  project: sql`project_id`,
+  fields: {
+    index: column('int', (t) => sql`${t}.group_type_index`, certain),
+    key: column('string', (t) => sql`${t}.group_key`, certain),
+    team_id: column('int', (t) => sql`${t}.project_id`, certain),
+    created_at: column('datetime', (t) => sql`${t}.created_at`, certain),
+    updated_at: column('datetime', (t) => sql`${t}.updated_at`),
+    properties: column('json', (t) => sql`${t}.properties`, certain),
+  },
+};
+
+const sessions: Table = {
+  name: 'sessions',
+  from: sql`sessions`,
+  project: sql`project_id`,
+  fields: {
+    id: column('string', (t) => sql`${t}.session_id`, certain),
+    session_id: column('string', (t) => sql`${t}.session_id`, certain),
+    team_id: column('int', (t) => sql`${t}.project_id`, certain),
+    distinct_id: column('string', (t) => sql`${t}.distinct_id`, certain),
+    $start_timestamp: column('datetime', (t) => sql`${t}.start_timestamp`, certain),
+    $end_timestamp: column('datetime', (t) => sql`${t}.end_timestamp`, certain),
+    $urls: column({ array: 'string' }, (t) => sql`${t}.urls`),
+    $num_uniq_urls: column('int', (t) => sql`${t}.num_uniq_urls`),
+    $entry_current_url: column('string', (t) => sql`${t}.entry_current_url`),
+    $entry_pathname: column('string', (t) => sql`${t}.entry_pathname`),
+    $entry_hostname: column('string', (t) => sql`${t}.entry_hostname`),
+    $end_current_url: column('string', (t) => sql`${t}.end_current_url`),
+    $end_pathname: column('string', (t) => sql`${t}.end_pathname`),
+    $end_hostname: column('string', (t) => sql`${t}.end_hostname`),
+    $exit_current_url: column('string', (t) => sql`${t}.end_current_url`, hidden),
+    $exit_pathname: column('string', (t) => sql`${t}.end_pathname`, hidden),
+    $entry_referring_domain: column('string', (t) => sql`${t}.entry_referring_domain`),
+    $entry_utm_source: column('string', (t) => sql`${t}.entry_utm_source`),
+    $entry_utm_campaign: column('string', (t) => sql`${t}.entry_utm_campaign`),
+    $entry_utm_medium: column('string', (t) => sql`${t}.entry_utm_medium`),
+    $entry_utm_term: column('string', (t) => sql`${t}.entry_utm_term`),
+    $entry_utm_content: column('string', (t) => sql`${t}.entry_utm_content`),
+    $entry_gclid: column('string', (t) => sql`${t}.entry_gclid`),
+    $entry_fbclid: column('string', (t) => sql`${t}.entry_fbclid`),
+    $pageview_count: column('int', (t) => sql`${t}.pageview_count`),
+    $autocapture_count: column('int', (t) => sql`${t}.autocapture_count`),
+    $screen_count: column('int', (t) => sql`${t}.screen_count`),
+    $channel_type: column('string', (t) => sql`${t}.channel_type`),
+    $session_duration: column('int', (t) => sql`${t}.session_duration`),
+    duration: column('int', (t) => sql`${t}.session_duration`, hidden),
+    $is_bounce: column('bool', (t) => sql`${t}.is_bounce`),
+    $last_external_click_url: column('string', (t) => sql`${t}.last_external_click_url`),
+    $vitals_lcp: column('float', (t) => sql`${t}.vitals_lcp`),
+  },
+};
+
+/** All of it; `persons` says what `person.…` of an event means. */
+export function createSchema(mode: PersonMode): Schema {
+  return {
+    tables: { events: events(mode), persons, person_distinct_ids: personDistinctIds, groups, sessions },
+    cohorts: {
+      from: sql`cohort_people`,
+      project: sql`project_id`,
+      cohort: sql`cohort_id`,
+      person: sql`person_id`,
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import type { Expr, SelectNode, Span } from '../ast/index.ts';
+import { fault, quote, suggestion } from './errors.ts';
+import type { Printer } from './printer.ts';
+import type { Field, Lazy, Table } from './schema.ts';
+import { type Sql, sql } from './sql.ts';
+import type { Type, Value } from './types.ts';
+
+/** A column of a subquery: our name for it inside of SQL, and what it is. */
+export interface OutputColumn {
+  sql: Sql;
+  type: Type;
+  loose?: boolean;
+}
+
+/** A table or subquery that the query reads, and the tables that its fields bring in. */
+export interface Source {
+  alias: Sql;
+  /** What the query calls it. */
+  names: string[];
+  table: Table | null;
+  columns: ReadonlyMap<string, OutputColumn>;
+  /** By the path that asked for them. */
+  joins: Map<string, { alias: Sql; sql: Sql; table: Table }>;
+  /** On the nullable side of an outer join: no column of it is certain. */
+  optional: boolean;
+}
+
+export type CteDefinition = { kind: 'subquery'; query: SelectNode } | { kind: 'column'; expr: Expr };
+
+/** What names mean in one SELECT. */
+export class Scope {
+  readonly parent: Scope | null;
+  readonly sources: Source[] = [];
+  readonly aliases = new Map<string, Expr>();
+  readonly ctes = new Map<string, CteDefinition>();
+  /** Parameters of the lambdas around the place that is printed, innermost last. */
+  readonly lambdas: ReadonlyMap<string, Value>[] = [];
+  readonly windows = new Map<string, Sql>();
+  /** Aliases that are being replaced by their expression: inside of it the name means the column. */
+  readonly expanding = new Set<string>();
+
+  constructor(parent: Scope | null) {
+    this.parent = parent;
+  }
+
+  cte(name: string): { definition: CteDefinition; scope: Scope } | null {
+    for (let scope: Scope | null = this; scope; scope = scope.parent) {
+      const definition = scope.ctes.get(name);
+      if (definition) return { definition, scope };
+    }
+    return null;
+  }
+
+  lambda(name: string): Value | null {
+    for (let i = this.lambdas.length - 1; i >= 0; i--) {
+      const value = this.lambdas[i]?.get(name);
+      if (value) return value;
+    }
+    return null;
+  }
+
+  source(name: string): Source | null {
+    return this.sources.find((source) => source.names.includes(name)) ?? null;
+  }
+
+  /** Every name that could stand here, for suggestions. */
+  names(): Set<string> {
+    const names = new Set(this.aliases.keys());
+    for (const source of this.sources) {
+      for (const name of source.names) names.add(name);
+      for (const name of fieldNames(source)) names.add(name);
+    }
+    return names;
+  }
+}
+
+const fieldNames = (source: Source): string[] =>
+  source.table ? Object.keys(source.table.fields) : [...source.columns.keys()];
+
+/** A column, and the keys that go on inside of it. */
+export interface Found {
+  value: Value;
+  rest: string[];
+  jsonText: boolean;
+}
+
+/** Whether a source has a field of that name. */
+export const hasField = (source: Source, name: string): boolean =>
+  source.table ? Object.hasOwn(source.table.fields, name) : source.columns.has(name);
+
+/** Follows a dotted path from a source to a column, joining tables on the way. */
+export function follow(printer: Printer, source: Source, chain: string[], span?: Span): Found {
+  if (!source.table) {
+    const [name, ...rest] = chain as [string, ...string[]];
+    const column = source.columns.get(name);
+    if (!column) throw unknownField(name, source.columns.keys(), span);
+    const value: Value = { sql: sql`${source.alias}.${column.sql}`, type: column.type };
+    return { value: column.loose ? { ...value, loose: true } : value, rest, jsonText: false };
+  }
+  let { fields } = source.table;
+  let { alias } = source;
+  let optional = source.optional;
+  for (let i = 0; i < chain.length; i++) {
+    const name = chain[i] as string;
+    const field: Field | undefined = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (!field)
+      throw unknownField(chain.slice(0, i + 1).join('.'), prefixed(chain.slice(0, i), fields), span);
+    if (field.kind === 'column') {
+      const value: Value = { sql: field.of(alias), type: field.type };
+      if (field.certain && !optional) value.certain = true;
+      return { value, rest: chain.slice(i + 1), jsonText: field.jsonText ?? false };
+    }
+    if (field.kind === 'fields') {
+      fields = field.fields;
+      continue;
+    }
+    const next = chain[i + 1];
+    if (next !== undefined && field.own && Object.hasOwn(field.own, next)) {
+      fields = field.own;
+      continue;
+    }
+    if (next === undefined) break;
+    const joined = lazyJoin(printer, source, chain.slice(0, i + 1).join('.'), field, alias);
+    fields = joined.table.fields;
+    alias = joined.alias;
+    optional = true;
+  }
+  const path = chain.join('.');
+  throw fault(
+    `${quote(path)} is a table: name one of its fields, as in ${quote(`${path}.properties`)}`,
+    span,
+  );
+}
+
+function lazyJoin(printer: Printer, source: Source, path: string, field: Lazy, from: Sql) {
+  const known = source.joins.get(path);
+  if (known) return known;
+  const table = printer.options.schema.tables[field.table] as Table;
+  const alias = printer.name('t');
+  const guarded = printer.guarded(table);
+  const made = { alias, table, sql: sql` left join ${guarded} as ${alias} on ${field.on(from, alias)}` };
+  source.joins.set(path, made);
+  return made;
+}
+
+const prefixed = (path: string[], fields: Readonly<Record<string, Field>>): string[] =>
+  Object.keys(fields).map((name) => [...path, name].join('.'));
+
+export const unknownField = (name: string, candidates: Iterable<string>, span?: Span) =>
+  fault(`Unable to resolve field: ${quote(name)}${suggestion(name, candidates)}`, span);

@@ -1,0 +1,46 @@
+import { build, type Expr } from '../ast/index.ts';
+import { fault, unsupported } from './errors.ts';
+import type { Place, Printer } from './printer.ts';
+import type { Source } from './scope.ts';
+
+/** `*` and `t.*` become the columns that they stand for. */
+export function expandStars(place: Place, select: readonly Expr[]): Expr[] {
+  return select.flatMap((one) => {
+    if (one.kind === 'columns' && one.all && one.exclude.length === 0 && one.replace.length === 0) {
+      return allColumns(place, one);
+    }
+    if (one.kind !== 'field' || one.chain.at(-1) !== '*') return [one];
+    if (one.chain.length === 1) return allColumns(place, one);
+    const source = one.chain.length === 2 ? place.scope.source(one.chain[0] as string) : null;
+    if (!source) throw unsupported('This *', one.span);
+    return columnsOf(source, true);
+  });
+}
+
+function allColumns(place: Place, node: Expr): Expr[] {
+  const { sources } = place.scope;
+  if (sources.length === 0) throw fault('There is no table that * could stand for', node.span);
+  return sources.flatMap((source) => columnsOf(source, sources.length > 1));
+}
+
+function columnsOf(source: Source, qualified: boolean): Expr[] {
+  const names = source.table
+    ? Object.entries(source.table.fields).flatMap(([name, field]) =>
+        field.kind === 'column' && !field.hidden ? [name] : [],
+      )
+    : [...source.columns.keys()];
+  const prefix = source.names[0];
+  return names.map((name) => {
+    const chain = qualified && prefix !== undefined ? build.field(prefix, name) : build.field(name);
+    return { kind: 'alias', alias: name, expr: chain };
+  });
+}
+
+/** What a column of the result is called: its alias, its path, or its text in the source. */
+export function outputName(printer: Printer, node: Expr): string {
+  if (node.kind === 'alias') return node.alias;
+  if (node.kind === 'field') return node.chain.join('.');
+  const { source } = printer.options;
+  if (source !== undefined && node.span) return source.slice(node.span.start, node.span.end);
+  return node.kind === 'call' ? node.name : node.kind;
+}

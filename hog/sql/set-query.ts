@@ -1,0 +1,76 @@
+import { SET_OPERATORS, type SelectSetQuery, type SetOperator } from '../ast/index.ts';
+import { fault, unsupported } from './errors.ts';
+import { printLimit } from './limit.ts';
+import type { Printer } from './printer.ts';
+import { Scope } from './scope.ts';
+import { defineCtes, type NamedColumn, orderColumn, type PrintedQuery, printSelect } from './select.ts';
+import { join, NOTHING, type Sql, sql } from './sql.ts';
+import { isNumber, type Type, typeName } from './types.ts';
+
+const OPERATORS: Record<string, Sql> = {
+  'UNION ALL': sql`union all`,
+  'UNION DISTINCT': sql`union`,
+  INTERSECT: sql`intersect`,
+  'INTERSECT DISTINCT': sql`intersect`,
+  EXCEPT: sql`except`,
+} satisfies Partial<Record<SetOperator, Sql>>;
+
+/** UNION and its relatives, from left to right. Columns go by their position, their names are the first query's. */
+export function printSetQuery(
+  printer: Printer,
+  node: SelectSetQuery,
+  parent: Scope | null,
+  top: boolean,
+): PrintedQuery {
+  const scope = new Scope(parent);
+  defineCtes(scope, node.ctes);
+  const first = printPart(printer, node.first, scope);
+  let text = sql`(${first.sql})`;
+  for (const { operator, query } of node.rest) {
+    const made = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
+    if (!made || !SET_OPERATORS.includes(operator)) throw unsupported(operator, node.span);
+    const next = printPart(printer, query, scope);
+    checkColumns(first.columns, next.columns, query.span ?? node.span);
+    text = sql`(${text} ${made} (${next.sql}))`;
+  }
+  const outer = printer.name('t');
+  const order = (node.orderBy ?? []).map((one) => {
+    const { expr } = one;
+    const index =
+      expr.kind === 'constant' && typeof expr.value === 'number'
+        ? expr.value - 1
+        : first.columns.findIndex((column) => expr.kind === 'field' && column.name === expr.chain.join('.'));
+    const column = first.columns[index];
+    if (!column) throw fault('A UNION is ordered by one of its columns', one.span);
+    return orderColumn(outer, column, one.order);
+  });
+  const ordered = order.length > 0 ? sql` order by ${join(order)}` : NOTHING;
+  const limit = printLimit({ printer, scope }, node, top);
+  return { sql: sql`select * from (${text}) as ${outer}${ordered}${limit}`, columns: first.columns };
+}
+
+function printPart(printer: Printer, query: SelectSetQuery['first'], scope: Scope): PrintedQuery {
+  if (query.kind === 'placeholder') throw fault('A placeholder has no value here', query.span);
+  return printSelect(printer, query, scope);
+}
+
+function checkColumns(first: NamedColumn[], next: NamedColumn[], span: SelectSetQuery['span']): void {
+  if (first.length !== next.length) {
+    throw fault(`The queries select ${first.length} and ${next.length} columns`, span);
+  }
+  for (const [index, column] of first.entries()) {
+    const other = next[index]!;
+    if (!unites(column.type, other.type)) {
+      throw fault(
+        `Column ${index + 1} is ${typeName(column.type)} in one query, ${typeName(other.type)} in another`,
+        span,
+      );
+    }
+  }
+}
+
+function unites(left: Type, right: Type): boolean {
+  if (JSON.stringify(left) === JSON.stringify(right)) return true;
+  if (left === 'null' || right === 'null') return true;
+  return isNumber(left) && isNumber(right);
+}

@@ -1,0 +1,120 @@
+// Runs bytecode. A run is a function of the code, the globals and what the caller gives it to use.
+import type { Bytecode } from '../bytecode/index.ts';
+import { asFailure, HogFailure } from '../runtime/errors.ts';
+import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
+import { costOf, toHog, toHost } from '../runtime/values.ts';
+import { type Environment, freshState, type MachineState } from './frames.ts';
+import { Machine } from './machine.ts';
+import { decodeState, encodeState, type PausedState } from './state.ts';
+import { prepare } from './validate.ts';
+
+export { type HogErrorCode, HogFailure } from '../runtime/errors.ts';
+export { DEFAULT_LIMITS, type Limits } from '../runtime/meter.ts';
+export type { PausedState } from './state.ts';
+
+export interface RunOptions {
+  /** Plain data; own properties only are seen. */
+  globals?: object;
+  /** Functions of the host: plain data in, plain data out. They come before the library's. */
+  functions?: Record<string, (...args: unknown[]) => unknown>;
+  /** Names of functions whose result the host brings later: the run pauses there. */
+  asyncFunctions?: Iterable<string>;
+  limits?: Partial<Limits>;
+  /** Milliseconds since 1970, for the time limit, `now()` and `today()`; without it none of them is there. */
+  clock?: () => number;
+  /** From 0 up to 1, for `randomFloat()` and `generateUUIDv4()`. */
+  random?: () => number;
+  /** Each printed line as it comes; the outcome has them all either way. */
+  onPrint?: (line: string) => void;
+  /** Lets `catch` see what the reference lets end the run: bad arguments, bad JSON, index 0. */
+  catchRuntimeErrors?: boolean;
+}
+
+export interface Usage {
+  steps: number;
+  milliseconds: number;
+  maxMemory: number;
+  asyncSteps: number;
+}
+
+export type Outcome =
+  | { status: 'finished'; result: unknown; printed: string[]; usage: Usage }
+  | { status: 'failed'; error: HogFailure; printed: string[]; usage: Usage }
+  | {
+      status: 'paused';
+      call: { name: string; args: unknown[] };
+      state: PausedState;
+      printed: string[];
+      usage: Usage;
+    };
+
+/** Runs a program from its start. Never throws for anything the program does. */
+export function run(bytecode: Bytecode, options: RunOptions = {}): Outcome {
+  return proceed(bytecode, null, options);
+}
+
+/** Goes on where a run paused, here or elsewhere. Globals and functions are given again. */
+export function resume(state: PausedState, result: unknown, options: RunOptions = {}): Outcome {
+  return proceed(state?.bytecode, { state, result }, options);
+}
+
+function proceed(
+  bytecode: Bytecode,
+  paused: { state: PausedState; result: unknown } | null,
+  options: RunOptions,
+): Outcome {
+  const printed: string[] = [];
+  const meter = new Meter(
+    { ...DEFAULT_LIMITS, ...options.limits },
+    options.clock ?? null,
+    paused?.state ?? undefined,
+  );
+  const env: Environment = {
+    globals: options.globals ?? {},
+    functions: new Map(Object.entries(options.functions ?? {})),
+    asyncFunctions: new Set(options.asyncFunctions ?? []),
+    catchRuntimeErrors: options.catchRuntimeErrors ?? false,
+    around: {
+      meter,
+      clock: options.clock ?? null,
+      random: options.random ?? null,
+      print: (line) => {
+        printed.push(line);
+        options.onPrint?.(line);
+      },
+    },
+  };
+  let machine: Machine | null = null;
+  const usage = (): Usage => ({
+    steps: meter.steps,
+    milliseconds: meter.milliseconds,
+    maxMemory: machine?.stack.maxMemory ?? 0,
+    asyncSteps: machine?.asyncSteps ?? 0,
+  });
+  try {
+    const code = prepare(bytecode);
+    const state: MachineState = paused ? decodeState(paused.state) : freshState(code);
+    if (paused) state.values.push(toHog(paused.result));
+    machine = new Machine(code, state, env);
+    const stop = machine.run();
+    if ('result' in stop) {
+      costOf(stop.result, meter);
+      return { status: 'finished', result: toHost(stop.result), printed, usage: usage() };
+    }
+    const saved = encodeState(bytecode, machine.state, {
+      steps: meter.steps,
+      milliseconds: meter.milliseconds,
+    });
+    return { status: 'paused', call: stop.call, state: saved, printed, usage: usage() };
+  } catch (error) {
+    return { status: 'failed', error: asFailure(error), printed, usage: usage() };
+  }
+}
+
+/** The result of a program that does not wait; its failure is thrown. */
+export function evaluate(bytecode: Bytecode, options: RunOptions = {}): unknown {
+  const outcome = run(bytecode, options);
+  if (outcome.status === 'finished') return outcome.result;
+  if (outcome.status === 'failed') throw outcome.error;
+  throw new HogFailure('async', `Unexpected async function call: ${outcome.call.name}`);
+}

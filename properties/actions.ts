@@ -1,0 +1,66 @@
+import { build, type Expr } from '../hog/ast/index.ts';
+import { selectorTest, tagNameTest } from './elements.ts';
+import { type ExpressionOptions, filterExpression } from './expression.ts';
+import type { FilterGroup } from './filter.ts';
+import { conjunction, disjunction, TRUE } from './nodes.ts';
+import { compileRegex } from './regex.ts';
+
+export type TextMatching = 'exact' | 'contains' | 'regex';
+
+/** One way for an event to be the action; null: nothing is asked of it. */
+export interface ActionStep {
+  event: string | null;
+  url: string | null;
+  urlMatching: TextMatching | null;
+  selector: string | null;
+  tagName: string | null;
+  href: string | null;
+  hrefMatching: TextMatching | null;
+  text: string | null;
+  textMatching: TextMatching | null;
+  properties: FilterGroup | null;
+}
+
+const AUTOCAPTURE = '$autocapture';
+
+/** Any of the steps; an action without steps is every event. */
+export function actionExpression(steps: readonly ActionStep[], options: ExpressionOptions): Expr {
+  return disjunction(steps.map((step) => conjunction(stepTests(step, options))));
+}
+
+function stepTests(step: ActionStep, options: ExpressionOptions): Expr[] {
+  const tests: Expr[] = [];
+  if (step.event) tests.push(build.compare('==', build.field('event'), build.constant(step.event)));
+  if (step.event === AUTOCAPTURE) tests.push(...elementTests(step));
+  if (step.url) {
+    const url = build.field('properties', '$current_url');
+    tests.push(textTest(url, step.url, step.urlMatching ?? 'contains', 'like'));
+  }
+  if (step.properties && step.properties.values.length > 0) {
+    tests.push(filterExpression(step.properties, options));
+  }
+  return tests.length > 0 ? tests : [TRUE];
+}
+
+function elementTests(step: ActionStep): Expr[] {
+  const tests: Expr[] = [];
+  if (step.selector) tests.push(selectorTest(step.selector));
+  if (step.tagName !== null) tests.push(tagNameTest(step.tagName));
+  if (step.href !== null) {
+    tests.push(
+      textTest(build.field('elements_chain_href'), step.href, step.hrefMatching ?? 'exact', 'ilike'),
+    );
+  }
+  if (step.text !== null) {
+    const test = textTest(build.field('x'), step.text, step.textMatching ?? 'exact', 'ilike');
+    tests.push(build.call('arrayExists', build.lambda(['x'], test), build.field('elements_chain_texts')));
+  }
+  return tests;
+}
+
+function textTest(expr: Expr, value: string, matching: TextMatching, contains: 'like' | 'ilike'): Expr {
+  if (matching === 'exact') return build.compare('==', expr, build.constant(value));
+  if (matching === 'contains') return build.compare(contains, expr, build.constant(`%${value}%`));
+  compileRegex(value);
+  return build.compare('=~', expr, build.constant(value));
+}

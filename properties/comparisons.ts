@@ -1,0 +1,222 @@
+// One operator against one value as an expression. The forms are upstream's, so that the stored bytecode is
+// too; where upstream's own engines would disagree about a missing property, a guard is added (docs/properties.md).
+import { build, type CompareOperator, type Expr } from '../hog/ast/index.ts';
+import { type Moment, parseDate, parseRelativeDate } from './dates.ts';
+import { FilterError } from './errors.ts';
+import type { FilterValue, Scalar } from './filter.ts';
+import { conjunction, disjunction, NULL } from './nodes.ts';
+import type { Operator } from './operators.ts';
+import { readRange } from './range.ts';
+import { compileRegex } from './regex.ts';
+import { isSemverRange, semverRange } from './semver.ts';
+import { asciiLower, isCanonicalNumber, numberOf, textOf } from './values.ts';
+
+export interface Subject {
+  /** The property or column that is compared. */
+  expr: Expr;
+  /** The property is declared to be boolean: "true" and "false" are then compared as booleans. */
+  boolean: boolean;
+}
+
+type Comparison = (subject: Subject, value: FilterValue, moment: Moment, operator: Operator) => Expr;
+
+/** How missing properties print in Hog: patterns that match it need a guard. */
+const MISSING_AS_TEXT = 'null';
+
+export function comparison(subject: Subject, operator: Operator, value: FilterValue, moment: Moment): Expr {
+  const make = COMPARISONS[operator];
+  if (!make) {
+    throw new FilterError(`The operator ${operator} does not work in this filter`, '', 'unsupported');
+  }
+  return make(subject, value, moment, operator);
+}
+
+const isSet = (expr: Expr): Expr => build.compare('!=', expr, NULL);
+const isMissing = (expr: Expr): Expr => build.compare('==', expr, NULL);
+const text = (expr: Expr): Expr => build.call('toString', expr);
+
+function constantOf(subject: Subject, value: Scalar): Expr {
+  if (typeof value === 'number') return build.literal(value);
+  if (value === true || value === 'true') return build.constant(subject.boolean ? true : 'true');
+  if (value === false || value === 'false') return build.constant(subject.boolean ? false : 'false');
+  return build.constant(value);
+}
+
+const equality =
+  (op: '==' | '!='): Comparison =>
+  (subject, value) =>
+    build.compare(op, subject.expr, constantOf(subject, scalar(value)));
+
+/** Membership is strict about types in bytecode, so `"5"` brings 5 along, and `"true"` true. */
+const membership =
+  (op: 'in' | 'not in', wrap: (exprs: Expr[]) => Expr): Comparison =>
+  (subject, value, _moment, operator) => {
+    if (!Array.isArray(value)) throw new FilterError(`${operator} operator requires a list of values`);
+    const members = new Map<string, Scalar>();
+    for (const one of value) {
+      for (const form of [one, twinOf(one)]) {
+        if (form !== null) members.set(`${typeof form}:${form}`, form);
+      }
+    }
+    return build.compare(op, subject.expr, wrap([...members.values()].map((one) => build.literal(one))));
+  };
+
+export const inTuple = membership('in', build.tuple);
+export const notInTuple = membership('not in', build.tuple);
+
+function twinOf(value: Scalar): Scalar | null {
+  if (typeof value !== 'string') return String(value);
+  if (value === 'true' || value === 'false') return value === 'true';
+  return isCanonicalNumber(value) ? Number(value) : null;
+}
+
+const contains =
+  (negated: boolean): Comparison =>
+  (subject, value) => {
+    const needle = textOf(scalar(value));
+    // In a LIKE these would mean something, and not the same in every engine.
+    const test = /[%_\\]/.test(needle)
+      ? searchAny(subject.expr, [needle], negated)
+      : build.compare(negated ? 'not ilike' : 'ilike', text(subject.expr), build.constant(`%${needle}%`));
+    const searched = negated && test.kind === 'compare' && test.op === '==';
+    return guarded(subject.expr, test, searched || MISSING_AS_TEXT.includes(asciiLower(needle)), negated);
+  };
+
+export const containsAny =
+  (negated: boolean): Comparison =>
+  (subject, value) => {
+    const needles = (Array.isArray(value) ? value : [scalar(value)]).map(textOf);
+    const seen = needles.some((needle) => MISSING_AS_TEXT.includes(asciiLower(needle)));
+    // In SQL a search in nothing is nothing, not 0.
+    return guarded(subject.expr, searchAny(subject.expr, needles, negated), negated || seen, negated);
+  };
+
+function searchAny(expr: Expr, needles: string[], negated: boolean): Expr {
+  const list = build.array(needles.map((needle) => build.constant(needle)));
+  const found = build.call('multiSearchAnyCaseInsensitive', text(expr), list);
+  return build.compare(negated ? '==' : '>', found, build.integer(0));
+}
+
+const regex =
+  (negated: boolean): Comparison =>
+  (subject, value) => {
+    const pattern = textOf(scalar(value));
+    const seen = compileRegex(pattern)(MISSING_AS_TEXT);
+    const match = build.call('match', text(subject.expr), build.constant(pattern));
+    const test = negated
+      ? build.call('ifNull', build.call('not', match), build.integer(1))
+      : build.call('ifNull', match, build.integer(0));
+    return guarded(subject.expr, test, seen, negated);
+  };
+
+/** A missing property never has what is looked for, and always lacks it. */
+function guarded(expr: Expr, test: Expr, needed: boolean, negated: boolean): Expr {
+  if (!needed) return test;
+  return negated ? disjunction([isMissing(expr), test]) : conjunction([isSet(expr), test]);
+}
+
+const ordering =
+  (op: '<' | '<=' | '>' | '>='): Comparison =>
+  (subject, value) =>
+    ordered(subject.expr, op, scalar(value));
+
+/** Bytecode takes a missing property for 0 in `<` and `>`: where 0 would satisfy the test, presence is asked for. */
+function ordered(expr: Expr, op: '<' | '<=' | '>' | '>=', value: Scalar): Expr {
+  const number = numberOf(value);
+  if (number === null) return build.compare(op, expr, build.constant(textOf(value)));
+  const test = build.compare(op, expr, build.literal(number));
+  return satisfies(0, op, number) ? conjunction([isSet(expr), test]) : test;
+}
+
+const satisfies = (left: number, op: '<' | '<=' | '>' | '>=', right: number): boolean =>
+  (op.startsWith('<') ? left < right : left > right) || (op.length === 2 && left === right);
+
+const range =
+  (negated: boolean): Comparison =>
+  ({ expr }, value, _moment, operator) => {
+    const [low, high] = readRange(value, operator);
+    const [left, right] = [build.literal(low), build.literal(high)];
+    const test = negated
+      ? disjunction([build.compare('<', expr, left), build.compare('>', expr, right)])
+      : conjunction([build.compare('>=', expr, left), build.compare('<=', expr, right)]);
+    const zeroPasses = (low <= 0 && 0 <= high) !== negated;
+    return zeroPasses ? conjunction([isSet(expr), test]) : test;
+  };
+
+const date =
+  (op: '==' | '<' | '>'): Comparison =>
+  (subject, value, moment, operator) => {
+    const instant = typeof value === 'string' ? dateOf(value, moment) : null;
+    if (instant === null) {
+      throw new FilterError(`${operator} operator requires a date (2024-01-31) or a relative date (-7d)`);
+    }
+    const zone = moment.timezone === 'UTC' ? [] : [build.constant(moment.timezone)];
+    return build.compare(
+      op,
+      build.call('toDateTime', text(subject.expr), ...zone),
+      build.call('toDateTime', build.constant(new Date(instant).toISOString())),
+    );
+  };
+
+export const dateOf = (value: string, moment: Moment): number | null =>
+  parseRelativeDate(value, moment) ?? parseDate(value, moment.timezone);
+
+const version =
+  (op: CompareOperator): Comparison =>
+  ({ expr }, value) => {
+    const test = build.compare(
+      op,
+      build.call('sortableSemver', expr),
+      build.call('sortableSemver', build.constant(textOf(scalar(value)))),
+    );
+    // No version sorts before every version.
+    return op.startsWith('<') ? conjunction([isSet(expr), test]) : test;
+  };
+
+const versionRange: Comparison = ({ expr }, value, _moment, operator) => {
+  if (!isSemverRange(operator)) throw new FilterError(`${operator} is no range of versions`);
+  const [low, high] = semverRange(operator, value);
+  const sortable = build.call('sortableSemver', expr);
+  return conjunction([
+    build.compare('>=', sortable, build.call('sortableSemver', build.constant(low))),
+    build.compare('<', sortable, build.call('sortableSemver', build.constant(high))),
+  ]);
+};
+
+function scalar(value: FilterValue): Scalar {
+  if (value === null || Array.isArray(value)) throw new FilterError('A single value is needed here');
+  return value;
+}
+
+const COMPARISONS: Partial<Record<Operator, Comparison>> = {
+  exact: equality('=='),
+  is_not: equality('!='),
+  is_set: ({ expr }) => isSet(expr),
+  is_not_set: ({ expr }) => isMissing(expr),
+  icontains: contains(false),
+  not_icontains: contains(true),
+  icontains_multi: containsAny(false),
+  not_icontains_multi: containsAny(true),
+  regex: regex(false),
+  not_regex: regex(true),
+  gt: ordering('>'),
+  gte: ordering('>='),
+  lt: ordering('<'),
+  lte: ordering('<='),
+  between: range(false),
+  not_between: range(true),
+  in: membership('in', build.array),
+  not_in: membership('not in', build.array),
+  is_date_exact: date('=='),
+  is_date_before: date('<'),
+  is_date_after: date('>'),
+  semver_eq: version('=='),
+  semver_neq: version('!='),
+  semver_gt: version('>'),
+  semver_gte: version('>='),
+  semver_lt: version('<'),
+  semver_lte: version('<='),
+  semver_tilde: versionRange,
+  semver_caret: versionRange,
+  semver_wildcard: versionRange,
+};

@@ -1,0 +1,160 @@
+// Property filters as one syntax tree, for every back end.
+import { build, type Expr } from '../hog/ast/index.ts';
+import { comparison, containsAny, inTuple, notInTuple, type Subject } from './comparisons.ts';
+import type { Moment } from './dates.ts';
+import { selectorTest, tagNameTest } from './elements.ts';
+import { FilterError } from './errors.ts';
+import type { FilterNode, PropertyFilter, Scalar } from './filter.ts';
+import { conjunction, disjunction, TRUE } from './nodes.ts';
+import { NEGATIVE, TAKES_LIST } from './operators.ts';
+
+export interface ExpressionOptions {
+  /** Relative dates are resolved against it, here and now. */
+  moment: Moment;
+  /**
+   * Where the expression will run. In real time (bytecode, JavaScript) there are no cohorts; in a query over
+   * persons or groups the properties are those of the row.
+   */
+  scope: 'realtime' | 'events' | 'persons' | 'groups';
+  /** Whether a property is declared to be boolean. */
+  isBoolean?: (filter: PropertyFilter) => boolean;
+  /** Parsed sources of `hogql` filters by their text; see `hogqlSources`. */
+  hogql?: ReadonlyMap<string, Expr>;
+  /** The project's rules for `is_cleaned_path_exact`. */
+  pathCleaning?: { regex: string; alias: string }[];
+}
+
+/** The texts of all `hogql` filters of a document: parse them first, then pass them as `hogql`. */
+export function hogqlSources(node: FilterNode): string[] {
+  if (node.kind === 'group') return [...new Set(node.values.flatMap(hogqlSources))];
+  return node.type === 'hogql' ? [node.key] : [];
+}
+
+export function filterExpression(node: FilterNode, options: ExpressionOptions): Expr {
+  if (node.kind === 'property') return propertyExpression(node, options);
+  const exprs = node.values.map((one) => filterExpression(one, options));
+  return node.type === 'AND' ? conjunction(exprs) : disjunction(exprs);
+}
+
+function propertyExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {
+  switch (filter.type) {
+    case 'hogql':
+      return hogqlExpression(filter, options);
+    case 'cohort':
+      return cohortExpression(filter, options);
+    case 'flag':
+      throw new FilterError('Conditions on flags work in flags only', '', 'unsupported');
+    case 'element':
+      return elementExpression(filter, options);
+    default:
+      return compared(
+        { expr: subjectOf(filter, options), boolean: options.isBoolean?.(filter) ?? false },
+        filter,
+        options,
+      );
+  }
+}
+
+function subjectOf(filter: PropertyFilter, options: ExpressionOptions): Expr {
+  const { key, type } = filter;
+  const own = OWN_TYPE[options.scope];
+  if (own !== undefined && type !== own) {
+    throw new FilterError(`The '${type}' property filter does not work in '${own}' scope`, '', 'unsupported');
+  }
+  if (own !== undefined) return build.field('properties', key);
+  if (type === 'event')
+    return key === '$elements_chain' ? build.field('elements_chain') : build.field('properties', key);
+  if (type === 'event_metadata') return build.field(key);
+  // The distinct id is the event's, though people look for it among the person's properties.
+  if (type === 'person')
+    return key === 'distinct_id' ? build.field(key) : build.field('person', 'properties', key);
+  if (type === 'group') return build.field(`group_${filter.groupTypeIndex}`, 'properties', key);
+  if (type === 'session') return build.field('session', key);
+  return build.field('properties', key.startsWith('$feature/') ? key : `$feature/${key}`);
+}
+
+const OWN_TYPE: Partial<Record<ExpressionOptions['scope'], PropertyFilter['type']>> = {
+  persons: 'person',
+  groups: 'group',
+};
+
+/** Lists: none is no condition, one is that one, more are "any of", for negative operators "none of". */
+function compared(subject: Subject, filter: PropertyFilter, options: ExpressionOptions): Expr {
+  const { operator, value } = filter;
+  const { moment } = options;
+  if (operator === 'is_cleaned_path_exact') return cleanedPath(subject, filter, options);
+  if (!Array.isArray(value) || TAKES_LIST.has(operator)) {
+    if (Array.isArray(value) && value.length === 0) return TRUE;
+    return comparison(subject, operator, value, moment);
+  }
+  if (value.length === 0) return TRUE;
+  if (value.length === 1) return comparison(subject, operator, value[0] as Scalar, moment);
+  if (operator === 'exact') return inTuple(subject, value, moment, operator);
+  if (operator === 'is_not') return notInTuple(subject, value, moment, operator);
+  if (operator === 'icontains' || operator === 'not_icontains') {
+    return containsAny(operator === 'not_icontains')(subject, value, moment, operator);
+  }
+  const tests = value.map((one) => comparison(subject, operator, one, moment));
+  return NEGATIVE.has(operator) ? conjunction(tests) : disjunction(tests);
+}
+
+function cleanedPath(subject: Subject, filter: PropertyFilter, options: ExpressionOptions): Expr {
+  const rules = options.pathCleaning ?? [];
+  if (rules.length > 0 && options.scope === 'realtime') {
+    throw new FilterError('Cleaned paths cannot be compared in real-time filters', '', 'unsupported');
+  }
+  const clean = (expr: Expr): Expr =>
+    rules.reduce(
+      (path, rule) =>
+        build.call('replaceRegexpAll', path, build.constant(rule.regex), build.constant(rule.alias)),
+      expr,
+    );
+  const values = Array.isArray(filter.value) ? filter.value : [filter.value as Scalar];
+  return disjunction(
+    values.map((one) => build.compare('==', clean(subject.expr), clean(build.constant(String(one))))),
+  );
+}
+
+function hogqlExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {
+  const expr = options.hogql?.get(filter.key);
+  if (!expr) throw new FilterError('HogQL expressions do not work in this filter', '', 'unsupported');
+  return expr;
+}
+
+function cohortExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {
+  const id = Number(Array.isArray(filter.value) ? filter.value[0] : filter.value);
+  if (!Number.isSafeInteger(id)) throw new FilterError('A cohort is named by its id');
+  if (options.scope === 'realtime') {
+    throw new FilterError(
+      `Can't use cohorts in real-time filters. Please inline the relevant expressions (cohort id=${id}).`,
+      '',
+      'unsupported',
+    );
+  }
+  const negated = filter.negation !== (filter.operator === 'not_in');
+  const person = build.field(options.scope === 'persons' ? 'id' : 'person_id');
+  return build.compare(negated ? 'not in cohort' : 'in cohort', person, build.integer(id));
+}
+
+const ELEMENT_TESTS: Readonly<Record<string, (value: string) => Expr>> = {
+  selector: selectorTest,
+  tag_name: tagNameTest,
+};
+
+function elementExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {
+  const { key, operator, value } = filter;
+  if (key === 'href')
+    return compared({ expr: build.field('elements_chain_href'), boolean: false }, filter, options);
+  if (key === 'text') {
+    const test = compared({ expr: build.field('text'), boolean: false }, filter, options);
+    return build.call('arrayExists', build.lambda(['text'], test), build.field('elements_chain_texts'));
+  }
+  const test = Object.hasOwn(ELEMENT_TESTS, key) ? ELEMENT_TESTS[key] : undefined;
+  if (!test) throw new FilterError(`Elements have no "${key.slice(0, 60)}" to filter by`);
+  if (operator !== 'exact' && operator !== 'is_not') {
+    throw new FilterError(`Elements are filtered by ${key} with exact and is_not only`);
+  }
+  const values = Array.isArray(value) ? value : [value as Scalar];
+  const tests = values.map((one) => test(String(one)));
+  return operator === 'exact' ? disjunction(tests) : conjunction(tests.map((one) => build.call('not', one)));
+}

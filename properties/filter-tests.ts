@@ -1,0 +1,195 @@
+// The operators as the bytecode of `comparisons.ts` decides them, value by value, without bytecode.
+import { dateOf } from './comparisons.ts';
+import { parseDate } from './dates.ts';
+import { FilterError } from './errors.ts';
+import type { FilterValue, Scalar } from './filter.ts';
+import { greater, looseEquals, printed, readsAs } from './hog-values.ts';
+import type { Test, TestMaker, TestTable } from './matcher.ts';
+import { NEGATIVE } from './operators.ts';
+import { readRange } from './range.ts';
+import { compileRegex } from './regex.ts';
+import { compareVersions, semverRange, sortableSemver } from './semver.ts';
+import { asciiLower, isCanonicalNumber, numberOf, textOf } from './values.ts';
+
+const isMissing = (property: unknown): boolean => property === undefined || property === null;
+
+/** Lists: any of the values, for negative operators none of them; an empty one asks for nothing. */
+const forEach =
+  (one: (value: Scalar, operator: Parameters<TestMaker>[1]) => Test): TestMaker =>
+  (value, operator) => {
+    const values = Array.isArray(value) ? value : [value as Scalar];
+    if (values.length === 1) return one(values[0] as Scalar, operator);
+    if (values.length === 0) return () => true;
+    const tests = values.map((single) => one(single, operator));
+    return NEGATIVE.has(operator)
+      ? (property, moment) => tests.every((test) => test(property, moment))
+      : (property, moment) => tests.some((test) => test(property, moment));
+  };
+
+const not =
+  (make: TestMaker): TestMaker =>
+  (value, operator) => {
+    const test = make(value, operator);
+    return Array.isArray(value) && value.length === 0
+      ? () => true
+      : (property, moment) => !test(property, moment);
+  };
+
+const exact: TestMaker = (value, operator) => {
+  if (Array.isArray(value) && value.length > 1) return memberOf(value, operator);
+  return forEach((single) => {
+    const constant = typeof single === 'boolean' ? String(single) : single;
+    return (property) => !isMissing(property) && looseEquals(property, constant);
+  })(value, operator);
+};
+
+const memberOf: TestMaker = (value, operator) => {
+  if (!Array.isArray(value)) throw new FilterError(`${operator} operator requires a list of values`);
+  if (value.length === 0) return () => true;
+  const members = new Set<unknown>(value.flatMap((one) => [one, ...twins(one)]));
+  return (property) => members.has(property);
+};
+
+function twins(value: Scalar): Scalar[] {
+  if (typeof value !== 'string') return [String(value)];
+  if (value === 'true' || value === 'false') return [value === 'true'];
+  return isCanonicalNumber(value) ? [Number(value)] : [];
+}
+
+const contains: TestMaker = (value) => {
+  const needles = (Array.isArray(value) ? value : [value as Scalar]).map((one) => textOf(one).toLowerCase());
+  if (needles.length === 0) return () => true;
+  return (property) => {
+    if (isMissing(property)) return false;
+    const text = printed(property).toLowerCase();
+    return needles.some((needle) => text.includes(needle));
+  };
+};
+
+const affix = (has: (text: string, value: string) => boolean): TestMaker =>
+  forEach((value) => {
+    const wanted = asciiLower(textOf(value));
+    return (property) => !isMissing(property) && has(asciiLower(printed(property)), wanted);
+  });
+
+const regex: TestMaker = forEach((value) => {
+  const pattern = textOf(value);
+  const found = compileRegex(pattern);
+  return (property) => {
+    if (isMissing(property) || pattern === '') return false;
+    const text = printed(property);
+    // Hog's match() finds nothing in an empty text, not even what matches nothing.
+    return text !== '' && found(text);
+  };
+});
+
+const notRegex: TestMaker = (value, operator) => {
+  const tests = (Array.isArray(value) ? value : [value as Scalar]).map((one) => regex(one, operator));
+  return (property, moment) => tests.every((test) => !test(property, moment));
+};
+
+const ordering = (passes: (property: unknown, value: Scalar) => boolean): TestMaker =>
+  forEach((value) => {
+    const constant = numberOf(value) ?? textOf(value);
+    return (property) => !isMissing(property) && passes(property, constant);
+  });
+
+const range =
+  (negated: boolean): TestMaker =>
+  (value, operator) => {
+    const [low, high] = readRange(value, operator);
+    return (property) => {
+      if (isMissing(property)) return false;
+      return negated
+        ? readsAs(property) < low || readsAs(property) > high
+        : readsAs(property) >= low && readsAs(property) <= high;
+    };
+  };
+
+const date = (passes: (property: number, value: number) => boolean): TestMaker =>
+  forEach((value, operator) => {
+    const moments = (moment: Parameters<Test>[1]) =>
+      typeof value === 'string' ? dateOf(value, moment) : null;
+    if (moments({ now: 0, timezone: 'UTC' }) === null) {
+      throw new FilterError(`${operator} operator requires a date (2024-01-31) or a relative date (-7d)`);
+    }
+    return (property, moment) => {
+      const instant = isMissing(property) ? null : parseDate(printed(property), moment.timezone);
+      return instant !== null && passes(instant, moments(moment) as number);
+    };
+  });
+
+const versionsOf = (property: unknown): number[] =>
+  isMissing(property) ? [] : sortableSemver(printed(property));
+
+const version = (passes: (order: number) => boolean, missing: boolean): TestMaker =>
+  forEach((value) => {
+    const wanted = sortableSemver(textOf(value));
+    return (property) =>
+      isMissing(property) && !missing ? false : passes(compareVersions(versionsOf(property), wanted));
+  });
+
+const versionRange: TestMaker = forEach((value, operator) => {
+  const [low, high] = semverRange(operator, value).map(sortableSemver) as [number[], number[]];
+  return (property) => {
+    const found = versionsOf(property);
+    return compareVersions(found, low) >= 0 && compareVersions(found, high) < 0;
+  };
+});
+
+const elsewhere: TestMaker = (_value, operator) => {
+  throw new FilterError(`The operator ${operator} does not work in this filter`, '', 'unsupported');
+};
+
+const is: TestMaker = () => (property) => !isMissing(property);
+const ends = (text: string, value: string) => text.endsWith(value);
+const starts = (text: string, value: string) => text.startsWith(value);
+const notGreater = (property: unknown, value: FilterValue) => greater(value, property);
+
+export const FILTER_TESTS: TestTable = {
+  exact,
+  is_not: not(exact),
+  is_set: is,
+  is_not_set: not(is),
+  icontains: contains,
+  not_icontains: not(contains),
+  icontains_multi: contains,
+  not_icontains_multi: not(contains),
+  starts_with: affix(starts),
+  not_starts_with: not(affix(starts)),
+  ends_with: affix(ends),
+  not_ends_with: not(affix(ends)),
+  regex,
+  not_regex: notRegex,
+  gt: ordering((property, value) => greater(property, value)),
+  gte: ordering((property, value) => greater(property, value) || equalInOrder(property, value)),
+  lt: ordering(notGreater),
+  lte: ordering((property, value) => notGreater(property, value) || equalInOrder(property, value)),
+  between: range(false),
+  not_between: range(true),
+  in: memberOf,
+  not_in: not(memberOf),
+  is_date_exact: date((left, right) => left === right),
+  is_date_before: date((left, right) => left < right),
+  is_date_after: date((left, right) => left > right),
+  semver_eq: version((order) => order === 0, true),
+  semver_neq: version((order) => order !== 0, true),
+  semver_gt: version((order) => order > 0, true),
+  semver_gte: version((order) => order >= 0, true),
+  semver_lt: version((order) => order < 0, false),
+  semver_lte: version((order) => order <= 0, false),
+  semver_tilde: versionRange,
+  semver_caret: versionRange,
+  semver_wildcard: versionRange,
+  is_cleaned_path_exact: elsewhere,
+  flag_evaluates_to: elsewhere,
+};
+
+function equalInOrder(property: unknown, value: Scalar): boolean {
+  return !greater(property, value) && !greater(value, property) && comparable(property, value);
+}
+
+/** NaN is neither above, below, nor equal. */
+function comparable(property: unknown, value: Scalar): boolean {
+  return typeof value === 'string' ? typeof property !== 'number' : !Number.isNaN(readsAs(property));
+}

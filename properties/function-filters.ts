@@ -1,0 +1,113 @@
+// The `filters` document of functions and exports: events, actions, properties, test accounts.
+import { build, type Expr } from '../hog/ast/index.ts';
+import { type ActionStep, actionExpression } from './actions.ts';
+import { FilterError } from './errors.ts';
+import { type ExpressionOptions, filterExpression, hogqlSources } from './expression.ts';
+import type { FilterGroup } from './filter.ts';
+import { conjunction, disjunction, TRUE } from './nodes.ts';
+import { readFilters } from './read.ts';
+
+export interface FilterEntry {
+  type: 'events' | 'actions';
+  /** Name of the event, null for every event; id of the action. */
+  id: string | number | null;
+  properties: FilterGroup;
+}
+
+export interface FunctionFilters {
+  entries: FilterEntry[];
+  properties: FilterGroup;
+  filterTestAccounts: boolean;
+}
+
+export interface FunctionFilterOptions extends ExpressionOptions {
+  /** The project's conditions that an event of a real user satisfies. */
+  testAccounts?: FilterGroup;
+  /** By id; an id that is not here matches nothing. */
+  actions?: ReadonlyMap<number, readonly ActionStep[]>;
+}
+
+const MAX_ENTRIES = 500;
+
+export function readFunctionFilters(document: unknown): FunctionFilters {
+  const filters = document ?? {};
+  if (typeof filters !== 'object' || Array.isArray(filters))
+    throw new FilterError('Filters must be an object');
+  const { events, actions, properties, filter_test_accounts } = filters as Record<string, unknown>;
+  return {
+    entries: [...readEntries(events, 'events'), ...readEntries(actions, 'actions')],
+    properties: readFilters(properties, { path: 'properties' }),
+    filterTestAccounts: filter_test_accounts === true,
+  };
+}
+
+function readEntries(list: unknown, type: FilterEntry['type']): FilterEntry[] {
+  if (list === undefined || list === null) return [];
+  if (!Array.isArray(list)) throw new FilterError(`${type} must be a list`, type);
+  if (list.length > MAX_ENTRIES)
+    throw new FilterError(`More than ${MAX_ENTRIES} ${type} in one filter`, type);
+  return list.map((one: unknown, index): FilterEntry => {
+    const path = `${type}.${index}`;
+    if (typeof one !== 'object' || one === null) throw new FilterError('An entry must be an object', path);
+    const { id, name, properties } = one as Record<string, unknown>;
+    return {
+      type,
+      id: readId(type, id === undefined ? name : id, path),
+      properties: readFilters(properties, { path: `${path}.properties` }),
+    };
+  });
+}
+
+function readId(type: FilterEntry['type'], id: unknown, path: string): string | number | null {
+  if (type === 'events') {
+    if (id === null || id === undefined) return null;
+    if (typeof id === 'string') return id;
+    throw new FilterError('An event is named by a string', `${path}.id`);
+  }
+  const number = typeof id === 'string' && /^\d+$/.test(id) ? Number(id) : id;
+  if (typeof number === 'number' && Number.isSafeInteger(number)) return number;
+  throw new FilterError('An action is named by its id', `${path}.id`);
+}
+
+/** Ids of the actions to be loaded before the filters can become an expression. */
+export const actionIds = (filters: FunctionFilters): number[] => [
+  ...new Set(filters.entries.flatMap((entry) => (entry.type === 'actions' ? [entry.id as number] : []))),
+];
+
+/** Texts of the `hogql` filters in the document, to be parsed before it can become an expression. */
+export const functionHogqlSources = (filters: FunctionFilters): string[] => [
+  ...new Set([filters.properties, ...filters.entries.map((entry) => entry.properties)].flatMap(hogqlSources)),
+];
+
+/** Test accounts AND each global property AND any of the entries; nothing at all is true. */
+export function functionFilterExpression(filters: FunctionFilters, options: FunctionFilterOptions): Expr {
+  const parts: Expr[] = [];
+  if (filters.filterTestAccounts && options.testAccounts) {
+    parts.push(...options.testAccounts.values.map((one) => filterExpression(one, options)));
+  }
+  parts.push(...membersOf(filters.properties, options));
+  if (filters.entries.length > 0) {
+    parts.push(disjunction(filters.entries.map((entry) => entryExpression(entry, options))));
+  }
+  return conjunction(parts);
+}
+
+/** The conditions of a list stand side by side with what else is asked; an OR stays one of them. */
+const membersOf = (group: FilterGroup, options: ExpressionOptions): Expr[] =>
+  group.type === 'AND'
+    ? group.values.map((one) => filterExpression(one, options))
+    : [filterExpression(group, options)];
+
+function entryExpression(entry: FilterEntry, options: FunctionFilterOptions): Expr {
+  const parts = [entry.type === 'events' ? eventTest(entry) : actionTest(entry, options)];
+  if (entry.properties.values.length > 0) parts.push(filterExpression(entry.properties, options));
+  return conjunction(parts);
+}
+
+const eventTest = (entry: FilterEntry): Expr =>
+  entry.id === null ? TRUE : build.compare('==', build.field('event'), build.constant(String(entry.id)));
+
+function actionTest(entry: FilterEntry, options: FunctionFilterOptions): Expr {
+  const steps = options.actions?.get(entry.id as number);
+  return steps ? actionExpression(steps, options) : build.compare('==', build.integer(1), build.integer(2));
+}

@@ -1,0 +1,24 @@
+import { FilterError } from './errors.ts';
+import type { FilterValue } from './filter.ts';
+import type { Operator } from './operators.ts';
+import { numberOf } from './values.ts';
+
+export const RANGE_OPERATORS: ReadonlySet<Operator> = new Set(['between', 'not_between']);
+
+/** The two ends of a range, in order, or an error that says what a range must be. */
+export function readRange(value: FilterValue, operator: Operator, path = ''): [low: number, high: number] {
+  if (!Array.isArray(value) || value.length !== 2) {
+    throw new FilterError(`${operator} operator requires a two-element array [min, max]`, path);
+  }
+  const [low, high] = value.map(numberOf) as [number | null, number | null];
+  if (low === null || high === null) {
+    throw new FilterError(`${operator} operator requires numeric values`, path);
+  }
+  if (low > high) {
+    throw new FilterError(
+      `${operator} operator requires min value to be less than or equal to max value`,
+      path,
+    );
+  }
+  return [low, high];
+}

@@ -1,0 +1,177 @@
+// Filter JSON, as clients send and store it, into the typed form that everything else here takes.
+import { FilterError } from './errors.ts';
+import {
+  all,
+  FILTER_TYPES,
+  type FilterGroup,
+  type FilterNode,
+  type FilterType,
+  type FilterValue,
+  type PropertyFilter,
+  type Scalar,
+} from './filter.ts';
+import { type Operator, operatorOf, VALUELESS } from './operators.ts';
+import { RANGE_OPERATORS, readRange } from './range.ts';
+
+export interface ReadOptions {
+  /** Refuse conditions without key or value; otherwise they count as true, as stored documents need it. */
+  strict?: boolean;
+  /** Where the document stands in what the client sent: the start of the paths in errors. */
+  path?: string;
+}
+
+const MAX_CONDITIONS = 1_000;
+const MAX_DEPTH = 20;
+const MAX_GROUP_TYPES = 5;
+
+const TYPE_NAMES: ReadonlyMap<string, FilterType> = new Map<string, FilterType>([
+  ...FILTER_TYPES.map((name): [string, FilterType] => [name, name]),
+  ['static-cohort', 'cohort'],
+  ['precalculated-cohort', 'cohort'],
+]);
+
+interface Reading {
+  strict: boolean;
+  conditions: number;
+}
+
+/** A list of conditions, a group, a single condition, or the old form `{"key__operator": value}`. */
+export function readFilters(document: unknown, options: ReadOptions = {}): FilterGroup {
+  const reading = { strict: options.strict ?? false, conditions: 0 };
+  const node = readNode(reading, document ?? [], options.path ?? '', 0);
+  if (node === null) return all([]);
+  return node.kind === 'group' ? node : all([node]);
+}
+
+/** null: an incomplete condition, which counts as true. */
+function readNode(reading: Reading, document: unknown, path: string, depth: number): FilterNode | null {
+  if (depth > MAX_DEPTH) throw new FilterError(`Filters are nested more than ${MAX_DEPTH} deep`, path);
+  if (Array.isArray(document)) return all(readNodes(reading, document, path, depth));
+  if (!isRecord(document)) throw new FilterError('A property filter must be an object', path);
+  if (Array.isArray(document.values) && document.key === undefined) {
+    return readGroup(reading, document, path, depth);
+  }
+  if (document.key === undefined && document.type === undefined && document.operator === undefined) {
+    return readShorthand(reading, document, path);
+  }
+  return readCondition(reading, document, path);
+}
+
+function readNodes(reading: Reading, list: unknown[], path: string, depth: number): FilterNode[] {
+  return list.flatMap((one, index) => readNode(reading, one, join(path, index), depth + 1) ?? []);
+}
+
+function readGroup(
+  reading: Reading,
+  document: Record<string, unknown>,
+  path: string,
+  depth: number,
+): FilterGroup {
+  // Cohorts write "property" for a plain list of conditions.
+  const type = document.type === 'property' || document.type === undefined ? 'AND' : document.type;
+  if (type !== 'AND' && type !== 'OR') {
+    throw new FilterError(`PropertyGroup of unknown type "${shown(type)}"`, join(path, 'type'));
+  }
+  return {
+    kind: 'group',
+    type,
+    values: readNodes(reading, document.values as unknown[], join(path, 'values'), depth),
+  };
+}
+
+function readShorthand(reading: Reading, document: Record<string, unknown>, path: string): FilterNode {
+  const values = Object.entries(document).flatMap(([name, value]) => {
+    const at = name.lastIndexOf('__');
+    const operator = at > 0 && at + 2 < name.length ? operatorOf(name.slice(at + 2)) : null;
+    const condition = operator ? { key: name.slice(0, at), operator, value } : { key: name, value };
+    return readCondition(reading, condition, join(path, name)) ?? [];
+  });
+  return all(values);
+}
+
+function readCondition(
+  reading: Reading,
+  document: Record<string, unknown>,
+  path: string,
+): PropertyFilter | null {
+  if (++reading.conditions > MAX_CONDITIONS) {
+    throw new FilterError(`More than ${MAX_CONDITIONS} conditions in one filter`, path);
+  }
+  // Upstream's name for a condition that was added but not filled in.
+  if (document.type === 'empty') return null;
+  const type = readType(document.type, path);
+  const key = typeof document.key === 'number' ? String(document.key) : document.key;
+  const operator = operatorOf(document.operator);
+  if (operator === null) {
+    throw new FilterError(`Unknown operator "${shown(document.operator)}"`, join(path, 'operator'));
+  }
+  if (typeof key !== 'string' || key === '') {
+    if (reading.strict) throw new FilterError('This field is required.', join(path, 'key'));
+    return null;
+  }
+  const value = readValue(document.value, join(path, 'value'));
+  if (value === null && !VALUELESS.has(operator) && type !== 'hogql') {
+    if (reading.strict) throw new FilterError('This field is required.', join(path, 'value'));
+    return null;
+  }
+  if (RANGE_OPERATORS.has(operator)) readRange(value, operator, join(path, 'value'));
+  return {
+    kind: 'property',
+    type,
+    key,
+    operator: type === 'cohort' ? readCohortOperator(operator, path) : operator,
+    value,
+    groupTypeIndex: type === 'group' ? readGroupIndex(document.group_type_index, path) : null,
+    negation: document.negation === true,
+  };
+}
+
+function readType(name: unknown, path: string): FilterType {
+  if (name === undefined || name === null || name === '') return 'event';
+  const type = typeof name === 'string' ? TYPE_NAMES.get(name) : undefined;
+  if (!type) throw new FilterError(`Unknown property type "${shown(name)}"`, join(path, 'type'));
+  return type;
+}
+
+function readCohortOperator(operator: Operator, path: string): Operator {
+  if (operator === 'exact' || operator === 'in') return 'in';
+  if (operator === 'not_in' || operator === 'is_not') return 'not_in';
+  throw new FilterError(`A cohort is tested with in or not_in, not with ${operator}`, join(path, 'operator'));
+}
+
+function readGroupIndex(index: unknown, path: string): number {
+  const number = typeof index === 'string' && /^\d$/.test(index) ? Number(index) : index;
+  if (typeof number === 'number' && Number.isInteger(number) && number >= 0 && number < MAX_GROUP_TYPES) {
+    return number;
+  }
+  throw new FilterError(
+    `A group property needs a group_type_index from 0 to ${MAX_GROUP_TYPES - 1}`,
+    join(path, 'group_type_index'),
+  );
+}
+
+function readValue(value: unknown, path: string): FilterValue {
+  if (value === undefined || value === null) return null;
+  if (isScalar(value)) return value;
+  if (Array.isArray(value)) {
+    const known = value.filter((one) => one !== null);
+    if (known.every(isScalar)) return known;
+  }
+  throw new FilterError('A value must be a string, a number, a boolean, or a list of these', path);
+}
+
+const isScalar = (value: unknown): value is Scalar =>
+  typeof value === 'string' ||
+  typeof value === 'boolean' ||
+  (typeof value === 'number' && !Number.isNaN(value));
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const join = (path: string, part: string | number): string => (path === '' ? `${part}` : `${path}.${part}`);
+
+/** Enough of a wrong value to recognise it. */
+const shown = (value: unknown): string =>
+  String(JSON.stringify(value) ?? value)
+    .replace(/^"|"$/g, '')
+    .slice(0, 60);

@@ -1,0 +1,67 @@
+// Versions as feature flags compare them: semantic versioning with pre-releases, lenient about its writing.
+import type { Operator } from './operators.ts';
+
+export interface StrictVersion {
+  numbers: [major: number, minor: number, patch: number];
+  prerelease: string[];
+}
+
+const VERSION =
+  /^v?(\d{1,15})(?:\.(\d{1,15}))?(?:\.(\d{1,15}))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?$/i;
+
+/** `v1.2` is 1.2.0, `01.2.3` is 1.2.3; null for what is no version. */
+export function parseStrictVersion(text: string): StrictVersion | null {
+  const match = VERSION.exec(text.trim());
+  if (!match) return null;
+  const [, major, minor, patch, prerelease] = match;
+  return {
+    numbers: [Number(major), Number(minor ?? 0), Number(patch ?? 0)],
+    prerelease: prerelease === undefined ? [] : prerelease.split('.'),
+  };
+}
+
+export function compareStrictVersions(left: StrictVersion, right: StrictVersion): number {
+  for (let i = 0; i < 3; i++) {
+    const difference = (left.numbers[i] as number) - (right.numbers[i] as number);
+    if (difference !== 0) return Math.sign(difference);
+  }
+  return comparePrereleases(left.prerelease, right.prerelease);
+}
+
+/** A release is above its pre-releases; numbers are below words; the longer list is above its beginning. */
+function comparePrereleases(left: string[], right: string[]): number {
+  if (left.length === 0 || right.length === 0) return Math.sign(right.length - left.length);
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const [one, other] = [left[i] as string, right[i] as string];
+    if (one === other) continue;
+    const [number, otherNumber] = [/^\d+$/.test(one), /^\d+$/.test(other)];
+    if (number && otherNumber) return Math.sign(Number(one) - Number(other));
+    if (number !== otherNumber) return number ? -1 : 1;
+    return one < other ? -1 : 1;
+  }
+  return Math.sign(left.length - right.length);
+}
+
+const released = (major: number, minor: number, patch: number): StrictVersion => ({
+  numbers: [major, minor, patch],
+  prerelease: [],
+});
+
+/** `[low, high)` of `~1.2.3`, `^1.2.3` and `1.2.*`. */
+export function strictRange(operator: Operator, text: string): [StrictVersion, StrictVersion] | null {
+  if (operator === 'semver_wildcard') return wildcardRange(text);
+  const low = parseStrictVersion(text.replace(/^[~^]/, ''));
+  if (low === null) return null;
+  const [major, minor, patch] = low.numbers;
+  if (operator === 'semver_tilde') return [low, released(major, minor + 1, 0)];
+  if (major > 0) return [low, released(major + 1, 0, 0)];
+  return [low, minor > 0 ? released(0, minor + 1, 0) : released(0, 0, patch + 1)];
+}
+
+function wildcardRange(text: string): [StrictVersion, StrictVersion] | null {
+  const match = /^v?(\d{1,15})(?:\.(\d{1,15}))?\.\*(?:\.\*)?$/i.exec(text.trim());
+  if (!match) return null;
+  const [major, minor] = [Number(match[1]), match[2]];
+  if (minor === undefined) return [released(major, 0, 0), released(major + 1, 0, 0)];
+  return [released(major, Number(minor), 0), released(major, Number(minor) + 1, 0)];
+}

@@ -1,0 +1,104 @@
+import { afterAll, describe, expect, test } from '@jest/globals';
+import type { SelectNode } from '../../../hog/ast/index.ts';
+import { SourceError } from '../../../hog/errors.ts';
+import { createParser } from '../../../hog/parser/index.ts';
+import { createSchema, type PrintOptions, printStatement } from '../../../hog/sql/index.ts';
+import { PROJECT } from './tables.ts';
+
+const parser = createParser();
+afterAll(() => parser.close());
+const OPTIONS: PrintOptions = { schema: createSchema('current'), projectId: PROJECT, timezone: 'UTC' };
+
+async function print(source: string, options: Partial<PrintOptions> = {}) {
+  return printStatement((await parser.select(source)) as SelectNode, { ...OPTIONS, ...options, source });
+}
+
+describe('errors name the place, and what was perhaps meant', () => {
+  test.each([
+    ['select evnt from events', "Unable to resolve field: 'evnt' (perhaps you meant 'event')", 8],
+    ['select event from evnts', "Unknown table 'evnts' (perhaps you meant 'events')", 19],
+    [
+      'select person.propertis.x from events',
+      "'person.propertis' (perhaps you meant 'person.properties')",
+      8,
+    ],
+    [
+      'select lowr(event) from events',
+      "Unsupported function call 'lowr(...)' (perhaps you meant 'lower')",
+      8,
+    ],
+    ['select zzzzzzzzzzzz() from events', "Unsupported function call 'zzzzzzzzzzzz(...)'", 8],
+    ['select lower() from events', 'lower takes 1 arguments, not 0', 8],
+    ['select person from events', "'person' is a table", 8],
+    ['select event.x from events', "'event.x': a String has no fields", 8],
+    ['select event, count() from events', "'event' must be in GROUP BY or inside of an aggregate", 8],
+    ['select event + 1 from events where [1] = 1', 'cannot be compared', 36],
+    ["select 'a' = [1] from events", 'cannot be compared', 8],
+    ['select properties from events e join events f on e.uuid = f.uuid', 'in more than one table', 8],
+    ['select event from events e join events e on 1 = 1', "Two tables are called 'e'", 33],
+    ['select event from events e join persons p', 'A JOIN needs a condition', 33],
+    ['select event from events qualify 1 = 1', 'QUALIFY is not supported', 1],
+    ['select event from events limit event', 'LIMIT takes a whole number', 32],
+    ['select event from events order by 5', 'There is no column 5', 35],
+    ['select match(event, properties.x) from events', 'must be written down as a text', 8],
+    ["select match(event, '(') from events", 'Invalid regular expression', 8],
+    ["select match(event, '\\\\pL') from events", 'Unicode classes', 8],
+    ["select dateDiff('lightyear', timestamp, timestamp) from events", "Unknown unit 'lightyear'", 8],
+    ['select cast(event as Planet) from events', 'Unknown type', 8],
+    ['select sumState(1) from events', "The aggregate 'sumState' is not supported", 8],
+    ['select [1, 2][0]', 'Array indexes start from 1', 15],
+    ['select [[1]]', 'An array of arrays is not supported', 8],
+    ['select row_number()', 'row_number needs a window', 8],
+    ['select 1 union all select 1, 2', 'The queries select 1 and 2 columns', 20],
+    ["select 1 union all select 'a'", 'Column 1 is Int64 in one query, String in another', 20],
+    ['select (select 1, 2)', 'selects one column', 9],
+    ['select {x}', 'A placeholder has no value here', 8],
+    ['select event from events sample 0.1', 'SAMPLE is not supported', 19],
+    ['select x from numbers(5) as x', 'A table function is not supported', 15],
+    ['select event from events where person_id in cohort event', 'A cohort is named by its number', 52],
+    ['select event from events where count() > 1', 'count cannot be used in WHERE', 32],
+    ['select sum(count()) from events', 'count cannot be used in an aggregate', 12],
+    ['select event from events where row_number() over () = 1', 'A window cannot be used in WHERE', 32],
+    ['with recursive t as (select 1) select * from t', 'RECURSIVE', null],
+  ])('%s', async (source, message, column) => {
+    const error = await print(source).catch((one: unknown) => one);
+    expect(error).toBeInstanceOf(SourceError);
+    expect((error as SourceError).reason).toContain(message);
+    if (column !== null) expect((error as SourceError).column).toBe(column);
+  });
+});
+
+describe('limits', () => {
+  test('rows', async () => {
+    const limitOf = async (source: string) => (await print(source)).values.at(-1);
+    expect(await limitOf('select event from events')).toBe('100');
+    expect(await limitOf('select event from events limit 7')).toBe('7');
+    expect(await limitOf('select event from events limit 1000000')).toBe('50000');
+    const free = await print('select event from events', { limits: { defaultRows: null, maxRows: null } });
+    expect(free.text).not.toContain('limit');
+  });
+
+  test('parts: aliases that repeat each other do not grow without end', async () => {
+    const steps = Array.from({ length: 30 }, (_, i) => `a${i} + a${i} as a${i + 1}`);
+    await expect(print(`select 1 as a0, ${steps.join(', ')}`)).rejects.toMatchObject({ code: 'too_large' });
+  });
+
+  test('depth', async () => {
+    const deep = Array.from({ length: 60 }, () => '1').join(' + ');
+    await expect(print(`select ${deep}`, { limits: { maxDepth: 50 } })).rejects.toMatchObject({
+      code: 'too_deep',
+    });
+  });
+
+  test('an alias that means itself means the column', async () => {
+    expect(
+      (await print('select lower(event) as event from events where event = 1 = 1')).columns,
+    ).toHaveLength(1);
+  });
+
+  test('texts', async () => {
+    await expect(print(`select '${'x'.repeat(200)}'`, { limits: { maxTextLength: 100 } })).rejects.toThrow(
+      '100 characters',
+    );
+  });
+});

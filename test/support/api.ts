@@ -36,7 +36,6 @@ export interface TestApi {
   registry: Registry;
   config: Config;
   schedules: Schedules;
-  registry: Registry;
   /** A request with the tenant's key, or with none. */
   request(
     tenant: Tenant | string | null,

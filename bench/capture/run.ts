@@ -48,6 +48,10 @@ const nodeServer = (name: string) => ({
 const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
 const SERVERS: Record<string, { command: string[]; env: Record<string, string> }> = {
   ingest: nodeServer('ingest'),
+  api: {
+    command: [process.execPath, path.join(import.meta.dirname, 'api-server.ts')],
+    env: { NODE_ENV: 'production' },
+  },
   insert: nodeServer('insert'),
   echo: nodeServer('echo'),
   go: goServer({ LEDGER: 'insert', DECODE: 'raw' }),

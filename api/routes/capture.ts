@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Warnings } from '../../capture/warnings.ts';
 import { type Capture, type CaptureRequest, createCapture } from '../capture/capture.ts';
 import { Gate, type Ticket } from '../capture/gate.ts';
+import { LazyLogger } from '../capture/lazy-logger.ts';
 import { createCaptureMetrics } from '../capture/metrics.ts';
 import { createProjectKeys } from '../capture/project-keys.ts';
 import { IDLE_MILLISECONDS, readBody } from '../capture/read-body.ts';
@@ -123,6 +124,7 @@ export function captureRoutes(deps: ApiDependencies, warnings: Warnings) {
       if (deps.isPrepared()) done();
       else done(errors.unavailable('The database is being brought up to date. Send it again.', 2));
     });
+    app.setChildLoggerFactory((logger, bindings, options) => new LazyLogger(logger, bindings, options));
     acceptBytes(app, gate, deps.bodyIdleMilliseconds ?? IDLE_MILLISECONDS);
     eventRoutes(app, capture);
     // Session recordings are not stored; an error would only make clients send them again.

@@ -1,9 +1,13 @@
+import { Writable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
+import type { FastifyBaseLogger } from 'fastify';
 import { Gate, type Ticket } from '../../api/capture/gate.ts';
+import { LazyLogger } from '../../api/capture/lazy-logger.ts';
 import { createProjectKeys } from '../../api/capture/project-keys.ts';
 import { Notices } from '../../capture/parse/notices.ts';
 import { createWarnings } from '../../capture/warnings.ts';
 import type { Queryable } from '../../db/pool.ts';
+import { createLogger } from '../../telemetry/logger.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
 
@@ -133,4 +137,23 @@ describe('the memory for bodies', () => {
     for (const one of tickets) gate.leave(one);
     expect(gate.held).toBe(100);
   });
+});
+
+test("a request's logger names the request, and is made when it is needed", () => {
+  const lines: string[] = [];
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(String(chunk));
+      done();
+    },
+  });
+  const logger = createLogger({ name: 'test', level: 'info' }, stream);
+  const lazy = new LazyLogger(logger as FastifyBaseLogger, { reqId: 'r1' }, {});
+  lazy.debug('not told');
+  lazy.error({ err: new Error('broken') }, 'request failed');
+  lazy.child({ part: 'x' }).info('more');
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { reqId: 'r1', msg: 'request failed', err: { message: 'broken' } },
+    { reqId: 'r1', part: 'x', msg: 'more' },
+  ]);
 });

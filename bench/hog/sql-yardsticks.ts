@@ -78,7 +78,7 @@ export const YARDSTICKS: Yardstick[] = [
     hand: "e.event = 'signup'",
     select: [
       'max(length(properties.plan)), max(properties.$browser), max(toString(uuid))',
-      `max(octet_length(${P('plan')})), max(${P('$browser')} collate "C"), max(e.uuid::text collate "C")`,
+      `max(octet_length(${P('plan')}))::bigint, max(${P('$browser')} collate "C"), max(e.uuid::text collate "C")`,
     ],
   },
   {

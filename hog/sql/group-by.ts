@@ -1,9 +1,9 @@
 import type { Expr, SelectQuery } from '../ast/index.ts';
 import { hasAggregate } from './aggregation.ts';
+import { printExpr } from './dispatch.ts';
 import { unsupported } from './errors.ts';
-import { printExpr } from './expression.ts';
 import type { Place } from './printer.ts';
-import { positional } from './select.ts';
+import { positional } from './select-list.ts';
 import { join, NOTHING, type Sql, sql } from './sql.ts';
 
 /**

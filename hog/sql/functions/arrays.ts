@@ -2,8 +2,9 @@
 import type { Call, Lambda } from '../../ast/index.ts';
 import { coerce, coerced, postgresType } from '../coerce.ts';
 import { align, castArray } from '../compare.ts';
+import { arrayElement, arrayOf, tupleElement, unifyAll } from '../compound.ts';
+import { printCondition, printExpr } from '../dispatch.ts';
 import { fault, unsupported } from '../errors.ts';
-import { arrayElement, arrayOf, printCondition, printExpr, tupleElement, unifyAll } from '../expression.ts';
 import { jsonStep } from '../json-path.ts';
 import type { Place } from '../printer.ts';
 import { join, type Sql, sql } from '../sql.ts';

@@ -12,7 +12,7 @@ export function arrayElement(place: Place, object: Value, key: Value, span?: Spa
   const type = (object.type as { array: Type }).array;
   const index = coerced(place, key, 'int', span);
   if (typeof key.literal === 'number' && key.literal > 0) {
-    return { sql: sql`(${object.sql})[(${index})::int]`, type };
+    return { sql: sql`(${object.sql})[hq.count_of(${index})]`, type };
   }
   return { sql: sql`hq.array_element(${object.sql}, ${index})`, type };
 }

@@ -108,7 +108,7 @@ function printNode(place: Place, node: Expr): Value {
       const to = node.to
         ? coerced(place, printExpr(place, node.to), 'int')
         : sql`cardinality(${value.sql})::bigint`;
-      return { sql: sql`(${value.sql})[(${from})::int : (${to})::int]`, type: value.type };
+      return { sql: sql`(${value.sql})[hq.count_of(${from}) : hq.count_of(${to})]`, type: value.type };
     }
     case 'typeCast':
     case 'tryCast':

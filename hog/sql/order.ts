@@ -3,7 +3,7 @@ import { printExpr } from './dispatch.ts';
 import { unsupported } from './errors.ts';
 import type { Place } from './printer.ts';
 import type { OutputColumn } from './scope.ts';
-import { join, type Sql, sql } from './sql.ts';
+import { isConstant, join, type Sql, sql } from './sql.ts';
 
 /** ClickHouse sorts missing values last in both directions, and text by its bytes. */
 export function printOrder(place: Place, order: readonly OrderExpr[]): Sql {
@@ -14,7 +14,7 @@ function orderTerm(place: Place, order: OrderExpr): Sql | null {
   if (order.withFill) throw unsupported('WITH FILL', order.span);
   const value = printExpr(place, order.expr);
   // A constant orders nothing, and Postgres would take it for something else.
-  if (value.literal !== undefined) return null;
+  if (value.literal !== undefined || isConstant(value.sql)) return null;
   const key = value.type === 'string' ? sql`${value.sql} collate "C"` : value.sql;
   return order.order === 'DESC' ? sql`${key} desc nulls last` : sql`${key} asc nulls last`;
 }

@@ -3,6 +3,11 @@
 
 import { CLASSES, classOf, complement, literal, Refused, range } from './regex-classes.ts';
 
+/** The edge of a word of ASCII letters: Postgres' own knows those of every language. */
+const WORD = '[0-9A-Za-z_]';
+const WORD_EDGE = `(?:(?<!${WORD})(?=${WORD})|(?<=${WORD})(?!${WORD}))`;
+const NO_WORD_EDGE = `(?:(?<!${WORD})(?!${WORD})|(?<=${WORD})(?=${WORD}))`;
+
 type Translation = { pattern: string } | { refused: string };
 
 const CONTROL: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, a: 7 };
@@ -74,10 +79,10 @@ class Translator {
         return this.#count();
       case '|':
       case '.':
-      case '^':
         return character;
+      case '^':
       case '$':
-        return '$';
+        return this.#anchor(character);
       default:
         return literal(character.codePointAt(0) as number);
     }
@@ -92,6 +97,13 @@ class Translator {
     }
     this.#greedy = greedy;
     return greedy ? '' : '?';
+  }
+
+  /** Postgres cannot repeat an anchor; nobody needs it repeated. */
+  #anchor(text: string): string {
+    const next = this.#source[this.#at];
+    if (next !== undefined && '*+?{'.includes(next)) throw new Refused('a repeated anchor');
+    return text;
   }
 
   #count(): string {
@@ -125,13 +137,13 @@ class Translator {
     if (CLASSES[character.toLowerCase()] && /[dws]/i.test(character)) return `[${classOf(character)}]`;
     switch (character) {
       case 'b':
-        return '\\y';
+        return this.#anchor(WORD_EDGE);
       case 'B':
-        return '\\Y';
+        return this.#anchor(NO_WORD_EDGE);
       case 'A':
-        return '\\A';
+        return this.#anchor('\\A');
       case 'z':
-        return '\\Z';
+        return this.#anchor('\\Z');
       case 'Q':
         return this.#quoted();
       case 'C':

@@ -140,7 +140,11 @@ const listOf = (distinct: boolean): Aggregate => ({
     const list = sql`coalesce(array_agg(${distinct ? sql`distinct ` : NOTHING}${value.sql}${order})${condition}, ${empty})`;
     if (params.length === 0) return { sql: list, type: { array: value.type }, certain: true };
     literalCount(params[0], 'The length', 0, 1_000_000, node.span);
-    return { sql: sql`(${list})[:(${params[0]!.sql})::int]`, type: { array: value.type }, certain: true };
+    return {
+      sql: sql`(${list})[:hq.count_of(${params[0]!.sql})]`,
+      type: { array: value.type },
+      certain: true,
+    };
   },
 });
 

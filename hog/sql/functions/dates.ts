@@ -170,9 +170,9 @@ export const DATES: FunctionTable = {
     sql: sql`floor(extract(epoch from ${coerced(place, args[0]!, 'datetime', span)}) * 1000)::bigint`,
     type: 'int',
   })),
-  fromUnixTimestamp: of('f', 'datetime', (number) => sql`to_timestamp(floor(${number}))`),
-  fromUnixTimestamp64Milli: of('f', 'datetime', (number) => sql`to_timestamp(${number} / 1000)`),
-  to_timestamp: of('f', 'datetime', (number) => sql`to_timestamp(${number})`),
+  fromUnixTimestamp: of('f', 'datetime', (number) => sql`hq.to_timestamp(floor(${number}))`),
+  fromUnixTimestamp64Milli: of('f', 'datetime', (number) => sql`hq.to_timestamp(${number} / 1000)`),
+  to_timestamp: of('f', 'datetime', (number) => sql`hq.to_timestamp(${number})`),
   toTimeZone: toZone,
   toTimezone: toZone,
   timezone: custom(0, 2, ({ place, args, span }) => {

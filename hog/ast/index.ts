@@ -1,4 +1,5 @@
 export * as build from './build.ts';
 export * from './expressions.ts';
+export * from './query-expressions.ts';
 export * from './selects.ts';
 export * from './statements.ts';

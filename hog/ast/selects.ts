@@ -1,4 +1,5 @@
-import type { Expr, OrderExpr, Placeholder, Spanned, WindowExpr } from './expressions.ts';
+import type { Expr, Placeholder, Spanned } from './expressions.ts';
+import type { OrderExpr, WindowExpr } from './query-expressions.ts';
 
 /**
  * What the grammar accepts but does not report, and therefore no back end can honour: `nulls first|last`,

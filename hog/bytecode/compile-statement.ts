@@ -12,7 +12,8 @@ import type {
   VariableAssignment,
   VariableDeclaration,
 } from '../ast/index.ts';
-import { append, branch, compileExpr, compileName, fault } from './compile-expression.ts';
+import { branch } from './compile-call.ts';
+import { append, compileExpr, compileName, fault } from './compile-expression.ts';
 import { type Bytecode, Op } from './operations.ts';
 import { FunctionScope } from './scope.ts';
 

@@ -39,9 +39,9 @@ export function emitExpr(emitter: Emitter, node: Expr): string {
     case 'field':
       return emitField(emitter, node);
     case 'and':
-      return `R.all([${list(node.exprs)}])`;
+      return emitLogic(emitter, node.exprs, '&&');
     case 'or':
-      return `R.any([${list(node.exprs)}])`;
+      return emitLogic(emitter, node.exprs, '||');
     case 'not':
       return `R.not(${one(node.expr)})`;
     case 'arithmetic':
@@ -103,9 +103,65 @@ export function globalReader(chain: string[]): string {
 }`;
 }
 
+/** All operands are evaluated before the first is looked at. */
+function emitLogic(emitter: Emitter, exprs: Expr[], operator: '&&' | '||'): string {
+  const names: string[] = [];
+  const parts = exprs.map((one) => {
+    const code = emitExpr(emitter, one);
+    const name = emitter.temporary();
+    names.push(name);
+    return `${name} = ${code}`;
+  });
+  return `(${parts.join(', ')}, ${names.join(` ${operator} `)} ? true : false)`;
+}
+
+const SIGNS: Partial<Record<CompareOperator, string>> = {
+  '==': '===',
+  '!=': '!==',
+  '<': '<',
+  '<=': '<=',
+  '>': '>',
+  '>=': '>=',
+};
+
+/** Comparing with a literal needs no look at the kinds, if the other side is of the same kind. */
 function emitCompare(emitter: Emitter, node: Compare): string {
-  const right = emitExpr(emitter, node.right);
-  return `R.${COMPARISONS[node.op]}(${right}, ${emitExpr(emitter, node.left)})`;
+  const { op, left, right } = node;
+  const helper = COMPARISONS[op];
+  const value = right.kind === 'constant' ? right.value : undefined;
+  if (
+    (op === 'like' || op === 'ilike' || op === 'not like' || op === 'not ilike') &&
+    typeof value === 'string'
+  ) {
+    const matcher = emitter.constant(`R.matcher(${literal(value)}, ${op.endsWith('ilike')})`);
+    return `${op.startsWith('not') ? '!' : ''}${matcher}(R.string(${emitExpr(emitter, left)}))`;
+  }
+  if ((op === 'in' || op === 'not in') && isLiteralList(right)) {
+    const list = emitter.constant(`[${right.exprs.map((one) => literal(one.value)).join(', ')}]`);
+    return `R.${helper}(${list}, ${emitExpr(emitter, left)})`;
+  }
+  const sign = SIGNS[op];
+  if (sign === undefined || value === undefined || (typeof value === 'number' && !Number.isFinite(value))) {
+    const first = emitExpr(emitter, right);
+    return `R.${helper}(${first}, ${emitExpr(emitter, left)})`;
+  }
+  const name = emitter.temporary();
+  const given = `${name} = ${emitExpr(emitter, left)}`;
+  const constant = literal(value);
+  if (value !== null) {
+    return `(${given}, typeof ${name} === "${typeof value}" ? ${name} ${sign} ${constant} : R.${helper}(${constant}, ${name}))`;
+  }
+  if (op === '==')
+    return `(${given}, ${name} === null || (typeof ${name} === "object" && R.eq(null, ${name})))`;
+  if (op === '!=')
+    return `(${given}, ${name} !== null && (typeof ${name} !== "object" || R.ne(null, ${name})))`;
+  return `(${given}, R.${helper}(null, ${name}))`;
+}
+
+function isLiteralList(node: Expr): node is Expr & { exprs: Constant[] } {
+  return (
+    (node.kind === 'tuple' || node.kind === 'array') && node.exprs.every((one) => one.kind === 'constant')
+  );
 }
 
 function emitCall(emitter: Emitter, node: Call): string {
@@ -114,21 +170,25 @@ function emitCall(emitter: Emitter, node: Call): string {
   const list = (exprs: Expr[]) => `[${exprs.map((one) => emitExpr(emitter, one)).join(', ')}]`;
   // Of `f(a)(b)` the machine evaluates b first.
   const outer = node.params ? list(node.args) : null;
-  const args = list(node.params ?? node.args);
   const variable = emitter.lookup(node.name);
   const call = variable
-    ? `R.call(E, ${args}, ${variable})`
-    : `R.name(E, ${literal(emitter.called(node.name))}, ${args})`;
+    ? `R.call(E, ${list(node.params ?? node.args)}, ${variable})`
+    : emitNamed(emitter, emitter.called(node.name), node.params ?? node.args);
   return outer === null ? call : `R.call(E, ${outer}, ${call})`;
+}
+
+function emitNamed(emitter: Emitter, name: string, args: Expr[]): string {
+  const codes = args.map((one) => emitExpr(emitter, one));
+  if (name === 'toString' && codes.length === 1) return `R.text(E, ${codes[0]})`;
+  return `${emitter.constant(`R.named(${literal(name)})`)}(E, [${codes.join(', ')}])`;
 }
 
 function emitSpecial(emitter: Emitter, node: Call): string | null {
   const { name, args } = node;
   const one = (index: number) => emitExpr(emitter, args[index] as Expr);
-  const list = () => args.map((arg) => emitExpr(emitter, arg)).join(', ');
   if (name === 'not' && args.length === 1) return `R.not(${one(0)})`;
-  if (name === 'and' && args.length > 1) return `R.all([${list()}])`;
-  if (name === 'or' && args.length > 1) return `R.any([${list()}])`;
+  if (name === 'and' && args.length > 1) return emitLogic(emitter, args, '&&');
+  if (name === 'or' && args.length > 1) return emitLogic(emitter, args, '||');
   if (name === 'if' && args.length >= 2) {
     if (args.length === 3) return `(${one(0)} ? ${one(1)} : ${one(2)})`;
     throw unsupported('`if` needs a value for both cases to become JavaScript', node);

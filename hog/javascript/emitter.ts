@@ -11,7 +11,8 @@ export class Emitter {
   #scope: Scope = { names: new Map(), outer: null };
   #count = 0;
   #temporaries: string[] = [];
-  readonly #readers = new Map<string, { name: string; code: string }>();
+  /** What is made once, before any run: its code, and the name it has. */
+  readonly #constants = new Map<string, string>();
   readonly #called = new Set<string>();
 
   fresh(prefix: string): string {
@@ -59,15 +60,18 @@ export class Emitter {
     return own.length > 0 ? `let ${own.join(', ')};\n${code}` : code;
   }
 
-  /** The name of the function that reads this path of globals. */
-  globalReader(chain: string[]): string {
-    const key = JSON.stringify(chain);
-    let known = this.#readers.get(key);
-    if (!known) {
-      known = { name: this.fresh('g'), code: globalReader(chain) };
-      this.#readers.set(key, known);
+  /** The name of something that is the same in every run. */
+  constant(code: string): string {
+    let name = this.#constants.get(code);
+    if (!name) {
+      name = this.fresh('k');
+      this.#constants.set(code, name);
     }
-    return known.name;
+    return name;
+  }
+
+  globalReader(chain: string[]): string {
+    return this.constant(globalReader(chain));
   }
 
   called(name: string): string {
@@ -75,8 +79,8 @@ export class Emitter {
     return name;
   }
 
-  get readers(): string {
-    return [...this.#readers.values()].map(({ name, code }) => `const ${name} = ${code};\n`).join('');
+  get constants(): string {
+    return [...this.#constants].map(([code, name]) => `const ${name} = ${code};\n`).join('');
   }
 
   /** Names of the functions called that are not variables of the program. */

@@ -4,11 +4,10 @@ import { compileBytecode } from '../bytecode/index.ts';
 import { SourceError } from '../errors.ts';
 import type { HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
-import { toHost } from '../runtime/values.ts';
 import { emitExpr } from './emit-expression.ts';
 import { emitBlock } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
-import { failureOf, type Run, table } from './runtime.ts';
+import { failureOf, type Run, table, whole } from './runtime.ts';
 
 export interface JavaScriptOptions {
   functions?: Record<string, (...args: unknown[]) => unknown>;
@@ -31,6 +30,19 @@ export interface Compiled {
   run(globals: object, options?: JavaScriptOptions): JavaScriptOutcome;
   /** A function for one purpose, made once: globals in, result out, failures thrown. */
   evaluator(options?: JavaScriptOptions): (globals: object) => unknown;
+}
+
+/** How compiled code is stored for browsers: what to run, and which functions the page must bring for it. */
+export interface Transpiled {
+  lang: 'ts';
+  code: string;
+  stl: string[];
+}
+
+/** The code as an expression: given the runtime table it is a function of the globals and the run. */
+export function transpile(node: Program | Expr, source?: string): Transpiled {
+  const { code, functions } = compileJavaScript(node, source);
+  return { lang: 'ts', code: `((R) => {\n${code}\n})`, stl: functions.toSorted() };
 }
 
 type Entry = (globals: object, run: Run) => unknown;
@@ -71,7 +83,7 @@ function emit(emitter: Emitter, node: Program | Expr): string {
     }
     return `return ${emitExpr(emitter, node)};`;
   });
-  return `"use strict";\n${emitter.readers}return (G, E) => {\n${body}\n};`;
+  return `"use strict";\n${emitter.constants}return (G, E) => {\n${body}\n};`;
 }
 
 function prepare(options: JavaScriptOptions, printed: string[] | null): Run {
@@ -97,7 +109,7 @@ function run(entry: Entry, globals: object, options: JavaScriptOptions): JavaScr
   const printed: string[] = [];
   const prepared = prepare(options, printed);
   try {
-    const result = toHost(entry(globals, prepared));
+    const result = whole(prepared, entry(globals, prepared));
     return { status: 'finished', result, printed, steps: prepared.meter.steps };
   } catch (error) {
     return { status: 'failed', error: failureOf(error), printed, steps: prepared.meter.steps };
@@ -111,7 +123,7 @@ function evaluator(entry: Entry, options: JavaScriptOptions): (globals: object) 
     prepared.depth = 0;
     try {
       const result = entry(globals, prepared);
-      return typeof result === 'object' && result !== null ? toHost(result) : result;
+      return typeof result === 'object' && result !== null ? whole(prepared, result) : result;
     } catch (error) {
       throw failureOf(error);
     }

@@ -7,12 +7,16 @@ import {
   getGlobal,
   getProperty,
   like,
+  likeMatcher,
   matches,
   setProperty,
+  toNumber,
+  toText,
 } from '../runtime/operators.ts';
 import { checkArgumentCount, checkArity, library, type Surroundings } from '../runtime/stl.ts';
 import {
   closureMessage,
+  costOf,
   errorValue,
   type HogClosure,
   type HogError,
@@ -110,11 +114,35 @@ function callName(run: Run, name: string, args: HogValue[]): HogValue {
   if (!host) return callLibrary(run, name, args);
   checkArgumentCount(args.length, run.meter);
   try {
-    return toHog(host(...args.map((one) => toHost(one))));
+    return toHog(host(...args.map((one) => whole(run, one))));
   } catch (error) {
     throw asFailure(error);
   }
 }
+
+/** A value for the host, unless it is too large to be written out. */
+export function whole(run: Run, value: HogValue): unknown {
+  if (typeof value === 'object' && value !== null) costOf(value, run.meter);
+  return toHost(value);
+}
+
+/** A function of the library by its name, found once; the host's of the same name comes first, as always. */
+function named(name: string): (run: Run, args: HogValue[]) => HogValue {
+  const native = library.get(name);
+  if (!native) return (run, args) => callName(run, name, args);
+  return (run, args) => {
+    if (run.functions.size > 0) return callName(run, name, args);
+    checkArgumentCount(args.length, run.meter);
+    checkArity(native, args.length);
+    run.meter.step();
+    return native.call(args, run.around);
+  };
+}
+
+/** `toString(x)`; of a text it is the text. */
+const text = named('toString');
+const written = (run: Run, value: HogValue): HogValue =>
+  typeof value === 'string' && run.functions.size === 0 ? value : text(run, [value]);
 
 /** A global that is not there may be a function by its name. */
 function missing(path: string[]): HogValue {
@@ -179,7 +207,7 @@ const same = (right: HogValue, left: HogValue): boolean =>
  * right, then left. The short names are what stands in compiled code.
  */
 export const table = Object.freeze({
-  own: Object.hasOwn,
+  own: (value: object, key: string) => Object.hasOwn(value, key),
   step,
   missing,
   host: toHog,
@@ -191,17 +219,19 @@ export const table = Object.freeze({
   closure,
   call: callValue,
   name: callName,
+  named,
+  text: written,
+  matcher: likeMatcher,
   raise,
   caught,
   between,
+  string: toText,
   not: (value: HogValue) => !value,
-  all: (values: HogValue[]) => values.every(Boolean),
-  any: (values: HogValue[]) => values.some(Boolean),
-  add: (right: HogValue, left: HogValue) => Number(left) + Number(right),
-  sub: (right: HogValue, left: HogValue) => Number(left) - Number(right),
-  mul: (right: HogValue, left: HogValue) => Number(left) * Number(right),
-  div: (right: HogValue, left: HogValue) => Number(left) / Number(right),
-  mod: (right: HogValue, left: HogValue) => Number(left) % Number(right),
+  add: (right: HogValue, left: HogValue) => toNumber(left) + toNumber(right),
+  sub: (right: HogValue, left: HogValue) => toNumber(left) - toNumber(right),
+  mul: (right: HogValue, left: HogValue) => toNumber(left) * toNumber(right),
+  div: (right: HogValue, left: HogValue) => toNumber(left) / toNumber(right),
+  mod: (right: HogValue, left: HogValue) => toNumber(left) % toNumber(right),
   eq: same,
   ne: (right: HogValue, left: HogValue) => !same(right, left),
   lt: (right: HogValue, left: HogValue) => compare('<', left, right),

@@ -7,17 +7,14 @@ import {
   type Constant,
   type Expr,
   type ExprStatement,
-  type OrderExpr,
   type Spanned,
   type Statement,
   type TagAttribute,
   type VariableAssignment,
-  type WindowExpr,
-  type WindowFrame,
-  type WithFill,
 } from '../ast/index.ts';
 import { SELECT_NODES, toSelect } from './convert-select.ts';
 import { toBlock } from './convert-statement.ts';
+import { maybeOrder, toWindow } from './convert-window.ts';
 import {
   deeper,
   flag,
@@ -64,9 +61,6 @@ export const maybeExpr = (reader: Reader, raw: RawNode | null): Expr | null => r
 export const maybeExprs = (reader: Reader, raws: RawNode[] | null): Expr[] | null =>
   raws && toExprs(reader, raws);
 
-export const maybeOrder = (reader: Reader, raws: RawNode[] | null): OrderExpr[] | null =>
-  raws && (Object.freeze(raws.map((one) => toOrder(reader, one))) as OrderExpr[]);
-
 function toConstant(reader: Reader, raw: RawNode): Constant {
   const { value } = raw;
   if (raw.value_type === 'number') return { kind: 'constant', ...numberOf(reader, raw, Number(value)) };
@@ -86,49 +80,6 @@ function numberOf(reader: Reader, raw: RawNode, value: number): { value: number;
     .replace(/\/\*[\s\S]*?\*\/|(?:\/\/|--)[^\n\r]*/g, '')
     .replace(/[\s+-]/g, '');
   return { value, float: /^0x/i.test(text) ? false : /[.e]/i.test(text) || !Number.isInteger(value) };
-}
-
-function toOrder(reader: Reader, raw: RawNode): OrderExpr {
-  const order = stringAt(raw, 'order');
-  if (order !== 'ASC' && order !== 'DESC') throw unexpected('order', order);
-  const fill = optionalNode(raw, 'with_fill');
-  const withFill: WithFill | null =
-    fill &&
-    finish<WithFill>(reader, fill, {
-      kind: 'withFill',
-      from: maybeExpr(reader, optionalNode(fill, 'from_value')),
-      to: maybeExpr(reader, optionalNode(fill, 'to_value')),
-      step: maybeExpr(reader, optionalNode(fill, 'step_value')),
-    });
-  return finish(reader, raw, {
-    kind: 'orderExpr',
-    expr: toExpr(reader, nodeAt(raw, 'expr')),
-    order,
-    withFill,
-  });
-}
-
-export function toWindow(reader: Reader, raw: RawNode): WindowExpr {
-  const method = optionalString(raw, 'frame_method');
-  if (method !== null && method !== 'ROWS' && method !== 'RANGE') throw unexpected('frame', method);
-  return finish(reader, raw, {
-    kind: 'windowExpr',
-    partitionBy: maybeExprs(reader, optionalList(raw, 'partition_by')),
-    orderBy: maybeOrder(reader, optionalList(raw, 'order_by')),
-    frameMethod: method,
-    frameStart: toFrame(reader, optionalNode(raw, 'frame_start')),
-    frameEnd: toFrame(reader, optionalNode(raw, 'frame_end')),
-  });
-}
-
-function toFrame(reader: Reader, raw: RawNode | null): WindowFrame | null {
-  if (!raw) return null;
-  const frameType = stringAt(raw, 'frame_type');
-  if (frameType !== 'CURRENT ROW' && frameType !== 'PRECEDING' && frameType !== 'FOLLOWING') {
-    throw unexpected('frame type', frameType);
-  }
-  const frameValue = typeof raw.frame_value === 'number' ? raw.frame_value : null;
-  return finish<WindowFrame>(reader, raw, { kind: 'windowFrame', frameType, frameValue });
 }
 
 function toAttribute(reader: Reader, raw: RawNode): TagAttribute {

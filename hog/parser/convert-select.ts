@@ -18,15 +18,9 @@ import {
   type Unpivot,
   type WindowExpr,
 } from '../ast/index.ts';
-import {
-  finish,
-  maybeExpr,
-  maybeExprs,
-  maybeOrder,
-  toExpr,
-  toExprs,
-  toWindow,
-} from './convert-expression.ts';
+import { SourceError } from '../errors.ts';
+import { finish, maybeExpr, maybeExprs, toExpr, toExprs } from './convert-expression.ts';
+import { maybeOrder, toWindow } from './convert-window.ts';
 import {
   deeper,
   flag,
@@ -39,6 +33,7 @@ import {
   optionalStrings,
   type RawNode,
   type Reader,
+  spanOf,
   stringAt,
   unexpected,
 } from './reader.ts';
@@ -66,6 +61,8 @@ export function toSelect(reader: Reader, raw: RawNode): SelectNode | Placeholder
       }
       case 'Placeholder':
         return toExpr(reader, raw) as Placeholder;
+      case 'HogQLXTag':
+        throw new SourceError('unsupported', 'A tag is no query', reader.source, spanOf(reader, raw));
       default:
         throw unexpected('query', raw.node);
     }

@@ -41,6 +41,10 @@ export function toBlock(reader: Reader, raw: RawNode): Block {
 
 function toStatement(reader: Reader, raw: RawNode): Statement {
   if (raw.node === 'Block') return toBlock(reader, raw);
+  // A lone `;` as the body of something: nothing, which is a block without statements.
+  if (raw.node === 'ExprStatement' && (raw.expr === null || raw.expr === undefined)) {
+    return finish<Block>(reader, raw, { kind: 'block', declarations: [] });
+  }
   return deeper(reader, raw, () => finish(reader, raw, convert(reader, raw)));
 }
 

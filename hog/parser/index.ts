@@ -18,8 +18,10 @@ export interface ParserOptions {
   maxBytes?: number;
   /** How deep brackets may nest. */
   maxDepth?: number;
-  /** After this long the thread that reads the source is ended. */
+  /** After this long the thread that reads an expression, a query or a template is ended. */
   timeoutMs?: number;
+  /** The same for a program: 1,000 lines honestly take seconds. */
+  programTimeoutMs?: number;
   workers?: number;
   maxWaiting?: number;
   cacheEntries?: number;
@@ -39,8 +41,10 @@ export interface Parser {
 export const PARSER_DEFAULTS = {
   maxBytes: 256 * 1024,
   maxDepth: 100,
-  timeoutMs: 10_000,
-  workers: 1,
+  timeoutMs: 5_000,
+  programTimeoutMs: 30_000,
+  // One more than needed: a source that takes its whole time does not hold up all others.
+  workers: 2,
   maxWaiting: 1_000,
   cacheEntries: 5_000,
   cacheCharacters: 4_000_000,
@@ -60,7 +64,8 @@ export function createParser(options: ParserOptions = {}): Parser {
 
   async function read(kind: SourceKind, source: string): Promise<Tree> {
     check(source, kind, settings.maxBytes, settings.maxDepth);
-    const json = await pool.parse(kind, source);
+    const limit = kind === 'program' ? settings.programTimeoutMs : settings.timeoutMs;
+    const json = await pool.parse(kind, source, limit);
     return convert(kind, source, json);
   }
 

@@ -5,11 +5,11 @@ import type { SourceKind } from './scan.ts';
 
 export interface PoolOptions {
   workers: number;
-  timeoutMs: number;
   maxWaiting: number;
 }
 
 interface Job extends ParseRequest {
+  timeoutMs: number;
   resolve(json: string): void;
   reject(error: SourceError): void;
 }
@@ -39,13 +39,13 @@ export class ParserPool {
     this.#options = options;
   }
 
-  parse(kind: SourceKind, source: string): Promise<string> {
+  parse(kind: SourceKind, source: string, timeoutMs: number): Promise<string> {
     if (this.#closed) return Promise.reject(new SourceError('busy', 'The parser is closed'));
     if (this.#waiting.length >= this.#options.maxWaiting) {
       return Promise.reject(new SourceError('busy', 'Too many sources are waiting for the parser'));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ id: this.#nextId++, kind, source, resolve, reject });
+      this.#waiting.push({ id: this.#nextId++, kind, source, timeoutMs, resolve, reject });
       this.#next();
     });
   }
@@ -75,7 +75,7 @@ export class ParserPool {
     const taken = slot;
     slot.job = job;
     slot.worker.ref();
-    slot.timer = setTimeout(() => this.#expire(taken), this.#options.timeoutMs);
+    slot.timer = setTimeout(() => this.#expire(taken), job.timeoutMs);
     const request: ParseRequest = { id: job.id, kind: job.kind, source: job.source };
     slot.worker.postMessage(request);
   }
@@ -112,7 +112,7 @@ export class ParserPool {
   #expire(slot: Slot): void {
     const { job } = slot;
     this.#release(slot, true);
-    const seconds = this.#options.timeoutMs / 1000;
+    const seconds = (job?.timeoutMs ?? 0) / 1000;
     job?.reject(new SourceError('timeout', `The source could not be parsed within ${seconds} seconds`));
     this.#next();
   }

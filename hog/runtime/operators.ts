@@ -2,18 +2,33 @@ import { runtimeFailure } from './errors.ts';
 import { isHogCallable, isHogClosure, unifyComparisonTypes } from './hogvm.ts';
 import type { Meter } from './meter.ts';
 import { regexMatch } from './regex.ts';
-import { costOf, describe, type HogValue, toHog } from './values.ts';
+import { checkWhole, costOf, describe, type HogValue, toHog } from './values.ts';
 
 export type Ordering = '==' | '!=' | '<' | '<=' | '>' | '>=';
 
 const isNumbers = (value: unknown): value is number[] =>
   Array.isArray(value) && value.every((one) => Number.isFinite(one));
 
+export function toNumber(value: HogValue): number {
+  if (typeof value === 'object' && value !== null) checkWhole(value);
+  return Number(value);
+}
+
+export function toText(value: HogValue): string {
+  if (typeof value === 'object' && value !== null) checkWhole(value);
+  return String(value);
+}
+
 export function compare(op: Ordering, a: HogValue, b: HogValue): boolean {
   let [left, right]: [unknown, unknown] = [a, b];
   if (typeof left !== typeof right || typeof left === 'object') {
     [left, right] = unifyComparisonTypes(left, right);
     if (isNumbers(left) && isNumbers(right)) return ordered(op, orderOf(left, right), 0);
+    // Which is more or less JavaScript finds out by writing lists out; equal they are if they are the same.
+    if (op !== '==' && op !== '!=') {
+      if (Array.isArray(left)) checkWhole(left);
+      if (Array.isArray(right)) checkWhole(right);
+    }
   }
   return ordered(op, left, right);
 }
@@ -44,31 +59,61 @@ function ordered(op: Ordering, left: unknown, right: unknown): boolean {
   }
 }
 
+type Matcher = (text: string) => boolean;
+
+const matchers = [new Map<string, Matcher>(), new Map<string, Matcher>()] as const;
+const MAX_MATCHERS = 1_000;
+
 /**
  * `%` any run of characters, `_` one character, and the pattern may be found anywhere in the text: the
  * reference does not anchor it. Neither wildcard matches a line break.
  */
 export function like(text: HogValue, pattern: HogValue, insensitive: boolean): boolean {
-  const [subject, wanted] = [String(text), String(pattern)];
-  const inner = wanted.replace(/^%+|%+$/g, '');
-  // Most patterns are one literal between wildcards; case only folds the same way in ASCII.
-  if (!/[%_]/.test(inner)) {
-    if (!insensitive) return subject.includes(inner);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
-    if (/^[\u0000-\u007f]*$/.test(subject) && /^[\u0000-\u007f]*$/.test(inner)) {
-      return subject.toLowerCase().includes(inner.toLowerCase());
-    }
+  return likeMatcher(toText(pattern), insensitive)(toText(text));
+}
+
+export function likeMatcher(pattern: string, insensitive: boolean): Matcher {
+  const known = matchers[insensitive ? 1 : 0];
+  let matcher = known.get(pattern);
+  if (!matcher) {
+    matcher = makeMatcher(pattern, insensitive);
+    if (known.size >= MAX_MATCHERS) known.clear();
+    if (pattern.length < 1_000) known.set(pattern, matcher);
   }
-  const regex = wanted
-    .replaceAll(/[-/\\^$*+?.()|[\]{}]/g, '\\$&')
-    .replaceAll('%', '.*')
-    .replaceAll('_', '.');
-  return regexMatch((insensitive ? '(?i)' : '') + regex, subject);
+  return matcher;
+}
+
+function makeMatcher(pattern: string, insensitive: boolean): Matcher {
+  const regex =
+    (insensitive ? '(?i)' : '') +
+    pattern
+      .replaceAll(/[-/\\^$*+?.()|[\]{}]/g, '\\$&')
+      .replaceAll('%', '.*')
+      .replaceAll('_', '.');
+  const slow: Matcher = (text) => regexMatch(regex, text);
+  // Most patterns are one literal between wildcards.
+  const literal = pattern.replace(/^%+|%+$/g, '');
+  if (/[%_]/.test(literal)) return slow;
+  if (!insensitive) {
+    return (text) => {
+      checkSearch(text, literal);
+      return text.includes(literal);
+    };
+  }
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
+  if (!/^[\u0000-\u007f]*$/.test(literal)) return slow;
+  const lower = literal.toLowerCase();
+  return (text) => {
+    checkSearch(text, lower);
+    // The two letters whose lower case and whose case-insensitive twin are not the same in ASCII.
+    if (text.includes('\u0130') || text.includes('\u017f')) return slow(text);
+    return text.toLowerCase().includes(lower);
+  };
 }
 
 export function matches(text: HogValue, pattern: HogValue, insensitive: boolean): boolean {
-  const source = insensitive ? `(?i)${String(pattern)}` : pattern;
-  return source && text ? regexMatch(String(source), text) : false;
+  const source = insensitive ? `(?i)${toText(pattern)}` : pattern;
+  return source && text ? regexMatch(toText(source), toText(text)) : false;
 }
 
 const MAX_SEARCH = 4_000_000_000;
@@ -83,7 +128,7 @@ export function checkSearch(text: string, wanted: string): void {
 export function contains(container: HogValue, item: HogValue): boolean {
   if (Array.isArray(container)) return container.includes(item);
   if (typeof container === 'string') {
-    const wanted = String(item);
+    const wanted = toText(item);
     checkSearch(container, wanted);
     return container.includes(wanted);
   }
@@ -104,7 +149,7 @@ export function getProperty(object: HogValue, key: HogValue): HogValue {
 
 /** Own properties only: nothing inherited can be read, so nothing of JavaScript can be reached. */
 function ownProperty(object: unknown, key: HogValue): HogValue {
-  const name = typeof key === 'string' ? key : String(key);
+  const name = typeof key === 'string' ? key : toText(key);
   return Object.hasOwn(Object(object), name) ? ((object as Record<string, unknown>)[name] ?? null) : null;
 }
 
@@ -141,7 +186,7 @@ export function setProperty(object: HogValue, key: HogValue, value: HogValue, me
   }
   throw runtimeFailure(
     typeof object === 'object' && object !== null
-      ? `Can not set ${String(key)} on element of type object`
-      : `Can not set ${String(key)} on non-object: ${typeof object}`,
+      ? `Can not set ${toText(key)} on element of type object`
+      : `Can not set ${toText(key)} on non-object: ${typeof object}`,
   );
 }

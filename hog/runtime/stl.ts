@@ -5,6 +5,7 @@ import type { Meter } from './meter.ts';
 import { checkSearch, like, matches } from './operators.ts';
 import { regexExtract, regexMatch } from './regex.ts';
 import { costOf, type HogValue } from './values.ts';
+import { checkZones } from './zones.ts';
 
 /** What functions may need besides their arguments. All of it is given by the caller of the run. */
 export interface Surroundings {
@@ -148,20 +149,41 @@ const own = new Map<string, LibraryFunction['call']>(
   }),
 );
 
+/** Functions that give null for null in newer versions of the reference; the argument that counts. */
+const NULL_FOR_NULL = new Map<string, number>([
+  ['length', 0],
+  ['upper', 0],
+  ['reverse', 0],
+  ['replaceOne', 0],
+  ['replaceAll', 0],
+  ['trim', 0],
+  ['trimLeft', 0],
+  ['trimRight', 0],
+  ['splitByString', 1],
+]);
+
+const EMPTY_FOR_NULL = new Set(['keys', 'values']);
+
 /** A function of the library with its price: work by the size of what goes in and comes out. */
 function wrap(name: string): LibraryFunction {
   const original = STL[name] as (typeof STL)[string];
   const call = own.get(name) ?? ((args: HogValue[]) => original.fn(args, name, options));
   const guard = guards.get(name);
+  const nullable = NULL_FOR_NULL.get(name);
+  const emptyForNull = EMPTY_FOR_NULL.has(name);
   return Object.freeze({
     name,
     minArgs: original.minArgs ?? 0,
     maxArgs: original.maxArgs ?? null,
     call(args: HogValue[], around: Surroundings): HogValue {
+      if (nullable !== undefined && args[nullable] === null) return null;
+      if (emptyForNull && args[0] === null) return [];
       for (const one of args) {
         if (typeof one === 'string') around.meter.work(one.length);
-        else if (Array.isArray(one)) around.meter.work(one.length * 8);
+        // Anew each time: a value may have grown since it was last looked at.
+        else if (typeof one === 'object' && one !== null) costOf(one, around.meter);
       }
+      checkZones(name, args);
       guard?.(args, around.meter);
       const result = call(args, around);
       if (typeof result === 'string') around.meter.allocate(result.length);

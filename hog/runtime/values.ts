@@ -47,6 +47,21 @@ export function costOf(value: HogValue, meter: Meter): number {
   return walk.total;
 }
 
+/** What an operator may turn into a number or a text. */
+const WHOLE_LIMIT = 8 * 1024 * 1024;
+
+/**
+ * Refuses a value that is small in memory and huge when written out (lists that hold the same list twice,
+ * many levels deep): JavaScript would write it out.
+ */
+export function checkWhole(value: object): void {
+  const walk: Walk = { total: 0, path: [], limit: WHOLE_LIMIT };
+  addCost(value, walk);
+  if (walk.total > walk.limit) {
+    throw new HogFailure('memory', `A value is larger than ${WHOLE_LIMIT} bytes when written out`);
+  }
+}
+
 interface Walk {
   total: number;
   /** The containers around the value: one that is among them is in itself. */
@@ -149,6 +164,7 @@ export function errorValue(type: string, message: string): HogError {
 }
 
 export function uncaught(error: HogError): HogFailure {
+  checkWhole(error);
   return new HogFailure(
     'uncaught',
     printed(error.message),

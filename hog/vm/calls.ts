@@ -3,6 +3,7 @@ import { getGlobal } from '../runtime/operators.ts';
 import { checkArgumentCount, checkArity, library } from '../runtime/stl.ts';
 import {
   closureMessage,
+  costOf,
   type HogClosure,
   type HogValue,
   isHogCallable,
@@ -85,7 +86,7 @@ export function callGlobal(machine: Machine, name: string, count: number): Waiti
   }
   const host = functions.get(name);
   if (host) {
-    machine.stack.push(callHost(host, take(machine, count)));
+    machine.stack.push(callHost(machine, host, take(machine, count)));
     return null;
   }
   if (asyncFunctions.has(name)) return wait(machine, name, take(machine, count));
@@ -100,9 +101,9 @@ export function callGlobal(machine: Machine, name: string, count: number): Waiti
   throw runtimeFailure(`Unsupported function call: ${name}`);
 }
 
-function callHost(fn: (...args: unknown[]) => unknown, args: HogValue[]): HogValue {
+function callHost(machine: Machine, fn: (...args: unknown[]) => unknown, args: HogValue[]): HogValue {
   try {
-    return toHog(fn(...args.map((one) => toHost(one))));
+    return toHog(fn(...args.map((one) => whole(machine, one))));
   } catch (error) {
     throw asFailure(error);
   }
@@ -160,5 +161,11 @@ function wait(machine: Machine, name: string, args: HogValue[]): Waiting {
     throw new HogFailure('async', `Exceeded maximum number of async steps: ${maxAsyncSteps}`);
   }
   machine.asyncSteps++;
-  return { name, args: args.map((one) => toHost(one)) };
+  return { name, args: args.map((one) => whole(machine, one)) };
+}
+
+/** A value for the host, unless it is too large to be written out. */
+function whole(machine: Machine, value: HogValue): unknown {
+  if (typeof value === 'object' && value !== null) costOf(value, machine.meter);
+  return toHost(value);
 }

@@ -2,8 +2,9 @@
 import type { Bytecode } from '../bytecode/index.ts';
 import { asFailure, HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
-import { toHog, toHost } from '../runtime/values.ts';
-import { type Environment, freshState, Machine, type MachineState } from './machine.ts';
+import { costOf, toHog, toHost } from '../runtime/values.ts';
+import { type Environment, freshState, type MachineState } from './frames.ts';
+import { Machine } from './machine.ts';
 import { decodeState, encodeState, type PausedState } from './state.ts';
 import { prepare } from './validate.ts';
 
@@ -97,6 +98,7 @@ function proceed(
     machine = new Machine(code, state, env);
     const stop = machine.run();
     if ('result' in stop) {
+      costOf(stop.result, meter);
       return { status: 'finished', result: toHost(stop.result), printed, usage: usage() };
     }
     const saved = encodeState(bytecode, machine.state, {

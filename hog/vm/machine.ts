@@ -1,70 +1,21 @@
 import { type Bytecode, Op } from '../bytecode/index.ts';
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
 import type { Meter } from '../runtime/meter.ts';
-import { compare, contains, getProperty, like, matches, setProperty } from '../runtime/operators.ts';
-import type { Surroundings } from '../runtime/stl.ts';
+import { getProperty, setProperty } from '../runtime/operators.ts';
 import {
   errorValue,
-  type HogClosure,
   type HogError,
   type HogValue,
   isHogError,
   markTuple,
   newHogCallable,
-  newHogClosure,
   uncaught,
 } from '../runtime/values.ts';
+import { binaryOperations } from './binary.ts';
 import { callClosure, callGlobal, makeClosure, readGlobal } from './calls.ts';
+import type { Environment, Frame, Handler, MachineState, Stop } from './frames.ts';
 import { hogLibrary } from './hog-library.ts';
-import { type Captured, Stack } from './stack.ts';
-import { codeStart } from './validate.ts';
-
-export interface Frame {
-  closure: HogClosure;
-  chunk: string;
-  ip: number;
-  base: number;
-}
-
-export interface Handler {
-  frames: number;
-  height: number;
-  catchIp: number;
-}
-
-/** Everything a run is, apart from the code and what the host gives. */
-export interface MachineState {
-  frames: Frame[];
-  values: HogValue[];
-  captured: Captured[];
-  handlers: Handler[];
-  declared: [name: string, ip: number, args: number][];
-  asyncSteps: number;
-  maxMemory: number;
-}
-
-export interface Environment {
-  globals: object;
-  functions: ReadonlyMap<string, (...args: unknown[]) => unknown>;
-  asyncFunctions: ReadonlySet<string>;
-  around: Surroundings;
-  catchRuntimeErrors: boolean;
-}
-
-export type Stop = { call: { name: string; args: unknown[] } } | { result: HogValue };
-
-export function freshState(code: Bytecode): MachineState {
-  const callable = newHogCallable('local', { name: '', argCount: 0, upvalueCount: 0, ip: 1, chunk: 'root' });
-  return {
-    frames: [{ closure: newHogClosure(callable), chunk: 'root', ip: codeStart(code), base: 0 }],
-    values: [],
-    captured: [],
-    handlers: [],
-    declared: [],
-    asyncSteps: 0,
-    maxMemory: 0,
-  };
-}
+import { Stack } from './stack.ts';
 
 /** The stack machine. One per run; runs until the program ends, fails, or waits for a call. */
 export class Machine {
@@ -178,6 +129,11 @@ export class Machine {
       }
       meter.step();
       const op = code[frame.ip++] as number;
+      const binary = binaryOperations[op];
+      if (binary) {
+        stack.push(binary(stack.pop(), stack.pop()));
+        continue;
+      }
       switch (op) {
         case Op.STRING:
         case Op.INTEGER:
@@ -201,61 +157,6 @@ export class Machine {
           break;
         case Op.OR:
           stack.push(stack.take(code[frame.ip++] as number).some(Boolean));
-          break;
-        case Op.PLUS:
-          stack.push(Number(stack.pop()) + Number(stack.pop()));
-          break;
-        case Op.MINUS:
-          stack.push(Number(stack.pop()) - Number(stack.pop()));
-          break;
-        case Op.MULTIPLY:
-          stack.push(Number(stack.pop()) * Number(stack.pop()));
-          break;
-        case Op.DIVIDE:
-          stack.push(Number(stack.pop()) / Number(stack.pop()));
-          break;
-        case Op.MOD:
-          stack.push(Number(stack.pop()) % Number(stack.pop()));
-          break;
-        case Op.EQ:
-          stack.push(compare('==', stack.pop(), stack.pop()));
-          break;
-        case Op.NOT_EQ:
-          stack.push(compare('!=', stack.pop(), stack.pop()));
-          break;
-        case Op.GT:
-          stack.push(compare('>', stack.pop(), stack.pop()));
-          break;
-        case Op.GT_EQ:
-          stack.push(compare('>=', stack.pop(), stack.pop()));
-          break;
-        case Op.LT:
-          stack.push(compare('<', stack.pop(), stack.pop()));
-          break;
-        case Op.LT_EQ:
-          stack.push(compare('<=', stack.pop(), stack.pop()));
-          break;
-        case Op.LIKE:
-        case Op.ILIKE:
-          stack.push(like(stack.pop(), stack.pop(), op === Op.ILIKE));
-          break;
-        case Op.NOT_LIKE:
-        case Op.NOT_ILIKE:
-          stack.push(!like(stack.pop(), stack.pop(), op === Op.NOT_ILIKE));
-          break;
-        case Op.IN:
-        case Op.NOT_IN: {
-          const item = stack.pop();
-          stack.push(contains(stack.pop(), item) === (op === Op.IN));
-          break;
-        }
-        case Op.REGEX:
-        case Op.IREGEX:
-          stack.push(matches(stack.pop(), stack.pop(), op === Op.IREGEX));
-          break;
-        case Op.NOT_REGEX:
-        case Op.NOT_IREGEX:
-          stack.push(!matches(stack.pop(), stack.pop(), op === Op.NOT_IREGEX));
           break;
         case Op.GET_GLOBAL:
           readGlobal(this, code[frame.ip++] as number);

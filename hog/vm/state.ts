@@ -8,7 +8,7 @@ import {
   markTuple,
   newHogCallable,
 } from '../runtime/values.ts';
-import type { Frame, Handler, MachineState } from './machine.ts';
+import type { Frame, Handler, MachineState } from './frames.ts';
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { build, type Expr, type Program } from '../../../hog/ast/index.ts';
-import { compileJavaScript } from '../../../hog/javascript/index.ts';
+import { compileJavaScript, transpile } from '../../../hog/javascript/index.ts';
 import { table } from '../../../hog/javascript/runtime.ts';
 import { testParser } from '../parser/support.ts';
 
@@ -24,7 +24,7 @@ function unharmed(): void {
 
 /** The names a compiled text may use: its own, the two arguments, the table, and keywords. */
 const ALLOWED = new Set(
-  'use strict const let return if else for break try catch null true false typeof undefined string number boolean'.split(
+  'use strict const let return if else for break try catch null true false typeof undefined string number boolean object'.split(
     ' ',
   ),
 );
@@ -235,4 +235,13 @@ describe('compiled programs end', () => {
     const filter = await parser.expression('if(event, 1)');
     expect(compileJavaScript(filter).run({ event: false })).toMatchObject({ result: null });
   });
+});
+
+test('transpiled code is one expression, and names the functions it needs', async () => {
+  const node = await parser.template("{upper(event)} {trim(concat(text, '!'))}");
+  const { lang, code, stl } = transpile(node);
+  expect([lang, stl]).toEqual(['ts', ['concat', 'trim', 'upper']]);
+  expect(code.startsWith('((R) => {\n"use strict";')).toBe(true);
+  const made = new Function(`return ${code}`) as () => unknown;
+  expect(typeof made()).toBe('function');
 });

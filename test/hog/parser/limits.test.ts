@@ -50,6 +50,7 @@ describe('errors have a place', () => {
 
   test('what the grammar knows and the parser does not is unsupported', async () => {
     expect((await fault(parser.expression("date '2020-01-01'"))).code).toBe('unsupported');
+    expect((await fault(parser.select('<Tag/>'))).code).toBe('unsupported');
   });
 
   test('half a surrogate pair is refused before it is read', async () => {

@@ -6,7 +6,7 @@ afterAll(() => Promise.all(open.map((parser) => parser.close())));
 
 /** A parser that ends with the test file. */
 export function testParser(options: ParserOptions = {}): Parser {
-  const parser = createParser({ timeoutMs: 30_000, ...options });
+  const parser = createParser({ timeoutMs: 30_000, programTimeoutMs: 60_000, workers: 1, ...options });
   open.push(parser);
   return parser;
 }

@@ -229,6 +229,12 @@ describe('programs', () => {
   });
 });
 
+test('a lone semicolon is a body without statements', async () => {
+  const program = await parser.program('if (a); while (b);');
+  expect(bare(program.declarations[0])).toMatchObject({ consequent: { kind: 'block', declarations: [] } });
+  expect(bare(program.declarations[1])).toMatchObject({ body: { kind: 'block', declarations: [] } });
+});
+
 describe('templates', () => {
   test.each<[string, Expr]>([
     ['', constant('')],

@@ -11,7 +11,7 @@ export interface Seen {
   printed: string;
 }
 
-const LIMITS = { maxSteps: 200_000, maxMemory: 8_000_000 };
+const LIMITS = { maxSteps: 50_000, maxMemory: 8_000_000 };
 const LIMIT_CODES = new Set(['steps', 'memory', 'time', 'depth']);
 
 /** JSON that keeps NaN, infinities, -0 and what is not there apart. */

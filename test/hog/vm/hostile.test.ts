@@ -1,14 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Bytecode } from '../../../hog/bytecode/index.ts';
+import { type Bytecode, compileBytecode } from '../../../hog/bytecode/index.ts';
+import { compileJavaScript } from '../../../hog/javascript/index.ts';
 import { DEFAULT_LIMITS, evaluate, run } from '../../../hog/vm/index.ts';
-import { failure, result, runSource } from './support.ts';
+import { failure, parser, result, runSource } from './support.ts';
 
 const clock = () => performance.now();
-const limits = { maxSteps: 2_000_000, maxMilliseconds: 3_000 };
+const limits = { maxSteps: 2_000_000, maxMemory: 16 * 1024 * 1024, maxMilliseconds: 3_000 };
 
 describe('programs that never mean well end, and the next run is as ever', () => {
   const double = "let s := 'xxxxxxxxxxxxxxxx'; for (let i := 0; i < 60; i := i + 1) { s := concat(s, s) }";
-  const big = "let s := 'aaaaaaaaaaaaaaaa'; for (let i := 0; i < 20; i := i + 1) { s := concat(s, s) }";
+  const big = "let s := 'aaaaaaaaaaaaaaaa'; for (let i := 0; i < 17; i := i + 1) { s := concat(s, s) }";
   test.each([
     ['endless loop', 'while (true) {}', /steps|time/],
     [
@@ -30,7 +31,7 @@ describe('programs that never mean well end, and the next run is as ever', () =>
     [
       'deep nesting in place',
       'let a := {}; let b := a; while (true) { let c := {}; b.x := c; b := c }',
-      /depth|memory|steps/,
+      /depth|memory|steps|time/,
     ],
     ['a list with a far end', 'let a := []; a[1000000000] := 1', /runtime/],
     [
@@ -55,7 +56,11 @@ describe('programs that never mean well end, and the next run is as ever', () =>
     ],
     ['searching slowly', `${big} return position(concat(s, 'b'), concat('b', s))`, /runtime|steps/],
     ['searching slowly with in', `${big} return concat('b', s) in concat(s, 'b')`, /runtime|steps/],
-    ['a slow regular expression', `${big} return s =~ '(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*b'`, /runtime/],
+    [
+      'a slow regular expression',
+      `${big} return s =~ '(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*b'`,
+      /runtime/,
+    ],
     ['a huge regular expression', `${big} return 'x' =~ s`, /runtime/],
     ['a growing regular expression', "return 'x' =~ '((((a{1000}){1000}){1000}){1000})'", /runtime/],
     [
@@ -79,11 +84,21 @@ describe('programs that never mean well end, and the next run is as ever', () =>
       /memory|steps/,
     ],
     ['sorting for ever', 'let a := range(0, 100000); while (true) { arraySort(a) }', /steps|time|memory/],
+    [
+      'zones without end',
+      "let i := 0; while (true) { i := i + 1; toString(toTimeZone(toDateTime(0), f'Made/Up{i}')) }",
+      /runtime/,
+    ],
     ['too many arguments', `return concat(${Array(301).fill("'a'").join(', ')})`, /runtime/],
   ])('%s', async (_name, source, code) => {
     const outcome = await runSource(source, { limits, clock });
     expect(failure(outcome)[0]).toMatch(code);
     expect(result(await runSource('return [1, 2]'))).toEqual([1, 2]);
+  });
+
+  test('zones that exist are known whatever was made up before', async () => {
+    const source = "return toString(toTimeZone(toDateTime('2024-01-01T00:00:00Z'), 'US/Pacific'))";
+    expect(result(await runSource(source))).toBe('2023-12-31T16:00:00.000-08:00');
   });
 
   test('a 100 MB string among the globals', async () => {
@@ -110,6 +125,44 @@ describe('programs that never mean well end, and the next run is as ever', () =>
     const small = await runSource("return concat('aaaaaaaaaa', 'bbbbbbbbbb')", { limits: { maxMemory: 30 } });
     expect(failure(small)[1]).toMatch(/^Memory limit of 30 bytes exceeded. Tried to allocate \d+ bytes.$/);
     expect(DEFAULT_LIMITS.maxMemory).toBe(64 * 1024 * 1024);
+  });
+});
+
+describe('lists that are small to hold and huge to write out', () => {
+  // Built from the top down, so that no list is large when it is put into the next.
+  const build =
+    'let top := []; let a := top; for (let i := 0; i < 60; i := i + 1) { let b := []; a[1] := b; a[2] := b; a := b }';
+  test.each([
+    'return top + 1',
+    'return 1 > top',
+    "return top < [[1], 'a']",
+    "return top like 'a'",
+    "return 'a' ilike top",
+    "return top =~ 'a'",
+    "return top in 'text'",
+    'return {}[top] = null and top[top] = 1',
+    'print(top)',
+    'return toString(top)',
+    'return jsonStringify(top)',
+    'return concat(top)',
+    "return arrayStringConcat(top, ',')",
+    'return arraySort([top, top])',
+    "return splitByString(top, 'abc')",
+    "return position('abc', top)",
+    'return toInt(top)',
+    'return top',
+    'return {top: 1}',
+    'throw Error(top)',
+    "throw Error('x', {'top': top})",
+    'return host(top)',
+    'return length(values(top)) + jsonStringify(values(top))',
+  ])('%s', async (end) => {
+    const source = `${build} ${end}`;
+    const options = { functions: { host: () => 1 }, limits: { maxSteps: 5_000_000, maxMemory: 1_000_000 } };
+    const program = await parser.program(source);
+    expect(failure(run(compileBytecode(program), options))[0]).toBe('memory');
+    const javaScript = compileJavaScript(program).run({}, options);
+    expect(javaScript.status === 'failed' && javaScript.error.code).toBe('memory');
   });
 });
 

@@ -2,7 +2,7 @@ import { compileBytecode } from '../../../hog/bytecode/index.ts';
 import { type Outcome, type RunOptions, run } from '../../../hog/vm/index.ts';
 import { testParser } from '../parser/support.ts';
 
-const parser = testParser();
+export const parser = testParser();
 
 export const compile = async (source: string) => compileBytecode(await parser.program(source), source);
 

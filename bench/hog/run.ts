@@ -1,0 +1,111 @@
+// `node bench/hog/run.ts`: filters on the reference machine, on ours and as JavaScript; the parser's times.
+// The figures of the last run on record are in results.json beside this file (`--write` replaces them).
+import crypto from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import hogvm from '@posthog/hogvm';
+import { compileBytecode } from '../../hog/bytecode/index.ts';
+import { compileJavaScript } from '../../hog/javascript/index.ts';
+import { createParser } from '../../hog/parser/index.ts';
+import { regexExtract, regexMatch } from '../../hog/runtime/regex.ts';
+import { run } from '../../hog/vm/index.ts';
+import { events, filters } from './filters.ts';
+
+const MEASURE_MS = 500;
+const external = { crypto, regex: { match: regexMatch, extract: regexExtract } };
+
+/** Events a second, the best of three. */
+function rate(match: (event: object) => unknown): number {
+  let best = 0;
+  for (let round = 0; round < 4; round++) {
+    const start = performance.now();
+    let count = 0;
+    while (performance.now() - start < MEASURE_MS) {
+      for (const event of events) match(event);
+      count += events.length;
+    }
+    // The first round warms up.
+    if (round > 0) best = Math.max(best, (count / (performance.now() - start)) * 1_000);
+  }
+  return Math.round(best);
+}
+
+const rows = Object.entries(filters).map(([name, node]) => {
+  const code = compileBytecode(node);
+  const evaluate = compileJavaScript(node).evaluator();
+  const reference = (globals: object) => hogvm.exec(code, { globals, external }).result as unknown;
+  const machine = (globals: object) => {
+    const outcome = run(code, { globals });
+    return outcome.status === 'finished' ? outcome.result : null;
+  };
+  for (const event of events) {
+    const answers = [reference(event), machine(event), evaluate(event)];
+    if (new Set(answers).size !== 1) throw new Error(`${name}: ${JSON.stringify(answers)}`);
+  }
+  const rates = { reference: rate(reference), machine: rate(machine), javaScript: rate(evaluate) };
+  const row = {
+    filter: name,
+    ...rates,
+    javaScriptToReference: Number((rates.javaScript / rates.reference).toFixed(1)),
+    javaScriptToMachine: Number((rates.javaScript / rates.machine).toFixed(1)),
+  };
+  console.log(row);
+  return row;
+});
+
+const parser = createParser({ programTimeoutMs: 60_000 });
+await parser.expression('warm + up');
+const ms = async (act: () => Promise<unknown>) => {
+  const start = performance.now();
+  await act();
+  return Number((performance.now() - start).toFixed(3));
+};
+const terms = (seed: number) =>
+  Array.from({ length: 50 }, (_, i) => `properties.p${seed}_${i} = 'v${i}'`).join(' or ');
+const firsts: number[] = [];
+for (let i = 0; i < 20; i++) firsts.push(await ms(() => parser.expression(terms(i))));
+const known = terms(0);
+const cachedStart = performance.now();
+for (let i = 0; i < 10_000; i++) await parser.expression(known);
+const cachedMicroseconds = Number(((performance.now() - cachedStart) / 10).toFixed(2));
+const line = (i: number) => [`let a${i} := f(event.x, ${i}) + 1`, `if (a${i} > 3) { print(a${i}, [1, 2]) }`];
+const program = Array.from({ length: 500 }, (_, i) => line(i).join('\n')).join('\n');
+
+let worstBlock = 0;
+let last = performance.now();
+const ticker = setInterval(() => {
+  worstBlock = Math.max(worstBlock, performance.now() - last - 5);
+  last = performance.now();
+}, 5);
+const thousandLines = await ms(() => parser.program(program));
+clearInterval(ticker);
+const tree = await parser.program(program);
+const compileStart = performance.now();
+compileBytecode(tree, program);
+const bytecodeMs = Number((performance.now() - compileStart).toFixed(2));
+const jsStart = performance.now();
+compileJavaScript(tree, program);
+const javaScriptMs = Number((performance.now() - jsStart).toFixed(2));
+const fifty = await parser.expression(terms(0));
+const backEnds = () => {
+  compileBytecode(fifty);
+  compileJavaScript(fifty);
+};
+for (let i = 0; i < 50; i++) backEnds();
+const backEndsStart = performance.now();
+for (let i = 0; i < 100; i++) backEnds();
+const texts = {
+  fiftyTermsFirstMs: firsts.toSorted((a, b) => a - b)[10],
+  fiftyTermsCachedMicroseconds: cachedMicroseconds,
+  fiftyTermsToBytecodeAndJavaScriptMs: Number(((performance.now() - backEndsStart) / 100).toFixed(3)),
+  thousandLinesParseMs: thousandLines,
+  thousandLinesWorstBlockMs: Number(worstBlock.toFixed(1)),
+  thousandLinesToBytecodeMs: bytecodeMs,
+  thousandLinesToJavaScriptMs: javaScriptMs,
+};
+await parser.close();
+console.log(texts);
+if (process.argv.includes('--write')) {
+  const file = path.join(import.meta.dirname, 'results.json');
+  writeFileSync(file, `${JSON.stringify({ node: process.version, filters: rows, texts }, null, 2)}\n`);
+}

@@ -92,6 +92,11 @@ const variables = {
     .min(1)
     .optional()
     .describe('Directory below which `File` exports may write. Default: `exports` in the data directory.'),
+  SLUICE_EVENT_RETENTION_DAYS: positive
+    .optional()
+    .describe(
+      'Days after which stored events are deleted, in whole weeks by the time they came in. Default: never.',
+    ),
   SLUICE_EGRESS_ALLOW: z
     .string()
     .default('')

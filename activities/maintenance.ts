@@ -1,16 +1,27 @@
 import { Context } from '@temporalio/activity';
+import { dropExpiredEvents, ensureEventPartitions } from '../db/event-partitions.ts';
 import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/project-deletions.ts';
 import { deleteSomeData } from '../db/project-tables.ts';
 import { deleteExpiredRateLimits } from '../db/rate-limits.ts';
 import { deleteExpiredWizardSessions } from '../db/wizard-sessions.ts';
-import type { ActivityDependencies } from './index.ts';
+import type { ActivityDependencies } from './dependencies.ts';
 
 const PROJECTS_PER_RUN = 50;
 const ROWS_PER_STATEMENT = 5_000;
 const ROWS_PER_RUN = 500_000;
+/** So many weeks may maintenance stand still before events go to the default partition. */
+const WEEKS_AHEAD = 4;
 
-export function createMaintenanceActivities({ pool, schedules }: ActivityDependencies) {
+export function createMaintenanceActivities({ pool, schedules, eventRetentionDays }: ActivityDependencies) {
   return {
+    /** Makes the partitions of events that will be needed, and drops those whose retention is over. */
+    async keepEventPartitions(): Promise<number> {
+      const now = new Date();
+      const made = await ensureEventPartitions(pool, now, WEEKS_AHEAD);
+      if (eventRetentionDays === undefined) return made;
+      return made + (await dropExpiredEvents(pool, now, eventRetentionDays));
+    },
+
     /** Deletes wizard sessions and counted requests that are over. */
     async expireSessions(): Promise<number> {
       const sessions = await deleteExpiredWizardSessions(pool);

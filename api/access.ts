@@ -200,12 +200,15 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
     touch(caller.key, request);
   }
 
+  const touching = new Set<Promise<void>>();
+
   function touch(key: PersonalApiKeyRow, request: FastifyRequest): void {
     const hour = 3_600_000;
     if (key.last_used_at && Date.now() - Date.parse(key.last_used_at) < hour) return;
-    touchPersonalApiKey(pool, key.id).catch((error) =>
-      request.log.warn({ err: error }, 'last use not recorded'),
-    );
+    const work = touchPersonalApiKey(pool, key.id)
+      .catch((error) => request.log.warn({ err: error }, 'last use not recorded'))
+      .finally(() => touching.delete(work));
+    touching.add(work);
   }
 
   return {
@@ -224,6 +227,10 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
         await control(access, request, reply);
       }
       request.body = withoutKey(request.body);
+    },
+    /** Waits for what no request waits for. */
+    async finish(): Promise<void> {
+      await Promise.all(touching);
     },
     /** Whoever has shown no key learns nothing about the body, neither that it is too large nor that it is malformed. */
     isStranger(request: FastifyRequest): boolean {

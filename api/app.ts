@@ -1,38 +1,29 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  LogController,
-  type RawServerDefault,
-} from 'fastify';
+import Fastify, { type FastifyBaseLogger, LogController } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import { createWarnings } from '../capture/warnings.ts';
 import { uuidv7 } from '../db/uuid.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
-import type { ApiDependencies } from './dependencies.ts';
+import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { measureRequests } from './http-metrics.ts';
 import { answerUnknownPaths } from './method-not-allowed.ts';
 import { describeApi } from './openapi.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { activityLogRoutes } from './routes/activity-log.ts';
+import { captureRoutes } from './routes/capture.ts';
+import { eventRoutes } from './routes/events.ts';
 import { healthRoutes } from './routes/health.ts';
+import { ingestionWarningRoutes } from './routes/ingestion-warnings.ts';
 import { memberRoutes } from './routes/members.ts';
 import { organizationRoutes } from './routes/organizations.ts';
 import { personalApiKeyRoutes } from './routes/personal-api-keys.ts';
 import { projectRoutes } from './routes/projects.ts';
 import { userRoutes } from './routes/users.ts';
 import { wizardRoutes } from './routes/wizard.ts';
-
-export type App = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  ZodTypeProvider
->;
 
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
 /** How long a client may take to send a request. */
@@ -104,6 +95,9 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
   await describeApi(app, config.SLUICE_PUBLIC_URL);
 
   healthRoutes(app, deps);
+  const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
+  app.addHook('onClose', () => warnings.close());
+  await app.register(captureRoutes(deps, warnings));
   await app.register(async (management) => {
     await acceptBodies(management);
     const rateLimit = createRateLimit(deps.pool, {
@@ -122,6 +116,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     });
     management.addHook('onRequest', access.onRequest);
     management.addHook('preValidation', access.preValidation);
+    management.addHook('onClose', access.finish);
 
     const routes = management.withTypeProvider<ZodTypeProvider>();
     organizationRoutes(routes, deps);
@@ -130,7 +125,9 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     userRoutes(routes, deps);
     personalApiKeyRoutes(routes, deps);
     activityLogRoutes(routes, deps);
+    eventRoutes(routes, deps);
     wizardRoutes(routes, deps);
+    ingestionWarningRoutes(routes, { ...deps, warnings });
   });
   return app;
 }

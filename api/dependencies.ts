@@ -1,18 +1,35 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { Ingest } from '../capture/ingest.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 
+/** The server that routes are added to; the types of their handlers follow from their schemas. */
+export type App = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>;
+
 /** What the HTTP side works with; `main.ts` makes it, tests make their own. */
 export interface ApiDependencies {
   config: Config;
   pool: Pool;
   schedules: Schedules;
+  /** Where captured events go; its promise is the acknowledgement. */
+  ingest: Pick<Ingest, 'submit'>;
   logger: Logger;
   registry: Registry;
   /** Whether the database is at this code's version; until then, only health is answered. */
   isPrepared: () => boolean;
   /** Whether the process is on its way out: readiness says no, requests in flight are finished. */
   isDraining: () => boolean;
+  /** How long a client may send nothing in the middle of a body. */
+  bodyIdleMilliseconds?: number;
 }

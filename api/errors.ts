@@ -8,6 +8,8 @@ export interface ErrorBody {
   code: string;
   detail: string;
   attr: string | null;
+  /** Which elements of a list are refused, where a refusal is about several. */
+  errors?: { index: number; reason: string }[];
 }
 
 /** What a request is refused with. Everything else that is thrown is a fault of ours and becomes a plain 500. */

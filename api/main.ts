@@ -1,6 +1,7 @@
 // The API process: HTTP until it is told to stop.
 import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { createIngest } from '../capture/ingest.ts';
 import { createPool } from '../db/pool.ts';
 import { prepareDatabase } from '../db/wait.ts';
 import { runProcess } from '../lifecycle.ts';
@@ -9,6 +10,8 @@ import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
+/** One transaction commits while the next one is written. */
+const INGEST_CONNECTIONS = 2;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
   if (!config.DATABASE_URL) {
@@ -20,11 +23,19 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
     name: 'api',
     onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
   });
+  // Captured events never wait for a connection behind the management API.
+  const ingestPool = createPool({
+    url: config.DATABASE_URL,
+    size: INGEST_CONNECTIONS,
+    name: 'ingest',
+    onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
+  });
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('api');
+  const ingest = createIngest({ pool: ingestPool, registry, logger });
   let prepared = false;
   const isPrepared = () => prepared;
-  const app = await buildApp({ config, pool, schedules, logger, registry, isPrepared, isDraining });
+  const app = await buildApp({ config, pool, ingest, schedules, logger, registry, isPrepared, isDraining });
   const answering = new Set<ServerResponse>();
   app.server.on('request', (_request, response: ServerResponse) => {
     answering.add(response);
@@ -65,8 +76,9 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
       while (answering.size > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
       await app.close();
       metrics?.close();
+      await ingest.close();
       await schedules.close();
-      await pool.end();
+      await Promise.all([pool.end(), ingestPool.end()]);
     },
   };
 });

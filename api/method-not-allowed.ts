@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { errors } from './errors.ts';
 
 interface KnownPath {
@@ -26,7 +26,7 @@ export function answerUnknownPaths(app: FastifyInstance): void {
     for (const one of [method].flat()) entry.methods.add(one);
     known.set(url, entry);
   });
-  app.setNotFoundHandler(async (request) => {
+  const refusal = (request: FastifyRequest) => {
     const pathname = request.url.split('?', 1)[0] as string;
     const methods = new Set<string>();
     for (const entry of known.values()) {
@@ -34,7 +34,14 @@ export function answerUnknownPaths(app: FastifyInstance): void {
     }
     // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
     methods.delete('OPTIONS');
-    if (methods.size === 0 || methods.has(request.method)) throw errors.notFound('Endpoint not found.');
-    throw errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
+    if (methods.size === 0 || methods.has(request.method)) return errors.notFound('Endpoint not found.');
+    return errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
+  };
+  // Before the body: nothing of it is read for a path that does not want it.
+  app.addHook('onRequest', async (request) => {
+    if (request.is404) throw refusal(request);
+  });
+  app.setNotFoundHandler(async (request) => {
+    throw refusal(request);
   });
 }

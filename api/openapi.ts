@@ -62,15 +62,28 @@ function wantsJson(request: { query: unknown; headers: { accept?: string | undef
 
 type Transform = Parameters<typeof jsonSchemaTransformObject>[0];
 
-/** Gives each answer a sentence of its own. */
+interface Described {
+  responses?: Record<string, { description?: string }>;
+  requestBody?: {
+    required?: boolean;
+    content: Record<string, { schema?: { properties?: object; required?: string[] } }>;
+  };
+}
+
+/** A body whose fields may all be left out may itself be; forms are read as well. */
+function describeBody({ requestBody }: Described): void {
+  const schema = requestBody?.content['application/json']?.schema;
+  if (!requestBody || !schema?.properties) return;
+  requestBody.required = (schema.required ?? []).length > 0;
+  requestBody.content['application/x-www-form-urlencoded'] = { schema };
+}
+
+/** Gives each answer a sentence of its own, and each body the forms it may have. */
 function transformObject(input: Transform): ReturnType<typeof jsonSchemaTransformObject> {
   const result = jsonSchemaTransformObject(input);
-  const paths = (
-    result as {
-      paths?: Record<string, Record<string, { responses?: Record<string, { description?: string }> }>>;
-    }
-  ).paths;
+  const { paths } = result as { paths?: Record<string, Record<string, Described>> };
   for (const operation of Object.values(paths ?? {}).flatMap((path) => Object.values(path))) {
+    describeBody(operation);
     for (const [status, response] of Object.entries(operation.responses ?? {})) {
       response.description = REFUSALS[Number(status)] ?? 'Done.';
     }

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
+import { LOCKS } from './locks.ts';
 
 export const MIGRATIONS_FOLDER = path.join(import.meta.dirname, 'migrations');
-/** Any fixed number: all installers of all versions must agree on it. */
-const INSTALLER_LOCK = 7_163_945_021;
 const MINIMUM_POSTGRES = 16;
 
 export interface Migration {
@@ -77,7 +76,7 @@ export async function migrate(
   await client.connect();
   try {
     await requirePostgres(client);
-    await client.query('select pg_advisory_lock($1)', [INSTALLER_LOCK]);
+    await client.query('select pg_advisory_lock($1)', [LOCKS.migrate]);
     await client.query(`
       create table if not exists migrations (
         id integer primary key,

@@ -93,6 +93,10 @@ const UNAVAILABLE_CODES = new Set([
   '08003',
   '08004',
   '08006',
+  // Two transactions stood in each other's way, and this one gave way.
+  '40001',
+  '40P01',
+  '55P03',
 ]);
 const UNAVAILABLE_TEXT =
   /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|connection ended unexpectedly|not queryable/i;

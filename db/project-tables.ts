@@ -15,7 +15,11 @@ export interface ProjectTable {
 
 export const PROJECT_TABLES: readonly ProjectTable[] = [
   { name: 'activity_log', kind: 'history' },
+  // Events first: while one is there, so is its id, and it cannot be stored twice.
+  { name: 'events', kind: 'data' },
+  { name: 'event_ids', kind: 'data' },
   { name: 'group_types', kind: 'data' },
+  { name: 'ingestion_warnings', kind: 'data' },
   { name: 'project_deletions', kind: 'history' },
   { name: 'wizard_sessions', kind: 'configuration' },
 ];

@@ -147,3 +147,20 @@ export async function findProject(queryable: Queryable, id: number): Promise<Pro
   const { rows } = await queryable.query('select * from projects where id = $1', [id]);
   return rows[0];
 }
+
+/** What capture needs to know of a project. */
+export interface CaptureProjectRow {
+  id: number;
+  anonymize_ips: boolean;
+}
+
+/** The project that a public key belongs to. */
+export async function findProjectByToken(
+  queryable: Queryable,
+  token: string,
+): Promise<CaptureProjectRow | undefined> {
+  const { rows } = await queryable.query('select id, anonymize_ips from projects where api_token = $1', [
+    token,
+  ]);
+  return rows[0];
+}

@@ -22,31 +22,33 @@ export interface SchedulesOptions extends TemporalSettings {
   SLUICE_TASK_QUEUE: string;
 }
 
-const PROBE_MILLISECONDS = 5_000;
+const PROBE_EVERY = 5_000;
+/** Also how long a process that stops waits for an absent Temporal. */
+const PROBE_DEADLINE = 2_000;
 
 /** Connects lazily: Temporal may be absent now and come up later. */
 export function createSchedules(options: SchedulesOptions, logger: Logger): Schedules {
   const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '5 seconds' });
   const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
+  const closing = new AbortController();
   let reachable = false;
-  let pending: Promise<void> = Promise.resolve();
 
   async function probe(): Promise<void> {
     try {
-      await connection.withDeadline(Date.now() + PROBE_MILLISECONDS, () =>
+      await connection.withDeadline(Date.now() + PROBE_DEADLINE, () =>
         connection.workflowService.getSystemInfo({}),
       );
       if (!reachable) logger.debug('Temporal is reachable');
       reachable = true;
     } catch (error) {
-      if (reachable) logger.warn({ err: error }, 'Temporal is not reachable');
+      if (reachable && !closing.signal.aborted) logger.warn({ err: error }, 'Temporal is not reachable');
       reachable = false;
     }
   }
-  pending = probe();
+  let pending = probe();
   const timer = setInterval(() => {
     pending = pending.then(probe);
-  }, PROBE_MILLISECONDS);
+  }, PROBE_EVERY);
   timer.unref();
 
   return {
@@ -65,7 +67,9 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     },
     stopProject: (projectId) => stopProject(client, projectId),
     async close() {
+      closing.abort();
       clearInterval(timer);
+      // The client tries again by itself until the deadline, and must not find the connection closed.
       await pending;
       await connection.close();
     },

@@ -85,6 +85,8 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   await mkdir(logs, { recursive: true });
   const logFile = path.join(logs, 'postgres.log');
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
+  // Making the database takes its time; somebody may have thought better of it.
+  options.signal?.throwIfAborted();
   const service = await startService(
     {
       ...invocation(runAs, program, [

@@ -1,10 +1,9 @@
+import { LOCKS } from '../db/locks.ts';
 import { countOrganizations } from '../db/organizations.ts';
 import { type Pool, transaction } from '../db/pool.ts';
 import { createOrganization } from './organizations.ts';
 import { issuePersonalApiKey } from './personal-api-keys.ts';
 import { createUser } from './users.ts';
-
-const BOOTSTRAP_LOCK = 7_163_945_022;
 
 export interface Bootstrapped {
   personal_api_key: string;
@@ -30,7 +29,7 @@ export async function bootstrap(
   beforeCommit: (made: Bootstrapped) => void = () => undefined,
 ): Promise<Bootstrapped | undefined> {
   return transaction(pool, async (client) => {
-    await client.query('select pg_advisory_xact_lock($1)', [BOOTSTRAP_LOCK]);
+    await client.query('select pg_advisory_xact_lock($1)', [LOCKS.bootstrap]);
     if ((await countOrganizations(client)) > 0) return undefined;
     const user = await createUser(client, {
       email: input.email ?? 'admin@localhost',

@@ -26,10 +26,12 @@ export const SCOPE_OBJECTS = [
 export type ScopeObject = (typeof SCOPE_OBJECTS)[number];
 export type Scope = `${ScopeObject}:${'read' | 'write'}`;
 
-const KNOWN = new Set<string>(SCOPE_OBJECTS.flatMap((object) => [`${object}:read`, `${object}:write`]));
+/** Everything a key can be given. */
+export const ALL_SCOPES = ['*', ...SCOPE_OBJECTS.flatMap((object) => [`${object}:read`, `${object}:write`])];
+const KNOWN = new Set(ALL_SCOPES);
 
 export function isScope(text: string): boolean {
-  return text === '*' || KNOWN.has(text);
+  return KNOWN.has(text);
 }
 
 /** `team` is the older name of `project`. */

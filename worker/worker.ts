@@ -38,7 +38,12 @@ export async function startWorker({
       namespace: config.TEMPORAL_NAMESPACE,
       taskQueue: config.SLUICE_TASK_QUEUE,
       workflowsPath: WORKFLOWS_PATH,
-      activities: createActivities({ pool, schedules, logger }),
+      activities: createActivities({
+        pool,
+        schedules,
+        logger,
+        eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
+      }),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
     });
     const finished = worker.run().finally(() => connection.close());

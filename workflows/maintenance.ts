@@ -1,13 +1,16 @@
-import { proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import { patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
-const { expireSessions, stopDeletedProjects, deleteProjectData } = proxyActivities<Activities>({
-  startToCloseTimeout: '2 minutes',
-  heartbeatTimeout: '30 seconds',
-  retry: { maximumAttempts: 3 },
-});
+const { keepEventPartitions, expireSessions, stopDeletedProjects, deleteProjectData } =
+  proxyActivities<Activities>({
+    startToCloseTimeout: '2 minutes',
+    heartbeatTimeout: '30 seconds',
+    retry: { maximumAttempts: 3 },
+  });
 
 export interface MaintenanceReport {
+  /** Weeks of events that were made or dropped. */
+  changedPartitions: number;
   expiredSessions: number;
   stoppedProjects: number;
   deletedRows: number;
@@ -27,12 +30,16 @@ export async function maintenance(): Promise<MaintenanceReport> {
     }
   };
   const report = {
+    // Runs that began before there were events do without.
+    changedPartitions: patched('event-partitions')
+      ? await step('keepEventPartitions', keepEventPartitions)
+      : 0,
     expiredSessions: await step('expireSessions', expireSessions),
     stoppedProjects: await step('stopDeletedProjects', stopDeletedProjects),
     deletedRows: await step('deleteProjectData', deleteProjectData),
     failed,
   };
-  const counts = `${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted`;
+  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted`;
   setCurrentDetails(failed.length > 0 ? `${counts}; failed: ${failed.join(', ')}` : counts);
   return report;
 }

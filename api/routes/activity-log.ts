@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { type ActivityRow, listActivity } from '../../db/activity-log.ts';
 import { ADMIN } from '../../tenancy/levels.ts';
-import type { App } from '../app.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { freeForm, timestamp } from '../schemas/fields.ts';
 

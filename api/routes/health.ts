@@ -1,8 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { migrationState } from '../../db/migrate.ts';
-import type { App } from '../app.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 
 const readiness = z.object({
   status: z.enum(['ok', 'unavailable']),

@@ -10,9 +10,8 @@ import {
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { ADMIN, MEMBER, OWNER } from '../../tenancy/levels.ts';
-import type { App } from '../app.ts';
 import { audit } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { timestamp } from '../schemas/fields.ts';

@@ -12,9 +12,8 @@ import { projectIdsOf } from '../../db/projects.ts';
 import { removeOrganization } from '../../tenancy/deletion.ts';
 import { ADMIN, OWNER } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
-import type { App } from '../app.ts';
 import { audit, changes } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {

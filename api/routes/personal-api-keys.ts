@@ -15,9 +15,8 @@ import {
   TooManyKeysError,
 } from '../../tenancy/personal-api-keys.ts';
 import { type Caller, requireUnlimited } from '../access.ts';
-import type { App } from '../app.ts';
 import { audit, changes } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import {
   newPersonalApiKey,

@@ -11,9 +11,8 @@ import { removeProject } from '../../tenancy/deletion.ts';
 import { ADMIN } from '../../tenancy/levels.ts';
 import { createProject } from '../../tenancy/organizations.ts';
 import { newProjectSecret, newProjectToken } from '../../tenancy/tokens.ts';
-import type { App } from '../app.ts';
 import { audit, changes } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {

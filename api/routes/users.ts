@@ -9,9 +9,8 @@ import { transaction } from '../../db/pool.ts';
 import { findMemberProject } from '../../db/projects.ts';
 import { findUser, updateUser } from '../../db/users.ts';
 import type { Caller } from '../access.ts';
-import type { App } from '../app.ts';
 import { audit, changes } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm, optionalText, timestamp } from '../schemas/fields.ts';
 import {

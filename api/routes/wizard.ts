@@ -8,9 +8,8 @@ import {
   insertWizardSession,
 } from '../../db/wizard-sessions.ts';
 import { randomLetters } from '../../tenancy/tokens.ts';
-import type { App } from '../app.ts';
 import { audit } from '../audit.ts';
-import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { errorBody } from '../schemas/fields.ts';
 import { newOrganization, organization, organizationView } from '../schemas/organization.ts';

@@ -50,6 +50,7 @@ export const errorBody = z
     code: z.string(),
     detail: z.string(),
     attr: z.string().nullable(),
+    errors: z.array(z.object({ index: z.int(), reason: z.string() })).optional(),
   })
   .meta({
     id: 'Error',

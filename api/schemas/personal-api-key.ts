@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { PersonalApiKeyRow } from '../../db/personal-api-keys.ts';
-import { isScope } from '../../tenancy/scopes.ts';
+import { ALL_SCOPES, isScope } from '../../tenancy/scopes.ts';
 import { instant, text, timestamp } from './fields.ts';
 
 export const personalApiKey = z
@@ -45,7 +45,7 @@ export function personalApiKeyView(
 
 // One complaint for the field as a whole, as clients of the API know it.
 const scopes = z
-  .array(z.string())
+  .array(z.string().meta({ enum: ALL_SCOPES }))
   .min(1)
   .superRefine((list, context) => {
     const unknown = list.find((one) => !isScope(one));

@@ -1,4 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { createIngest } from '../../capture/ingest.ts';
+import { createPool } from '../../db/pool.ts';
+import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
@@ -12,6 +15,7 @@ const MISSING: Ids = {
   user_uuid: '01900000-0000-7000-8000-000000000000',
   user_id: '01900000-0000-7000-8000-000000000000',
   key_id: '0000000000000000000000',
+  id: '01900000-0000-7000-8000-000000000001',
 };
 let anna: Tenant;
 let ben: Tenant;
@@ -27,6 +31,7 @@ async function stateOfBen(): Promise<string> {
     ['personal_api_keys', 'user_id = $1', ben.userId],
     ['project_deletions', 'organization_id = $1', ben.organizationId],
     ['activity_log', 'organization_id = $1', ben.organizationId],
+    ['events', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {
@@ -40,7 +45,9 @@ async function stateOfBen(): Promise<string> {
 async function observe(method: string, url: string, payload: unknown, ids: Ids, key: Tenant | string = anna) {
   const { result, queries } = await queriesOf(() => api.request(key, method, url, payload));
   let body = result.body;
-  for (const [name, id] of Object.entries(ids)) body = body.replaceAll(String(id), `<${name}>`);
+  // Long ones first: a short one may be a part of them.
+  const byLength = Object.entries(ids).sort((a, b) => String(b[1]).length - String(a[1]).length);
+  for (const [name, id] of byLength) body = body.replaceAll(String(id), `<${name}>`);
   const { 'x-request-id': _id, date: _date, 'content-length': _length, ...headers } = result.headers;
   return { status: result.statusCode, body, headers, queries };
 }
@@ -56,6 +63,11 @@ beforeAll(async () => {
     ]);
     return rows[0].last_used_at !== null;
   });
+  const store = createPool({ url: api.config.DATABASE_URL as string, size: 2, name: 'ingest' });
+  const ingest = createIngest({ pool: store });
+  await ingest.submit({ projectId: ben.projectId, events: [capturedEvent({ uuid: idsOf(ben).id })] });
+  await ingest.close();
+  await store.end();
   before = await stateOfBen();
 });
 

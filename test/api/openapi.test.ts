@@ -64,6 +64,24 @@ describe('the OpenAPI document', () => {
     );
   });
 
+  test('tells which bodies may be left out, as the API sees it', async () => {
+    const wanted: Record<string, boolean> = {};
+    const given: Record<string, boolean> = {};
+    for (const one of operations(api.app).filter(({ hasBody }) => hasBody)) {
+      const body = document.paths[one.path]?.[one.method.toLowerCase()]?.requestBody as {
+        required?: boolean;
+      };
+      const ids = idsOf(await api.createTenant('Without a body'));
+      const owner = await api.pool.query('select user_id from personal_api_keys where id = $1', [ids.key_id]);
+      const { value } = await api.createKey({ ...anna, userId: owner.rows[0].user_id });
+      const answer = await api.request(value, one.method, fill(one.path, ids));
+      wanted[`${one.method} ${one.path}`] = body.required === true;
+      given[`${one.method} ${one.path}`] = answer.statusCode === 400;
+    }
+    expect(Object.values(wanted)).toContain(true);
+    expect(wanted).toEqual(given);
+  });
+
   test('is served as YAML, or as JSON to those who ask for it', async () => {
     const yaml = await api.request(null, 'GET', '/api/schema/');
     expect(yaml.headers['content-type']).toBe('application/vnd.oai.openapi; charset=utf-8');

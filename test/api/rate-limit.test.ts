@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type App, buildApp } from '../../api/app.ts';
+import { buildApp } from '../../api/app.ts';
+import type { App } from '../../api/dependencies.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile } from '../support/api.ts';
 
 const BURST = 5;
 const SUSTAINED = 8;
+// Hooks run in the order of their definition: this one before the database goes.
+afterAll(() => second?.close());
 const api = apiForFile({
   SLUICE_RATE_LIMIT: 'true',
   SLUICE_RATE_LIMIT_BURST: String(BURST),
@@ -17,6 +20,7 @@ beforeAll(async () => {
   second = await buildApp({
     config: api.config,
     pool: api.pool,
+    ingest: api.ingest,
     schedules: api.schedules,
     logger: createLogger({ name: 'test', level: 'silent' }),
     registry: createRegistry('second'),
@@ -24,7 +28,6 @@ beforeAll(async () => {
     isDraining: () => false,
   });
 });
-afterAll(() => second?.close());
 
 const ask = (key: string, app = api.app, remoteAddress = '10.0.0.1') =>
   app.inject({ url: '/api/users/@me/', headers: { authorization: `Bearer ${key}` }, remoteAddress });

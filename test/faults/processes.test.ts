@@ -7,8 +7,8 @@ import { eventually } from '../support/eventually.ts';
 import { programsForFile } from '../support/programs.ts';
 import { allocateNamespace } from '../support/temporal.ts';
 
-const database = databaseForFile();
 const programs = programsForFile();
+const database = databaseForFile();
 
 const environment = () => {
   const { address, namespace } = allocateNamespace();
@@ -79,7 +79,7 @@ describe('SIGTERM', () => {
       const { rows } = await database.pool.query(
         `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       );
-      return rows.length === 1;
+      return rows.length > 0;
     });
     api.kill('SIGTERM');
     const draining = await eventually(async () => {

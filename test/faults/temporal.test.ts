@@ -11,8 +11,8 @@ import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { programsForFile } from '../support/programs.ts';
 
-const database = databaseForFile();
 const programs = programsForFile();
+const database = databaseForFile();
 let dataDir: string;
 let temporal: Temporal | undefined;
 

@@ -1,13 +1,15 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
-import { type App, buildApp } from '../../api/app.ts';
+import { buildApp } from '../../api/app.ts';
+import type { ApiDependencies, App } from '../../api/dependencies.ts';
+import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { insertMembership } from '../../db/memberships.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
-import { createRegistry } from '../../telemetry/metrics.ts';
+import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
 import type { Level } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
@@ -30,8 +32,10 @@ export interface Tenant {
 export interface TestApi {
   app: App;
   pool: Pool;
+  ingest: Ingest;
   config: Config;
   schedules: Schedules;
+  registry: Registry;
   /** A request with the tenant's key, or with none. */
   request(
     tenant: Tenant | string | null,
@@ -78,7 +82,16 @@ export async function createTenant(pool: Pool, name: string, scopes: string[] = 
 }
 
 /** The whole API over a database of its own, for the tests of one file. */
-export function apiForFile(env: Record<string, string> = {}): TestApi {
+export function apiForFile(
+  env: Record<string, string> = {},
+  options: Partial<Pick<ApiDependencies, 'ingest' | 'bodyIdleMilliseconds'>> = {},
+): TestApi {
+  // Hooks run in the order of their definition: the API is closed before its database goes.
+  afterAll(async () => {
+    await api.app?.close();
+    await api.ingest?.close();
+    await api.schedules?.close();
+  });
   const database = databaseForFile();
   const api = {
     createTenant: (name: string, options = {}) =>
@@ -112,20 +125,20 @@ export function apiForFile(env: Record<string, string> = {}): TestApi {
     const logger = createLogger({ name: 'test', level: 'silent' });
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
+    api.registry = createRegistry('test');
+    api.ingest = createIngest({ pool: api.pool, registry: api.registry });
     api.app = await buildApp({
       config: api.config,
       pool: api.pool,
+      ingest: api.ingest,
       schedules: api.schedules,
       logger,
-      registry: createRegistry('test'),
+      registry: api.registry,
       isPrepared: () => true,
       isDraining: () => false,
+      ...options,
     });
     await api.app.ready();
-  });
-  afterAll(async () => {
-    await api.app?.close();
-    await api.schedules?.close();
   });
   api.request = async (tenant, method, url, payload, headers = {}) => {
     const key = typeof tenant === 'string' ? tenant : tenant?.key;

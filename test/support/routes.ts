@@ -1,4 +1,4 @@
-import type { App } from '../../api/app.ts';
+import type { App } from '../../api/dependencies.ts';
 import type { Tenant } from './api.ts';
 
 /** One operation of the API as its own OpenAPI document tells of it. */
@@ -49,6 +49,10 @@ export interface Ids {
   user_uuid: string;
   user_id: string;
   key_id: string;
+  /** An event: of a tenant whose test stored one, by nearly the uuid of the user. */
+  id: string;
+  /** The project's public key, where it stands in the path. */
+  token?: string;
 }
 
 export const idsOf = (tenant: Tenant): Ids => ({
@@ -57,6 +61,8 @@ export const idsOf = (tenant: Tenant): Ids => ({
   user_uuid: tenant.userUuid,
   user_id: tenant.userUuid,
   key_id: tenant.keyId,
+  id: tenant.userUuid.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+  token: tenant.projectToken,
 });
 
 /** The path of an operation with these ids in it; fails for a parameter that no test has an id for yet. */

@@ -1,0 +1,12 @@
+import type { Pool } from '../db/pool.ts';
+import type { Schedules } from '../schedules/schedules.ts';
+import type { Logger } from '../telemetry/logger.ts';
+
+/** What activities work with; the worker makes it, tests make their own. */
+export interface ActivityDependencies {
+  pool: Pool;
+  schedules: Schedules;
+  logger: Logger;
+  /** Days after which stored events are deleted; undefined: never. */
+  eventRetentionDays: number | undefined;
+}

@@ -1,0 +1,105 @@
+import { decodeBody } from '../../capture/decode/decode.ts';
+import { type ParseContext, type Parsed, parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
+import { checkToken, TokenError } from '../../capture/parse/token.ts';
+import type { Warnings } from '../../capture/warnings.ts';
+import type { CaptureProjectRow } from '../../db/projects.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import type { ApiError } from '../errors.ts';
+import type { Gate, Ticket } from './gate.ts';
+import type { CaptureMetrics } from './metrics.ts';
+import type { ProjectKeys } from './project-keys.ts';
+import { toRefusal } from './refusals.ts';
+
+/** A capture request, without the framework around it. */
+export interface CaptureRequest {
+  body: Buffer;
+  ticket: Ticket;
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  query: Record<string, string | string[] | undefined>;
+  ip: string | undefined;
+  isEngage: boolean;
+  v1?: { sdk: string | undefined; token: string | undefined };
+}
+
+export interface Capture {
+  /** Stores the request's events; resolves when they are committed, rejects with the refusal. */
+  handle(request: CaptureRequest): Promise<Parsed>;
+  /** The project of a key, or a refusal with 401. */
+  authenticate(token: unknown): Promise<CaptureProjectRow>;
+}
+
+/** Of a parameter that comes several times, the last one. */
+function one(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.at(-1) : value;
+}
+
+/** From bytes to committed events: the whole way of a capture request. */
+export function createCapture(deps: {
+  ingest: ApiDependencies['ingest'];
+  keys: ProjectKeys;
+  warnings: Warnings;
+  metrics: CaptureMetrics;
+  gate: Gate;
+}): Capture {
+  const { ingest, keys, warnings, metrics, gate } = deps;
+
+  async function authenticate(given: unknown): Promise<CaptureProjectRow> {
+    const token = checkToken(given);
+    const found = keys.find(token);
+    const project = found instanceof Promise ? await found : found;
+    if (!project) throw new TokenError('API key is not valid: unknown');
+    return project;
+  }
+
+  async function process(request: CaptureRequest): Promise<Parsed> {
+    const { query, ticket } = request;
+    metrics.received(request.body.length);
+    const decoded = await decodeBody({
+      bytes: request.body,
+      contentType: request.contentType,
+      contentEncoding: request.contentEncoding,
+      compression: one(query.compression),
+      data: one(query.data),
+      admit: (bytes) => {
+        metrics.decoded(bytes);
+        return gate.enter(ticket, bytes);
+      },
+    });
+    const context: ParseContext = {
+      now: Date.now(),
+      ip: request.ip,
+      newUuid: uuidv7,
+      sentAt: one(query._),
+      isEngage: request.isEngage,
+      token: request.v1?.token ?? one(query.api_key) ?? one(query.token),
+    };
+    if (request.v1) context.v1 = { sdk: request.v1.sdk };
+    const parsed = await parseEvents(decoded, context);
+    const project = await authenticate(parsed.token);
+    if (project.anonymize_ips) removeAddresses(parsed.events);
+    if (parsed.events.length > 0) await ingest.submit({ projectId: project.id, events: parsed.events });
+    warnings.add(project.id, parsed.notices, context.now);
+    metrics.answered(parsed.events.length, parsed.notices);
+    return parsed;
+  }
+
+  return {
+    authenticate: (token) =>
+      authenticate(token).catch((error) => {
+        throw toRefusal(error);
+      }),
+    async handle(request) {
+      try {
+        return await process(request);
+      } catch (error) {
+        const refusal = toRefusal(error);
+        metrics.refused((refusal as ApiError).status ?? 500);
+        throw refusal;
+      } finally {
+        gate.leave(request.ticket);
+      }
+    },
+  };
+}

@@ -1,0 +1,188 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { type EventPage, findEvent, isStatementTimeout, listEvents } from '../../db/events.ts';
+import { isUuid } from '../../db/uuid.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { eventPage, eventRecord, eventTime, eventView } from '../schemas/event.ts';
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 50_000;
+const MAX_OFFSET = 50_000;
+/** Clocks of clients are a little ahead of ours. */
+const AHEAD_MILLISECONDS = 5_000;
+const TIMEOUT_RETRY_SECONDS = 5;
+const UNIT_MILLISECONDS = { h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
+const ISO = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
+
+/** An instant as Postgres reads it, with all its digits: ISO 8601 (UTC unless it says otherwise) or `-7d`, `-1h`. */
+function instant(text: string): string | undefined {
+  const relative = /^-(\d{1,5})([hdw])$/.exec(text);
+  if (relative) {
+    const unit = UNIT_MILLISECONDS[relative[2] as keyof typeof UNIT_MILLISECONDS];
+    return new Date(Date.now() - Number(relative[1]) * unit).toISOString();
+  }
+  if (!ISO.test(text)) return undefined;
+  // Date knows months and hours that do not exist; it wants a T and minutes in the zone.
+  const strict = text
+    .replace(' ', 'T')
+    .replace(/\s/, '')
+    .replace(/([+-]\d\d)$/, (zone, _hours, at: number) => (at > 10 ? `${zone}:00` : zone));
+  return Number.isNaN(Date.parse(strict)) ? undefined : strict;
+}
+
+const moment = z
+  .string()
+  .transform((text, context) => {
+    // A plus sign that nobody encoded arrives as a space.
+    const found = instant(
+      text
+        .trim()
+        .replace(/(\d) (\d\d:?\d\d)$/, (all, digit, zone, at) => (at > 10 ? `${digit}+${zone}` : all)),
+    );
+    if (found !== undefined) return found;
+    context.addIssue({ code: 'custom', message: 'Must be an ISO 8601 time, or relative as -7d or -1h.' });
+    return z.NEVER;
+  })
+  .optional();
+
+const whole = (max: number, message: string) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'A valid integer is required.')
+    .transform(Number)
+    .refine((value) => value <= max, message)
+    .optional();
+
+const ORDERS = ['["-timestamp"]', '["timestamp"]'] as const;
+
+const listQuery = z.strictObject({
+  event: z.string().optional().meta({ description: 'Only events of this name.' }),
+  distinct_id: z.string().optional().meta({ description: 'Only events of this distinct_id.' }),
+  person_id: z.string().optional().meta({ description: 'Only events of the person with this uuid.' }),
+  after: moment.meta({ description: 'Only events after this time: ISO 8601, or relative as `-7d`.' }),
+  before: moment.meta({ description: 'Only events before this time; default: in five seconds.' }),
+  after_uuid: z
+    .uuid()
+    .optional()
+    .meta({ description: 'Set by `next`: which event at `after` was the last.' }),
+  before_uuid: z
+    .uuid()
+    .optional()
+    .meta({ description: 'Set by `next`: which event at `before` was the last.' }),
+  limit: whole(Number.MAX_SAFE_INTEGER, '').meta({
+    description: `At most ${MAX_LIMIT}; default ${DEFAULT_LIMIT}.`,
+  }),
+  offset: whole(MAX_OFFSET, `Offset is deprecated. Max supported offset value is ${MAX_OFFSET}.`).meta({
+    description: 'Deprecated: follow `next`.',
+  }),
+  orderBy: z
+    .enum(ORDERS)
+    .optional()
+    .meta({ description: 'A JSON list: `["-timestamp"]` (newest first, the default) or `["timestamp"]`.' }),
+  format: z.literal('json').optional(),
+  personal_api_key: z.string().optional(),
+});
+type ListQuery = z.output<typeof listQuery>;
+
+/** Parameters that a link to the next page does not repeat. */
+const UNLINKED = ['personal_api_key', 'offset', 'before_uuid', 'after_uuid'];
+
+function nextLink(request: FastifyRequest, publicUrl: string, { next }: EventPage, ascending: boolean) {
+  if (!next) return null;
+  const [pathname, query = ''] = request.originalUrl.split('?', 2) as [string, string?];
+  const parameters = new URLSearchParams(query);
+  for (const name of UNLINKED) parameters.delete(name);
+  const bound = ascending ? 'after' : 'before';
+  parameters.set(bound, eventTime(next.timestamp));
+  parameters.set(`${bound}_uuid`, next.uuid);
+  return `${publicUrl}${pathname}?${parameters}`;
+}
+
+/** A query that takes too long is ended by Postgres; then it is for the caller to ask for less. */
+async function within<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isStatementTimeout(error)) throw error;
+    throw errors.unavailable(
+      'The query took too long. Narrow it with `after` and `before`.',
+      TIMEOUT_RETRY_SECONDS,
+    );
+  }
+}
+
+/** Reading stored events back: the plain part, by time and by what the columns say. */
+export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
+  app.get(
+    '/api/projects/:project_id/events/',
+    {
+      config: { access: { scope: 'query:read' } },
+      schema: {
+        tags: ['events'],
+        summary: 'List events, newest first',
+        deprecated: true,
+        params: z.object({ project_id: z.string() }),
+        querystring: listQuery,
+        response: { 200: eventPage },
+      },
+    },
+    async (request) => {
+      const query: ListQuery = request.query;
+      const ascending = query.orderBy === ORDERS[1];
+      const { person_id: person, after_uuid, before_uuid } = query;
+      // A person that cannot be known has no events.
+      if (person !== undefined && !isUuid(person)) return { next: null, results: [] };
+      const cursor = ascending ? after_uuid : before_uuid;
+      const bound = ascending ? query.after : query.before;
+      const position = cursor && bound ? { timestamp: bound, uuid: cursor } : undefined;
+      const page = await within(
+        listEvents(pool, {
+          projectId: request.project.id,
+          event: query.event,
+          distinctId: query.distinct_id,
+          personId: person,
+          // With a cursor, events at the bound itself are still to come.
+          after: position && ascending ? undefined : query.after,
+          before:
+            position && !ascending
+              ? undefined
+              : (query.before ?? new Date(Date.now() + AHEAD_MILLISECONDS).toISOString()),
+          position,
+          ascending,
+          limit: Math.min(query.limit || DEFAULT_LIMIT, MAX_LIMIT),
+          offset: query.offset ?? 0,
+        }),
+      );
+      return {
+        next: nextLink(request, config.SLUICE_PUBLIC_URL, page, ascending),
+        results: page.rows.map(eventView),
+      };
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/events/:id/',
+    {
+      config: { access: { scope: 'query:read' } },
+      schema: {
+        tags: ['events'],
+        summary: 'One event',
+        deprecated: true,
+        params: z.object({ project_id: z.string(), id: z.string() }),
+        querystring: z.strictObject({
+          format: z.literal('json').optional(),
+          personal_api_key: z.string().optional(),
+        }),
+        response: { 200: eventRecord },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      if (!isUuid(id)) throw errors.validation('invalid', 'Invalid UUID', null);
+      const row = await within(findEvent(pool, request.project.id, id));
+      if (!row) throw errors.notFound(`No events exist for event UUID ${id}`);
+      return eventView(row);
+    },
+  );
+}

@@ -1,0 +1,3 @@
+module sluice/bench/load
+
+go 1.24

@@ -1,0 +1,216 @@
+// A load generator that leaves the machine to the servers: requests are made beforehand, only uuids and times are
+// written into them, and answers are read without being understood. Closed loop: each connection sends its next
+// request when the last one was answered. Prints one JSON object.
+package main
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+type template struct {
+	bytes []byte
+	uuids []int
+	times []int
+}
+
+const zeroUUID = "00000000-0000-0000-0000-000000000000"
+const zeroTime = "2006-01-02T15:04:05.000Z"
+
+func event(person int) string {
+	return `{"uuid":"` + zeroUUID + `","event":"$pageview","distinct_id":"user-` + strconv.Itoa(person) + `","timestamp":"` + zeroTime + `","properties":{` +
+		`"$os":"Mac OS X","$os_version":"10.15.7","$browser":"Chrome","$browser_version":126,"$device_type":"Desktop",` +
+		`"$current_url":"https://example.com/products/` + strconv.Itoa(person*7) + `?utm_source=newsletter","$host":"example.com",` +
+		`"$pathname":"/products/` + strconv.Itoa(person*7) + `","$screen_height":1080,"$screen_width":1920,"$viewport_height":969,` +
+		`"$viewport_width":1920,"$lib":"web","$lib_version":"1.434.18","$referrer":"https://www.google.com/","$referring_domain":"www.google.com",` +
+		`"$device_id":"0190f3d2-7c1e-7d3a-9a51-0f7f0f7f0f7f","$session_id":"0190f3d2-7c1e-7d3a-9a51-aaaaaaaaaaaa",` +
+		`"$window_id":"0190f3d2-7c1e-7d3a-9a51-bbbbbbbbbbbb","plan":"premium","items":3,"total":149.95}}`
+}
+
+func build(host, path string, batch, seed int) template {
+	events := make([]string, batch)
+	for i := range events {
+		events[i] = event((seed*batch + i*37) % 10000)
+	}
+	body := `{"api_key":"phc_bench","batch":[` + strings.Join(events, ",") + `]}`
+	if batch == 1 {
+		body = `{"api_key":"phc_bench",` + events[0][1:]
+	}
+	text := "POST " + path + " HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: application/json\r\nContent-Length: " +
+		strconv.Itoa(len(body)) + "\r\n\r\n" + body
+	made := template{bytes: []byte(text)}
+	for at := 0; ; {
+		next := strings.Index(text[at:], zeroUUID)
+		if next < 0 {
+			break
+		}
+		made.uuids = append(made.uuids, at+next)
+		at += next + len(zeroUUID)
+		next = strings.Index(text[at:], zeroTime)
+		made.times = append(made.times, at+next)
+		at += next + len(zeroTime)
+	}
+	return made
+}
+
+var counter atomic.Uint64
+
+// Version 7, as SDKs make them: the time first, the rest as good as random.
+func writeUUID(target []byte, now time.Time, salt [8]byte) {
+	var raw [16]byte
+	ms := uint64(now.UnixMilli())
+	n := counter.Add(1)
+	x := (n * 0x9E3779B97F4A7C15)
+	for i := 0; i < 6; i++ {
+		raw[i] = byte(ms >> (40 - 8*i))
+	}
+	raw[6] = 0x70 | byte(x>>56)&0x0f
+	raw[7] = byte(x >> 48)
+	raw[8] = 0x80 | byte(x>>40)&0x3f
+	raw[9] = byte(x >> 32)
+	raw[10] = salt[0]
+	raw[11] = salt[1]
+	raw[12] = byte(n >> 24)
+	raw[13] = byte(n >> 16)
+	raw[14] = byte(n >> 8)
+	raw[15] = byte(n)
+	var text [32]byte
+	hex.Encode(text[:], raw[:])
+	copy(target[0:8], text[0:8])
+	copy(target[9:13], text[8:12])
+	copy(target[14:18], text[12:16])
+	copy(target[19:23], text[16:20])
+	copy(target[24:36], text[20:32])
+}
+
+func main() {
+	host := flag.String("host", "127.0.0.1:8000", "")
+	path := flag.String("path", "/batch/", "")
+	batch := flag.Int("batch", 1, "")
+	connections := flag.Int("connections", 64, "")
+	warmup := flag.Duration("warmup", time.Second, "")
+	duration := flag.Duration("duration", 5*time.Second, "")
+	mark := flag.Bool("marks", false, "print a line when measuring begins and ends")
+	flag.Parse()
+	var salt [8]byte
+	rand.Read(salt[:])
+
+	var stop, measuring atomic.Bool
+	var total, failed, measured atomic.Int64
+	latencies := make([][]float64, *connections)
+	var wait sync.WaitGroup
+	for c := 0; c < *connections; c++ {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			conn, err := net.Dial("tcp", *host)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			defer conn.Close()
+			reader := bufio.NewReaderSize(conn, 4096)
+			templates := make([]template, 4)
+			for i := range templates {
+				templates[i] = build(*host, *path, *batch, c*4+i)
+			}
+			for round := 0; !stop.Load(); round++ {
+				one := templates[round%len(templates)]
+				began := time.Now()
+				stamp := began.UTC().Format("2006-01-02T15:04:05.000Z")
+				for i, at := range one.uuids {
+					writeUUID(one.bytes[at:at+36], began, salt)
+					copy(one.bytes[one.times[i]:], stamp)
+				}
+				if _, err := conn.Write(one.bytes); err != nil {
+					failed.Add(1)
+					return
+				}
+				status, err := readAnswer(reader)
+				if err != nil || status != 200 {
+					failed.Add(1)
+					if err != nil {
+						return
+					}
+					continue
+				}
+				total.Add(1)
+				if measuring.Load() {
+					measured.Add(1)
+					latencies[c] = append(latencies[c], float64(time.Since(began).Microseconds())/1000)
+				}
+			}
+		}()
+	}
+	time.Sleep(*warmup)
+	if *mark {
+		fmt.Println("begin")
+	}
+	measuring.Store(true)
+	began := time.Now()
+	time.Sleep(*duration)
+	measuring.Store(false)
+	seconds := time.Since(began).Seconds()
+	count := measured.Load()
+	if *mark {
+		fmt.Println("end")
+	}
+	stop.Store(true)
+	wait.Wait()
+	var all []float64
+	for _, some := range latencies {
+		all = append(all, some...)
+	}
+	sort.Float64s(all)
+	at := func(q float64) float64 {
+		if len(all) == 0 {
+			return 0
+		}
+		return all[int(q*float64(len(all)-1))]
+	}
+	json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"requestsPerSecond": float64(count) / seconds,
+		"eventsPerSecond":   float64(count) * float64(*batch) / seconds,
+		"measuredEvents":    count * int64(*batch),
+		"acknowledged":      total.Load() * int64(*batch),
+		"failed":            failed.Load(),
+		"p50":               at(0.5),
+		"p99":               at(0.99),
+	})
+}
+
+func readAnswer(reader *bufio.Reader) (int, error) {
+	line, err := reader.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	status, _ := strconv.Atoi(string(line[9:12]))
+	length := 0
+	for {
+		line, err = reader.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if len(line) > 16 && (line[0] == 'c' || line[0] == 'C') && strings.EqualFold(string(line[:15]), "content-length:") {
+			length, _ = strconv.Atoi(strings.TrimSpace(string(line[15:])))
+		}
+	}
+	_, err = io.CopyN(io.Discard, reader, int64(length))
+	return status, err
+}

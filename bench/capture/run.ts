@@ -1,0 +1,231 @@
+// `node bench/capture/run.ts [--seconds 5] [--rounds 3] [--batches 1,50,500] [--servers ingest,go,…]`
+// Sluice's ingestion against the yardsticks, alternating, on a Postgres of its own. Prints a table for RESULTS.md.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { loadConfig } from '../../config.ts';
+import { migrate } from '../../db/migrate.ts';
+import { startPostgres } from '../../stack/postgres.ts';
+
+interface Load {
+  eventsPerSecond: number;
+  measuredEvents: number;
+  acknowledged: number;
+  failed: number;
+  p50: number;
+  p99: number;
+}
+interface Result extends Load {
+  /** Microseconds of CPU for an event, in the server and in Postgres. */
+  serverCpu: number;
+  postgresCpu: number;
+  /** Megabytes, the most there were. */
+  memory: number;
+}
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '3' },
+    batches: { type: 'string', default: '1,50,500' },
+    servers: { type: 'string', default: 'ingest,go,go-copy,insert' },
+    connections: { type: 'string', default: '64' },
+  },
+});
+const root = path.resolve(import.meta.dirname, '../..');
+const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
+const TICKS = 100;
+
+const nodeServer = (name: string) => ({
+  command: [process.execPath, path.join(import.meta.dirname, 'server.ts')],
+  env: { SERVER: name, NODE_ENV: 'production' },
+});
+const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
+const SERVERS: Record<string, { command: string[]; env: Record<string, string> }> = {
+  ingest: nodeServer('ingest'),
+  insert: nodeServer('insert'),
+  echo: nodeServer('echo'),
+  go: goServer({ LEDGER: 'insert', DECODE: 'raw' }),
+  'go-copy': goServer({ LEDGER: 'copy', DECODE: 'raw' }),
+  'go-map': goServer({ LEDGER: 'insert', DECODE: 'map' }),
+};
+
+function build(folder: string, name: string): void {
+  execFileSync('go', ['build', '-o', path.join(stateDir, name), '.'], {
+    cwd: path.join(root, folder),
+    stdio: 'inherit',
+  });
+}
+
+async function freePort(): Promise<number> {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as net.AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function listening(port: number, child: ChildProcess): Promise<void> {
+  for (;;) {
+    if (child.exitCode !== null)
+      throw new Error(`the server ended with ${child.exitCode} before it listened`);
+    const open = await new Promise<boolean>((resolve) => {
+      const socket = net.connect(port, '127.0.0.1', () => resolve(true)).once('error', () => resolve(false));
+      socket.once('connect', () => socket.destroy());
+    });
+    if (open) return;
+    await pause(50);
+  }
+}
+
+function stat(pid: number): { parent: number; ticks: number; reaped: number } | undefined {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ');
+    const number = (index: number) => Number(fields[index]);
+    return { parent: number(1), ticks: number(11) + number(12), reaped: number(13) + number(14) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Seconds of CPU of a process; with its children, for Postgres. */
+function cpu(pid: number, withChildren: boolean): number {
+  let ticks = stat(pid)?.ticks ?? 0;
+  if (withChildren) {
+    ticks += stat(pid)?.reaped ?? 0;
+    for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      const child = stat(Number(entry));
+      if (child?.parent === pid) ticks += child.ticks;
+    }
+  }
+  return ticks / TICKS;
+}
+
+const residentPeak = (pid: number) =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+
+async function measure(admin: pg.Client, postmaster: number, name: string, batch: number): Promise<Result> {
+  await admin.query('truncate events, event_ids');
+  await admin.query('checkpoint');
+  const server = SERVERS[name];
+  if (!server) throw new Error(`There is no server "${name}"; there are ${Object.keys(SERVERS).join(', ')}.`);
+  const port = await freePort();
+  const child = spawn(server.command[0] as string, server.command.slice(1), {
+    env: { ...process.env, ...server.env, DATABASE_URL: databaseUrl, ADDRESS: `127.0.0.1:${port}` },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  try {
+    await listening(port, child);
+    const load = spawn(path.join(stateDir, 'load'), [
+      ...[
+        '-host',
+        `127.0.0.1:${port}`,
+        '-path',
+        batch === 1 ? '/i/v0/e/' : '/batch/',
+        '-batch',
+        String(batch),
+      ],
+      ...[
+        '-connections',
+        values.connections,
+        '-warmup',
+        '1500ms',
+        '-duration',
+        `${values.seconds}s`,
+        '-marks',
+      ],
+    ]);
+    let [output, before, after] = ['', [0, 0], [0, 0]];
+    const usage = () => [cpu(child.pid as number, false), cpu(postmaster, true)];
+    load.stderr.pipe(process.stderr);
+    load.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (text.includes('begin')) before = usage();
+      if (text.includes('end')) after = usage();
+      output += text;
+    });
+    await new Promise((resolve) => load.once('close', resolve));
+    const result = JSON.parse(output.slice(output.indexOf('{'))) as Load;
+    const { rows } = await admin.query(
+      'select (select count(*)::int from events), (select count(*)::int as ids from event_ids)',
+    );
+    if (name !== 'echo' && (rows[0].count !== result.acknowledged || rows[0].ids !== result.acknowledged)) {
+      throw new Error(
+        `${name}: ${result.acknowledged} events acknowledged, ${rows[0].count} stored, ${rows[0].ids} ids`,
+      );
+    }
+    const perEvent = (index: 0 | 1) =>
+      (((after[index] as number) - (before[index] as number)) / result.measuredEvents) * 1e6;
+    return {
+      ...result,
+      serverCpu: perEvent(0),
+      postgresCpu: perEvent(1),
+      memory: residentPeak(child.pid as number),
+    };
+  } finally {
+    child.kill('SIGKILL');
+    await gone;
+  }
+}
+
+const median = (numbers: number[]) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1] as number;
+
+build('bench/yardsticks/capture-go', 'capture-go');
+build('bench/capture/load', 'load');
+const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
+// As it ships, durable; only the cache is larger than on the smallest machine.
+const postgres = await startPostgres({
+  dataDir: stateDir,
+  cacheDir,
+  port: 0,
+  settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
+});
+const databaseUrl = postgres.url;
+try {
+  await migrate(databaseUrl);
+  const admin = new pg.Client({ connectionString: databaseUrl });
+  await admin.connect();
+  const { rows } = await admin.query('select pg_backend_pid() as pid');
+  const postmaster = stat(rows[0].pid)?.parent ?? 0;
+  const names = values.servers.split(',');
+  const table: string[] = [
+    '| batch | server | events/s | p50 ms | p99 ms | CPU µs/event server + Postgres | peak MB | × go events/s | × go per CPU |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- | --- |',
+  ];
+  for (const batch of values.batches.split(',').map(Number)) {
+    const results = new Map<string, Result[]>(names.map((name) => [name, []]));
+    for (let round = 0; round < Number(values.rounds); round += 1) {
+      // Every other round backwards, so that none always follows the same other.
+      for (const name of round % 2 === 0 ? names : names.toReversed()) {
+        const result = await measure(admin, postmaster, name, batch);
+        results.get(name)?.push(result);
+        console.error(
+          `batch ${batch} ${name}: ${Math.round(result.eventsPerSecond)}/s p99 ${result.p99.toFixed(1)} cpu ${result.serverCpu.toFixed(1)}+${result.postgresCpu.toFixed(1)} failed ${result.failed}`,
+        );
+      }
+    }
+    const of = (name: string, key: keyof Result) => median((results.get(name) ?? []).map((one) => one[key]));
+    const total = (name: string) =>
+      median((results.get(name) ?? []).map((one) => one.serverCpu + one.postgresCpu));
+    for (const name of names) {
+      const speeds = (results.get(name) ?? []).map((one) => Math.round(one.eventsPerSecond));
+      table.push(
+        `| ${batch} | ${name} | ${Math.round(of(name, 'eventsPerSecond')).toLocaleString('en')} (${Math.min(...speeds)}–${Math.max(...speeds)}) | ` +
+          `${of(name, 'p50').toFixed(1)} | ${of(name, 'p99').toFixed(1)} | ${of(name, 'serverCpu').toFixed(1)} + ${of(name, 'postgresCpu').toFixed(1)} | ` +
+          `${Math.round(of(name, 'memory'))} | ${(of(name, 'eventsPerSecond') / of('go', 'eventsPerSecond')).toFixed(2)} | ${(total('go') / total(name)).toFixed(2)} |`,
+      );
+    }
+  }
+  await admin.end();
+  console.log(table.join('\n'));
+} finally {
+  await postgres.stop();
+  if (existsSync(stateDir)) rmSync(stateDir, { recursive: true, force: true });
+}

@@ -1,0 +1,120 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { MAX_DEPTH } from './limits.ts';
+
+/** Where the events of a JSON text stand, found without parsing it. */
+export interface Outline {
+  /** The inside of the list of events, between its brackets; absent when the body is one event. */
+  list: { start: number; end: number } | undefined;
+  count: number;
+  /** Start, end, and whether it nests too deep. */
+  element(index: number): [start: number, end: number, tooDeep: boolean];
+  /** How deep the text nests outside the list. */
+  restDepth: number;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const OPEN_LIST = 0x5b;
+const CLOSE_LIST = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const STEPS_PER_TURN = 1_000_000;
+
+/** Index of the quote that ends the string whose first letter is at `from`. */
+function endOfString(text: string, from: number): number {
+  let end = text.indexOf('"', from);
+  while (end !== -1) {
+    let backslashes = 0;
+    while (text.charCodeAt(end - 1 - backslashes) === BACKSLASH && end - 1 - backslashes >= from)
+      backslashes += 1;
+    if (backslashes % 2 === 0) return end;
+    end = text.indexOf('"', end + 1);
+  }
+  return text.length;
+}
+
+/** Offsets of any number of elements, three numbers each, without an object for each. */
+class Offsets {
+  #values = new Uint32Array(3 * 1024);
+  count = 0;
+
+  add(start: number, end: number, tooDeep: boolean): void {
+    if (this.count * 3 === this.#values.length) {
+      const wider = new Uint32Array(this.#values.length * 2);
+      wider.set(this.#values);
+      this.#values = wider;
+    }
+    const place = this.count * 3;
+    this.#values[place] = start;
+    this.#values[place + 1] = end;
+    this.#values[place + 2] = tooDeep ? 1 : 0;
+    this.count += 1;
+  }
+
+  at(index: number): [number, number, boolean] {
+    const place = index * 3;
+    return [this.#values[place] as number, this.#values[place + 1] as number, this.#values[place + 2] === 1];
+  }
+}
+
+/**
+ * Reads the brackets of a JSON text: where the list of events is (the body itself, or its `batch`), where each one
+ * starts and ends, how deep it nests. It judges nothing else; each part is still parsed by `JSON.parse`.
+ */
+export async function outline(text: string): Promise<Outline> {
+  let offsets = new Offsets();
+  let list: Outline['list'];
+  let listDepth = 0;
+  let inList = false;
+  let depth = 0;
+  let restDepth = 0;
+  let elementStart = 0;
+  let elementDepth = 0;
+  let lastString = '';
+  let key = '';
+  let steps = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    steps += 1;
+    if (steps === STEPS_PER_TURN) {
+      steps = 0;
+      await nextTurn();
+    }
+    const code = text.charCodeAt(index);
+    if (code === QUOTE) {
+      const end = endOfString(text, index + 1);
+      if (depth === 1 && !inList) lastString = text.slice(index + 1, Math.min(end, index + 9));
+      index = end;
+    } else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+      depth += 1;
+      if (inList) elementDepth = Math.max(elementDepth, depth - listDepth);
+      else if (code === OPEN_LIST && (depth === 1 || (depth === 2 && key === 'batch'))) {
+        // A key that comes twice: the last one counts, as it does for JSON.parse.
+        offsets = new Offsets();
+        inList = true;
+        listDepth = depth;
+        list = { start: index + 1, end: text.length };
+        elementStart = index + 1;
+        elementDepth = 0;
+      } else restDepth = Math.max(restDepth, depth);
+    } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
+      if (inList && depth === listDepth) {
+        if (offsets.count > 0 || text.slice(elementStart, index).trim() !== '')
+          offsets.add(elementStart, index, elementDepth > MAX_DEPTH);
+        list = { start: list?.start ?? 0, end: index };
+        inList = false;
+        key = '';
+      }
+      depth -= 1;
+    } else if (code === COMMA) {
+      if (inList && depth === listDepth) {
+        offsets.add(elementStart, index, elementDepth > MAX_DEPTH);
+        elementStart = index + 1;
+        elementDepth = 0;
+      } else if (depth === 1) key = '';
+    } else if (code === COLON && depth === 1 && !inList) key = lastString;
+  }
+  const found = offsets;
+  return { list, count: found.count, element: (index) => found.at(index), restDepth };
+}

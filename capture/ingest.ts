@@ -1,0 +1,228 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { abandonConnection } from '../db/copy-in.ts';
+import type { Pool, Transaction } from '../db/pool.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import type { Registry } from '../telemetry/metrics.ts';
+import type { CapturedEvent } from './captured-event.ts';
+import { EventsRefusedError, IngestUnavailableError } from './ingest/errors.ts';
+import { refusesData } from './ingest/failures.ts';
+import { createIngestMetrics } from './ingest/metrics.ts';
+import { type PendingRequest, prepare, type Submitted } from './ingest/pending.ts';
+import { createPersonlessRule, type ResolvePersons } from './ingest/persons.ts';
+import { RequestQueue } from './ingest/queue.ts';
+import { createStore } from './ingest/store.ts';
+
+export { EventsRefusedError, IngestUnavailableError } from './ingest/errors.ts';
+export type { Submitted } from './ingest/pending.ts';
+
+export interface IngestOptions {
+  /** Of its own, with as many connections as transactions may run at once. */
+  pool: Pool;
+  registry?: Registry;
+  logger?: Pick<Logger, 'warn'>;
+  resolvePersons?: ResolvePersons;
+  limits?: Partial<IngestLimits>;
+}
+
+export interface IngestLimits {
+  /** Of events that are accepted and not committed; one request more than that is sent away. */
+  queueBytes: number;
+  queueEvents: number;
+  batchBytes: number;
+  batchEvents: number;
+  connections: number;
+  /** Milliseconds until a request that could not be committed is sent away. */
+  patience: number;
+}
+
+const LIMITS: IngestLimits = {
+  queueBytes: 32 * 1024 * 1024,
+  queueEvents: 200_000,
+  batchBytes: 2 * 1024 * 1024,
+  batchEvents: 5_000,
+  connections: 2,
+  patience: 10_000,
+};
+/** With less than this waiting, one more transaction at the same time costs more than it brings. */
+const SECOND_CONNECTION_BYTES = 16 * 1024;
+/** But nothing waits longer than this for a connection that is free. */
+const SECOND_CONNECTION_AFTER = 10;
+const RETRY_SECONDS = 2;
+const FIRST_PAUSE = 25;
+const LONGEST_PAUSE = 1_000;
+
+export interface Ingest {
+  /**
+   * Stores the events of one request, all or none, each (project, uuid) once; resolves when they are committed.
+   * Rejects with IngestUnavailableError (try again) or EventsRefusedError (never try again).
+   */
+  submit(request: { projectId: number; events: readonly CapturedEvent[] }): Promise<Submitted>;
+  /** Accepts nothing more and resolves when all that was accepted is committed or refused. The pool stays open. */
+  close(): Promise<void>;
+}
+
+/** A connection, if it comes in time; one that comes later goes back to the pool. */
+async function connectWithin(pool: Pool, milliseconds: number): Promise<Transaction> {
+  const connecting = pool.connect();
+  let overdue: NodeJS.Timeout | undefined;
+  const giveUp = new Promise<never>((_resolve, reject) => {
+    overdue = setTimeout(() => {
+      connecting.then(
+        (client) => client.release(),
+        () => undefined,
+      );
+      reject(new Error('There was no connection to Postgres in time.'));
+    }, milliseconds);
+  });
+  try {
+    return await Promise.race([connecting, giveUp]);
+  } finally {
+    clearTimeout(overdue);
+  }
+}
+
+/** Group commit: the events of many requests share one transaction, and each request is answered after it. */
+export function createIngest(options: IngestOptions): Ingest {
+  const { pool, logger } = options;
+  const limits = { ...LIMITS, ...options.limits };
+  const store = createStore(options.resolvePersons ?? createPersonlessRule());
+  const queue = new RequestQueue();
+  let [heldBytes, heldEvents, running] = [0, 0, 0];
+  let scheduled = false;
+  let late: NodeJS.Timeout | undefined;
+  let closing = false;
+  let drained: (() => void) | undefined;
+  const metrics = createIngestMetrics(options.registry, () => ({ bytes: heldBytes, events: heldEvents }));
+
+  const unavailable = (reason: 'full' | 'late' | 'stopping', message: string, cause?: unknown) => {
+    metrics.unavailable.inc({ reason });
+    return new IngestUnavailableError(message, RETRY_SECONDS, { cause });
+  };
+
+  function finish(request: PendingRequest, answer: () => void): void {
+    heldBytes -= request.bytes;
+    heldEvents -= request.events.length;
+    answer();
+  }
+
+  /** One transaction. A server that does not answer at all is given up when the requests' patience ends. */
+  async function commit(requests: readonly PendingRequest[], patience: number): Promise<void> {
+    const events = requests.length === 1 ? requests[0]!.events : requests.flatMap((one) => one.events);
+    const client = await connectWithin(pool, Math.max(patience, FIRST_PAUSE));
+    const began = performance.now();
+    let broken: Error | undefined;
+    const onError = (error: Error) => {
+      broken = error;
+    };
+    client.on('error', onError);
+    const overdue = setTimeout(
+      () => abandonConnection(client, new Error('Postgres did not answer in time.')),
+      Math.max(patience, FIRST_PAUSE),
+    );
+    try {
+      const duplicates = await store(client, events);
+      metrics.commitSeconds.observe((performance.now() - began) / 1000);
+      metrics.batchEvents.observe(events.length);
+      metrics.events.inc({ result: 'stored' }, events.length - duplicates.size);
+      metrics.events.inc({ result: 'duplicate' }, duplicates.size);
+      for (const request of requests) {
+        const known = duplicates.size === 0 ? 0 : request.events.filter((one) => duplicates.has(one)).length;
+        finish(request, () => request.resolve({ stored: request.events.length - known, duplicates: known }));
+      }
+    } catch (error) {
+      if (!broken) await client.query('rollback').catch(onError);
+      throw error;
+    } finally {
+      clearTimeout(overdue);
+      client.off('error', onError);
+      client.release(broken);
+    }
+  }
+
+  /** Stores the requests, however often it must be tried and however many of them turn out to be unstorable. */
+  async function settle(requests: readonly PendingRequest[]): Promise<void> {
+    for (let wait = FIRST_PAUSE; ; wait = Math.min(wait * 2, LONGEST_PAUSE)) {
+      const patience = (requests[0] as PendingRequest).submittedAt + limits.patience - performance.now();
+      try {
+        return await commit(requests, patience);
+      } catch (error) {
+        if (refusesData(error)) return refuse(requests, error as Error);
+        if (patience - wait <= 0) {
+          logger?.warn({ err: error, requests: requests.length }, 'events could not be stored in time');
+          const message =
+            'The events could not be stored in time; none of them is acknowledged. Send them again.';
+          for (const one of requests) finish(one, () => one.reject(unavailable('late', message, error)));
+          return;
+        }
+        await pause(wait);
+      }
+    }
+  }
+
+  /** One request holds something that Postgres refuses: halving finds it, and the others are stored. */
+  async function refuse(requests: readonly PendingRequest[], error: Error): Promise<void> {
+    if (requests.length > 1) {
+      const half = requests.length >> 1;
+      await settle(requests.slice(0, half));
+      await settle(requests.slice(half));
+      return;
+    }
+    const [request] = requests as [PendingRequest];
+    logger?.warn({ err: error, events: request.events.length }, 'Postgres refuses events');
+    metrics.events.inc({ result: 'refused' }, request.events.length);
+    const message = `The events cannot be stored: ${error.message}.`;
+    finish(request, () => request.reject(new EventsRefusedError(message, { cause: error })));
+  }
+
+  function start(): void {
+    scheduled = false;
+    clearTimeout(late);
+    late = undefined;
+    while (queue.events > 0 && running < limits.connections) {
+      if (running > 0 && queue.bytes < SECOND_CONNECTION_BYTES && queue.age() < SECOND_CONNECTION_AFTER) {
+        late = setTimeout(start, SECOND_CONNECTION_AFTER);
+        return;
+      }
+      running += 1;
+      void settle(queue.take(limits.batchBytes, limits.batchEvents)).then(() => {
+        running -= 1;
+        if (queue.events > 0) start();
+        else if (running === 0) drained?.();
+      });
+    }
+  }
+
+  return {
+    async submit({ projectId, events }) {
+      if (closing) throw unavailable('stopping', 'This process is stopping. Send the events again.');
+      if (events.length === 0) return { stored: 0, duplicates: 0 };
+      if (heldBytes >= limits.queueBytes || heldEvents >= limits.queueEvents) {
+        throw unavailable('full', 'Too many events wait to be stored. Send them again later.');
+      }
+      const prepared = prepare(projectId, events);
+      // A request larger than the whole queue is taken when nothing else is there.
+      if (heldEvents > 0 && heldBytes + prepared.bytes > limits.queueBytes) {
+        throw unavailable('full', 'Too many events wait to be stored. Send them again later.');
+      }
+      heldBytes += prepared.bytes;
+      heldEvents += events.length;
+      return new Promise((resolve, reject) => {
+        queue.push({ ...prepared, submittedAt: performance.now(), resolve, reject });
+        if (scheduled) return;
+        scheduled = true;
+        // Requests that arrived together are parsed in the same turn: let them come along.
+        setImmediate(start);
+      });
+    },
+
+    async close() {
+      closing = true;
+      if (heldEvents > 0) {
+        await new Promise<void>((resolve) => {
+          drained = resolve;
+          start();
+        });
+      }
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import type { CopySink } from '../../db/copy-in.ts';
+import {
+  isKnownId,
+  openWithNewIds,
+  openWithSomeNewIds,
+  writeEventsAndCommit,
+} from '../../db/event-writes.ts';
+import type { Transaction } from '../../db/pool.ts';
+import { recycle } from './bytes.ts';
+import type { PendingEvent } from './pending.ts';
+import type { ResolvePersons } from './persons.ts';
+import { EventRows, storableTime, writeIdRows } from './rows.ts';
+import { uuidText } from './uuid-bytes.ts';
+
+/** Rows between two looks at how much Postgres has taken. */
+const SLICE = 500;
+/** As many transactions expect further known ids after one had some: who sends again sends more. */
+const WARY = 16;
+
+function compareKeys(a: PendingEvent, b: PendingEvent): number {
+  if (a.projectId !== b.projectId) return a.projectId - b.projectId;
+  if (a.prefix !== b.prefix) return a.prefix - b.prefix;
+  for (let index = 6; index < 16; index += 1) {
+    const difference = (a.uuid[index] as number) - (b.uuid[index] as number);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** The events in the order of their keys, the first of each; the others go into `duplicates`. */
+function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<PendingEvent>): PendingEvent[] {
+  // Sorting is stable: of equal keys, the one that came first stays first.
+  const sorted = [...events].sort(compareKeys);
+  let kept = 0;
+  for (let index = 0; index < sorted.length; index += 1) {
+    const one = sorted[index] as PendingEvent;
+    if (kept > 0 && compareKeys(sorted[kept - 1] as PendingEvent, one) === 0) duplicates.add(one);
+    else sorted[kept++] = one;
+  }
+  sorted.length = kept;
+  return sorted;
+}
+
+/** Stores events in one transaction, each once; answers those that were known or came twice. */
+export type StoreEvents = (
+  client: Transaction,
+  events: readonly PendingEvent[],
+) => Promise<ReadonlySet<PendingEvent>>;
+
+export function createStore(resolvePersons: ResolvePersons): StoreEvents {
+  let wary = 0;
+
+  async function write(client: Transaction, events: readonly PendingEvent[], stamp: Buffer): Promise<void> {
+    const persons = await resolvePersons(client, events);
+    const feed = (sink: CopySink): void | Promise<void> => {
+      const rows = new EventRows(stamp, (chunk) => sink.write(chunk, recycle));
+      const slice = (from: number): number => {
+        const to = Math.min(from + SLICE, events.length);
+        for (let at = from; at < to; at += 1) rows.write(events[at]!, persons[at]!);
+        return to;
+      };
+      const rest = async (from: number) => {
+        for (let at = from; at < events.length; ) {
+          await sink.room();
+          at = slice(at);
+        }
+        rows.end();
+      };
+      const at = slice(0);
+      if (at < events.length) return rest(at);
+      rows.end();
+    };
+    await writeEventsAndCommit(client, feed);
+  }
+
+  /** The usual case, all events new: answers false, with nothing stored, when one is not. */
+  async function storeNew(
+    client: Transaction,
+    keys: readonly PendingEvent[],
+    events: readonly PendingEvent[],
+  ): Promise<boolean> {
+    let stamp: Buffer;
+    try {
+      stamp = await openWithNewIds(client, (sink) =>
+        writeIdRows(keys, (chunk) => sink.write(chunk, recycle)),
+      );
+    } catch (error) {
+      if (!isKnownId(error)) throw error;
+      await client.query('rollback');
+      return false;
+    }
+    await write(client, events, stamp);
+    return true;
+  }
+
+  return async (client, events) => {
+    const duplicates = new Set<PendingEvent>();
+    const keys = distinctInOrder(events, duplicates);
+    const candidates = duplicates.size === 0 ? events : events.filter((one) => !duplicates.has(one));
+    if (wary > 0) wary -= 1;
+    else if (await storeNew(client, keys, candidates)) return duplicates;
+    else wary = WARY;
+
+    const { stamp, fresh } = await openWithSomeNewIds(
+      client,
+      keys.map(({ projectId, uuid, event }) => ({
+        projectId,
+        uuid: uuidText(uuid),
+        timestamp: new Date(storableTime(event.timestamp, event.received_at)),
+      })),
+    );
+    const survivors = candidates.filter((one) => {
+      const isNew = fresh.has(`${one.projectId}:${uuidText(one.uuid)}`);
+      if (!isNew) duplicates.add(one);
+      return isNew;
+    });
+    if (survivors.length < candidates.length) wary = WARY;
+    if (survivors.length === 0) await client.query('rollback');
+    else await write(client, survivors, stamp);
+    return duplicates;
+  };
+}

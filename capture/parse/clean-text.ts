@@ -1,0 +1,44 @@
+const REPLACEMENT = '\ufffd';
+
+/** A text that Postgres can hold: NUL and halves of surrogate pairs become U+FFFD. */
+export function cleanText(text: string): string {
+  const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
+  return wellFormed.includes('\u0000') ? wellFormed.replaceAll('\u0000', REPLACEMENT) : wellFormed;
+}
+
+/** Sets a property as data, whatever its name is: an assignment to `__proto__` would change the prototype. */
+function put(target: object, key: string, value: unknown): void {
+  Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/**
+ * Cleans every text of a parsed value, names of properties too, in place. Answers the value and how many texts were
+ * changed. The depth was limited before, so that this recursion is.
+ */
+export function cleanValue(value: unknown): { value: unknown; changed: number } {
+  if (typeof value === 'string') {
+    const text = cleanText(value);
+    return { value: text, changed: text === value ? 0 : 1 };
+  }
+  if (typeof value !== 'object' || value === null) return { value, changed: 0 };
+  let changed = 0;
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) {
+      const inner = cleanValue(value[index]);
+      if (inner.changed > 0) value[index] = inner.value;
+      changed += inner.changed;
+    }
+    return { value, changed };
+  }
+  for (const key of Object.keys(value)) {
+    const inner = cleanValue((value as Record<string, unknown>)[key]);
+    const name = cleanText(key);
+    if (name !== key) {
+      delete (value as Record<string, unknown>)[key];
+      changed += 1;
+    }
+    if (name !== key || inner.changed > 0) put(value, name, inner.value);
+    changed += inner.changed;
+  }
+  return { value, changed };
+}

@@ -1,0 +1,82 @@
+import type { Decoded } from '../decode/json.ts';
+import { DecodeError } from '../decode/limits.ts';
+import { eventToken } from './token.ts';
+
+/** What a request says about all of its events. */
+export interface Envelope {
+  /** The key given for all events; undefined when the events name it. */
+  token: unknown;
+  sentAt: unknown;
+  historical: boolean;
+  /** The events of a small body; those of a large one come in chunks. */
+  events: unknown[];
+  /** Whether the request is one event by itself, so that refusing it loses no other. */
+  single: boolean;
+}
+
+type Fields = Record<string, unknown>;
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** `{ data: … }`, the content of which is an event or a list of them. */
+function inner(root: Fields): unknown {
+  const { data } = root;
+  const wraps =
+    root.event === undefined && root.batch === undefined && typeof data === 'object' && data !== null;
+  return wraps ? data : undefined;
+}
+
+function isTrue(value: unknown): boolean {
+  return value === true || value === 'true' || value === 1;
+}
+
+/** Tells the forms of a body apart: a list of events, a batch, a wrapped payload, one event. */
+export function readEnvelope(decoded: Decoded): Envelope {
+  const { root, formToken } = decoded;
+  if (Array.isArray(root)) {
+    return { token: formToken, sentAt: undefined, historical: false, events: root, single: false };
+  }
+  if (!isFields(root))
+    throw new DecodeError('failed to parse request: expected an object or an array of events');
+  const own = root.api_key ?? root.token ?? root.$token ?? formToken;
+  if (root.batch !== undefined && root.batch !== null) {
+    if (!Array.isArray(root.batch)) {
+      throw new DecodeError(
+        `failed to parse request: batch must be an array of events, it is ${typeName(root.batch)}`,
+      );
+    }
+    return {
+      token: own,
+      sentAt: root.sent_at,
+      historical: isTrue(root.historical_migration),
+      events: root.batch,
+      single: false,
+    };
+  }
+  const content = inner(root);
+  if (content !== undefined) {
+    const list = Array.isArray(content) ? content : [content];
+    return {
+      token: own,
+      sentAt: root.sent_at,
+      historical: isTrue(root.historical_migration),
+      events: list,
+      single: !Array.isArray(content),
+    };
+  }
+  return {
+    token: eventToken(root) ?? formToken,
+    sentAt: root.sent_at,
+    historical: isTrue(root.historical_migration),
+    events: [root],
+    single: true,
+  };
+}
+
+export function typeName(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}

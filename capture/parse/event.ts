@@ -1,0 +1,72 @@
+import { isUuid } from '../../db/uuid.ts';
+
+type Fields = Record<string, unknown>;
+
+const LONGEST_NAME = 200;
+
+/** At most 200 characters, not cut through the middle of one. */
+function cut(text: string): string {
+  if (text.length <= LONGEST_NAME) return text;
+  const characters = Array.from(text.slice(0, LONGEST_NAME * 2 + 2));
+  return characters.length <= LONGEST_NAME ? text : characters.slice(0, LONGEST_NAME).join('');
+}
+
+export interface NameRead {
+  /** Undefined when there is none. */
+  text: string | undefined;
+  truncated: boolean;
+}
+
+const ABSENT: NameRead = { text: undefined, truncated: false };
+
+function asText(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** The event's name; anything that is no text is written as JSON. */
+export function readName(event: Fields, isEngage: boolean): NameRead {
+  const given = event.event;
+  const text = asText(given === undefined && isEngage ? '$identify' : given);
+  if (text === undefined || text === '') return ABSENT;
+  const name = cut(text);
+  return { text: name, truncated: name !== text };
+}
+
+/** Who did it: of the event, else of its properties. White space alone is nobody. */
+export function readDistinctId(event: Fields, properties: Fields): NameRead {
+  const own = event.distinct_id ?? event.$distinct_id;
+  const text = asText(own ?? properties.distinct_id ?? properties.$distinct_id);
+  if (text === undefined || text.trim() === '') return ABSENT;
+  const id = cut(text);
+  return { text: id, truncated: id !== text };
+}
+
+/** The client's uuid in lower case; undefined when there is none, false when it is not one. */
+export function readUuid(value: unknown): string | undefined | false {
+  if (value === undefined || value === null || value === '') return undefined;
+  return typeof value === 'string' && isUuid(value) ? value.toLowerCase() : false;
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** `$set` and its like may stand next to the properties; what stands there wins over what stands in them. */
+export function liftSets(event: Fields, properties: Fields): void {
+  for (const name of ['$set', '$set_once'] as const) {
+    const outer = event[name];
+    if (!isFields(outer)) continue;
+    const within = properties[name];
+    // A spread copies a key called __proto__ as data, an assignment would not.
+    properties[name] = isFields(within) ? { ...within, ...outer } : outer;
+  }
+  if (event.$unset !== undefined && properties.$unset === undefined) properties.$unset = event.$unset;
+}
+
+/** The event's properties, to be changed in place; undefined when they are something else. */
+export function readProperties(event: Fields): Fields | undefined {
+  const { properties } = event;
+  if (properties === undefined || properties === null) return {};
+  return isFields(properties) ? properties : undefined;
+}

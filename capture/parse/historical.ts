@@ -1,0 +1,61 @@
+import { parseIso } from './timestamp.ts';
+
+/** What is imported must have happened at least so long ago. */
+const LEAST_AGE_HOURS = 48;
+const LISTED = 100;
+
+export interface HistoricalOffence {
+  index: number;
+  reason: string;
+}
+
+/** Why an event may not be part of a historical migration; undefined when it may. */
+export function historicalOffence(
+  timestamp: unknown,
+  hasDistinctId: boolean,
+  now: number,
+): string | undefined {
+  if (!hasDistinctId) return 'distinct_id is missing or empty';
+  if (timestamp === undefined || timestamp === null || timestamp === '') return 'timestamp is missing';
+  const shown = JSON.stringify(timestamp)?.slice(0, 60);
+  const moment = typeof timestamp === 'string' ? parseIso(timestamp.trim()) : Number.NaN;
+  if (Number.isNaN(moment)) return `timestamp ${shown} is not ISO 8601`;
+  if (moment > now - LEAST_AGE_HOURS * 3_600_000) {
+    return `timestamp ${shown} is less than ${LEAST_AGE_HOURS} hours old`;
+  }
+  return undefined;
+}
+
+/** A migration's batch breaks the rules: nothing of it is stored. */
+export class HistoricalMigrationError extends Error {
+  override name = 'HistoricalMigrationError';
+  /** The first of them, in the order of the batch. */
+  readonly offences: readonly HistoricalOffence[];
+
+  constructor(offences: readonly HistoricalOffence[], total: number, events: number) {
+    const some = offences
+      .slice(0, 3)
+      .map((one) => `batch[${one.index}]: ${one.reason}`)
+      .join('; ');
+    super(
+      `historical_migration: ${total} of ${events} events break its rules, nothing was stored. Each event needs a ` +
+        `distinct_id and an ISO 8601 timestamp at least ${LEAST_AGE_HOURS} hours old. ${some}${total > 3 ? '; …' : ''}`,
+    );
+    this.offences = offences;
+  }
+}
+
+/** Collects the offences of a batch; a list of all would be as large as the batch. */
+export class HistoricalCheck {
+  readonly #offences: HistoricalOffence[] = [];
+  #total = 0;
+
+  note(index: number, reason: string): void {
+    this.#total += 1;
+    if (this.#offences.length < LISTED) this.#offences.push({ index, reason });
+  }
+
+  finish(events: number): void {
+    if (this.#total > 0) throw new HistoricalMigrationError(this.#offences, this.#total, events);
+  }
+}

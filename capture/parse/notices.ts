@@ -1,0 +1,66 @@
+import type { SkippedEvent } from '../captured-event.ts';
+
+/** Why an event is not stored although its request is answered with 200. */
+export const SKIP_REASONS = [
+  'missing_event_name',
+  'missing_distinct_id',
+  'not_an_object',
+  'properties_not_an_object',
+  'nested_too_deep',
+] as const;
+/** What was changed in an event that is stored. */
+export const CHANGE_REASONS = [
+  'text_cleaned',
+  'invalid_utf8_replaced',
+  'invalid_uuid_replaced',
+  'event_name_truncated',
+  'distinct_id_truncated',
+  'timestamp_unreadable',
+  'timestamp_in_future',
+  'timestamp_out_of_range',
+] as const;
+
+export type SkipReason = (typeof SKIP_REASONS)[number];
+export type ChangeReason = (typeof CHANGE_REASONS)[number];
+
+/** How often something was noticed in one request, with the first event it was noticed in. */
+export interface Notice {
+  count: number;
+  first: SkippedEvent;
+}
+
+/** So many skipped events are listed one by one; the counts have them all. */
+const LISTED = 1000;
+const SAMPLE_LENGTH = 200;
+
+/** A value as part of a warning: short, whatever it was. */
+export function sample(value: unknown): unknown {
+  if (value === undefined || value === null || typeof value === 'number' || typeof value === 'boolean') {
+    return value ?? null;
+  }
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  return text.slice(0, SAMPLE_LENGTH).toWellFormed().replaceAll('\u0000', '\ufffd');
+}
+
+/** What one request's events gave reason to tell its project. */
+export class Notices {
+  readonly skipped: SkippedEvent[] = [];
+  readonly counts = new Map<SkipReason | ChangeReason, Notice>();
+  skippedCount = 0;
+
+  skip(reason: SkipReason, index: number, detail: Record<string, unknown>): void {
+    this.skippedCount += 1;
+    if (this.skipped.length < LISTED) this.skipped.push({ index, reason, detail });
+    this.#count(reason, index, detail);
+  }
+
+  changed(reason: ChangeReason, index: number, detail: Record<string, unknown>): void {
+    this.#count(reason, index, detail);
+  }
+
+  #count(reason: SkipReason | ChangeReason, index: number, detail: Record<string, unknown>): void {
+    const known = this.counts.get(reason);
+    if (known) known.count += 1;
+    else this.counts.set(reason, { count: 1, first: { index, reason, detail } });
+  }
+}

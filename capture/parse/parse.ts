@@ -1,0 +1,206 @@
+import type { CapturedEvent } from '../captured-event.ts';
+import { type Decoded, TOO_DEEP } from '../decode/json.ts';
+import { DecodeError } from '../decode/limits.ts';
+import { cleanValue } from './clean-text.ts';
+import { type Envelope, readEnvelope, typeName } from './envelope.ts';
+import { liftSets, readDistinctId, readName, readProperties, readUuid } from './event.ts';
+import { HistoricalCheck, historicalOffence } from './historical.ts';
+import { Notices, sample } from './notices.ts';
+import { type Clocks, readSentAt, resolveTimestamp } from './timestamp.ts';
+import { checkToken, eventToken, TokenError } from './token.ts';
+import { fromV1 } from './v1.ts';
+
+/** What parsing needs to know beside the body. */
+export interface ParseContext {
+  /** When the request came in, in milliseconds. */
+  now: number;
+  /** Where it came from. */
+  ip: string | undefined;
+  newUuid: () => string;
+  /** The query's `_`: when the client sent it, by its clock. */
+  sentAt?: string | undefined;
+  /** On `/engage` an event without a name is `$identify`. */
+  isEngage?: boolean;
+  /** The newer form: options outside of the properties, the time of sending in `created_at`. */
+  v1?: { sdk: string | undefined };
+  /** A key given beside the body: bearer token or query. */
+  token?: string | undefined;
+}
+
+export interface Parsed {
+  token: string;
+  events: CapturedEvent[];
+  notices: Notices;
+}
+
+type Fields = Record<string, unknown>;
+
+/** The uuid that the client gave finds the event in its own logs, and in the answer of the v1 form. */
+function withUuid(detail: Fields, { uuid }: Fields): Fields {
+  return typeof uuid === 'string' && uuid !== '' ? { ...detail, uuid: sample(uuid) } : detail;
+}
+
+/** Turns the events of one request into CapturedEvents, in their order, chunk by chunk. */
+class EventParser {
+  readonly events: CapturedEvent[] = [];
+  readonly notices = new Notices();
+  readonly #envelope: Envelope;
+  readonly #context: ParseContext;
+  readonly #clocks: Clocks;
+  readonly #migration = new HistoricalCheck();
+  #token: string | undefined;
+  #index = 0;
+
+  constructor(envelope: Envelope, context: ParseContext) {
+    this.#envelope = envelope;
+    this.#context = context;
+    // A past event's time was not read off the sender's clock when sending, so that clock's fault is not in it.
+    const sentAt = envelope.historical ? undefined : readSentAt(envelope.sentAt, context.sentAt);
+    this.#clocks = { now: context.now, sentAt };
+    const token = envelope.token ?? context.token;
+    if (token !== undefined && token !== null) this.#token = checkToken(token);
+  }
+
+  add(values: unknown[], mayNeedCleaning: boolean): void {
+    const ownToken = this.#envelope.token === undefined && this.#context.token === undefined;
+    for (const value of values) {
+      const index = this.#index;
+      this.#index += 1;
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+        this.#refuse('not_an_object', index, { found: typeName(value) });
+      } else if (value === TOO_DEEP) {
+        this.#refuse('nested_too_deep', index, {});
+      } else {
+        if (ownToken) this.#agree(eventToken(value as Fields));
+        this.#read(value as Fields, index, mayNeedCleaning);
+      }
+    }
+  }
+
+  finish(): Parsed {
+    if (this.#index === 0) throw new DecodeError('request holds no event');
+    this.#migration.finish(this.#index);
+    return { token: checkToken(this.#token), events: this.events, notices: this.notices };
+  }
+
+  #agree(value: unknown): void {
+    if (value === undefined || value === null) return;
+    const token = checkToken(value);
+    this.#token ??= token;
+    if (token !== this.#token) throw new TokenError('batch submitted with inconsistent api_key values');
+  }
+
+  /** An event that is not usable: left out, or the end of a migration, or of a request that is nothing else. */
+  #refuse(
+    reason: 'not_an_object' | 'nested_too_deep' | 'properties_not_an_object',
+    index: number,
+    detail: Fields,
+  ): void {
+    if (this.#envelope.single) {
+      throw new DecodeError(
+        `failed to parse request: the event is not usable: ${reason.replaceAll('_', ' ')} ${JSON.stringify(detail)}`,
+      );
+    }
+    if (this.#envelope.historical) this.#migration.note(index, reason.replaceAll('_', ' '));
+    this.notices.skip(reason, index, detail);
+  }
+
+  #read(event: Fields, index: number, mayNeedCleaning: boolean): void {
+    const { now, ip, newUuid, isEngage, v1 } = this.#context;
+    const { historical } = this.#envelope;
+    const cleaned = mayNeedCleaning ? cleanValue(event).changed : 0;
+    if (v1) fromV1(event, v1.sdk);
+    const properties = readProperties(event);
+    if (properties === undefined) {
+      const detail = { event: sample(event.event), found: typeName(event.properties) };
+      this.#refuse('properties_not_an_object', index, withUuid(detail, event));
+      return;
+    }
+    const name = readName(event, isEngage === true);
+    const distinctId = readDistinctId(event, properties);
+    if (historical) {
+      const offence = historicalOffence(event.timestamp, distinctId.text !== undefined, now);
+      if (offence !== undefined) this.#migration.note(index, offence);
+    }
+    if (name.text === undefined) {
+      this.notices.skip(
+        'missing_event_name',
+        index,
+        withUuid({ distinct_id: sample(distinctId.text) }, event),
+      );
+      return;
+    }
+    if (distinctId.text === undefined) {
+      this.notices.skip('missing_distinct_id', index, withUuid({ event: sample(name.text) }, event));
+      return;
+    }
+    const uuid = readUuid(event.uuid);
+    const moment = resolveTimestamp(
+      {
+        timestamp: event.timestamp,
+        offset: event.offset,
+        ignoreSentAt: properties.$ignore_sent_at === true,
+      },
+      this.#clocks,
+    );
+    liftSets(event, properties);
+    if (ip !== undefined && (properties.$ip === undefined || properties.$ip === null)) {
+      properties.$ip = properties.capture_internal ? '127.0.0.1' : ip;
+    }
+    this.events.push({
+      uuid: uuid || newUuid(),
+      event: name.text,
+      distinct_id: distinctId.text,
+      properties,
+      timestamp: moment.milliseconds,
+      received_at: now,
+      ip,
+      historical,
+    });
+    if (cleaned > 0) this.notices.changed('text_cleaned', index, this.#about(name.text, distinctId.text));
+    if (uuid === false) {
+      this.notices.changed('invalid_uuid_replaced', index, {
+        event: name.text,
+        uuid: sample(event.uuid),
+      });
+    }
+    if (name.truncated) this.notices.changed('event_name_truncated', index, { event: name.text });
+    if (distinctId.truncated) {
+      this.notices.changed('distinct_id_truncated', index, this.#about(name.text, distinctId.text));
+    }
+    if (moment.problem !== undefined) {
+      this.notices.changed(moment.problem, index, { event: name.text, timestamp: sample(event.timestamp) });
+    }
+  }
+
+  #about(event: string, distinctId: string): Fields {
+    return { event, distinct_id: distinctId };
+  }
+}
+
+/** A decoded body → its events, and what is to be told about those that are missing or changed. */
+export async function parseEvents(decoded: Decoded, context: ParseContext): Promise<Parsed> {
+  const envelope = readEnvelope(decoded);
+  if (context.v1) envelope.sentAt = (decoded.root as Fields).created_at;
+  const parser = new EventParser(envelope, context);
+  if (decoded.chunks) {
+    for await (const { values, mayNeedCleaning } of decoded.chunks()) parser.add(values, mayNeedCleaning);
+  } else parser.add(envelope.events, decoded.mayNeedCleaning);
+  const parsed = parser.finish();
+  const [first] = parsed.events;
+  if (decoded.invalidUtf8 && first) {
+    parsed.notices.changed('invalid_utf8_replaced', 0, {
+      event: first.event,
+      distinct_id: first.distinct_id,
+    });
+  }
+  return parsed;
+}
+
+/** Takes the addresses out of events, for projects that do not want to know them. */
+export function removeAddresses(events: CapturedEvent[]): void {
+  for (const event of events) {
+    event.ip = undefined;
+    delete event.properties.$ip;
+  }
+}

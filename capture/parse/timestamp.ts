@@ -1,0 +1,108 @@
+const ISO =
+  /^(\d{4}|[+-]\d{6})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,12}))?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?)?$/;
+const RFC_2822 =
+  /^(?:[A-Za-z]{3},?\s+)?(\d{1,2})\s+([A-Za-z]{3})\s+(\d{4})\s+(\d\d):(\d\d)(?::(\d\d))?\s*([Zz]|UTC|GMT|[+-]\d{4})?$/;
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+const NUMERIC = /^\d{9,16}(?:\.\d{1,9})?$/;
+/** Seconds of the years 1973 to 5138; a larger number counts milliseconds. */
+const LARGEST_SECONDS = 100_000_000_000;
+const FURTHEST_AHEAD = 23 * 3_600_000;
+const YEAR_ZERO = Date.parse('0000-01-01T00:00:00Z');
+const YEAR_10000 = Date.UTC(10_000, 0, 1);
+const END_OF_2020 = Date.UTC(2021, 0, 1);
+
+function zoneMinutes(zone: string | undefined): number {
+  if (zone === undefined || !/^[+-]/.test(zone)) return 0;
+  const digits = zone.replace(':', '');
+  const minutes = Number(digits.slice(1, 3)) * 60 + Number(digits.slice(3, 5) || 0);
+  return digits[0] === '-' ? -minutes : minutes;
+}
+
+/** Milliseconds of a date that exists; NaN for the 30th of February or the 25th hour. */
+function instant(parts: number[], milliseconds: number, zone: string | undefined): number {
+  const [year, month, day, hour, minute, second] = parts as [number, number, number, number, number, number];
+  if (month < 1 || month > 12 || hour > 24 || minute > 59 || second > 60) return Number.NaN;
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return Number.NaN;
+  const time = ((hour * 60 + minute - zoneMinutes(zone)) * 60 + second) * 1000 + milliseconds;
+  return date.getTime() + time;
+}
+
+/** ISO 8601: a date, or a date with a time, with or without a zone (none means UTC). */
+export function parseIso(text: string): number {
+  const match = ISO.exec(text);
+  if (!match) return Number.NaN;
+  const [, year, month, day, hour, minute, second, fraction, zone] = match;
+  const milliseconds = fraction === undefined ? 0 : Math.floor(Number(`0.${fraction}`) * 1000 + 1e-6);
+  return instant([year, month, day, hour ?? 0, minute ?? 0, second ?? 0].map(Number), milliseconds, zone);
+}
+
+function parseRfc2822(text: string): number {
+  const match = RFC_2822.exec(text);
+  if (!match) return Number.NaN;
+  const [, day, month, year, hour, minute, second, zone] = match;
+  const index = MONTHS.indexOf((month as string).toLowerCase());
+  return instant([year, index + 1, day, hour, minute, second ?? 0].map(Number), 0, zone);
+}
+
+/** Any spelling of a moment that clients use, in milliseconds; NaN when it is none. */
+export function parseMoment(value: unknown): number {
+  if (typeof value === 'number') return fromNumber(value);
+  if (typeof value !== 'string') return Number.NaN;
+  const text = value.trim();
+  if (text.length > 64) return Number.NaN;
+  const iso = parseIso(text);
+  if (!Number.isNaN(iso)) return iso;
+  return NUMERIC.test(text) ? fromNumber(Number(text)) : parseRfc2822(text);
+}
+
+function fromNumber(value: number): number {
+  if (!Number.isFinite(value)) return Number.NaN;
+  return Math.floor(Math.abs(value) < LARGEST_SECONDS ? value * 1000 : value);
+}
+
+/** When the request was sent by the client's clock: the body's `sent_at`, else the query's `_`. */
+export function readSentAt(bodySentAt: unknown, querySentAt: string | undefined): number | undefined {
+  const fromBody = parseMoment(bodySentAt);
+  if (!Number.isNaN(fromBody)) return fromBody;
+  const fromQuery = querySentAt !== undefined && /^\d{10,16}$/.test(querySentAt) ? Number(querySentAt) : 0;
+  // A client whose clock stands before this service existed is not to be corrected by.
+  return fromQuery >= END_OF_2020 && fromQuery < YEAR_10000 ? fromQuery : undefined;
+}
+
+export interface Moment {
+  milliseconds: number;
+  /** What was wrong with the time that the client gave. */
+  problem?: 'timestamp_unreadable' | 'timestamp_in_future' | 'timestamp_out_of_range';
+}
+
+export interface Clocks {
+  now: number;
+  sentAt: number | undefined;
+}
+
+/** When the event happened, by our clock. The client's clock is wrong by as much as its sent_at is. */
+export function resolveTimestamp(
+  given: { timestamp: unknown; offset: unknown; ignoreSentAt: boolean },
+  { now, sentAt }: Clocks,
+): Moment {
+  if (typeof given.offset === 'number' && Number.isFinite(given.offset)) {
+    return clamp(Math.floor(now - given.offset), now);
+  }
+  if (given.timestamp === undefined || given.timestamp === null || given.timestamp === '') {
+    return { milliseconds: now };
+  }
+  const moment = parseMoment(given.timestamp);
+  if (Number.isNaN(moment)) return { milliseconds: now, problem: 'timestamp_unreadable' };
+  const skew = sentAt === undefined || given.ignoreSentAt ? 0 : sentAt - now;
+  return clamp(moment - skew, now);
+}
+
+function clamp(milliseconds: number, now: number): Moment {
+  if (milliseconds < YEAR_ZERO || milliseconds >= YEAR_10000) {
+    return { milliseconds: 0, problem: 'timestamp_out_of_range' };
+  }
+  if (milliseconds > now + FURTHEST_AHEAD) return { milliseconds: now, problem: 'timestamp_in_future' };
+  return { milliseconds };
+}

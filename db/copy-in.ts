@@ -1,0 +1,125 @@
+import type { Socket } from 'node:net';
+import type { Submittable } from 'pg';
+import type { Transaction } from './pool.ts';
+
+/** As much of a COPY as may wait in the process's memory for Postgres to take it. */
+const HIGH_WATER = 2 * 1024 * 1024;
+const COPY_DONE = Buffer.of(0x63, 0, 0, 0, 4);
+
+interface Connection {
+  stream: Socket;
+  query(text: string): void;
+}
+
+/** Where the CopyData messages of a COPY go; they are whole messages, made by the caller. */
+export interface CopySink {
+  /** Sends a message; `sent` is called when its memory is free again. */
+  write(message: Buffer, sent: (message: Buffer) => void): void;
+  /** Resolves when there is room for more. Rejects when the COPY failed. */
+  room(): Promise<void>;
+}
+
+/**
+ * Statements in one simple query, the last or last but one a COPY FROM STDIN. Its data follows the query at once,
+ * without waiting for Postgres to ask for it: one way there and back for all of it, and nothing is copied or parsed
+ * between the rows' encoder and the socket. If a statement fails, Postgres drops the data that is still to come.
+ */
+class CopyIn implements Submittable {
+  readonly rows: (string | null)[][] = [];
+  readonly done: Promise<void>;
+  readonly #text: string;
+  readonly #feed: (sink: CopySink) => void | Promise<void>;
+  #settled = false;
+  #failure: Error | undefined;
+  #resolve!: () => void;
+  #reject!: (error: Error) => void;
+
+  constructor(text: string, feed: (sink: CopySink) => void | Promise<void>) {
+    this.#text = text;
+    this.#feed = feed;
+    this.done = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  submit(connection: unknown): void {
+    const { stream } = connection as Connection;
+    stream.cork();
+    (connection as Connection).query(this.#text);
+    const sink: CopySink = {
+      write: (message, sent) => {
+        if (this.#failure) sent(message);
+        else stream.write(message, () => sent(message));
+      },
+      room: async () => {
+        if (this.#failure) throw this.#failure;
+        if (stream.writableLength < HIGH_WATER) return;
+        stream.uncork();
+        await new Promise<void>((resolve) => {
+          const go = () => {
+            stream.off('drain', go);
+            stream.off('close', go);
+            resolve();
+          };
+          stream.on('drain', go);
+          stream.on('close', go);
+        });
+        if (this.#failure) throw this.#failure;
+      },
+    };
+    const end = () => {
+      if (!this.#failure) stream.write(COPY_DONE);
+      stream.uncork();
+    };
+    const broken = (error: Error) => {
+      // Half a COPY cannot be taken back, and must not be taken for a whole one: the connection goes with it.
+      stream.uncork();
+      if (!this.#failure) stream.destroy(error);
+    };
+    try {
+      const fed = this.#feed(sink);
+      if (fed) fed.then(end, broken);
+      else end();
+    } catch (error) {
+      broken(error as Error);
+    }
+  }
+
+  handleRowDescription(): void {}
+  handleDataRow(message: { fields: (string | null)[] }): void {
+    this.rows.push(message.fields);
+  }
+  handleCommandComplete(): void {}
+  handleCopyInResponse(): void {}
+  handleEmptyQuery(): void {}
+  handlePortalSuspended(): void {}
+  handleError(error: Error): void {
+    this.#failure = error;
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#reject(error);
+  }
+  handleReadyForQuery(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#resolve();
+  }
+}
+
+/** Runs the statements with the COPY's data from `feed`; answers the rows of the statements before it, as text. */
+export async function copyIn(
+  client: Transaction,
+  text: string,
+  feed: (sink: CopySink) => void | Promise<void>,
+): Promise<(string | null)[][]> {
+  const copy = new CopyIn(text, feed);
+  client.query(copy);
+  await copy.done;
+  return copy.rows;
+}
+
+/** Ends a connection at once, whatever it waits for; its query fails with `error`. */
+export function abandonConnection(client: Transaction, error: Error): void {
+  (client as unknown as { connection: Connection }).connection.stream.destroy(error);
+}

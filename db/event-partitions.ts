@@ -1,0 +1,106 @@
+import { LOCKS } from './locks.ts';
+import { type Pool, type Transaction, transaction } from './pool.ts';
+
+/** How long a change of partitions waits for those who read or write; the next minute tries again. */
+const LOCK_TIMEOUT = '2s';
+
+export interface EventPartition {
+  name: string;
+  from: Date;
+  to: Date;
+}
+
+/** The week (Monday to Monday, UTC) of an instant, and how its partition is called. */
+export function partitionOf(instant: Date): EventPartition {
+  const day = new Date(Date.UTC(instant.getUTCFullYear(), instant.getUTCMonth(), instant.getUTCDate()));
+  const from = new Date(day.getTime() - ((day.getUTCDay() + 6) % 7) * 86_400_000);
+  const to = new Date(from.getTime() + 7 * 86_400_000);
+  return { name: `events_${from.toISOString().slice(0, 10).replaceAll('-', '')}`, from, to };
+}
+
+export async function listEventPartitions(client: Pick<Pool, 'query'>): Promise<EventPartition[]> {
+  const { rows } = await client.query(
+    `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'events'::regclass and c.relname ~ '^events_\\d{8}$' order by c.relname`,
+  );
+  return rows.map(({ name }) => {
+    const day = `${name.slice(7, 11)}-${name.slice(11, 13)}-${name.slice(13, 15)}T00:00:00Z`;
+    return partitionOf(new Date(day));
+  });
+}
+
+async function change<T>(pool: Pool, work: (client: Transaction) => Promise<T>): Promise<T> {
+  return transaction(pool, async (client) => {
+    await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
+    await client.query('select pg_advisory_xact_lock($1)', [LOCKS.partitions]);
+    return work(client);
+  });
+}
+
+/**
+ * Makes the partitions of this week and the next ones, and of every week that the default partition has rows of:
+ * they move along. Writers are not held up, except by the move: a table is filled first and attached then.
+ */
+export async function ensureEventPartitions(pool: Pool, now: Date, weeksAhead: number): Promise<number> {
+  const wanted = new Map<string, EventPartition>();
+  for (let week = 0; week <= weeksAhead; week += 1) {
+    const partition = partitionOf(new Date(now.getTime() + week * 7 * 86_400_000));
+    wanted.set(partition.name, partition);
+  }
+  const { rows } = await pool.query(
+    `select distinct date_trunc('week', inserted_at at time zone 'utc') at time zone 'utc' as week from events_default`,
+  );
+  for (const { week } of rows) {
+    const partition = partitionOf(new Date(week));
+    wanted.set(partition.name, partition);
+  }
+  for (const { name } of await listEventPartitions(pool)) wanted.delete(name);
+  let made = 0;
+  for (const partition of wanted.values()) {
+    if (await change(pool, (client) => makePartition(client, partition))) made += 1;
+  }
+  return made;
+}
+
+async function makePartition(client: Transaction, { name, from, to }: EventPartition): Promise<boolean> {
+  const { rows } = await client.query('select to_regclass($1) is not null as exists', [name]);
+  if (rows[0].exists) return false;
+  const range = [from.toISOString(), to.toISOString()];
+  await client.query(`create table ${name} (like events including all)`);
+  const { rows: late } = await client.query(
+    'select exists (select from events_default where inserted_at >= $1 and inserted_at < $2) as some',
+    range,
+  );
+  if (late[0].some) {
+    // Rows must be in one place or the other for everybody: writers of the default partition wait for the move.
+    await client.query('lock table events_default in access exclusive mode');
+    await client.query(
+      `with moved as (delete from events_default where inserted_at >= $1 and inserted_at < $2 returning *)
+       insert into ${name} select * from moved order by inserted_at`,
+      range,
+    );
+  }
+  // Postgres would read the table to see that it fits; a constraint that says so spares the reading.
+  const bounds = `from ('${range[0]}') to ('${range[1]}')`;
+  await client.query(
+    `alter table ${name} add constraint week check (inserted_at >= '${range[0]}' and inserted_at < '${range[1]}')`,
+  );
+  await client.query(`alter table events attach partition ${name} for values ${bounds}`);
+  await client.query(`alter table ${name} drop constraint week`);
+  return true;
+}
+
+/**
+ * Drops the weeks that ended `days` ago or earlier. Their ids stay in event_ids: an event that was stored once is
+ * not stored again after its retention.
+ */
+export async function dropExpiredEvents(pool: Pool, now: Date, days: number): Promise<number> {
+  const cutoff = new Date(now.getTime() - days * 86_400_000);
+  let dropped = 0;
+  for (const { name, to } of await listEventPartitions(pool)) {
+    if (to > cutoff) continue;
+    await change(pool, (client) => client.query(`drop table if exists ${name}`));
+    dropped += 1;
+  }
+  return dropped;
+}

@@ -1,0 +1,69 @@
+import { type CopySink, copyIn } from './copy-in.ts';
+import { STAMP_SQL } from './horizon.ts';
+import type { Transaction } from './pool.ts';
+
+/** Columns of the rows that `writeEvents` and `openWithIds` are fed with, in their order. */
+export const EVENT_COLUMNS = [
+  ...['project_id', 'uuid', 'timestamp', 'created_at', 'inserted_at', 'historical', 'event', 'distinct_id'],
+  ...['properties', 'session_id', 'window_id', 'elements_chain', 'person_id', 'person_mode'],
+  ...['person_properties', 'group_0', 'group_1', 'group_2', 'group_3', 'group_4'],
+];
+export const ID_COLUMNS = ['project_id', 'uuid', 'timestamp'];
+
+const COPY_IDS = `copy event_ids (${ID_COLUMNS.join(', ')}) from stdin (format binary)`;
+const COPY_EVENTS = `copy events (${EVENT_COLUMNS.join(', ')}) from stdin (format binary)`;
+const UNIQUE_VIOLATION = '23505';
+
+type Feed = (sink: CopySink) => void | Promise<void>;
+
+/** The 8 bytes of a `timestamptz`. */
+function stampBytes(rows: readonly (string | null)[][]): Buffer {
+  const stamp = Buffer.alloc(8);
+  stamp.writeBigInt64BE(BigInt(rows.at(-1)?.[0] as string));
+  return stamp;
+}
+
+/**
+ * Opens a transaction that stores events and enters their ids, all of which it takes for new: a COPY costs half of
+ * `insert … on conflict`. Answers the inserted_at of the transaction.
+ */
+export async function openWithNewIds(client: Transaction, ids: Feed): Promise<Buffer> {
+  return stampBytes(await copyIn(client, `begin; ${STAMP_SQL}; ${COPY_IDS}`, ids));
+}
+
+/** Whether an id that was taken for new is known, or turned up in another transaction at the same time. */
+export function isKnownId(error: unknown): boolean {
+  const { code, table } = error as { code?: string; table?: string };
+  return code === UNIQUE_VIOLATION && table === 'event_ids';
+}
+
+export interface EventId {
+  projectId: number;
+  uuid: string;
+  timestamp: Date;
+}
+
+/** Opens a transaction that stores events, some of which may be known; answers the keys of those that are new. */
+export async function openWithSomeNewIds(
+  client: Transaction,
+  ids: readonly EventId[],
+): Promise<{ stamp: Buffer; fresh: Set<string> }> {
+  await client.query('begin');
+  // Two statements in one text: node-postgres answers a list.
+  const [, stamped] = (await client.query(STAMP_SQL)) as unknown as { rows: { stamp: string }[] }[];
+  const stamp = stampBytes((stamped?.rows ?? []).map((row) => [row.stamp]));
+  // In the order of the keys: two transactions with the same ids wait for each other, but never in a circle.
+  const { rows } = await client.query(
+    `insert into event_ids (project_id, uuid, timestamp)
+     select * from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as new (project_id, uuid, timestamp)
+     order by project_id, uuid
+     on conflict do nothing returning project_id, uuid`,
+    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => id.timestamp.toISOString())],
+  );
+  return { stamp, fresh: new Set(rows.map((row) => `${row.project_id}:${row.uuid}`)) };
+}
+
+/** Stores the events and commits. */
+export async function writeEventsAndCommit(client: Transaction, events: Feed): Promise<void> {
+  await copyIn(client, `${COPY_EVENTS}; commit`, events);
+}

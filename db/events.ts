@@ -1,0 +1,125 @@
+import { type Pool, type Transaction, transaction } from './pool.ts';
+
+export interface EventRow {
+  uuid: string;
+  event: string;
+  distinct_id: string;
+  properties: Record<string, unknown>;
+  timestamp: string;
+  elements_chain: string;
+}
+
+/** A place in the order of events: everything before it was read. */
+export interface EventPosition {
+  timestamp: string;
+  uuid: string;
+}
+
+export interface EventQuery {
+  projectId: number;
+  event?: string | undefined;
+  distinctId?: string | undefined;
+  personId?: string | undefined;
+  /** Only events after and before these instants, as texts that Postgres reads. */
+  after?: string | undefined;
+  before?: string | undefined;
+  /** Goes on after this event. */
+  position?: EventPosition | undefined;
+  ascending: boolean;
+  limit: number;
+  offset: number;
+}
+
+export interface EventPage {
+  rows: EventRow[];
+  /** The last event of the page, if there are more. */
+  next: EventPosition | undefined;
+}
+
+const STATEMENT_TIMEOUT = '15s';
+const ROWS_AT_ONCE = 500;
+/** A page ends early when its properties are larger than this, whatever its limit. */
+const PAGE_BYTES = 16 * 1024 * 1024;
+
+async function reading<T>(pool: Pool, work: (client: Transaction) => Promise<T>): Promise<T> {
+  return transaction(pool, async (client) => {
+    await client.query(`set transaction read only; set local statement_timeout = '${STATEMENT_TIMEOUT}'`);
+    return work(client);
+  });
+}
+
+async function readSome(
+  client: Transaction,
+  query: EventQuery,
+  limit: number,
+): Promise<(EventRow & { bytes: number })[]> {
+  const values: unknown[] = [query.projectId];
+  const given = (value: unknown) => `$${values.push(value)}`;
+  const conditions = ['project_id = $1'];
+  const { event, distinctId, personId, after, before, position, ascending } = query;
+  if (event !== undefined) conditions.push(`event = ${given(event)}`);
+  if (distinctId !== undefined) conditions.push(`distinct_id = ${given(distinctId)}`);
+  if (personId !== undefined) conditions.push(`person_id = ${given(personId)}`);
+  if (after !== undefined) conditions.push(`timestamp > ${given(after)}::timestamptz`);
+  if (before !== undefined) conditions.push(`timestamp < ${given(before)}::timestamptz`);
+  if (position) {
+    const place = `(${given(position.timestamp)}::timestamptz, ${given(position.uuid)}::uuid)`;
+    conditions.push(`(timestamp, uuid) ${ascending ? '>' : '<'} ${place}`);
+  }
+  const direction = ascending ? 'asc' : 'desc';
+  const { rows } = await client.query(
+    `select uuid, event, distinct_id, properties, timestamp, elements_chain,
+       octet_length(properties::text) as bytes
+     from events where ${conditions.join(' and ')}
+     order by timestamp ${direction}, uuid ${direction} limit ${given(limit)} offset ${given(query.offset)}`,
+    values,
+  );
+  return rows;
+}
+
+/**
+ * A page of events in the order of (timestamp, uuid). Going on from `next` shows each event once, however many share
+ * a timestamp and whatever is stored meanwhile.
+ */
+export async function listEvents(pool: Pool, query: EventQuery): Promise<EventPage> {
+  return reading(pool, async (client) => {
+    const rows: EventRow[] = [];
+    let bytes = 0;
+    for (let rest = query; ; ) {
+      const wanted = query.limit - rows.length;
+      // One more than is wanted, to know whether there are more.
+      const some = await readSome(client, rest, Math.min(wanted, ROWS_AT_ONCE) + 1);
+      const more = some.length > Math.min(wanted, ROWS_AT_ONCE);
+      if (more) some.pop();
+      for (const [index, { bytes: size, ...row }] of some.entries()) {
+        rows.push(row);
+        bytes += size;
+        const ends = rows.length === query.limit || bytes > PAGE_BYTES;
+        if (ends) return { rows, next: index + 1 < some.length || more ? positionOf(row) : undefined };
+      }
+      if (!more) return { rows, next: undefined };
+      rest = { ...query, offset: 0, position: positionOf(rows.at(-1) as EventRow) };
+    }
+  });
+}
+
+const positionOf = ({ timestamp, uuid }: EventRow): EventPosition => ({ timestamp, uuid });
+
+/** One event by its id, found through event_ids: no index of events leads with it. */
+export async function findEvent(pool: Pool, projectId: number, uuid: string): Promise<EventRow | undefined> {
+  return reading(pool, async (client) => {
+    const { rows } = await client.query(
+      `select e.uuid, e.event, e.distinct_id, e.properties, e.timestamp, e.elements_chain
+       from event_ids i join events e
+         on e.project_id = i.project_id and e.timestamp = i.timestamp and e.uuid = i.uuid
+       where i.project_id = $1 and i.uuid = $2`,
+      [projectId, uuid],
+    );
+    return rows[0];
+  });
+}
+
+/** Whether a query was ended because it took too long. */
+export function isStatementTimeout(error: unknown): boolean {
+  return (error as { code?: string }).code === '57014';
+}

@@ -1,0 +1,53 @@
+// Saves the history of one workflow run for the replay test, as test/workflows/histories/<name>.json:
+//   node scripts/save-history.ts <name> <workflow id> [run id]
+// The connection is the one of the settings (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE …). Save one for every shape that
+// runs in production have; a change of a workflow that breaks their replay then fails the tests, not the runs.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import proto from '@temporalio/proto';
+import { loadConfig } from '../config.ts';
+import { connectionSettings } from '../schedules/connection.ts';
+
+const { History } = proto.temporal.api.history.v1;
+type History = proto.temporal.api.history.v1.History;
+const FOLDER = path.join(import.meta.dirname, '../test/workflows/histories');
+
+/** Writes down the history of a run. */
+export async function saveHistory(
+  client: Client,
+  run: { workflowId: string; runId?: string },
+  file: string,
+): Promise<void> {
+  const history = await client.workflow.getHandle(run.workflowId, run.runId).fetchHistory();
+  mkdirSync(path.dirname(file), { recursive: true });
+  const readable = History.toObject(History.fromObject(history), {
+    longs: String,
+    enums: String,
+    bytes: String,
+  });
+  writeFileSync(file, `${JSON.stringify(readable, null, 2)}\n`);
+}
+
+/** Reads what was written down, for a replay. */
+export function readHistory(file: string): History {
+  return History.fromObject(JSON.parse(readFileSync(file, 'utf8')));
+}
+
+if (import.meta.main) {
+  const [name, workflowId, runId] = process.argv.slice(2);
+  if (!name || !/^[a-z0-9-]+$/.test(name) || !workflowId) {
+    console.error('usage: node scripts/save-history.ts <name-with-dashes> <workflow id> [run id]');
+    process.exit(64);
+  }
+  const config = loadConfig(process.env);
+  const connection = await Connection.connect(connectionSettings(config));
+  const file = path.join(FOLDER, `${name}.json`);
+  await saveHistory(
+    new Client({ connection, namespace: config.TEMPORAL_NAMESPACE }),
+    { workflowId, ...(runId ? { runId } : {}) },
+    file,
+  );
+  await connection.close();
+  console.log(`saved ${file}`);
+}

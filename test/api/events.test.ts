@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { CapturedEvent } from '../../capture/captured-event.ts';
+import { createIngest, type Ingest } from '../../capture/ingest.ts';
+import { createPool, type Pool } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { capturedEvent } from '../capture/support.ts';
+import { apiForFile, type Tenant } from '../support/api.ts';
+
+let pool: Pool;
+let ingest: Ingest;
+let anna: Tenant;
+afterAll(async () => {
+  await ingest?.close();
+  await pool?.end();
+});
+const api = apiForFile();
+
+beforeAll(async () => {
+  pool = createPool({ url: api.config.DATABASE_URL as string, size: 2, name: 'ingest' });
+  ingest = createIngest({ pool });
+  anna = await api.createTenant('Anna');
+});
+
+const store = (tenant: Tenant, ...events: Partial<CapturedEvent>[]) =>
+  ingest.submit({ projectId: tenant.projectId, events: events.map(capturedEvent) });
+const list = async (tenant: Tenant, query = '') => {
+  const answer = await api.request(tenant, 'GET', `/api/projects/${tenant.projectId}/events/${query}`);
+  expect(answer.statusCode).toBe(200);
+  return answer.json() as {
+    next: string | null;
+    results: { id: string; event: string; timestamp: string }[];
+  };
+};
+const refused = async (query: string) => {
+  const answer = await api.request(anna, 'GET', `/api/projects/${anna.projectId}/events/${query}`);
+  expect(answer.statusCode).toBe(400);
+  return answer.json();
+};
+/** Follows `next` to the end. */
+async function readAll(tenant: Tenant, query: string, between?: () => Promise<unknown>) {
+  const pages: string[][] = [];
+  let url: string | null = `/api/projects/${tenant.projectId}/events/${query}`;
+  while (url) {
+    const answer = await api.request(tenant, 'GET', url.replace('https://sluice.test', ''));
+    expect(answer.statusCode).toBe(200);
+    const { next, results } = answer.json();
+    pages.push(results.map((one: { id: string }) => one.id));
+    url = next;
+    await between?.();
+  }
+  return pages;
+}
+
+describe('an event', () => {
+  const uuid = '01890af2-aaaa-7bbb-8ccc-0123456789ab';
+  const record = {
+    id: uuid,
+    event: '$autocapture',
+    distinct_id: '42',
+    timestamp: '2026-01-02T03:04:05.678000+00:00',
+    properties: { n: 1, nested: { list: [null, 'é'] } },
+    person: null,
+    elements: [expect.objectContaining({ tag_name: 'a', text: 'Buy', order: 0 })],
+    elements_chain: 'a:text="Buy"',
+  };
+
+  test('is listed and retrieved in the documented form', async () => {
+    await store(anna, {
+      uuid,
+      event: '$autocapture',
+      distinct_id: '42',
+      properties: { n: 1, nested: { list: [null, 'é'] }, $elements_chain: 'a:text="Buy"' },
+    });
+    expect(await list(anna, '?distinct_id=42')).toEqual({ next: null, results: [record] });
+    for (const id of [uuid, uuid.toUpperCase()]) {
+      const one = await api.request(anna, 'GET', `/api/projects/${anna.projectId}/events/${id}/`);
+      expect(one.json()).toEqual(record);
+    }
+  });
+
+  test('that is none, unknown or of another project is not found', async () => {
+    const other = await api.createTenant('Other');
+    const get = async (tenant: Tenant, id: string) => {
+      const answer = await api.request(tenant, 'GET', `/api/projects/${tenant.projectId}/events/${id}/`);
+      return { status: answer.statusCode, ...answer.json() };
+    };
+    expect(await get(anna, 'x')).toEqual({
+      status: 400,
+      type: 'validation_error',
+      code: 'invalid',
+      detail: 'Invalid UUID',
+      attr: null,
+    });
+    const missing = { status: 404, code: 'not_found', detail: `No events exist for event UUID ${uuid}` };
+    expect(await get(other, uuid)).toMatchObject(missing);
+    expect((await list(other)).results).toEqual([]);
+  });
+
+  test('is read by keys with query:read only', async () => {
+    const reader = await api.createTenant('Reader', { scopes: ['query:read'] });
+    const writer = await api.createTenant('Writer', { scopes: ['organization:write'] });
+    expect((await list(reader)).results).toEqual([]);
+    const answer = await api.request(writer, 'GET', `/api/projects/${writer.projectId}/events/`);
+    expect(answer.statusCode).toBe(403);
+  });
+});
+
+describe('filters', () => {
+  const hour = 3_600_000;
+  const now = Date.now();
+  let ben: Tenant;
+  const names = async (query: string) => (await list(ben, query)).results.map((one) => one.event);
+  const iso = (milliseconds: number) => encodeURIComponent(new Date(milliseconds).toISOString());
+
+  beforeAll(async () => {
+    ben = await api.createTenant('Ben');
+    await store(
+      ben,
+      { event: 'old', timestamp: now - 100 * 24 * hour, distinct_id: '007' },
+      { event: 'b', timestamp: now - 3 * hour },
+      { event: 'a & b', timestamp: now - 2 * hour },
+      { event: 'c', timestamp: now - hour, distinct_id: '7' },
+      { event: 'tomorrow', timestamp: now + 24 * hour },
+    );
+  });
+
+  test.each([
+    ['', ['c', 'a & b', 'b', 'old']],
+    ['?orderBy=["timestamp"]', ['old', 'b', 'a & b', 'c']],
+    ['?orderBy=["-timestamp"]&limit=2', ['c', 'a & b']],
+    ['?offset=1&limit=2', ['a & b', 'b']],
+    ['?event=a%20%26%20b', ['a & b']],
+    ['?event=A%20%26%20b', []],
+    ['?distinct_id=7', ['c']],
+    ['?distinct_id=007', ['old']],
+    ['?person_id=17', []],
+    [`?after=${iso(now - 3 * hour)}`, ['c', 'a & b']],
+    [`?before=${iso(now - 2 * hour)}`, ['b', 'old']],
+    [`?before=${iso(now + 48 * hour)}&limit=1`, ['tomorrow']],
+    ['?after=-90m', undefined],
+    ['?after=-1d', ['c', 'a & b', 'b']],
+    ['?after=-7d&before=-90d', []],
+    ['?after=0001-01-01', ['c', 'a & b', 'b', 'old']],
+  ])('%s', async (query, expected) => {
+    if (expected) expect(await names(query)).toEqual(expected);
+    else expect((await refused(query)).attr).toBe('after');
+  });
+
+  test('a person is found by the id of its events', async () => {
+    const { rows } = await api.pool.query(
+      `select person_id from events where project_id = $1 and distinct_id = '007'`,
+      [ben.projectId],
+    );
+    expect(await names(`?person_id=${rows[0].person_id}`)).toEqual(['old']);
+    expect(await names(`?person_id=${uuidv7()}`)).toEqual([]);
+  });
+
+  test.each([
+    ['?limit=abc', 'limit', 'A valid integer is required.'],
+    ['?limit=-1', 'limit', 'A valid integer is required.'],
+    ['?offset=50001', 'offset', 'Offset is deprecated. Max supported offset value is 50000.'],
+    ['?after=yesterday', 'after', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
+    ['?before=2026-13-01', 'before', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
+    ['?orderBy=event', 'orderBy', '"event" is not a valid choice.'],
+    ['?select=["event"]', 'select', 'There is no field or parameter "select" here.'],
+    ['?properties=[]', 'properties', 'There is no field or parameter "properties" here.'],
+    ['?format=csv', 'format', '"csv" is not a valid choice.'],
+  ])('%s is refused', async (query, attr, detail) => {
+    expect(await refused(query)).toEqual({
+      type: 'validation_error',
+      code: expect.any(String),
+      attr,
+      detail,
+    });
+  });
+});
+
+describe('paging', () => {
+  const at = Date.UTC(2026, 4, 6, 7, 8, 9, 123);
+
+  test.each([
+    ['newest first', '["-timestamp"]'],
+    ['oldest first', '["timestamp"]'],
+  ])(
+    '%s shows each event once, also 3000 of one instant, while a writer adds more',
+    async (_name, orderBy) => {
+      const carl = await api.createTenant('Carl');
+      const events = Array.from({ length: 3_600 }, (_, index) => ({
+        uuid: uuidv7(),
+        timestamp: index < 3_000 ? at : at + (index - 3_300),
+      }));
+      await store(carl, ...events);
+      const added = new Set<string>();
+      const pages = await readAll(
+        carl,
+        `?limit=700&orderBy=${orderBy}&personal_api_key=${carl.key}`,
+        async () => {
+          const more = Array.from({ length: 50 }, (_, index) => ({
+            uuid: uuidv7(),
+            timestamp: at + (index % 5) - 2,
+          }));
+          for (const { uuid } of more) added.add(uuid);
+          await store(carl, ...more);
+        },
+      );
+      const seen = pages.flat();
+      expect(new Set(seen).size).toBe(seen.length);
+      const original = seen.filter((id) => !added.has(id));
+      expect(original.length).toBe(3_600);
+      expect(new Set(original)).toEqual(new Set(events.map((event) => event.uuid)));
+      expect(pages.slice(0, -1).every((page) => page.length === 700)).toBe(true);
+    },
+  );
+
+  test('the link keeps the filters, holds no key, and is absent on the last page', async () => {
+    const dora = await api.createTenant('Dora');
+    await store(dora, ...Array.from({ length: 3 }, (_, index) => ({ timestamp: at + index })));
+    const { next, results } = await list(dora, `?limit=2&event=page%20viewed&personal_api_key=x&offset=0`);
+    const link = new URL(next as string);
+    expect(link.origin + link.pathname).toBe(`https://sluice.test/api/projects/${dora.projectId}/events/`);
+    expect(Object.fromEntries(link.searchParams)).toEqual({
+      limit: '2',
+      event: 'page viewed',
+      before: '2026-05-06T07:08:09.124000+00:00',
+      before_uuid: results[1]?.id,
+    });
+    expect((await list(dora, '?limit=3')).next).toBeNull();
+    expect((await list(dora, link.search)).results).toHaveLength(1);
+    // The same, by somebody who does not encode the plus sign.
+    expect((await list(dora, '?limit=3&before=2026-05-06T07:08:09.124+00:00')).results).toHaveLength(1);
+  });
+
+  test('a page of very large events ends early and says so', async () => {
+    const emil = await api.createTenant('Emil');
+    const text = 'x'.repeat(3_000_000);
+    for (let index = 0; index < 8; index += 1) {
+      await store(emil, { timestamp: at + index, properties: { text } });
+    }
+    const pages = await readAll(emil, '?limit=50');
+    expect(pages.map((page) => page.length)).toEqual([6, 2]);
+  });
+});

@@ -1,0 +1,62 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { CLIENTS, runProgram } from './client-programs.ts';
+
+/** The browser, alone with itself: no profile, no updates, nobody but the loopback. */
+const ALONE = [
+  '--headless=new',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-dev-shm-usage',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-extensions',
+  '--disable-default-apps',
+  '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1',
+];
+
+function pageOf(host: string, token: string): string {
+  return `<!doctype html><title>Shop</title><script src="/page.js"></script><script src="/library.js"></script>
+<script>window.usePage(${JSON.stringify(host)}, ${JSON.stringify(token)}, () => { location.href = '/left'; });</script>`;
+}
+
+/** Opens a page that uses posthog-js on an origin of its own, until it has been left. */
+export async function visit(
+  browser: string,
+  { library, host, token }: { library: string; host: string; token: string },
+): Promise<void> {
+  const folder = path.dirname(createRequire(import.meta.url).resolve(`${library}/package.json`));
+  const files: Record<string, string> = {
+    '/': pageOf(host, token),
+    '/page.js': `${readFileSync(path.join(CLIENTS, 'page.js'), 'utf8')}; window.usePage = usePage;`,
+    '/library.js': readFileSync(path.join(folder, 'dist/array.full.no-external.js'), 'utf8'),
+    '/left': '<!doctype html><title>Left</title><script>fetch("/done")</script>',
+    '/done': 'done',
+  };
+  const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+  const server = createServer((request, response) => {
+    const file = files[(request.url as string).split('?')[0] as string];
+    const type = request.url?.endsWith('.js') ? 'application/javascript' : 'text/html';
+    response
+      .writeHead(file === undefined ? 404 : 200, { 'content-type': `${type}; charset=utf-8` })
+      .end(file);
+    if (request.url === '/done') response.once('close', leave);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const profile = mkdtempSync(path.join(tmpdir(), 'sluice-chromium-'));
+  try {
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/?utm_source=mail`;
+    const result = await runProgram(browser, [...ALONE, `--user-data-dir=${profile}`, url], { until: left });
+    if (!server.listening || result.code === 1) throw new Error(`Chromium failed:\n${result.output}`);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+}

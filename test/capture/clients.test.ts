@@ -1,0 +1,126 @@
+import { readFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
+import { visit } from './chromium.ts';
+import { CLIENTS, findChromium, findPythonClient, runProgram } from './client-programs.ts';
+import { storedEvents, WireLog } from './client-wire.ts';
+
+const api = apiForFile();
+let host: string;
+let wire: WireLog;
+
+beforeAll(async () => {
+  await api.app.listen({ host: '127.0.0.1', port: 0 });
+  host = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
+  wire = new WireLog(api.app);
+});
+
+/** What depends on the machine that the client runs on. */
+const OF_THE_MACHINE = /^\$(?:python_runtime|python_version|os|os_version|os_distro)$/;
+
+function golden<T>(client: string): T {
+  return JSON.parse(readFileSync(path.join(import.meta.dirname, 'golden/clients', `${client}.json`), 'utf8'));
+}
+
+async function expectGolden(client: string, tenant: Tenant): Promise<void> {
+  const requests = wire.take();
+  const events = await storedEvents(api.pool, tenant.projectId, OF_THE_MACHINE);
+  expect({ requests, events }).toEqual(golden(client));
+}
+
+describe.each(['3.6.3', '4.18.0', '5.70.0'])('posthog-node %s', (version) => {
+  const name = `posthog-node-${version[0]}`;
+  test('captures, identifies, aliases, groups and imports', async () => {
+    const tenant = await api.createTenant(name);
+    wire.take();
+    const result = await runProgram(process.execPath, ['node.mjs', name, host, tenant.projectToken]);
+    expect(result).toEqual({ code: 0, output: '' });
+    await expectGolden(name, tenant);
+  });
+});
+
+test('posthog-node 5.70.0 in its v1 mode', async () => {
+  const tenant = await api.createTenant('v1');
+  wire.take();
+  const env = { POSTHOG_CAPTURE_MODE: 'v1' };
+  const result = await runProgram(
+    process.execPath,
+    ['node.mjs', 'posthog-node-5', host, tenant.projectToken],
+    { env },
+  );
+  expect(result).toEqual({ code: 0, output: '' });
+  await expectGolden('posthog-node-5-v1', tenant);
+});
+
+describe.each(['3.7.0', '6.7.6', '7.91.1'])('posthog-python %s', (version) => {
+  const { found, reason } = findPythonClient(version);
+  if (found === undefined) process.stderr.write(`skipped: posthog-python ${version}: ${reason}\n`);
+  const name = `posthog-python-${version[0]}`;
+  (found === undefined ? test.skip : test)('captures, sets, aliases, groups and imports', async () => {
+    const tenant = await api.createTenant(name);
+    wire.take();
+    const env = { PYTHONPATH: found as string, PYTHONDONTWRITEBYTECODE: '1' };
+    const program = path.join(CLIENTS, 'python.py');
+    const result = await runProgram('python3', [program, host, tenant.projectToken], { env });
+    expect(result.output).not.toMatch(/Traceback|error/i);
+    expect(result.code).toBe(0);
+    await expectGolden(name, tenant);
+  });
+});
+
+interface BrowserGolden {
+  requests: Record<'jsdom' | 'chromium', string[]>;
+  /** Less than what is stored: the rest tells of the browser. */
+  events: object[];
+}
+
+async function expectBrowserEvents(
+  name: string,
+  version: string,
+  where: 'jsdom' | 'chromium',
+  tenant: Tenant,
+): Promise<void> {
+  const expected = golden<BrowserGolden>(name);
+  expect(wire.take()).toEqual(expect.arrayContaining(expected.requests[where]));
+  const events = await storedEvents(api.pool, tenant.projectId, /^never$/);
+  expect(events.map((event) => event.event)).toEqual(
+    expected.events.map((event) => (event as { event: string }).event),
+  );
+  expect(events).toMatchObject(expected.events);
+  expect(events.map((event) => event.properties.$lib_version)).toEqual(events.map(() => version));
+}
+
+describe.each([
+  ['posthog-js', '1.434.18'],
+  ['posthog-js-1-200', '1.200.2'],
+])('%s %s', (name, version) => {
+  test('in jsdom: captures, identifies, groups, and sends the rest by beacon when the page is left', async () => {
+    const tenant = await api.createTenant(name);
+    wire.take();
+    const result = await runProgram(process.execPath, ['jsdom.mjs', name, host, tenant.projectToken]);
+    expect(result.code).toBe(0);
+    await expectBrowserEvents(name, version, 'jsdom', tenant);
+  });
+
+  const { found, reason } = findChromium();
+  if (found === undefined) process.stderr.write(`skipped: ${name} in Chromium: ${reason}\n`);
+  (found === undefined ? test.skip : test)(
+    'in Chromium: the same, from a page of another origin',
+    async () => {
+      const tenant = await api.createTenant(name);
+      wire.take();
+      await visit(found as string, { library: name, host, token: tenant.projectToken });
+      await eventually(async () => {
+        const { rows } = await api.pool.query('select 1 from events where project_id = $1 and event = $2', [
+          tenant.projectId,
+          '$pageleave',
+        ]);
+        return rows.length > 0;
+      });
+      await expectBrowserEvents(name, version, 'chromium', tenant);
+    },
+  );
+});

@@ -1,0 +1,223 @@
+import { deflateRawSync, gzipSync } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import LZString from 'lz-string';
+import { decodeBody, type WireBody } from '../../capture/decode/decode.ts';
+import { readLargeJson } from '../../capture/decode/json.ts';
+import { MAX_BODY_BYTES } from '../../capture/decode/limits.ts';
+import { decompressLz64 } from '../../capture/decode/lz64.ts';
+import { parseEvents } from '../../capture/parse/parse.ts';
+
+const EVENT = { api_key: 'phc_a', event: 'käufe 😀', distinct_id: 'u?>~', properties: { a: [1, 2] } };
+const JSON_TEXT = JSON.stringify(EVENT);
+const BASE64 = Buffer.from(JSON_TEXT).toString('base64');
+const GZIP = gzipSync(JSON_TEXT);
+const FORM = 'application/x-www-form-urlencoded';
+const bytes = (text: string) => Buffer.from(text);
+
+describe('every wire form holds the same event', () => {
+  const forms: [string, WireBody][] = [
+    ['plain JSON', { bytes: bytes(JSON_TEXT), contentType: 'application/json' }],
+    ['text/plain', { bytes: bytes(JSON_TEXT), contentType: 'text/plain' }],
+    ['no content type, white space around', { bytes: bytes(`\n ${JSON_TEXT} `) }],
+    ['a byte order mark', { bytes: bytes(`\ufeff${JSON_TEXT}`) }],
+    ['base64, visible', { bytes: bytes(BASE64), contentType: 'text/plain' }],
+    ['base64, declared by the query', { bytes: bytes(BASE64), compression: 'base64' }],
+    [
+      'base64 of the URL alphabet without padding',
+      { bytes: bytes(Buffer.from(JSON_TEXT).toString('base64url')), compression: 'b64' },
+    ],
+    ['a form of JSON', { bytes: bytes(`data=${encodeURIComponent(JSON_TEXT)}`), contentType: FORM }],
+    [
+      'a form of base64',
+      { bytes: bytes(`data=${encodeURIComponent(BASE64)}`), contentType: FORM, compression: 'base64' },
+    ],
+    [
+      'a form of base64 that nobody escaped',
+      { bytes: bytes(`compression=base64&data=${BASE64}`), contentType: `${FORM}; charset=UTF-8` },
+    ],
+    ['a query of base64', { bytes: bytes(''), data: BASE64.replaceAll('+', ' '), compression: 'base64' }],
+    ['a query of JSON', { bytes: bytes(''), data: JSON_TEXT }],
+    ['gzip, declared by the header', { bytes: GZIP, contentEncoding: 'gzip' }],
+    ['gzip, declared by the query', { bytes: GZIP, compression: 'gzip-js', contentType: 'text/plain' }],
+    ['gzip, visible by its first bytes only', { bytes: GZIP, contentType: 'text/plain' }],
+    ['gzip under the content type of a form', { bytes: GZIP, contentType: FORM }],
+    ['gzip of gzip', { bytes: gzipSync(GZIP), contentEncoding: 'gzip', compression: 'gzip-js' }],
+    ['base64 of gzip', { bytes: bytes(GZIP.toString('base64')), compression: 'gzip' }],
+    ['gzip of base64', { bytes: gzipSync(BASE64), contentEncoding: 'gzip' }],
+    ['JSON that a proxy has decompressed', { bytes: bytes(JSON_TEXT), contentEncoding: 'gzip' }],
+    ['an unknown encoding of what is JSON', { bytes: bytes(JSON_TEXT), contentEncoding: 'identity' }],
+    [
+      'lz64, declared by the query',
+      { bytes: bytes(LZString.compressToBase64(JSON_TEXT)), compression: 'lz64' },
+    ],
+    [
+      'lz64 in a form',
+      { bytes: bytes(`data=${LZString.compressToBase64(JSON_TEXT)}&compression=lz64`), contentType: FORM },
+    ],
+    ['data as text', { bytes: bytes(JSON.stringify({ data: JSON_TEXT })) }],
+    ['data as base64', { bytes: bytes(JSON.stringify({ data: BASE64, compression: 'base64' })) }],
+  ];
+  test.each(forms)('%s', async (_name, wire) => {
+    expect((await decodeBody(wire)).root).toEqual(EVENT);
+  });
+});
+
+describe('what cannot be decoded is named', () => {
+  const cases: [string, WireBody, string][] = [
+    ['nothing', { bytes: bytes('') }, 'request missing data payload'],
+    ['an empty field', { bytes: bytes('data='), contentType: FORM }, 'request missing data payload'],
+    ['truncated gzip', { bytes: GZIP.subarray(0, 30) }, 'invalid GZIP data'],
+    [
+      'declared gzip that is none',
+      { bytes: bytes('\u0001\u0002'), contentEncoding: 'gzip' },
+      'declared as gzip',
+    ],
+    ['JSON under the type of a form', { bytes: bytes(JSON_TEXT), contentType: FORM }, 'expected form data'],
+    ['bad base64', { bytes: bytes('%%%%'), compression: 'base64' }, 'invalid base64 data'],
+    ['bad lz64', { bytes: bytes('%%%%'), compression: 'lz64' }, 'invalid lz64 data'],
+    [
+      'an unknown encoding',
+      { bytes: deflateRawSync(JSON_TEXT), contentEncoding: 'br' },
+      'Content-Encoding "br" is not known',
+    ],
+    ['half of a JSON', { bytes: bytes('{"event":') }, 'not valid JSON'],
+    ['words', { bytes: bytes('hello there') }, 'starts with "hello there"'],
+    [
+      'deep JSON',
+      { bytes: bytes(`{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`) },
+      'nests 100001 levels deep',
+    ],
+  ];
+  test.each(cases)('%s', async (_name, wire, message) => {
+    const failure = await decodeBody(wire).catch((error) => error);
+    expect(failure).toMatchObject({ name: 'DecodeError', status: 400 });
+    expect(failure.message).toContain(message);
+  });
+});
+
+test('bytes that are no UTF-8 become U+FFFD, and that is told', async () => {
+  const wire = Buffer.concat([
+    bytes('{"api_key":"k","event":"e","distinct_id":"u","properties":{"a":"x'),
+    Buffer.from([0xff, 0xc0]),
+    bytes('"}}'),
+  ]);
+  const decoded = await decodeBody({ bytes: wire });
+  const parsed = await parseEvents(decoded, { now: 0, ip: undefined, newUuid: () => '' });
+  expect(parsed.events[0]?.properties).toEqual({ a: 'x\ufffd\ufffd' });
+  expect(parsed.notices.counts.get('invalid_utf8_replaced')?.count).toBe(1);
+});
+
+/** One letter, then only codes that mean "the text before, and its first letter": each is one longer. */
+function lz64Bomb(codes: number): string {
+  const bits: number[] = [];
+  const write = (value: number, width: number) => {
+    for (let bit = 0; bit < width; bit += 1) bits.push((value >> bit) & 1);
+  };
+  write(0, 2);
+  write(0x61, 8);
+  let width = 3;
+  let untilWider = 4;
+  for (let code = 0; code < codes; code += 1) {
+    write(4 + code, width);
+    untilWider -= 1;
+    if (untilWider === 0) {
+      untilWider = 2 ** width;
+      width += 1;
+    }
+  }
+  write(2, width);
+  const letters: string[] = [];
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+  for (let index = 0; index < bits.length; index += 6) {
+    const six = [0, 1, 2, 3, 4, 5].reduce((sum, bit) => sum * 2 + (bits[index + bit] ?? 0), 0);
+    letters.push(alphabet[six] as string);
+  }
+  return letters.join('');
+}
+
+describe('the limit of 20 MiB', () => {
+  const body = (size: number) => {
+    const frame = '{"a":""}';
+    return bytes(`{"a":"${'x'.repeat(size - frame.length)}"}`);
+  };
+  test.each([-1, 0])('%i bytes from it are accepted, plain and compressed', async (by) => {
+    const exact = body(MAX_BODY_BYTES + by);
+    expect(exact.length).toBe(MAX_BODY_BYTES + by);
+    expect((await decodeBody({ bytes: exact })).root).toHaveProperty('a');
+    expect((await decodeBody({ bytes: gzipSync(exact, { level: 1 }) })).root).toHaveProperty('a');
+  });
+  test('one byte more is refused, plain and compressed', async () => {
+    const over = body(MAX_BODY_BYTES + 1);
+    await expect(decodeBody({ bytes: over })).rejects.toMatchObject({ status: 413 });
+    await expect(decodeBody({ bytes: gzipSync(over, { level: 1 }) })).rejects.toMatchObject({ status: 413 });
+  });
+  test('bombs are refused: gzip and lz64', async () => {
+    const zeros = gzipSync(Buffer.alloc(200 * 1024 * 1024), { level: 9 });
+    expect(zeros.length).toBeLessThan(250_000);
+    await expect(decodeBody({ bytes: zeros })).rejects.toMatchObject({ status: 413 });
+    const letters = lz64Bomb(7_000);
+    expect(letters.length).toBeLessThan(20_000);
+    expect((await decompressLz64(bytes(lz64Bomb(3)))).length).toBe(1 + 2 + 3 + 4);
+    await expect(decodeBody({ bytes: bytes(letters), compression: 'lz64' })).rejects.toMatchObject({
+      status: 413,
+    });
+  });
+});
+
+test('lz64 is what the library writes', async () => {
+  let state = 7;
+  const next = (below: number) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state % below;
+  };
+  for (let round = 0; round < 200; round += 1) {
+    const range = [3, 90, 60_000][round % 3] as number;
+    const text = Array.from({ length: next(400) }, () => String.fromCharCode(32 + next(range))).join('');
+    expect(await decompressLz64(bytes(LZString.compressToBase64(text)))).toBe(text);
+  }
+});
+
+describe('a body read event by event', () => {
+  const read = async (text: string) => {
+    const decoded = await readLargeJson(text, false);
+    const values: unknown[] = [];
+    for await (const chunk of decoded.chunks?.() ?? []) values.push(...chunk.values);
+    return { root: decoded.root, values };
+  };
+  const texts = [
+    '[]',
+    '[ ]',
+    '[{"a":"]"},{"b":"\\"}"} , 3, "x,y"]',
+    '{"batch":[],"a":1}',
+    '{"a":{"batch":[1]},"batch":[{"batch":[2]}],"b":["batch"]}',
+    '{"a":"batch","batch" : [ {"x":"\\\\"} , null ] , "sent_at":"t"}',
+    '{"batch":[1],"batch":[2,3]}',
+    '{"data":{"batch":[1]}}',
+  ];
+  test.each(texts)('%s', async (text) => {
+    const whole = JSON.parse(text);
+    const { root, values } = await read(text);
+    const isList = Array.isArray(whole);
+    expect(isList ? values : values).toEqual(isList ? whole : (whole.batch ?? []));
+    expect(root).toEqual(isList ? [] : whole.batch ? { ...whole, batch: [] } : whole);
+  });
+  test.each(['[1,]', '[,1]', '{"batch":[1}', '{"batch":[{"a":1]]}', '[1', '[1]]', '{"batch":[1]', '["a'])(
+    '%s is as wrong as for JSON.parse',
+    async (text) => {
+      expect(() => JSON.parse(text)).toThrow();
+      await expect(read(text)).rejects.toMatchObject({ name: 'DecodeError', status: 400 });
+    },
+  );
+  test('an event that nests too deep is left out, its neighbours are not', async () => {
+    const deep = (levels: number) =>
+      `{"event":"d${levels}","distinct_id":"u","properties":${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}}`;
+    const text = `{"api_key":"k","batch":[${deep(100)},${deep(100_000)},${deep(199)},${deep(200)}]}`;
+    const decoded = await decodeBody({ bytes: bytes(text) });
+    const parsed = await parseEvents(decoded, { now: 0, ip: undefined, newUuid: () => '' });
+    expect(parsed.events.map((event) => event.event)).toEqual(['d100', 'd199']);
+    expect(parsed.notices.skipped.map(({ index, reason }) => [index, reason])).toEqual([
+      [1, 'nested_too_deep'],
+      [3, 'nested_too_deep'],
+    ]);
+  });
+});

@@ -1,0 +1,102 @@
+import { afterAll, describe, expect, test } from '@jest/globals';
+import { createIngest } from '../../capture/ingest.ts';
+import { closeHorizon, readHorizon } from '../../db/horizon.ts';
+import { createPool, type Pool } from '../../db/pool.ts';
+import { capturedEvent } from '../capture/support.ts';
+import { databaseForFile } from '../support/database.ts';
+
+const pools: Pool[] = [];
+afterAll(async () => {
+  for (const pool of pools) await pool.end();
+});
+const database = databaseForFile();
+
+function newPool(size: number): Pool {
+  const pool = createPool({ url: database.url, size, name: 'ingest' });
+  pools.push(pool);
+  return pool;
+}
+
+const WRITERS = 12;
+const WINDOWS = 50;
+
+async function countWindow(after: string, upTo: string): Promise<number> {
+  const { rows } = await database.pool.query(
+    'select count(*)::int as events from events where inserted_at > $1 and inserted_at <= $2',
+    [after, upTo],
+  );
+  return rows[0].events;
+}
+
+describe('the horizon', () => {
+  test('under 12 writers, no window that was closed ever grows, and the windows hold every event once', async () => {
+    expect(await readHorizon(database.pool)).toBe('-infinity');
+    let writing = true;
+    let stored = 0;
+    const writers = Array.from({ length: WRITERS }, async (_, writer) => {
+      const ingest = createIngest({ pool: newPool(2) });
+      while (writing) {
+        const events = Array.from({ length: 1 + (writer % 4) * 20 }, () => capturedEvent());
+        const result = await ingest.submit({ projectId: 1 + (writer % 3), events });
+        stored += result.stored;
+      }
+      await ingest.close();
+    });
+    // A slow reader must hold nobody up: its snapshot stays open all the time.
+    const reader = await database.pool.connect();
+    await reader.query('begin isolation level repeatable read');
+    await reader.query('select count(*) from events');
+
+    const windows: { after: string; upTo: string; events: number }[] = [];
+    let grown = 0;
+    let closed = '-infinity';
+    while (windows.length < WINDOWS) {
+      const upTo = await closeHorizon(database.pool, 1_000);
+      if (upTo === undefined) continue;
+      windows.push({ after: closed, upTo, events: await countWindow(closed, upTo) });
+      closed = upTo;
+      // Any earlier window, again: what is read twice must be the same.
+      const earlier = windows[Math.floor(Math.random() * windows.length)]!;
+      if ((await countWindow(earlier.after, earlier.upTo)) !== earlier.events) grown += 1;
+    }
+    writing = false;
+    await Promise.all(writers);
+    await reader.query('rollback');
+    reader.release();
+    const last = (await closeHorizon(database.pool, 5_000)) as string;
+    windows.push({ after: closed, upTo: last, events: await countWindow(closed, last) });
+
+    for (const { after, upTo, events } of windows) {
+      if ((await countWindow(after, upTo)) !== events) grown += 1;
+    }
+    expect(grown).toBe(0);
+    expect(windows.reduce((sum, window) => sum + window.events, 0)).toBe(stored);
+    expect(stored).toBeGreaterThan(WINDOWS * WRITERS);
+    expect(windows.filter((window) => window.events > 0).length).toBeGreaterThan(WINDOWS / 2);
+  });
+
+  test('closing waits for a writer that has its stamp, but only so long', async () => {
+    const before = await readHorizon(database.pool);
+    const writer = await newPool(1).connect();
+    await writer.query('begin; select pg_advisory_xact_lock_shared(7163945022)');
+    expect(await closeHorizon(database.pool, 50)).toBeUndefined();
+    expect(await readHorizon(database.pool)).toBe(before);
+    await writer.query('commit');
+    writer.release();
+    expect((await closeHorizon(database.pool, 5_000))! > before).toBe(true);
+  });
+
+  test('events are stamped after the horizon and windows go forward even when the clock has gone back', async () => {
+    const ahead = '2999-01-01T00:00:00.000001Z';
+    await database.pool.query(
+      'insert into event_horizon (closed) values ($1) on conflict (only_row) do update set closed = excluded.closed',
+      [ahead],
+    );
+    const ingest = createIngest({ pool: newPool(2) });
+    await ingest.submit({ projectId: 9, events: [capturedEvent()] });
+    const { rows } = await database.pool.query('select inserted_at from events where project_id = 9');
+    expect(rows).toEqual([{ inserted_at: '2999-01-01T00:00:00.000002Z' }]);
+    expect(await closeHorizon(database.pool, 5_000)).toBe(ahead);
+    await ingest.close();
+  });
+});

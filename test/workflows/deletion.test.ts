@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import { Runtime } from '@temporalio/worker';
+import { createLogger } from '../../telemetry/logger.ts';
+import { temporalLogger } from '../../worker/temporal-logger.ts';
+import { type RunningWorker, startWorker } from '../../worker/worker.ts';
+import { searchAttributes } from '../../workflows/names.ts';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
+
+// Hooks run in the order of their definition: this one before the database goes.
+afterAll(async () => {
+  await worker?.stop();
+  await client?.connection.close();
+});
+const api = apiForFile();
+const logger = createLogger({ name: 'test', level: 'silent' });
+let client: Client;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
+  client = new Client({
+    connection: await Connection.connect({ address: api.config.TEMPORAL_ADDRESS as string }),
+    namespace: api.config.TEMPORAL_NAMESPACE,
+  });
+  worker = await startWorker({ config: api.config, pool: api.pool, schedules: api.schedules, logger });
+});
+
+/** A schedule and a run of the project, on a queue that nobody works on, so that they last. */
+async function work({ projectId }: Tenant): Promise<{ scheduleId: string; workflowId: string }> {
+  const typedSearchAttributes = [{ key: searchAttributes.project, value: projectId }];
+  const [scheduleId, workflowId] = [`schedule-of-${projectId}`, `run-of-${projectId}`];
+  await client.schedule.create({
+    scheduleId,
+    spec: { intervals: [{ every: '1 hour' }] },
+    action: {
+      type: 'startWorkflow',
+      workflowType: 'maintenance',
+      taskQueue: 'nobody',
+      typedSearchAttributes,
+    },
+    typedSearchAttributes,
+  });
+  await client.workflow.start('maintenance', { workflowId, taskQueue: 'nobody', typedSearchAttributes });
+  return { scheduleId, workflowId };
+}
+
+const scheduleIsGone = (scheduleId: string) =>
+  client.schedule
+    .getHandle(scheduleId)
+    .describe()
+    .then(
+      () => false,
+      (error) => error instanceof ScheduleNotFoundError,
+    );
+const statusOf = async (workflowId: string) =>
+  (await client.workflow.getHandle(workflowId).describe()).status.name;
+
+/** Visible in lists, which is where the deletion looks. */
+async function listed(workflowId: string, scheduleId: string): Promise<boolean> {
+  const found = new Set<string>();
+  for await (const run of client.workflow.list()) found.add(run.workflowId);
+  for await (const schedule of client.schedule.list()) found.add(schedule.scheduleId);
+  return found.has(workflowId) && found.has(scheduleId);
+}
+
+describe('deleting an organization', () => {
+  test("stops its projects' schedules and runs, deletes their data, and touches nobody else's", async () => {
+    const [doomed, other] = [await api.createTenant('Doomed'), await api.createTenant('Other')];
+    const [theirs, others] = [await work(doomed), await work(other)];
+    await eventually(() => listed(theirs.workflowId, theirs.scheduleId));
+    for (const { projectId } of [doomed, other]) {
+      await api.pool.query(
+        `insert into group_types (project_id, group_type_index, group_type) values ($1, 0, 'company')`,
+        [projectId],
+      );
+    }
+    expect(await statusOf(theirs.workflowId)).toBe('RUNNING');
+    const deleted = await api.request(doomed, 'DELETE', `/api/organizations/${doomed.organizationId}/`);
+    expect(deleted.statusCode).toBe(204);
+
+    const { rows } = await eventually(async () => {
+      const found = await api.pool.query(
+        `select project_id, organization_id, schedules_stopped_at <= data_deleted_at as in_order
+         from project_deletions where data_deleted_at is not null`,
+      );
+      return found.rows.length > 0 && found;
+    });
+    expect(rows).toEqual([
+      { project_id: doomed.projectId, organization_id: doomed.organizationId, in_order: true },
+    ]);
+    expect(await scheduleIsGone(theirs.scheduleId)).toBe(true);
+    expect(await statusOf(theirs.workflowId)).toBe('TERMINATED');
+    expect(await scheduleIsGone(others.scheduleId)).toBe(false);
+    expect(await statusOf(others.workflowId)).toBe('RUNNING');
+    const left = await api.pool.query('select project_id from group_types');
+    expect(left.rows).toEqual([{ project_id: other.projectId }]);
+    expect((await api.request(other, 'GET', `/api/projects/${other.projectId}/`)).statusCode).toBe(200);
+  });
+});
+
+describe('schedules.ensure', () => {
+  const handle = () => client.schedule.getHandle('sluice-maintenance');
+
+  test('makes the maintenance schedule again when somebody deleted it', async () => {
+    await handle().delete();
+    await eventually(() => scheduleIsGone('sluice-maintenance'));
+    await api.schedules.ensure();
+    expect((await handle().describe()).action.workflowType).toBe('maintenance');
+  });
+
+  test('takes back what somebody changed: a pause, a note, another rhythm', async () => {
+    await handle().pause('not today');
+    await handle().update((previous) => ({ ...previous, spec: { intervals: [{ every: '7 days' }] } }));
+    await api.schedules.ensure();
+    const { state, spec, policies } = await handle().describe();
+    expect([state.paused, spec.intervals?.map(({ every }) => every)]).toEqual([false, [60_000]]);
+    expect(policies.overlap).toBe('SKIP');
+  });
+
+  test('several at once leave one schedule', async () => {
+    await handle().delete();
+    await eventually(() => scheduleIsGone('sluice-maintenance'));
+    await Promise.all(Array.from({ length: 4 }, () => api.schedules.ensure()));
+    expect((await handle().describe()).state.paused).toBe(false);
+  });
+});

@@ -1,0 +1,102 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Client, Connection } from '@temporalio/client';
+import { bundleWorkflowCode, Runtime, Worker } from '@temporalio/worker';
+import { DeterminismViolationError } from '@temporalio/workflow';
+import { loadConfig } from '../../config.ts';
+import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
+import { readHistory, saveHistory } from '../../scripts/save-history.ts';
+import { createLogger } from '../../telemetry/logger.ts';
+import { temporalLogger } from '../../worker/temporal-logger.ts';
+import { type RunningWorker, startWorker, WORKFLOWS_PATH } from '../../worker/worker.ts';
+import * as workflows from '../../workflows/index.ts';
+import { databaseForFile } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { allocateNamespace } from '../support/temporal.ts';
+
+const HISTORIES = path.join(import.meta.dirname, 'histories');
+const files = readdirSync(HISTORIES).filter((file) => file.endsWith('.json'));
+const logger = createLogger({ name: 'test', level: 'silent' });
+// Hooks run in the order of their definition: this one before the database goes.
+afterAll(async () => {
+  await worker?.stop();
+  await connection?.close();
+  await schedules?.close();
+  rmSync(folder, { recursive: true });
+});
+const database = databaseForFile();
+let schedules: Schedules | undefined;
+let connection: Connection | undefined;
+let worker: RunningWorker | undefined;
+let folder: string;
+
+beforeAll(() => {
+  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
+  folder = mkdtempSync(path.join(tmpdir(), 'sluice-histories-'));
+});
+
+const saved = (file: string) => readHistory(path.join(HISTORIES, file));
+
+describe('saved histories', () => {
+  test('there is one of every workflow, and none of an unknown one', () => {
+    const names = files.map(
+      (file) => saved(file).events[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name,
+    );
+    expect([...new Set(names)].sort()).toEqual(Object.keys(workflows).sort());
+  });
+
+  test.each(files)('%s replays with the workflows as they are now', async (file) => {
+    await Worker.runReplayHistory({ workflowsPath: WORKFLOWS_PATH }, saved(file));
+  });
+
+  test('one that another version wrote does not', async () => {
+    const history = saved('maintenance.json');
+    const scheduled = history.events.find((event) => event.activityTaskScheduledEventAttributes);
+    const activity = scheduled?.activityTaskScheduledEventAttributes?.activityType;
+    expect(activity?.name).toBe('expireSessions');
+    if (activity) activity.name = 'somethingElse';
+    await expect(Worker.runReplayHistory({ workflowsPath: WORKFLOWS_PATH }, history)).rejects.toThrow(
+      DeterminismViolationError,
+    );
+  });
+
+  test('a run of now is saved as the script does it, and replays', async () => {
+    const { address, namespace } = allocateNamespace();
+    const config = loadConfig({
+      DATABASE_URL: database.url,
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: namespace,
+    });
+    schedules = createSchedules(config, logger);
+    connection = await Connection.connect({ address });
+    const client = new Client({ connection, namespace });
+    worker = await startWorker({ config, pool: database.pool, schedules, logger });
+    const run = await eventually(async () => {
+      for await (const one of client.workflow.list()) if (one.status.name === 'COMPLETED') return one;
+      return undefined;
+    });
+    const file = path.join(folder, 'deep', 'maintenance.json');
+    await saveHistory(client, run, file);
+    await Worker.runReplayHistory({ workflowsPath: WORKFLOWS_PATH }, readHistory(file));
+    // What stands in a history: counts, ids and times. Never an address of the database, never a key.
+    expect(readFileSync(file, 'utf8')).not.toMatch(/postgres:|phx_|phs_/);
+  });
+});
+
+describe('the bundle of the workflows', () => {
+  test('is made of workflows alone, and is small', async () => {
+    const { code } = await bundleWorkflowCode({
+      workflowsPath: WORKFLOWS_PATH,
+      logger: temporalLogger(logger),
+    });
+    for (const name of Object.keys(workflows)) expect(code).toContain(name);
+    const modules = [...code.matchAll(/"\.\/([^"]+\.ts)"/g)].map((match) => match[1] as string);
+    expect(
+      modules.filter((one) => !one.startsWith('node_modules/') && !one.startsWith('workflows/')),
+    ).toEqual([]);
+    expect(code).not.toMatch(/require\("(node:|pg|zod|fastify)/);
+    expect(code.length).toBeLessThan(5_000_000);
+  });
+});

@@ -56,7 +56,7 @@ export const YARDSTICKS: Yardstick[] = [
     where: "person.properties.email ilike '%@x.io'",
     hand: "(e.person_properties ->> 'email') ilike '%@x.io'",
   },
-  { name: 'session', where: "$session_id = 's-77'", hand: `e."$session_id" = 's-77'` },
+  { name: 'session', where: "$session_id = 's-77'", hand: `e.session_id = 's-77'` },
   {
     name: 'time range',
     where: "timestamp >= '2026-03-10' and timestamp < '2026-03-12'",

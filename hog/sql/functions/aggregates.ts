@@ -94,7 +94,7 @@ export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING
     const value = aggregate.print({
       place,
       node: { ...node, args: own },
-      args: star ? [] : own.map((one) => printExpr(place, one)),
+      args: star ? [] : own.map((one) => typed(printExpr(place, one))),
       params,
       filter: filterOf(tests),
       present: (one) => filterOf([...tests, sql`${one} is not null`]),
@@ -106,6 +106,9 @@ export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING
   if (over !== NOTHING) return printed();
   return place.printer.ungroupedAllowed(() => place.printer.barAggregates('an aggregate', printed));
 }
+
+/** A bare NULL has no type, and so no aggregate of its type. */
+const typed = (value: Value): Value => (value.type === 'null' ? { ...value, sql: sql`null::text` } : value);
 
 const isStar = (node: Expr): boolean =>
   node.kind === 'field' && node.chain.length === 1 && node.chain[0] === '*';

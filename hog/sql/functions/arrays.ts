@@ -43,7 +43,9 @@ const push = (make: (array: Sql, element: Sql) => Sql) =>
   });
 
 const overlap = (operator: Sql) =>
-  custom(2, 2, ({ place, args, span }) => {
+  custom(2, 2, (call) => {
+    const { place, args, span } = call;
+    for (const one of args) elementOf(one, call);
     const both = align(place, args[0]!, args[1]!, span);
     return { sql: sql`(${both.left.sql} ${operator} ${both.right.sql})`, type: 'bool' };
   });

@@ -51,7 +51,7 @@ const arrayMap = lazy(2, 2, (place, node) =>
     if (isArray(made.type)) throw unsupported('An array of arrays', node.span);
     const type = postgresType(made.type);
     return {
-      sql: sql`(select coalesce(array_agg(${made.sql} order by ${order}), array[]::${type}[]) from ${from})`,
+      sql: sql`(select coalesce(array_agg((${made.sql})::${type} order by ${order}), array[]::${type}[]) from ${from})`,
       type: { array: made.type },
     };
   }),

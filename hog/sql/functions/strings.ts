@@ -100,7 +100,7 @@ export const STRINGS: FunctionTable = {
   reverse,
   reverseUTF8: reverse,
   concat,
-  concatWithSeparator: of('s s*', 'string', (...texts) => sql`concat_ws(${join(texts)})`),
+  concatWithSeparator: of('s s s*', 'string', (...texts) => sql`concat_ws(${join(texts)})`),
   substring,
   substringUTF8: substring,
   substr: substring,

@@ -1,5 +1,7 @@
 -- What HogQL needs and Postgres has not, or has otherwise. All of it depends on its arguments only.
 
+-- A schema of that name can only be left over from a database whose tables were dropped: it holds nothing else.
+drop schema if exists hq cascade;
 create schema hq;
 
 -- Conversions: NULL for what is no such value. Each test is a statement of its own: in one CASE the planner may

@@ -59,10 +59,6 @@ const SERVERS: Record<string, { command: string[]; env: Record<string, string> }
     },
   },
   ingest: nodeServer('ingest'),
-  api: {
-    command: [process.execPath, path.join(import.meta.dirname, 'api-server.ts')],
-    env: { NODE_ENV: 'production' },
-  },
   insert: nodeServer('insert'),
   echo: nodeServer('echo'),
   go: goServer({ LEDGER: 'insert', DECODE: 'raw' }),

@@ -40,7 +40,7 @@ export class Gate {
   /** Lets a body of this size be parsed: small ones at once, large ones one after another. */
   enter(ticket: Ticket, bytes: number): void | Promise<void> {
     this.hold(ticket, bytes);
-    if (bytes < LARGE) return;
+    if (bytes < LARGE || ticket.large) return;
     if (this.#large < LARGE_AT_ONCE) {
       this.#large += 1;
       ticket.large = true;

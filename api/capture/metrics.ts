@@ -1,8 +1,10 @@
 import type { Notices } from '../../capture/parse/notices.ts';
-import { Counter, type Registry } from '../../telemetry/metrics.ts';
+import { Counter, Gauge, type Registry } from '../../telemetry/metrics.ts';
+
+import type { Gate } from './gate.ts';
 
 /** What came in at the edge; what became of it is counted by the ingest. */
-export function createCaptureMetrics(registry: Registry) {
+export function createCaptureMetrics(registry: Registry, gate: Gate) {
   const registers = [registry];
   const requests = new Counter({
     name: 'sluice_capture_requests_total',
@@ -26,6 +28,15 @@ export function createCaptureMetrics(registry: Registry) {
     help: 'Bytes of capture bodies: as received, and as decompressed and decoded.',
     labelNames: ['form'] as const,
     registers,
+  });
+  // Registered is enough: it is read when somebody asks.
+  new Gauge({
+    name: 'sluice_capture_held_bytes',
+    help: 'Bytes of capture bodies in memory: being received, decoded, or waiting for their commit.',
+    registers,
+    collect() {
+      this.set(gate.held);
+    },
   });
   const ok = requests.labels('200');
   const received = bytes.labels('received');

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Warnings } from '../../capture/warnings.ts';
 import { type Capture, type CaptureRequest, createCapture } from '../capture/capture.ts';
 import { Gate, type Ticket } from '../capture/gate.ts';
+import { LazyLogger } from '../capture/lazy-logger.ts';
 import { createCaptureMetrics } from '../capture/metrics.ts';
 import { createProjectKeys } from '../capture/project-keys.ts';
 import { IDLE_MILLISECONDS, readBody } from '../capture/read-body.ts';
@@ -116,13 +117,14 @@ export function captureRoutes(deps: ApiDependencies, warnings: Warnings) {
       ingest: deps.ingest,
       warnings,
       keys: createProjectKeys(deps.pool),
-      metrics: createCaptureMetrics(deps.registry),
+      metrics: createCaptureMetrics(deps.registry, gate),
       gate,
     });
     app.addHook('onRequest', (_request, _reply, done) => {
       if (deps.isPrepared()) done();
       else done(errors.unavailable('The database is being brought up to date. Send it again.', 2));
     });
+    app.setChildLoggerFactory((logger, bindings, options) => new LazyLogger(logger, bindings, options));
     acceptBytes(app, gate, deps.bodyIdleMilliseconds ?? IDLE_MILLISECONDS);
     eventRoutes(app, capture);
     // Session recordings are not stored; an error would only make clients send them again.

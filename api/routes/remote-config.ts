@@ -27,7 +27,8 @@ async function requireProject(capture: Capture, token: string): Promise<void> {
   }
 }
 
-async function tokenOf(request: FastifyRequest): Promise<unknown> {
+async function tokenOf(request: FastifyRequest, gate: Gate): Promise<unknown> {
+  const { ticket } = request;
   const query = request.query as Record<string, string | undefined>;
   try {
     const decoded = await decodeBody({
@@ -36,6 +37,7 @@ async function tokenOf(request: FastifyRequest): Promise<unknown> {
       contentEncoding: request.headers['content-encoding'],
       compression: query.compression,
       data: query.data,
+      ...(ticket ? { admit: (bytes: number) => gate.enter(ticket, bytes) } : {}),
     });
     return readEnvelope(decoded).token ?? query.token ?? query.api_key;
   } catch (error) {
@@ -69,7 +71,7 @@ export function remoteConfigRoutes(app: App, capture: Capture, gate: Gate): stri
     publicRoute({ summary: 'The settings of older clients', answer: freeForm }),
     async (request, reply) => {
       try {
-        const token = await tokenOf(request);
+        const token = await tokenOf(request, gate);
         await capture.authenticate(token);
         reply.header('content-type', 'application/json; charset=utf-8');
         return reply.send(JSON.stringify(decideAnswer(String(token).trim())));

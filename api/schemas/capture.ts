@@ -11,7 +11,7 @@ const event = z.object({
   uuid: z.uuid().optional().meta({ description: 'The same event sent again is stored once.' }),
 });
 
-/** For the description only: what really is accepted is wider, see docs/capture.md. */
+/** For the description only: capture/parse accepts more forms than these. */
 export const oneEvent = event
   .extend({ api_key: z.string().meta({ description: 'The project key, `phc_…`.' }) })
   .meta({ id: 'CaptureEvent' });

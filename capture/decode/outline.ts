@@ -88,8 +88,9 @@ export async function outline(text: string): Promise<Outline> {
       index = end;
     } else if (code === OPEN_LIST || code === OPEN_OBJECT) {
       depth += 1;
-      if (inList) elementDepth = Math.max(elementDepth, depth - listDepth);
-      else if (code === OPEN_LIST && (depth === 1 || (depth === 2 && key === 'batch'))) {
+      if (inList) {
+        if (depth - listDepth > elementDepth) elementDepth = depth - listDepth;
+      } else if (code === OPEN_LIST && (depth === 1 || (depth === 2 && key === 'batch'))) {
         // A key that comes twice: the last one counts, as it does for JSON.parse.
         offsets = new Offsets();
         inList = true;
@@ -97,7 +98,7 @@ export async function outline(text: string): Promise<Outline> {
         list = { start: index + 1, end: text.length };
         elementStart = index + 1;
         elementDepth = 0;
-      } else restDepth = Math.max(restDepth, depth);
+      } else if (depth > restDepth) restDepth = depth;
     } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
       if (inList && depth === listDepth) {
         if (offsets.count > 0 || text.slice(elementStart, index).trim() !== '')

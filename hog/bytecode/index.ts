@@ -28,6 +28,7 @@ function placed<T>(source: string | undefined, compile: () => T): T {
   try {
     return compile();
   } catch (error) {
+    if (error instanceof RangeError) throw new SourceError('too_deep', 'The source is nested too deep');
     throw error instanceof SourceError && source !== undefined ? error.in(source) : error;
   }
 }

@@ -207,7 +207,7 @@ const same = (right: HogValue, left: HogValue): boolean =>
  * right, then left. The short names are what stands in compiled code.
  */
 export const table = Object.freeze({
-  own: Object.hasOwn,
+  own: (value: object, key: string) => Object.hasOwn(value, key),
   step,
   missing,
   host: toHog,

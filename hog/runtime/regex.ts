@@ -1,50 +1,72 @@
 import { RE2JS } from 're2js';
 import { runtimeFailure } from './errors.ts';
 
-/** Linear in the text, but slow per character: what both together may cost. */
+/** Linear in the text, but slow per character and state: what both together may cost. */
 const MAX_PATTERN = 10_000;
+const MAX_STATES = 20_000;
 const MAX_WORK = 200_000_000;
-const CACHED = 1_000;
 
-const compiled = new Map<string, RE2JS | Error>();
+/**
+ * A compiled expression grows with the texts it meets, by some kilobytes a state at the very worst: what is
+ * kept is bounded by states, and a large one is not kept at all.
+ */
+const KEPT_STATES = 8_000;
+const MAX_KEPT_STATES = 500;
+const MAX_KEPT = 1_000;
 
-function compile(pattern: string): RE2JS {
-  let known = compiled.get(pattern);
-  if (known === undefined) {
-    if (pattern.length > MAX_PATTERN) {
-      throw runtimeFailure(`The regular expression is longer than ${MAX_PATTERN} characters`);
-    }
-    try {
-      known = RE2JS.compile(pattern);
-    } catch (error) {
-      known = error instanceof Error ? error : new Error(String(error));
-    }
-    if (compiled.size >= CACHED) compiled.delete(compiled.keys().next().value as string);
-    compiled.set(pattern, known);
-  }
-  if (known instanceof Error) throw runtimeFailure(`Invalid regular expression: ${known.message}`);
-  return known;
+interface Compiled {
+  regex: RE2JS;
+  states: number;
 }
 
-function checkWork(pattern: string, text: string): void {
-  if (pattern.length * text.length > MAX_WORK) {
-    throw runtimeFailure('The text is too long for this regular expression');
+const kept = new Map<string, Compiled>();
+let keptStates = 0;
+
+function compile(pattern: string): Compiled {
+  const known = kept.get(pattern);
+  if (known) return known;
+  if (pattern.length > MAX_PATTERN) {
+    throw runtimeFailure(`The regular expression is longer than ${MAX_PATTERN} characters`);
   }
+  let made: Compiled;
+  try {
+    const regex = RE2JS.compile(pattern);
+    made = { regex, states: Math.max(regex.programSize(), pattern.length) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw runtimeFailure(`Invalid regular expression: ${reason}`);
+  }
+  if (made.states > MAX_STATES) throw runtimeFailure('The regular expression is too complex');
+  if (made.states <= MAX_KEPT_STATES) keep(pattern, made);
+  return made;
+}
+
+function keep(pattern: string, made: Compiled): void {
+  kept.set(pattern, made);
+  keptStates += made.states;
+  for (const [oldest, { states }] of kept) {
+    if (keptStates <= KEPT_STATES && kept.size <= MAX_KEPT) break;
+    kept.delete(oldest);
+    keptStates -= states;
+  }
+}
+
+function ready(pattern: string, text: string): RE2JS {
+  const { regex, states } = compile(pattern);
+  if (states * text.length > MAX_WORK)
+    throw runtimeFailure('The text is too long for this regular expression');
+  return regex;
 }
 
 /** Whether the pattern (RE2 syntax) is found anywhere in the text. */
 export function regexMatch(pattern: string, text: unknown): boolean {
-  const [source, subject] = [String(pattern), String(text)];
-  const regex = compile(source);
-  checkWork(source, subject);
-  return regex.test(subject);
+  const subject = String(text);
+  return ready(String(pattern), subject).test(subject);
 }
 
 /** The first group of the first match, or the whole match; the empty string if there is none. */
 export function regexExtract(pattern: string, text: string): string {
-  const regex = compile(pattern);
-  checkWork(pattern, text);
-  const matcher = regex.matcher(text);
+  const matcher = ready(pattern, text).matcher(text);
   if (!matcher.find()) return '';
   return (matcher.groupCount() > 0 ? matcher.group(1) : matcher.group()) ?? '';
 }

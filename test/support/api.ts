@@ -33,9 +33,9 @@ export interface TestApi {
   app: App;
   pool: Pool;
   ingest: Ingest;
+  registry: Registry;
   config: Config;
   schedules: Schedules;
-  registry: Registry;
   /** A request with the tenant's key, or with none. */
   request(
     tenant: Tenant | string | null,

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { build } from '../../../hog/ast/index.ts';
+import { build, type Expr } from '../../../hog/ast/index.ts';
 import { type Bytecode, compileBytecode, OP_NAMES, OPERAND_COUNTS } from '../../../hog/bytecode/index.ts';
 import type { SourceError } from '../../../hog/errors.ts';
+import { compileJavaScript } from '../../../hog/javascript/index.ts';
 import { written } from '../../../hog/library/bytecode.ts';
 import { compileLibrary } from '../../../hog/library/compile.ts';
+import { run } from '../../../hog/vm/index.ts';
 import { prepare } from '../../../hog/vm/validate.ts';
 import { testParser } from '../parser/support.ts';
 
@@ -136,6 +138,20 @@ describe('what means nothing is refused, with its place', () => {
     const node = await parser.expression(source);
     expect(thrown(() => compileBytecode(node, source)).code).toBe('unsupported');
   });
+});
+
+test('trees of any depth are compiled or refused', async () => {
+  const chain = (depth: number) => {
+    let node: Expr = build.integer(1);
+    for (let i = 0; i < depth; i++) node = build.arithmetic('+', node, build.integer(1));
+    return node;
+  };
+  expect(compileJavaScript(chain(1_000)).run({})).toMatchObject({ result: 1_001 });
+  expect(run(compileBytecode(chain(1_000)))).toMatchObject({ result: 1_001 });
+  expect(thrown(() => compileBytecode(chain(200_000))).code).toBe('too_deep');
+  expect(thrown(() => compileJavaScript(chain(200_000))).code).toBe('too_deep');
+  const source = Array(250).fill('1').join(' + ');
+  expect(compileJavaScript(await parser.expression(source)).run({})).toMatchObject({ result: 250 });
 });
 
 function thrown(act: () => unknown): SourceError {

@@ -199,7 +199,13 @@ export function createIngest(options: IngestOptions): Ingest {
       if (heldBytes >= limits.queueBytes || heldEvents >= limits.queueEvents) {
         throw unavailable('full', 'Too many events wait to be stored. Send them again later.');
       }
-      const prepared = prepare(projectId, events);
+      let prepared: ReturnType<typeof prepare>;
+      try {
+        prepared = prepare(projectId, events);
+      } catch (error) {
+        metrics.events.inc({ result: 'refused' }, events.length);
+        throw error;
+      }
       // A request larger than the whole queue is taken when nothing else is there.
       if (heldEvents > 0 && heldBytes + prepared.bytes > limits.queueBytes) {
         throw unavailable('full', 'Too many events wait to be stored. Send them again later.');

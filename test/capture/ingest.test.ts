@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createPersonlessRule, type ResolvePersons } from '../../capture/ingest/persons.ts';
 import { createIngest, EventsRefusedError, type Ingest } from '../../capture/ingest.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -18,6 +19,14 @@ beforeAll(() => {
   pool = createPool({ url: database.url, size: 2, name: 'ingest' });
   ingest = createIngest({ pool });
 });
+
+/** An event whose row Postgres refuses: what stands for its person is no JSON. */
+const POISON = capturedEvent({ event: 'poison' });
+const personless = createPersonlessRule();
+const withPoison: ResolvePersons = async (client, events) =>
+  (await personless(client, events)).map((person, index) =>
+    events[index]?.event.event === POISON.event ? { ...person, properties: '{' } : person,
+  );
 
 let project = 100;
 /** A project that no other test writes to. */
@@ -162,11 +171,9 @@ describe('hostile values', () => {
 
   test('what Postgres refuses fails its own request only, and the requests that shared its transaction are stored', async () => {
     const projectId = nextProject();
-    let deep: unknown = 1;
-    for (let depth = 0; depth < 6_500; depth += 1) deep = [deep];
-    const poison = capturedEvent({ properties: { deep } });
+    const picky = createIngest({ pool, resolvePersons: withPoison });
     const requests = Array.from({ length: 9 }, (_, index) =>
-      ingest.submit({ projectId, events: index === 4 ? [capturedEvent(), poison] : [capturedEvent()] }),
+      picky.submit({ projectId, events: index === 4 ? [capturedEvent(), POISON] : [capturedEvent()] }),
     );
     const results = await Promise.allSettled(requests);
     expect(results.map((result) => result.status)).toEqual(
@@ -174,6 +181,7 @@ describe('hostile values', () => {
     );
     await expect(requests[4]).rejects.toBeInstanceOf(EventsRefusedError);
     expect(await stored(projectId)).toHaveLength(8);
+    await picky.close();
   });
 
   test('properties too deep for JSON itself and ids that are no uuid are refused before anything is stored', async () => {
@@ -256,16 +264,17 @@ describe('exactly once', () => {
 
 test('the numbers for operators count events by what became of them, and transactions', async () => {
   const registry = createRegistry('test');
-  const counted = createIngest({ pool, registry });
+  const counted = createIngest({ pool, registry, resolvePersons: withPoison });
   const projectId = nextProject();
   const event = capturedEvent();
-  let deep: unknown = 1;
-  for (let depth = 0; depth < 6_500; depth += 1) deep = [deep];
   await counted.submit({ projectId, events: [event, capturedEvent()] });
   await counted.submit({ projectId, events: [event] });
-  await expect(
-    counted.submit({ projectId, events: [capturedEvent({ properties: { deep } })] }),
-  ).rejects.toThrow('The events cannot be stored: ');
+  await expect(counted.submit({ projectId, events: [POISON] })).rejects.toThrow(
+    'The events cannot be stored: invalid input syntax for type json.',
+  );
+  await expect(counted.submit({ projectId, events: [capturedEvent({ uuid: 'none' })] })).rejects.toThrow(
+    'The event at index 0 has a uuid that is none.',
+  );
   await counted.close();
   await expect(counted.submit({ projectId, events: [event] })).rejects.toThrow('This process is stopping.');
   const lines = (await registry.metrics()).split('\n');
@@ -276,7 +285,7 @@ test('the numbers for operators count events by what became of them, and transac
       .at(-1);
   expect(value('sluice_ingest_events_total', 'result="stored"')).toBe('2');
   expect(value('sluice_ingest_events_total', 'result="duplicate"')).toBe('1');
-  expect(value('sluice_ingest_events_total', 'result="refused"')).toBe('1');
+  expect(value('sluice_ingest_events_total', 'result="refused"')).toBe('2');
   expect(value('sluice_ingest_unavailable_total', 'reason="stopping"')).toBe('1');
   expect(value('sluice_ingest_commit_seconds_count')).toBe('2');
   expect(value('sluice_ingest_batch_events_sum')).toBe('3');

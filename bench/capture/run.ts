@@ -33,7 +33,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '5' },
     rounds: { type: 'string', default: '3' },
     batches: { type: 'string', default: '1,50,500' },
-    servers: { type: 'string', default: 'ingest,go,go-copy,insert' },
+    servers: { type: 'string', default: 'api,ingest,go,go-copy,insert' },
     connections: { type: 'string', default: '64' },
   },
 });
@@ -47,11 +47,18 @@ const nodeServer = (name: string) => ({
 });
 const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
 const SERVERS: Record<string, { command: string[]; env: Record<string, string> }> = {
-  ingest: nodeServer('ingest'),
+  // The API as it ships, with everything that a real request goes through.
   api: {
-    command: [process.execPath, path.join(import.meta.dirname, 'api-server.ts')],
-    env: { NODE_ENV: 'production' },
+    command: [process.execPath, path.join(root, 'api/main.ts')],
+    env: {
+      NODE_ENV: 'production',
+      SLUICE_HOST: '127.0.0.1',
+      SLUICE_DATA_DIR: stateDir,
+      SLUICE_LOG_LEVEL: 'error',
+      TEMPORAL_ADDRESS: '127.0.0.1:1',
+    },
   },
+  ingest: nodeServer('ingest'),
   insert: nodeServer('insert'),
   echo: nodeServer('echo'),
   go: goServer({ LEDGER: 'insert', DECODE: 'raw' }),
@@ -85,6 +92,10 @@ async function listening(port: number, child: ChildProcess): Promise<void> {
     if (open) return;
     await pause(50);
   }
+}
+
+async function ready(port: number): Promise<void> {
+  while ((await fetch(`http://127.0.0.1:${port}/_readyz`)).status !== 200) await pause(50);
 }
 
 function stat(pid: number): { parent: number; ticks: number; reaped: number } | undefined {
@@ -122,12 +133,19 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
   if (!server) throw new Error(`There is no server "${name}"; there are ${Object.keys(SERVERS).join(', ')}.`);
   const port = await freePort();
   const child = spawn(server.command[0] as string, server.command.slice(1), {
-    env: { ...process.env, ...server.env, DATABASE_URL: databaseUrl, ADDRESS: `127.0.0.1:${port}` },
+    env: {
+      ...process.env,
+      ...server.env,
+      DATABASE_URL: databaseUrl,
+      ADDRESS: `127.0.0.1:${port}`,
+      PORT: String(port),
+    },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const gone = new Promise((resolve) => child.once('exit', resolve));
   try {
     await listening(port, child);
+    if (name === 'api') await ready(port);
     const load = spawn(path.join(stateDir, 'load'), [
       ...[
         '-host',
@@ -196,6 +214,11 @@ try {
   await migrate(databaseUrl);
   const admin = new pg.Client({ connectionString: databaseUrl });
   await admin.connect();
+  await admin.query(
+    `insert into organizations (id, name, slug) values ('00000000-0000-7000-8000-000000000000', 'bench', 'bench');
+     insert into projects (uuid, organization_id, name, api_token)
+     values (gen_random_uuid(), '00000000-0000-7000-8000-000000000000', 'bench', 'phc_bench')`,
+  );
   const { rows } = await admin.query('select pg_backend_pid() as pid');
   const postmaster = stat(rows[0].pid)?.parent ?? 0;
   const names = values.servers.split(',');

@@ -17,7 +17,7 @@ const FILL = `
       'plan', (array['free', 'pro', null])[1 + i % 3], 'price', i % 120, '$browser', 'Chrome', '$os', 'Linux',
       '$lib', 'web', '$lib_version', '1.200.2', '$insert_id', md5(i::text), 'filler', repeat(md5(i::text), 12)),
     timestamptz '2026-03-01' + i * interval '1 second', now(), now(), null,
-    json_build_object('email', 'user-' || i % 5000 || '@' || (array['x.io', 'y.org'])[1 + i % 2]), '', 's-' || i % 9000
+    json_build_object('email', 'user-' || i % 5000 || '@' || (array['x.io', 'y.org'])[1 + i % 2]), '', 's-' || i % 9000, null, 'full'
   from generate_series(1, $1::int) as i`;
 
 const client = new pg.Client({ connectionString: url });

@@ -56,7 +56,7 @@ export const YARDSTICKS: Yardstick[] = [
     where: "person.properties.email ilike '%@x.io'",
     hand: "(e.person_properties ->> 'email') ilike '%@x.io'",
   },
-  { name: 'session', where: "$session_id = 's-77'", hand: `e."$session_id" = 's-77'` },
+  { name: 'session', where: "$session_id = 's-77'", hand: `e.session_id = 's-77'` },
   {
     name: 'time range',
     where: "timestamp >= '2026-03-10' and timestamp < '2026-03-12'",
@@ -78,7 +78,7 @@ export const YARDSTICKS: Yardstick[] = [
     hand: "e.event = 'signup'",
     select: [
       'max(length(properties.plan)), max(properties.$browser), max(toString(uuid))',
-      `max(octet_length(${P('plan')})), max(${P('$browser')} collate "C"), max(e.uuid::text collate "C")`,
+      `max(octet_length(${P('plan')}))::bigint, max(${P('$browser')} collate "C"), max(e.uuid::text collate "C")`,
     ],
   },
   {

@@ -1,11 +1,13 @@
 -- What HogQL needs and Postgres has not, or has otherwise. All of it depends on its arguments only.
 
+-- A schema of that name can only be left over from a database whose tables were dropped: it holds nothing else.
+drop schema if exists hq cascade;
 create schema hq;
 
 -- Conversions: NULL for what is no such value. Each test is a statement of its own: in one CASE the planner may
 -- evaluate the cast of a constant before the test that guards it.
 
-create function hq.to_float(value text) returns float8 immutable parallel safe strict language plpgsql as $$
+create function hq.to_float(value text) returns float8 immutable parallel safe strict cost 2 language plpgsql as $$
 begin
   if not pg_input_is_valid(value, 'float8') then
     return null;
@@ -65,6 +67,9 @@ create function hq.to_date(value text, zone text) returns date immutable paralle
 begin
   return (hq.to_datetime(value, zone) at time zone zone)::date;
 end $$;
+
+create function hq.to_timestamp(value float8) returns timestamptz immutable parallel safe language sql as
+$$ select case when value between -62135596800 and 253402300799 then to_timestamp(value) end $$;
 
 -- Small numbers are days, others seconds.
 create function hq.int_to_date(value bigint, zone text) returns date immutable parallel safe language sql as $$

@@ -96,7 +96,7 @@ function toTime(printer: Printer, { sql: value, type, literal }: Value): Sql | n
   if (typeof literal === 'string') return timestampParameter(printer, literal);
   if (type === 'string') return sql`hq.to_datetime(${value}, ${printer.timezone})`;
   if (type === 'date') return sql`((${value})::timestamp at time zone ${printer.timezone})`;
-  if (isNumber(type)) return sql`to_timestamp(${value}::float8)`;
+  if (isNumber(type)) return sql`hq.to_timestamp(${value}::float8)`;
   if (type === 'json') return sql`hq.to_datetime(${value} #>> '{}', ${printer.timezone})`;
   return null;
 }

@@ -2,17 +2,18 @@
 import type { ArrayAccess, Between, Compare, Expr, IsDistinctFrom, Span } from '../ast/index.ts';
 import { printArithmetic } from './arithmetic.ts';
 import { castTo } from './casts.ts';
-import { coerce, coerced, postgresType } from './coerce.ts';
-import { align, commonScalar, compareValues, isOrder, likeTest, membership, regexTest } from './compare.ts';
+import { coerced } from './coerce.ts';
+import { align, compareValues, isOrder, likeTest, membership, regexTest } from './compare.ts';
+import { arrayElement, arrayOf, dictOf, tupleElement, tupleOf } from './compound.ts';
 import { fault, unsupported } from './errors.ts';
 import { printField } from './field.ts';
 import { printCall } from './functions/index.ts';
 import { jsonStep } from './json-path.ts';
 import { constantValue } from './literals.ts';
 import type { Place } from './printer.ts';
-import { printMembershipQuery, printScalarQuery } from './select.ts';
 import { join, type Sql, sql } from './sql.ts';
-import { isArray, isTuple, type Type, typeName, type Value } from './types.ts';
+import { printMembershipQuery, printScalarQuery } from './subquery.ts';
+import { isArray, isTuple, typeName, type Value } from './types.ts';
 import { printWindowFunction } from './window.ts';
 
 export function printExpr(place: Place, node: Expr): Value {
@@ -107,7 +108,7 @@ function printNode(place: Place, node: Expr): Value {
       const to = node.to
         ? coerced(place, printExpr(place, node.to), 'int')
         : sql`cardinality(${value.sql})::bigint`;
-      return { sql: sql`(${value.sql})[(${from})::int : (${to})::int]`, type: value.type };
+      return { sql: sql`(${value.sql})[hq.count_of(${from}) : hq.count_of(${to})]`, type: value.type };
     }
     case 'typeCast':
     case 'tryCast':
@@ -220,65 +221,4 @@ function printAccess(place: Place, node: ArrayAccess): Value {
   if (!isArray(object.type)) throw fault(`A ${typeName(object.type)} has no elements`, node.span);
   if (key.literal === 0) throw fault('Array indexes start from 1', node.property.span ?? node.span);
   return arrayElement(place, object, key, node.span);
-}
-
-/** Indexes from 1, from the end if negative; NULL where there is none. */
-export function arrayElement(place: Place, object: Value, key: Value, span?: Span): Value {
-  const type = (object.type as { array: Type }).array;
-  const index = coerced(place, key, 'int', span);
-  if (typeof key.literal === 'number' && key.literal > 0) {
-    return { sql: sql`(${object.sql})[(${index})::int]`, type };
-  }
-  return { sql: sql`hq.array_element(${object.sql}, ${index})`, type };
-}
-
-export function tupleElement(value: Value, index: number, span?: Span): Value {
-  const item = value.items?.[index - 1];
-  if (item) return item;
-  const types = isTuple(value.type) ? value.type.tuple : [];
-  if (types[index - 1] === undefined || index < 1) {
-    throw fault(`${typeName(value.type)} has no element ${index}`, span);
-  }
-  throw unsupported('Taking an element out of a computed tuple', span);
-}
-
-/** One type for all members, as an array has it. */
-export function unifyAll(place: Place, values: Value[], span?: Span): { values: Value[]; type: Type } {
-  const known = values.filter((one) => one.type !== 'null');
-  if (known.length === 0) return { values, type: 'null' };
-  let first = known[0] as Value;
-  for (const value of known.slice(1)) {
-    if (typeof first.type !== 'string' || typeof value.type !== 'string') {
-      align(place, first, value, span);
-      continue;
-    }
-    const type = first.type === value.type ? first.type : commonScalar(first, value);
-    if (!type) throw fault(`${typeName(first.type)} and ${typeName(value.type)} have no common type`, span);
-    first = { ...first, type };
-  }
-  const { type } = first;
-  if (typeof type !== 'string' || type === 'interval' || type === 'null') return { values, type };
-  return { values: values.map((one) => coerce(place, one, type, span)), type };
-}
-
-export function arrayOf(place: Place, members: Value[], span?: Span): Value {
-  const { values, type } = unifyAll(place, members, span);
-  if (isArray(type)) throw unsupported('An array of arrays', span);
-  const list = join(values.map((one) => one.sql));
-  return { sql: sql`array[${list}]::${postgresType(type)}[]`, type: { array: type }, certain: true };
-}
-
-export function tupleOf(items: Value[]): Value {
-  const list = join(items.map((one) => one.sql));
-  return {
-    sql: sql`jsonb_build_array(${list})`,
-    type: { tuple: items.map((one) => one.type) },
-    items,
-    certain: true,
-  };
-}
-
-function dictOf(place: Place, pairs: [Value, Value][], span?: Span): Value {
-  const parts = pairs.map(([key, value]) => sql`${coerced(place, key, 'string', span)}, ${value.sql}`);
-  return { sql: sql`jsonb_build_object(${join(parts)})`, type: 'json', certain: true };
 }

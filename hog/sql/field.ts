@@ -1,6 +1,7 @@
 import type { Field } from '../ast/index.ts';
+import { tupleElement } from './compound.ts';
+import { printExpr } from './dispatch.ts';
 import { fault, quote, suggestion } from './errors.ts';
-import { printExpr, tupleElement } from './expression.ts';
 import { jsonField } from './json-path.ts';
 import type { Place } from './printer.ts';
 import { type Found, follow, hasField, type Source } from './scope.ts';

@@ -1,11 +1,10 @@
 // FROM: tables under the project's guard, subqueries, joins, array joins.
 import type { Expr, Join, SelectNode, SelectQuery } from '../ast/index.ts';
 import { compareValues } from './compare.ts';
+import { type PrintedQuery, printCondition, printExpr, printSelect } from './dispatch.ts';
 import { fault, quote, suggestion, unsupported } from './errors.ts';
-import { printCondition, printExpr } from './expression.ts';
 import type { Place } from './printer.ts';
 import { follow, type OutputColumn, type Scope, type Source } from './scope.ts';
-import { type PrintedQuery, printSelect } from './select.ts';
 import { digits, join, NOTHING, type Sql, sql } from './sql.ts';
 import { isArray, typeName, type Value } from './types.ts';
 

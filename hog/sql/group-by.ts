@@ -1,10 +1,10 @@
 import type { Expr, SelectQuery } from '../ast/index.ts';
 import { hasAggregate } from './aggregation.ts';
+import { printExpr } from './dispatch.ts';
 import { unsupported } from './errors.ts';
-import { printExpr } from './expression.ts';
 import type { Place } from './printer.ts';
-import { positional } from './select.ts';
-import { join, NOTHING, type Sql, sql } from './sql.ts';
+import { positional } from './select-list.ts';
+import { isConstant, join, NOTHING, type Sql, sql } from './sql.ts';
 
 /**
  * Prints GROUP BY and notes what is grouped, so that every other field outside of aggregates can be refused
@@ -21,7 +21,9 @@ export function printGroupBy(place: Place, node: SelectQuery, select: readonly E
   printer.groups = new Set(values.map((one) => one.sql.text));
   printer.ungrouped = [];
   // A constant groups nothing, and Postgres would take it for something else.
-  const keys = values.filter((one) => one.literal === undefined).map((one) => one.sql);
+  const keys = values
+    .filter((one) => one.literal === undefined && !isConstant(one.sql))
+    .map((one) => one.sql);
   if (!exprs) return NOTHING;
   if (keys.length === 0) return sql` group by ()`;
   if (node.groupByMode === 'rollup') return sql` group by rollup (${join(keys)})`;

@@ -2,7 +2,9 @@
 // values are parameters, and every table is printed with the project's condition around it.
 import { build, type Expr, type OrderExpr, type SelectNode, type SelectQuery } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
+import type { Visitor } from './dispatch.ts';
 import { fault } from './errors.ts';
+import { printCondition, printExpr } from './expression.ts';
 import { Printer, type PrintOptions } from './printer.ts';
 import { printSelect } from './select.ts';
 import type { ParameterValue } from './sql.ts';
@@ -22,10 +24,12 @@ export interface Statement {
   columns: { name: string; type: Type; typeName: string }[];
 }
 
+const VISITOR: Visitor = { expr: printExpr, condition: printCondition, select: printSelect };
+
 /** The SQL of a query. */
 export function printStatement(node: SelectNode, options: PrintOptions): Statement {
   try {
-    const printer = new Printer(options);
+    const printer = new Printer(options, VISITOR);
     const printed = printSelect(printer, node, null, true);
     return {
       ...printer.parameters.finish(printed.sql),

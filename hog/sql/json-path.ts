@@ -35,7 +35,7 @@ export function jsonStep(place: Place, document: Value, key: Value, span?: Span)
   if (typeof key.literal === 'number') {
     if (key.literal === 0) throw fault('Array indexes start from 1', span);
     const index = coerced(place, key, 'int', span);
-    const step = key.literal > 0 ? sql`(${index} - 1)::int` : sql`(${index})::int`;
+    const step = key.literal > 0 ? sql`hq.count_of(${index} - 1)` : sql`hq.count_of(${index})`;
     return {
       sql: sql`(${json} ->> ${step})`,
       type: 'string',

@@ -1,6 +1,6 @@
 import type { Expr } from '../ast/index.ts';
+import { printExpr } from './dispatch.ts';
 import { fault } from './errors.ts';
-import { printExpr } from './expression.ts';
 import type { Place } from './printer.ts';
 import { NOTHING, type Sql, sql } from './sql.ts';
 

@@ -1,6 +1,7 @@
 // The state of printing one statement.
 import type { Span } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
+import type { Visitor } from './dispatch.ts';
 import type { Schema, Table } from './schema.ts';
 import type { Scope } from './scope.ts';
 import { numbered, Parameters, type Sql, sql } from './sql.ts';
@@ -39,6 +40,7 @@ export interface PrintOptions {
 
 export class Printer {
   readonly options: PrintOptions;
+  readonly visitor: Visitor;
   readonly limits: QueryLimits;
   readonly parameters = new Parameters();
   readonly timezone: Sql;
@@ -55,8 +57,9 @@ export class Printer {
   #depth = 0;
   #names = 0;
 
-  constructor(options: PrintOptions) {
+  constructor(options: PrintOptions, visitor: Visitor) {
     this.options = options;
+    this.visitor = visitor;
     this.limits = { ...QUERY_LIMITS, ...options.limits };
     this.#project = this.parameters.add('bigint', String(options.projectId));
     this.timezone = this.parameters.add('text', options.timezone);

@@ -1,78 +1,16 @@
 // The two syntaxes differ in classes, escapes, flags and anchors. Every piece of the pattern is read and
 // written anew; what Postgres would understand differently is refused, never passed on.
 
+import { CLASSES, classOf, complement, literal, Refused, range } from './regex-classes.ts';
+
+/** The edge of a word of ASCII letters: Postgres' own knows those of every language. */
+const WORD = '[0-9A-Za-z_]';
+const WORD_EDGE = `(?:(?<!${WORD})(?=${WORD})|(?<=${WORD})(?!${WORD}))`;
+const NO_WORD_EDGE = `(?:(?<!${WORD})(?!${WORD})|(?<=${WORD})(?=${WORD}))`;
+
 type Translation = { pattern: string } | { refused: string };
 
-class Refused extends Error {
-  readonly what: string;
-  constructor(what: string) {
-    super(what);
-    this.what = what;
-  }
-}
-
-/** Ranges of code points. RE2's classes are ASCII only, Postgres' follow the language of the database. */
-const CLASSES: Readonly<Record<string, [number, number][]>> = {
-  d: [[48, 57]],
-  w: [
-    [48, 57],
-    [65, 90],
-    [95, 95],
-    [97, 122],
-  ],
-  s: [
-    [9, 10],
-    [12, 13],
-    [32, 32],
-  ],
-  alnum: [
-    [48, 57],
-    [65, 90],
-    [97, 122],
-  ],
-  alpha: [
-    [65, 90],
-    [97, 122],
-  ],
-  ascii: [[1, 127]],
-  blank: [
-    [9, 9],
-    [32, 32],
-  ],
-  cntrl: [
-    [1, 31],
-    [127, 127],
-  ],
-  digit: [[48, 57]],
-  graph: [[33, 126]],
-  lower: [[97, 122]],
-  print: [[32, 126]],
-  punct: [
-    [33, 47],
-    [58, 64],
-    [91, 96],
-    [123, 126],
-  ],
-  space: [
-    [9, 13],
-    [32, 32],
-  ],
-  upper: [[65, 90]],
-  word: [
-    [48, 57],
-    [65, 90],
-    [95, 95],
-    [97, 122],
-  ],
-  xdigit: [
-    [48, 57],
-    [65, 70],
-    [97, 102],
-  ],
-};
-
 const CONTROL: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, a: 7 };
-const MAX_CODE = 0x10ffff;
 /** Postgres' largest count in `{n,m}`. */
 const MAX_COUNT = 255;
 
@@ -141,10 +79,10 @@ class Translator {
         return this.#count();
       case '|':
       case '.':
-      case '^':
         return character;
+      case '^':
       case '$':
-        return '$';
+        return this.#anchor(character);
       default:
         return literal(character.codePointAt(0) as number);
     }
@@ -159,6 +97,13 @@ class Translator {
     }
     this.#greedy = greedy;
     return greedy ? '' : '?';
+  }
+
+  /** Postgres cannot repeat an anchor; nobody needs it repeated. */
+  #anchor(text: string): string {
+    const next = this.#source[this.#at];
+    if (next !== undefined && '*+?{'.includes(next)) throw new Refused('a repeated anchor');
+    return text;
   }
 
   #count(): string {
@@ -192,13 +137,13 @@ class Translator {
     if (CLASSES[character.toLowerCase()] && /[dws]/i.test(character)) return `[${classOf(character)}]`;
     switch (character) {
       case 'b':
-        return '\\y';
+        return this.#anchor(WORD_EDGE);
       case 'B':
-        return '\\Y';
+        return this.#anchor(NO_WORD_EDGE);
       case 'A':
-        return '\\A';
+        return this.#anchor('\\A');
       case 'z':
-        return '\\Z';
+        return this.#anchor('\\Z');
       case 'Q':
         return this.#quoted();
       case 'C':
@@ -294,37 +239,3 @@ function setFlag(flags: { i: boolean; m: boolean; s: boolean }, letter: string, 
 /** Whether `^` and `$` know lines, and whether the dot takes line breaks. */
 const lineMode = (lines: boolean, dotAll: boolean): string =>
   lines ? (dotAll ? 'w' : 'n') : dotAll ? 's' : 'p';
-
-function classOf(letter: string): string {
-  const named = CLASSES[letter.toLowerCase()] as [number, number][];
-  const ranges = letter === letter.toLowerCase() ? named : complement(named);
-  return ranges.map(([low, high]) => range(low, high)).join('');
-}
-
-function complement(ranges: [number, number][]): [number, number][] {
-  const result: [number, number][] = [];
-  let from = 1;
-  for (const [low, high] of ranges) {
-    if (low > from) result.push([from, low - 1]);
-    from = high + 1;
-  }
-  result.push([from, MAX_CODE]);
-  return result;
-}
-
-const range = (low: number, high: number): string =>
-  low === high ? coded(low) : `${coded(low)}-${coded(high)}`;
-
-function literal(code: number): string {
-  const character = String.fromCodePoint(code);
-  return /[A-Za-z0-9 _]/.test(character) ? character : coded(code);
-}
-
-/** By number: no character has a meaning of its own then. Postgres has no character 0. */
-function coded(code: number): string {
-  if (code === 0) throw new Refused('the character 0');
-  if (code > 0x7f && code < 0x10000) return String.fromCodePoint(code);
-  return code > 0xffff
-    ? `\\U${code.toString(16).padStart(8, '0')}`
-    : `\\u${code.toString(16).padStart(4, '0')}`;
-}

@@ -59,11 +59,11 @@ const certain: Options = { certain: true };
 const hidden: Options = { hidden: true };
 
 const GROUP_KEYS = [
-  (table: Sql) => sql`${table}."$group_0"`,
-  (table: Sql) => sql`${table}."$group_1"`,
-  (table: Sql) => sql`${table}."$group_2"`,
-  (table: Sql) => sql`${table}."$group_3"`,
-  (table: Sql) => sql`${table}."$group_4"`,
+  (table: Sql) => sql`${table}.group_0`,
+  (table: Sql) => sql`${table}.group_1`,
+  (table: Sql) => sql`${table}.group_2`,
+  (table: Sql) => sql`${table}.group_3`,
+  (table: Sql) => sql`${table}.group_4`,
 ];
 const GROUP_INDEXES = [sql`0`, sql`1`, sql`2`, sql`3`, sql`4`];
 
@@ -101,17 +101,18 @@ const events = (persons: PersonMode): Table => ({
     timestamp: column('datetime', (t) => sql`${t}.timestamp`, certain),
     team_id: column('int', (t) => sql`${t}.project_id`, certain),
     distinct_id: column('string', (t) => sql`${t}.distinct_id`, certain),
-    elements_chain: column('string', (t) => sql`coalesce(${t}.elements_chain, '')`, certain),
+    elements_chain: column('string', (t) => sql`${t}.elements_chain`, certain),
     created_at: column('datetime', (t) => sql`${t}.created_at`, certain),
     inserted_at: column('datetime', (t) => sql`${t}.inserted_at`, { certain: true, hidden: true }),
     _inserted_at: column('datetime', (t) => sql`${t}.inserted_at`, { certain: true, hidden: true }),
     person_id: column('uuid', (t) => sql`${t}.person_id`),
+    person_mode: column('string', (t) => sql`${t}.person_mode`, certain),
     person_properties: column('json', (t) => sql`${t}.person_properties`, { jsonText: true, hidden: true }),
     set: column('json', (t) => sql`(${t}.properties -> '$set')`, { jsonText: true, hidden: true }),
     set_once: column('json', (t) => sql`(${t}.properties -> '$set_once')`, { jsonText: true, hidden: true }),
     ip: column('string', (t) => sql`(${t}.properties ->> '$ip')`, hidden),
-    $session_id: column('string', (t) => sql`${t}."$session_id"`),
-    $window_id: column('string', (t) => sql`(${t}.properties ->> '$window_id')`),
+    $session_id: column('string', (t) => sql`${t}.session_id`),
+    $window_id: column('string', (t) => sql`${t}.window_id`),
     elements_chain_href: column('string', (t) => sql`hq.elements_href(${t}.elements_chain)`, hidden),
     elements_chain_texts: column(
       { array: 'string' },
@@ -144,8 +145,8 @@ const events = (persons: PersonMode): Table => ({
     session: {
       kind: 'join',
       table: 'sessions',
-      on: (from, to) => sql`${to}.session_id = ${from}."$session_id"`,
-      own: { id: column('string', (t) => sql`${t}."$session_id"`) },
+      on: (from, to) => sql`${to}.session_id = ${from}.session_id`,
+      own: { id: column('string', (t) => sql`${t}.session_id`) },
     },
   },
 });

@@ -44,3 +44,11 @@ export function outputName(printer: Printer, node: Expr): string {
   if (source !== undefined && node.span) return source.slice(node.span.start, node.span.end);
   return node.kind === 'call' ? node.name : node.kind;
 }
+
+/** A number in GROUP BY or ORDER BY is the selected column of that number. */
+export function positional(expr: Expr, select: readonly Expr[]): Expr {
+  if (expr.kind !== 'constant' || typeof expr.value !== 'number' || expr.float) return expr;
+  const chosen = select[expr.value - 1];
+  if (!chosen) throw fault(`There is no column ${expr.value} among the selected ones`, expr.span);
+  return chosen.kind === 'alias' ? chosen.expr : chosen;
+}

@@ -1,28 +1,19 @@
 // SELECTs: what is read, in which scope, and the statement around the expressions.
-import type { Cte, Expr, SelectNode, SelectQuery, SelectSetQuery } from '../ast/index.ts';
-import { align } from './compare.ts';
+import type { Expr, SelectNode, SelectQuery } from '../ast/index.ts';
+import { defineCtes } from './ctes.ts';
+import { type NamedColumn, type PrintedQuery, printCondition, printExpr } from './dispatch.ts';
 import { fault, quote, unsupported } from './errors.ts';
-import { printCondition, printExpr } from './expression.ts';
 import { printFrom } from './from.ts';
 import { printGroupBy } from './group-by.ts';
 import { printLimit } from './limit.ts';
-import { printOrder } from './order.ts';
+import { orderColumn, printOrder } from './order.ts';
 import type { Place, Printer } from './printer.ts';
-import { type OutputColumn, Scope } from './scope.ts';
-import { expandStars, outputName } from './select-list.ts';
+import { Scope } from './scope.ts';
+import { expandStars, outputName, positional } from './select-list.ts';
 import { printSetQuery } from './set-query.ts';
 import { join, NOTHING, type Sql, sql } from './sql.ts';
 import type { Value } from './types.ts';
 import { printWindow } from './window.ts';
-
-export interface NamedColumn extends OutputColumn {
-  name: string;
-}
-
-export interface PrintedQuery {
-  sql: Sql;
-  columns: NamedColumn[];
-}
 
 /** `top`: the statement itself, which gets a LIMIT if it has none. */
 export function printSelect(
@@ -50,19 +41,6 @@ export function printSelect(
       Object.assign(printer, kept);
     }
   });
-}
-
-export function defineCtes(scope: Scope, ctes: readonly Cte[]): void {
-  for (const cte of ctes) {
-    if (cte.recursive) throw unsupported('WITH RECURSIVE', cte.span);
-    if (cte.columns || cte.usingKey) throw unsupported('A WITH that names columns', cte.span);
-    const { expr } = cte;
-    const query = expr.kind === 'selectQuery' || expr.kind === 'selectSetQuery' ? expr : null;
-    scope.ctes.set(
-      cte.name,
-      cte.cteType === 'subquery' && query ? { kind: 'subquery', query } : { kind: 'column', expr },
-    );
-  }
 }
 
 function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, top: boolean): PrintedQuery {
@@ -145,13 +123,6 @@ function orderOf(place: Place, node: SelectQuery, select: Expr[], _values: Value
   return order.text === '' ? null : order;
 }
 
-export function positional(expr: Expr, select: readonly Expr[]): Expr {
-  if (expr.kind !== 'constant' || typeof expr.value !== 'number' || expr.float) return expr;
-  const chosen = select[expr.value - 1];
-  if (!chosen) throw fault(`There is no column ${expr.value} among the selected ones`, expr.span);
-  return chosen.kind === 'alias' ? chosen.expr : chosen;
-}
-
 /** After DISTINCT only what is selected can order. */
 function distinctOrder(
   place: Place,
@@ -168,12 +139,6 @@ function distinctOrder(
     return orderColumn(outer, columns[index]!, one.order);
   });
   return join(terms);
-}
-
-export function orderColumn(outer: Sql, column: OutputColumn, direction: 'ASC' | 'DESC'): Sql {
-  const key =
-    column.type === 'string' ? sql`${outer}.${column.sql} collate "C"` : sql`${outer}.${column.sql}`;
-  return direction === 'DESC' ? sql`${key} desc nulls last` : sql`${key} asc nulls last`;
 }
 
 /** LIMIT n BY …: at most n rows of each kind, the first in the query's order. */
@@ -202,38 +167,4 @@ function limitNumber(place: Place, node: Expr): Sql {
     throw fault('LIMIT BY takes a whole number', node.span);
   }
   return value.sql;
-}
-
-/** A query as a value: one column, one row at most. */
-export function printScalarQuery(place: Place, node: SelectQuery | SelectSetQuery): Value {
-  const { sql: text, columns } = printSelect(place.printer, node, place.scope);
-  if (columns.length !== 1) throw fault('A query that stands for a value selects one column', node.span);
-  return { sql: sql`(${text})`, type: columns[0]!.type, ...(columns[0]!.loose && { loose: true }) };
-}
-
-/** `x in (select …)` */
-export function printMembershipQuery(
-  place: Place,
-  left: Value,
-  node: SelectQuery | SelectSetQuery,
-  negated: boolean,
-): Sql {
-  const { sql: text, columns } = printSelect(place.printer, node, place.scope);
-  const lefts = left.items ?? [left];
-  if (columns.length !== lefts.length) {
-    throw fault(`The query selects ${columns.length} columns where ${lefts.length} are compared`, node.span);
-  }
-  const alias = place.printer.name('t');
-  const pairs = columns.map((column, index) =>
-    align(
-      place,
-      lefts[index]!,
-      { sql: sql`${alias}.${column.sql}`, type: column.type, ...(column.loose && { loose: true }) },
-      node.span,
-    ),
-  );
-  const sought = join(pairs.map((pair) => pair.left.sql));
-  const found = join(pairs.map((pair) => pair.right.sql));
-  const test = sql`((${sought}) in (select ${found} from (${text}) as ${alias}))`;
-  return negated ? sql`(${test} is not true)` : sql`(${test} is true)`;
 }

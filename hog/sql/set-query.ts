@@ -1,9 +1,11 @@
 import { SET_OPERATORS, type SelectSetQuery, type SetOperator } from '../ast/index.ts';
+import { defineCtes } from './ctes.ts';
+import { type NamedColumn, type PrintedQuery, printSelect } from './dispatch.ts';
 import { fault, unsupported } from './errors.ts';
 import { printLimit } from './limit.ts';
+import { orderColumn } from './order.ts';
 import type { Printer } from './printer.ts';
 import { Scope } from './scope.ts';
-import { defineCtes, type NamedColumn, orderColumn, type PrintedQuery, printSelect } from './select.ts';
 import { join, NOTHING, type Sql, sql } from './sql.ts';
 import { isNumber, type Type, typeName } from './types.ts';
 

@@ -31,6 +31,9 @@ export function numbered(prefix: 't' | 'c' | 'v' | 'w', number: number): Sql {
   return make(`${prefix}${number}`);
 }
 
+/** Whether it is one of the three words that are constants by themselves. */
+export const isConstant = ({ text }: Sql): boolean => /^(?:true|false|null)$/.test(text);
+
 /** A whole number that the printer made itself (a position, a precision): not for literals of a source. */
 export function digits(number: number): Sql {
   if (!Number.isSafeInteger(number)) throw new TypeError('a whole number is needed here');

@@ -1,6 +1,6 @@
 import type { WindowExpr, WindowFrame, WindowFunction } from '../ast/index.ts';
+import { printExpr } from './dispatch.ts';
 import { fault, quote, unsupported } from './errors.ts';
-import { printExpr } from './expression.ts';
 import { printAggregateCall } from './functions/aggregates.ts';
 import { WINDOW_FUNCTIONS } from './functions/windows.ts';
 import { printOrder } from './order.ts';

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createIngest, EventsRefusedError, type Ingest } from '../../capture/ingest.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { createRegistry } from '../../telemetry/metrics.ts';
 import { databaseForFile } from '../support/database.ts';
 import { capturedEvent } from './support.ts';
 
@@ -251,4 +252,34 @@ describe('exactly once', () => {
     );
     expect(rows).toEqual([{ ids: 3_000 }]);
   });
+});
+
+test('the numbers for operators count events by what became of them, and transactions', async () => {
+  const registry = createRegistry('test');
+  const counted = createIngest({ pool, registry });
+  const projectId = nextProject();
+  const event = capturedEvent();
+  let deep: unknown = 1;
+  for (let depth = 0; depth < 6_500; depth += 1) deep = [deep];
+  await counted.submit({ projectId, events: [event, capturedEvent()] });
+  await counted.submit({ projectId, events: [event] });
+  await expect(
+    counted.submit({ projectId, events: [capturedEvent({ properties: { deep } })] }),
+  ).rejects.toThrow('The events cannot be stored: ');
+  await counted.close();
+  await expect(counted.submit({ projectId, events: [event] })).rejects.toThrow('This process is stopping.');
+  const lines = (await registry.metrics()).split('\n');
+  const value = (name: string, label = '') =>
+    lines
+      .find((line) => line.startsWith(`${name}{`) && line.includes(label))
+      ?.split(' ')
+      .at(-1);
+  expect(value('sluice_ingest_events_total', 'result="stored"')).toBe('2');
+  expect(value('sluice_ingest_events_total', 'result="duplicate"')).toBe('1');
+  expect(value('sluice_ingest_events_total', 'result="refused"')).toBe('1');
+  expect(value('sluice_ingest_unavailable_total', 'reason="stopping"')).toBe('1');
+  expect(value('sluice_ingest_commit_seconds_count')).toBe('2');
+  expect(value('sluice_ingest_batch_events_sum')).toBe('3');
+  expect(value('sluice_ingest_queue_events')).toBe('0');
+  expect(value('sluice_ingest_queue_bytes')).toBe('0');
 });

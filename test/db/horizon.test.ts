@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { createIngest } from '../../capture/ingest.ts';
-import { closeHorizon, readHorizon } from '../../db/horizon.ts';
+import { closeHorizon, readHorizon, STAMP_SQL } from '../../db/horizon.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { databaseForFile } from '../support/database.ts';
@@ -78,7 +78,7 @@ describe('the horizon', () => {
   test('closing waits for a writer that has its stamp, but only so long', async () => {
     const before = await readHorizon(database.pool);
     const writer = await newPool(1).connect();
-    await writer.query('begin; select pg_advisory_xact_lock_shared(7163945022)');
+    await writer.query(`begin; ${STAMP_SQL}`);
     expect(await closeHorizon(database.pool, 50)).toBeUndefined();
     expect(await readHorizon(database.pool)).toBe(before);
     await writer.query('commit');

@@ -4,11 +4,11 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { loadConfig } from '../../config.ts';
-import { freePort } from '../../stack/preflight.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { reservePort } from '../support/ports.ts';
 import { programsForFile } from '../support/programs.ts';
 
 const programs = programsForFile();
@@ -26,7 +26,7 @@ afterAll(async () => {
 
 describe('Temporal absent at the start', () => {
   test('the API is ready without it; the worker polls by itself when it comes; work left behind is done', async () => {
-    const port = await freePort();
+    const port = await reservePort();
     const env = { DATABASE_URL: database.url, TEMPORAL_ADDRESS: `127.0.0.1:${port}` };
     const api = await programs.ready(await programs.startApi(env));
     const worker = programs.start('worker/main.ts', env);

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { afterAll } from '@jest/globals';
-import { freePort } from '../../stack/preflight.ts';
 import { eventually } from './eventually.ts';
+import { reservePort } from './ports.ts';
 
 export interface Program {
   pid: number;
@@ -61,7 +61,7 @@ export function programsForFile() {
   return {
     start,
     async startApi(env: Record<string, string>): Promise<ApiProgram> {
-      const port = await freePort();
+      const port = await reservePort();
       const url = `http://127.0.0.1:${port}`;
       const program = start('api/main.ts', { PORT: String(port), SLUICE_HOST: '127.0.0.1', ...env });
       const readiness = async () => {

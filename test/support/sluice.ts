@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { freePort } from '../../stack/preflight.ts';
 import { cacheDir } from './data-dir.ts';
+import { reservePort } from './ports.ts';
 
 /** The last thing that `npm start` prints. */
 export const READY = 'Ctrl-C stops everything';
@@ -21,7 +21,12 @@ export interface SluiceProcess {
 
 /** Settings with ports of their own, so that several installations run side by side. */
 export async function settingsFor(dataDir: string): Promise<Record<string, string>> {
-  const [api, postgres, temporal, ui] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
+  const [api, postgres, temporal, ui] = await Promise.all([
+    reservePort(),
+    reservePort(),
+    reservePort(),
+    reservePort(),
+  ]);
   return {
     SLUICE_DATA_DIR: dataDir,
     SLUICE_CACHE_DIR: cacheDir,

@@ -25,7 +25,7 @@ import (
 const (
 	writers        = 2
 	maxBatchEvents = 5000
-	horizonLock    = 7163945022
+	horizonLock    = 7163945024
 	projectID      = 1
 )
 

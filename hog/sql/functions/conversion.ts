@@ -75,7 +75,11 @@ export const CONVERSION: FunctionTable = {
   ...suffixed(['toFloat', ...floats], 'OrNull', of('s', 'float', toFloat)),
   ...suffixed(['toFloat', ...floats], 'OrZero', orElse('s', 'float', toFloat, ZERO_FLOAT)),
   ...suffixed(['toFloat', ...floats], 'OrDefault', orElse('s f?', 'float', toFloat, ZERO_FLOAT)),
-  toDecimal: of('x i', 'float', (value, scale) => sql`hq.to_decimal((${value})::text, (${scale})::int)`),
+  toDecimal: of(
+    'x i',
+    'float',
+    (value, scale) => sql`hq.to_decimal((${value})::text, hq.count_of(${scale}))`,
+  ),
   toString: text,
   toUUID: of('s', 'uuid', (value) => sql`hq.to_uuid(${value})`),
   toUUIDOrNull: of('s', 'uuid', (value) => sql`hq.to_uuid(${value})`),

@@ -1,7 +1,7 @@
 // Every function that HogQL may call here, and how a call is printed.
 import type { Call } from '../../ast/index.ts';
+import { printExpr } from '../dispatch.ts';
 import { fault, quote, suggestion } from '../errors.ts';
-import { printExpr } from '../expression.ts';
 import type { Place } from '../printer.ts';
 import type { Value } from '../types.ts';
 import { AGGREGATES, printAggregateCall } from './aggregates.ts';

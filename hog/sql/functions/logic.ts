@@ -2,8 +2,9 @@
 import type { Call } from '../../ast/index.ts';
 import { coerced, postgresType } from '../coerce.ts';
 import { compareValues, likeTest } from '../compare.ts';
+import { tupleOf, unifyAll } from '../compound.ts';
+import { printCondition, printExpr } from '../dispatch.ts';
 import { fault } from '../errors.ts';
-import { printCondition, printExpr, tupleOf, unifyAll } from '../expression.ts';
 import type { Place } from '../printer.ts';
 import { join, type Sql, sql } from '../sql.ts';
 import { isArray, type Value } from '../types.ts';

@@ -1,11 +1,10 @@
 // Text. Lengths are in bytes where ClickHouse counts bytes, positions in characters.
 import { coerced } from '../coerce.ts';
-import { regexTest } from '../compare.ts';
 import { fault } from '../errors.ts';
-import { groupCount, regexParameter } from '../regex.ts';
-import { digits, join, type Sql, sql } from '../sql.ts';
+import { join, type Sql, sql } from '../sql.ts';
 import { isArray, type Type, type Value } from '../types.ts';
-import { custom, type FunctionCall, type FunctionTable, literalText, MANY, of } from './spec.ts';
+import { PATTERNS } from './patterns.ts';
+import { custom, type FunctionTable, literalText, MANY, of } from './spec.ts';
 
 const TEXTS: Type = { array: 'string' };
 
@@ -55,65 +54,6 @@ const search = (wanted: 'any' | 'first' | 'index', insensitive: boolean) =>
     return { sql: sql`${made[wanted]}(${one}, ${other})`, type: 'int' };
   });
 
-const matchAny = (index: boolean) =>
-  custom(2, 2, ({ place, node, args, span }) => {
-    const list = node.args[1];
-    if (list?.kind !== 'array')
-      throw fault('The regular expressions must be an array that is written down', span);
-    const tests = list.exprs.map((one) => {
-      const pattern = one.kind === 'constant' ? one.value : null;
-      if (typeof pattern !== 'string')
-        throw fault('A regular expression must be written down as a text', one.span);
-      const value: Value = { sql: sql``, type: 'string', literal: pattern };
-      return regexTest(
-        place,
-        args[0]!,
-        value,
-        { insensitive: false, negated: false, nullIsFalse: true },
-        one.span,
-      );
-    });
-    if (tests.length === 0) return { sql: sql`0::bigint`, type: 'int' };
-    const branches = tests.map((test, at) => sql` when ${test} then ${index ? digits(at + 1) : sql`1`}`);
-    return { sql: sql`(case${join(branches, sql``)} else 0 end)::bigint`, type: 'int' };
-  });
-
-/** The first group if there is one, else all of the match. */
-function extractGroup({ place, args, span }: FunctionCall): { text: Sql; pattern: Sql; group: Sql } {
-  const source = literalText(args[1], 'A regular expression', span);
-  const pattern = regexParameter(place.printer, args[1]!, false, span, true);
-  return {
-    text: coerced(place, args[0]!, 'string', span),
-    pattern,
-    group: groupCount(source) > 0 ? sql`1` : sql`0`,
-  };
-}
-
-const extract = custom(2, 2, (call) => {
-  const { text, pattern, group } = extractGroup(call);
-  return { sql: sql`hq.regexp_extract(${text}, ${pattern}, ${group})`, type: 'string' };
-});
-
-/** `\1` in the replacement is a group in both; what else Postgres would read in it is made harmless. */
-function replacement({ place, args, span }: FunctionCall): Sql {
-  const text = literalText(args[2], 'The replacement', span);
-  const made = text.replace(/\\([\s\S]?)/g, (found, next: string) => {
-    if (next === '0') return '\\&';
-    if (/[1-9]/.test(next)) return found;
-    return next === '\\' ? '\\\\' : `\\\\${next}`;
-  });
-  return place.printer.parameters.add('text', made);
-}
-
-const replaceRegexp = (all: boolean) =>
-  custom(3, 3, (call) => {
-    const { place, args, span } = call;
-    const pattern = regexParameter(place.printer, args[1]!, false, span, true);
-    const flags = all ? sql`'g'` : sql`''`;
-    const text = coerced(place, args[0]!, 'string', span);
-    return { sql: sql`regexp_replace(${text}, ${pattern}, ${replacement(call)}, ${flags})`, type: 'string' };
-  });
-
 const trim = (name: Sql) =>
   of('s s?', 'string', (text, characters) => sql`${name}(${text}, ${characters ?? sql`' '`})`);
 
@@ -134,12 +74,6 @@ const pad = (name: Sql) =>
     (text, count, fill) => sql`${name}(${text}, hq.count_of(${count}), ${fill ?? sql`' '`})`,
   );
 
-const match = (insensitive: boolean) =>
-  custom(2, 2, ({ place, args, span }) => ({
-    sql: sql`(${coerced(place, args[0]!, 'string', span)} ~ ${regexParameter(place.printer, args[1]!, insensitive, span)})`,
-    type: 'bool',
-  }));
-
 const lower = of('s', 'string', (text) => sql`lower(${text})`);
 const upper = of('s', 'string', (text) => sql`upper(${text})`);
 const replaceAll = of('s s s', 'string', (text, from, to) => sql`replace(${text}, ${from}, ${to})`);
@@ -153,6 +87,7 @@ const split = of('s s i?', TEXTS, (separator, text, count) =>
 );
 
 export const STRINGS: FunctionTable = {
+  ...PATTERNS,
   length: length(false),
   lengthUTF8: length(true),
   char_length: length(true),
@@ -165,7 +100,7 @@ export const STRINGS: FunctionTable = {
   reverse,
   reverseUTF8: reverse,
   concat,
-  concatWithSeparator: of('s s*', 'string', (...texts) => sql`concat_ws(${join(texts)})`),
+  concatWithSeparator: of('s s s*', 'string', (...texts) => sql`concat_ws(${join(texts)})`),
   substring,
   substringUTF8: substring,
   substr: substring,
@@ -201,23 +136,6 @@ export const STRINGS: FunctionTable = {
   replace: replaceAll,
   replaceAll,
   replaceOne: of('s s s', 'string', (text, from, to) => sql`hq.replace_one(${text}, ${from}, ${to})`),
-  replaceRegexpAll: replaceRegexp(true),
-  replaceRegexpOne: replaceRegexp(false),
-  match: match(false),
-  extract,
-  extractRegex: extract,
-  extractAll: custom(2, 2, (call) => {
-    const { text, pattern, group } = extractGroup(call);
-    return { sql: sql`hq.regexp_extract_all(${text}, ${pattern}, ${group})`, type: TEXTS };
-  }),
-  countMatches: custom(2, 2, ({ place, args, span }) => ({
-    sql: sql`regexp_count(${coerced(place, args[0]!, 'string', span)}, ${regexParameter(place.printer, args[1]!, false, span, true)})::bigint`,
-    type: 'int',
-  })),
-  countMatchesCaseInsensitive: custom(2, 2, ({ place, args, span }) => ({
-    sql: sql`regexp_count(${coerced(place, args[0]!, 'string', span)}, ${regexParameter(place.printer, args[1]!, true, span, true)})::bigint`,
-    type: 'int',
-  })),
   countSubstrings: of('s s', 'int', (text, needle) => sql`hq.count_substrings(${text}, ${needle})`),
   countSubstringsCaseInsensitive: of(
     's s',
@@ -226,10 +144,6 @@ export const STRINGS: FunctionTable = {
   ),
   splitByChar: split,
   splitByString: split,
-  splitByRegexp: custom(2, 2, ({ place, args, span }) => ({
-    sql: sql`hq.split_regexp(${coerced(place, args[1]!, 'string', span)}, ${regexParameter(place.printer, args[0]!, false, span, true)})`,
-    type: TEXTS,
-  })),
   splitByWhitespace: of('s', TEXTS, (text) => sql`hq.split_blank(${text})`),
   splitByNonAlpha: of('s', TEXTS, (text) => sql`hq.split_non_alpha(${text})`),
   split_part: of(
@@ -249,8 +163,6 @@ export const STRINGS: FunctionTable = {
   multiSearchAnyCaseInsensitiveUTF8: search('any', true),
   multiSearchFirstPosition: search('first', false),
   multiSearchFirstIndex: search('index', false),
-  multiMatchAny: matchAny(false),
-  multiMatchAnyIndex: matchAny(true),
   base64Encode: of('s', 'string', (text) => sql`hq.base64_encode(${text})`),
   base64Decode: of('s', 'string', (text) => sql`hq.base64_decode(${text})`),
   tryBase64Decode: of('s', 'string', (text) => sql`coalesce(hq.base64_decode(${text}), '')`),

@@ -28,7 +28,7 @@ const neighbour =
   (place, args, node) => {
     const [value, offset, fallback] = args;
     if (!value || args.length > 3) throw fault(`${node.name} takes 1 to 3 arguments`, node.span);
-    const by = offset ? sql`(${coerced(place, offset, 'int', node.span)})::int` : sql`1`;
+    const by = offset ? sql`hq.count_of(${coerced(place, offset, 'int', node.span)})` : sql`1`;
     if (!fallback || fallback.type === 'null')
       return { sql: sql`${name}(${value.sql}, ${by})`, type: value.type };
     const other =
@@ -46,7 +46,7 @@ export const WINDOW_FUNCTIONS: Readonly<Record<string, Make>> = {
   cume_dist: ranking(sql`cume_dist()`, 'float'),
   ntile: (place, args, node) => {
     if (args.length !== 1) throw fault('ntile takes 1 argument', node.span);
-    return { sql: sql`ntile((${coerced(place, args[0]!, 'int', node.span)})::int)`, type: 'int' };
+    return { sql: sql`ntile(hq.count_of(${coerced(place, args[0]!, 'int', node.span)}))`, type: 'int' };
   },
   first_value: picking(sql`first_value`),
   last_value: picking(sql`last_value`),
@@ -54,7 +54,7 @@ export const WINDOW_FUNCTIONS: Readonly<Record<string, Make>> = {
     if (args.length !== 2) throw fault('nth_value takes 2 arguments', node.span);
     const [value, index] = args as [Value, Value];
     return {
-      sql: sql`nth_value(${value.sql}, (${coerced(place, index, 'int', node.span)})::int)`,
+      sql: sql`nth_value(${value.sql}, hq.count_of(${coerced(place, index, 'int', node.span)}))`,
       type: value.type,
     };
   },

@@ -10,8 +10,9 @@ const TABLES = `
   create table events (
     project_id bigint not null, uuid uuid not null, event text not null, distinct_id text not null,
     properties json not null, timestamp timestamptz not null, created_at timestamptz not null,
-    inserted_at timestamptz not null, person_id uuid, person_properties json, elements_chain text,
-    "$session_id" text, "$group_0" text, "$group_1" text, "$group_2" text, "$group_3" text, "$group_4" text
+    inserted_at timestamptz not null, person_id uuid, person_properties json, elements_chain text not null,
+    session_id text, window_id text, person_mode text not null,
+    group_0 text, group_1 text, group_2 text, group_3 text, group_4 text
   );
   create table persons (
     project_id bigint not null, id uuid not null, created_at timestamptz not null, properties jsonb not null,
@@ -53,9 +54,9 @@ export interface EventRow {
   timestamp?: string;
   person_id?: string | null;
   person_properties?: object | null;
-  elements_chain?: string | null;
-  $session_id?: string | null;
-  $group_0?: string | null;
+  elements_chain?: string;
+  session_id?: string | null;
+  group_0?: string | null;
 }
 
 export async function insertEvents(queryable: Queryable, rows: EventRow[]): Promise<void> {
@@ -64,6 +65,8 @@ export async function insertEvents(queryable: Queryable, rows: EventRow[]): Prom
     uuid: '00000000-0000-4000-8000-000000000001',
     distinct_id: 'user-1',
     properties: {},
+    elements_chain: '',
+    person_mode: 'full',
     timestamp: '2026-03-15T12:34:56.789012Z',
     created_at: '2026-03-15T12:35:00Z',
     inserted_at: '2026-03-15T12:35:01Z',

@@ -15,8 +15,8 @@ export async function insertWorld(queryable: Queryable): Promise<void> {
     person_properties: { email: 'then@x.io' },
     properties: { deep: { a: { b: 'c' } }, list: ['x', 'y', 'z'], flag: true },
     elements_chain: 'a.big:href="/docs"text="Go";div',
-    $session_id: 's1',
-    $group_0: 'acme',
+    session_id: 's1',
+    group_0: 'acme',
   };
   await insertEvents(queryable, [
     { event: 'e', properties: { x: 'a', y: 1 }, person_id: ADA },

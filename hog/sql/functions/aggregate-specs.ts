@@ -1,0 +1,266 @@
+// Aggregates: what each takes, and its SQL.
+import type { Call } from '../../ast/index.ts';
+import { coerce, coerced, postgresType } from '../coerce.ts';
+import { printCondition } from '../dispatch.ts';
+import { fault, unsupported } from '../errors.ts';
+import { printOrder } from '../order.ts';
+import type { Place } from '../printer.ts';
+import { join, NOTHING, type Sql, sql } from '../sql.ts';
+import { isArray, type Value } from '../types.ts';
+import { literalCount, MANY } from './spec.ts';
+
+export interface Aggregate {
+  min: number;
+  max: number;
+  params?: [number, number];
+  /** `filter` is ` filter (where …)` or nothing; it goes right behind the aggregate's own arguments. */
+  print: (input: Input) => Value;
+}
+
+interface Input {
+  place: Place;
+  node: Call;
+  args: Value[];
+  params: Value[];
+  filter: Sql;
+  /** The filter, and that a value is there. */
+  present: (value: Sql) => Sql;
+  distinct: Sql;
+}
+
+const number = (place: Place, value: Value): Value => coerce(place, value, 'number');
+
+/** A sum of whole numbers is whole; nothing to add is 0, as in ClickHouse. */
+const sum: Aggregate = {
+  min: 1,
+  max: 1,
+  print: ({ place, args, filter, distinct }) => {
+    const value = number(place, args[0]!);
+    const made = sql`sum(${distinct}${value.sql})${filter}`;
+    return value.type === 'int'
+      ? { sql: sql`coalesce(${made}, 0)::bigint`, type: 'int', certain: true }
+      : { sql: sql`coalesce(${made}, 0)::float8`, type: 'float', certain: true };
+  },
+};
+
+const real = (name: Sql, count = 1): Aggregate => ({
+  min: count,
+  max: count,
+  print: ({ place, args, filter, distinct }) => ({
+    sql: sql`${name}(${distinct}${join(args.map((one) => coerced(place, one, 'float')))})${filter}`,
+    type: 'float',
+  }),
+});
+
+/** Counts rows without arguments, values that are not NULL with one. */
+export const count: Aggregate = {
+  min: 0,
+  max: MANY,
+  print: ({ args, filter, distinct, node }) => {
+    const only = node.args[0];
+    const star = args.length === 0 || (only?.kind === 'field' && only.chain.join('.') === '*');
+    const what = star
+      ? sql`*`
+      : args.length === 1
+        ? args[0]!.sql
+        : sql`(${join(args.map((one) => one.sql))})`;
+    return { sql: sql`count(${star ? NOTHING : distinct}${what})${filter}`, type: 'int', certain: true };
+  },
+};
+
+const uniq: Aggregate = {
+  min: 1,
+  max: MANY,
+  print: ({ args, filter }) => {
+    const what = args.length === 1 ? args[0]!.sql : sql`(${join(args.map((one) => one.sql))})`;
+    return { sql: sql`count(distinct ${what})${filter}`, type: 'int', certain: true };
+  },
+};
+
+/** Text by its bytes; UUIDs and booleans as text, for which Postgres has no least and greatest. */
+const extreme = (name: Sql): Aggregate => ({
+  min: 1,
+  max: 1,
+  print: ({ args, filter }) => {
+    const [value] = args as [Value];
+    if (value.type === 'string')
+      return { sql: sql`${name}(${value.sql} collate "C")${filter}`, type: 'string' };
+    if (value.type === 'bool') return { sql: sql`(${name}((${value.sql})::int)${filter} = 1)`, type: 'bool' };
+    if (value.type === 'uuid')
+      return { sql: sql`${name}((${value.sql})::text collate "C")${filter}::uuid`, type: 'uuid' };
+    return { sql: sql`${name}(${value.sql})${filter}`, type: value.type };
+  },
+});
+
+/** The first, in the order of arrival as far as there is one, that is not NULL. */
+const any: Aggregate = {
+  min: 1,
+  max: 1,
+  print: ({ args, filter }) => ({ sql: sql`any_value(${args[0]!.sql})${filter}`, type: args[0]!.type }),
+};
+
+const last: Aggregate = {
+  min: 1,
+  max: 1,
+  print: ({ args, present }) => {
+    const list = sql`array_agg(${args[0]!.sql})${present(args[0]!.sql)}`;
+    return { sql: sql`(${list})[cardinality(${list})]`, type: args[0]!.type };
+  },
+};
+
+const byExtreme = (direction: Sql): Aggregate => ({
+  min: 2,
+  max: 2,
+  print: ({ args, filter }) => {
+    const [value, by] = args as [Value, Value];
+    const key = by.type === 'string' ? sql`${by.sql} collate "C"` : by.sql;
+    return {
+      sql: sql`(array_agg(${value.sql} order by ${key} ${direction} nulls last)${filter})[1]`,
+      type: value.type,
+    };
+  },
+});
+
+/** ORDER BY inside of the aggregate; constants order nothing. */
+function orderWithin(place: Place, node: Call): Sql {
+  const order = node.orderBy ? printOrder(place, node.orderBy) : NOTHING;
+  return order.text === '' ? NOTHING : sql` order by ${order}`;
+}
+
+const listOf = (distinct: boolean): Aggregate => ({
+  min: 1,
+  max: 1,
+  params: [0, 1],
+  print: ({ place, node, args, params, present }) => {
+    const [value] = args as [Value];
+    if (isArray(value.type)) throw unsupported('An array of arrays', node.span);
+    const order = orderWithin(place, node);
+    const condition = present(value.sql);
+    const empty = sql`array[]::${postgresType(value.type)}[]`;
+    const list = sql`coalesce(array_agg(${distinct ? sql`distinct ` : NOTHING}${value.sql}${order})${condition}, ${empty})`;
+    if (params.length === 0) return { sql: list, type: { array: value.type }, certain: true };
+    literalCount(params[0], 'The length', 0, 1_000_000, node.span);
+    return {
+      sql: sql`(${list})[:hq.count_of(${params[0]!.sql})]`,
+      type: { array: value.type },
+      certain: true,
+    };
+  },
+});
+
+function level(value: Value | undefined, span: Call['span']): Value {
+  const found = value?.literal;
+  if (typeof found !== 'number' || found < 0 || found > 1)
+    throw fault('A level is a number from 0 to 1', span);
+  return value as Value;
+}
+
+const quantileAt = (place: Place, value: Value, at: Sql, filter: Sql): Value => {
+  const made = sql`percentile_cont(${at}) within group (order by ${coerced(place, value, 'float')})${filter}`;
+  return { sql: made, type: 'float' };
+};
+
+const quantile: Aggregate = {
+  min: 1,
+  max: 1,
+  params: [0, 1],
+  print: ({ place, node, args, params, filter }) => {
+    const at = params.length > 0 ? coerced(place, level(params[0], node.span), 'float') : sql`0.5`;
+    return quantileAt(place, args[0]!, at, filter);
+  },
+};
+
+const quantiles: Aggregate = {
+  min: 1,
+  max: 1,
+  params: [1, 100],
+  print: ({ place, node, args, params, filter }) => {
+    const levels = params.map((one) => coerced(place, level(one, node.span), 'float'));
+    return { ...quantileAt(place, args[0]!, sql`array[${join(levels)}]`, filter), type: { array: 'float' } };
+  },
+};
+
+const topK: Aggregate = {
+  min: 1,
+  max: 1,
+  params: [0, 1],
+  print: ({ node, args, params, present }) => {
+    if (params.length > 0) literalCount(params[0], 'The number of values', 1, 65_536, node.span);
+    const list = sql`array_agg(${args[0]!.sql})${present(args[0]!.sql)}`;
+    return {
+      sql: sql`hq.top_k(${list}, ${params[0]?.sql ?? sql`10::bigint`})`,
+      type: { array: args[0]!.type },
+    };
+  },
+};
+
+const logical = (name: Sql): Aggregate => ({
+  min: 1,
+  max: 1,
+  print: ({ place, node, filter }) => ({
+    sql: sql`${name}(${printCondition(place, node.args[0]!, false)})${filter}`,
+    type: 'bool',
+  }),
+});
+
+const joined: Aggregate = {
+  min: 2,
+  max: 2,
+  print: ({ place, node, args, filter, distinct }) => {
+    const order = orderWithin(place, node);
+    const [text, separator] = args.map((one) => coerced(place, one, 'string')) as [Sql, Sql];
+    return { sql: sql`string_agg(${distinct}${text}, ${separator}${order})${filter}`, type: 'string' };
+  },
+};
+
+const jsonList: Aggregate = {
+  min: 1,
+  max: 1,
+  print: ({ args, filter }) => ({ sql: sql`jsonb_agg(${args[0]!.sql})${filter}`, type: 'json' }),
+};
+
+export const AGGREGATES: Readonly<Record<string, Aggregate>> = {
+  count,
+  countDistinct: uniq,
+  sum,
+  avg: real(sql`avg`),
+  min: extreme(sql`min`),
+  max: extreme(sql`max`),
+  uniq,
+  uniqExact: uniq,
+  uniqHLL12: uniq,
+  uniqCombined: uniq,
+  any,
+  any_value: any,
+  anyLast: last,
+  anyHeavy: any,
+  first_value: any,
+  last_value: last,
+  argMin: byExtreme(sql`asc`),
+  argMax: byExtreme(sql`desc`),
+  groupArray: listOf(false),
+  array_agg: listOf(false),
+  groupUniqArray: listOf(true),
+  quantile,
+  quantileExact: quantile,
+  quantileTDigest: quantile,
+  quantiles,
+  median: { ...quantile, params: [0, 0] },
+  topK,
+  stddevPop: real(sql`stddev_pop`),
+  stddevSamp: real(sql`stddev_samp`),
+  stddev_pop: real(sql`stddev_pop`),
+  stddev_samp: real(sql`stddev_samp`),
+  varPop: real(sql`var_pop`),
+  varSamp: real(sql`var_samp`),
+  var_pop: real(sql`var_pop`),
+  var_samp: real(sql`var_samp`),
+  covarPop: real(sql`covar_pop`, 2),
+  covarSamp: real(sql`covar_samp`, 2),
+  corr: real(sql`corr`, 2),
+  string_agg: joined,
+  json_agg: jsonList,
+  every: logical(sql`bool_and`),
+  bool_and: logical(sql`bool_and`),
+  bool_or: logical(sql`bool_or`),
+};

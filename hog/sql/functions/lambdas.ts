@@ -1,0 +1,150 @@
+// Functions that take a function: `arrayMap(x -> …, array)`, and those that may.
+import type { Call, Lambda } from '../../ast/index.ts';
+import { coerce, postgresType } from '../coerce.ts';
+import { printCondition, printExpr } from '../dispatch.ts';
+import { fault, unsupported } from '../errors.ts';
+import type { Place } from '../printer.ts';
+import { type Sql, sql } from '../sql.ts';
+import { isArray, type Type, typeName, type Value } from '../types.ts';
+import { type FunctionCall, type FunctionSpec, type FunctionTable, lazy } from './spec.ts';
+
+export function elementOf(value: Value, call: { span?: FunctionCall['span'] }): Type {
+  if (!isArray(value.type)) throw fault(`An array is needed here, not a ${typeName(value.type)}`, call.span);
+  return value.type.array;
+}
+
+/** Evaluates `work` with the lambda's parameter bound to the elements of the array. */
+function each<T>(
+  place: Place,
+  node: Call,
+  work: (loop: { from: Sql; order: Sql; element: Sql; type: Type; body: Lambda }) => T,
+): T {
+  const [lambda, list] = node.args as [Call['args'][0], Call['args'][0]];
+  if (lambda?.kind !== 'lambda' || lambda.params.length !== 1) {
+    throw fault(`${node.name} takes a function of one parameter: ${node.name}(x -> …, array)`, node.span);
+  }
+  if (lambda.body.kind === 'block') throw unsupported('A function with statements', node.span);
+  const array = printExpr(place, list!);
+  const type = elementOf(array, node.span ? { span: node.span } : {});
+  const alias = place.printer.name('v');
+  const element = sql`${alias}.x`;
+  const value: Value = { sql: element, type };
+  place.scope.lambdas.push(new Map([[lambda.params[0] as string, value]]));
+  try {
+    return place.printer.barAggregates('a function of an array', () =>
+      work({
+        from: sql`unnest(${array.sql}) with ordinality as ${alias}(x, n)`,
+        order: sql`${alias}.n`,
+        element,
+        type,
+        body: lambda,
+      }),
+    );
+  } finally {
+    place.scope.lambdas.pop();
+  }
+}
+
+const arrayMap = lazy(2, 2, (place, node) =>
+  each(place, node, ({ from, order, body }) => {
+    const made = printExpr(place, body.body as Call);
+    if (isArray(made.type)) throw unsupported('An array of arrays', node.span);
+    const type = postgresType(made.type);
+    return {
+      sql: sql`(select coalesce(array_agg((${made.sql})::${type} order by ${order}), array[]::${type}[]) from ${from})`,
+      type: { array: made.type },
+    };
+  }),
+);
+
+const filtered = (make: (loop: { from: Sql; order: Sql; element: Sql; test: Sql; type: Type }) => Value) =>
+  lazy(2, 2, (place, node) =>
+    each(place, node, ({ from, order, element, type, body }) =>
+      make({ from, order, element, type, test: printCondition(place, body.body as Call, true) }),
+    ),
+  );
+
+const bool = (text: Sql): Value => ({ sql: text, type: 'bool', certain: true });
+
+/** Sums and the like, of the elements or of what a function makes of them. */
+const reduction = (name: Sql, type: (of: Type) => Type, empty: Sql | null): FunctionSpec =>
+  lazy(1, 2, (place, node) => {
+    const finish = (from: Sql, value: Value): Value => {
+      const number =
+        value.type === 'string' && name.text !== 'min' && name.text !== 'max'
+          ? coerce(place, value, 'float')
+          : value;
+      const made = sql`(select ${name}(${number.sql}) from ${from})`;
+      const result = type(number.type);
+      const whole =
+        result === 'int' ? sql`${made}::bigint` : result === 'float' ? sql`${made}::float8` : made;
+      return { sql: empty ? sql`coalesce(${whole}, ${empty})` : whole, type: result };
+    };
+    if (node.args.length === 2) {
+      return each(place, node, ({ from, body }) => finish(from, printExpr(place, body.body as Call)));
+    }
+    const array = printExpr(place, node.args[0]!);
+    const alias = place.printer.name('v');
+    const value: Value = {
+      sql: sql`${alias}.x`,
+      type: elementOf(array, node.span ? { span: node.span } : {}),
+    };
+    return finish(sql`unnest(${array.sql}) as ${alias}(x)`, value);
+  });
+
+/** arraySort(f?, array): by the elements, or by what the function makes of them. */
+const sorted = (direction: Sql): FunctionSpec =>
+  lazy(1, 2, (place, node) => {
+    const finish = (from: Sql, order: Sql, element: Sql, type: Type, key: Value): Value => {
+      const by = key.type === 'string' ? sql`${key.sql} collate "C"` : key.sql;
+      return {
+        sql: sql`(select coalesce(array_agg(${element} order by ${by} ${direction} nulls last, ${order}), array[]::${postgresType(type)}[]) from ${from})`,
+        type: { array: type },
+      };
+    };
+    if (node.args.length === 2) {
+      return each(place, node, ({ from, order, element, type, body }) =>
+        finish(from, order, element, type, printExpr(place, body.body as Call)),
+      );
+    }
+    const array = printExpr(place, node.args[0]!);
+    const type = elementOf(array, node.span ? { span: node.span } : {});
+    const alias = place.printer.name('v');
+    const from = sql`unnest(${array.sql}) with ordinality as ${alias}(x, n)`;
+    return finish(from, sql`${alias}.n`, sql`${alias}.x`, type, { sql: sql`${alias}.x`, type });
+  });
+
+export const LAMBDAS: FunctionTable = {
+  arraySort: sorted(sql`asc`),
+  arrayReverseSort: sorted(sql`desc`),
+  arrayMap,
+  arrayFilter: filtered(({ from, order, element: one, test, type }) => ({
+    sql: sql`(select coalesce(array_agg(${one} order by ${order}), array[]::${postgresType(type)}[]) from ${from} where ${test})`,
+    type: { array: type },
+  })),
+  arrayExists: filtered(({ from, test }) => bool(sql`exists (select from ${from} where ${test})`)),
+  arrayAll: filtered(({ from, test }) =>
+    bool(sql`(not exists (select from ${from} where (${test}) is not true))`),
+  ),
+  arrayCount: filtered(({ from, test }) => ({
+    sql: sql`(select count(*) from ${from} where ${test})`,
+    type: 'int',
+    certain: true,
+  })),
+  arrayFirst: filtered(({ from, order, element: one, test, type }) => ({
+    sql: sql`(select ${one} from ${from} where ${test} order by ${order} limit 1)`,
+    type,
+  })),
+  arrayLast: filtered(({ from, order, element: one, test, type }) => ({
+    sql: sql`(select ${one} from ${from} where ${test} order by ${order} desc limit 1)`,
+    type,
+  })),
+  arrayFirstIndex: filtered(({ from, order, test }) => ({
+    sql: sql`coalesce((select ${order} from ${from} where ${test} order by ${order} limit 1), 0)`,
+    type: 'int',
+  })),
+  arraySum: reduction(sql`sum`, (type) => (type === 'int' ? 'int' : 'float'), sql`0`),
+  arrayAvg: reduction(sql`avg`, () => 'float', null),
+  arrayMin: reduction(sql`min`, (type) => type, null),
+  arrayMax: reduction(sql`max`, (type) => type, null),
+};

@@ -1,0 +1,101 @@
+// Regular expressions in functions.
+import { coerced } from '../coerce.ts';
+import { regexTest } from '../compare.ts';
+import { fault } from '../errors.ts';
+import { groupCount, regexParameter } from '../regex.ts';
+import { digits, join, type Sql, sql } from '../sql.ts';
+import type { Type, Value } from '../types.ts';
+import { custom, type FunctionCall, type FunctionTable, literalText } from './spec.ts';
+
+const TEXTS: Type = { array: 'string' };
+
+const matchAny = (index: boolean) =>
+  custom(2, 2, ({ place, node, args, span }) => {
+    const list = node.args[1];
+    if (list?.kind !== 'array')
+      throw fault('The regular expressions must be an array that is written down', span);
+    const tests = list.exprs.map((one) => {
+      const pattern = one.kind === 'constant' ? one.value : null;
+      if (typeof pattern !== 'string')
+        throw fault('A regular expression must be written down as a text', one.span);
+      const value: Value = { sql: sql``, type: 'string', literal: pattern };
+      return regexTest(
+        place,
+        args[0]!,
+        value,
+        { insensitive: false, negated: false, nullIsFalse: true },
+        one.span,
+      );
+    });
+    if (tests.length === 0) return { sql: sql`0::bigint`, type: 'int' };
+    const branches = tests.map((test, at) => sql` when ${test} then ${index ? digits(at + 1) : sql`1`}`);
+    return { sql: sql`(case${join(branches, sql``)} else 0 end)::bigint`, type: 'int' };
+  });
+
+/** The first group if there is one, else all of the match. */
+function extractGroup({ place, args, span }: FunctionCall): { text: Sql; pattern: Sql; group: Sql } {
+  const source = literalText(args[1], 'A regular expression', span);
+  const pattern = regexParameter(place.printer, args[1]!, false, span, true);
+  return {
+    text: coerced(place, args[0]!, 'string', span),
+    pattern,
+    group: groupCount(source) > 0 ? sql`1` : sql`0`,
+  };
+}
+
+const extract = custom(2, 2, (call) => {
+  const { text, pattern, group } = extractGroup(call);
+  return { sql: sql`hq.regexp_extract(${text}, ${pattern}, ${group})`, type: 'string' };
+});
+
+/** `\1` in the replacement is a group in both; what else Postgres would read in it is made harmless. */
+function replacement({ place, args, span }: FunctionCall): Sql {
+  const text = literalText(args[2], 'The replacement', span);
+  const made = text.replace(/\\([\s\S]?)/g, (found, next: string) => {
+    if (next === '0') return '\\&';
+    if (/[1-9]/.test(next)) return found;
+    return next === '\\' ? '\\\\' : `\\\\${next}`;
+  });
+  return place.printer.parameters.add('text', made);
+}
+
+const replaceRegexp = (all: boolean) =>
+  custom(3, 3, (call) => {
+    const { place, args, span } = call;
+    const pattern = regexParameter(place.printer, args[1]!, false, span, true);
+    const flags = all ? sql`'g'` : sql`''`;
+    const text = coerced(place, args[0]!, 'string', span);
+    return { sql: sql`regexp_replace(${text}, ${pattern}, ${replacement(call)}, ${flags})`, type: 'string' };
+  });
+
+const match = (insensitive: boolean) =>
+  custom(2, 2, ({ place, args, span }) => ({
+    sql: sql`(${coerced(place, args[0]!, 'string', span)} ~ ${regexParameter(place.printer, args[1]!, insensitive, span)})`,
+    type: 'bool',
+  }));
+
+export const PATTERNS: FunctionTable = {
+  replaceRegexpAll: replaceRegexp(true),
+  replaceRegexpOne: replaceRegexp(false),
+  match: match(false),
+  extract,
+  extractRegex: extract,
+  extractAll: custom(2, 2, (call) => {
+    const { text, pattern, group } = extractGroup(call);
+    return { sql: sql`hq.regexp_extract_all(${text}, ${pattern}, ${group})`, type: TEXTS };
+  }),
+  countMatches: custom(2, 2, ({ place, args, span }) => ({
+    sql: sql`regexp_count(${coerced(place, args[0]!, 'string', span)}, ${regexParameter(place.printer, args[1]!, false, span, true)})::bigint`,
+    type: 'int',
+  })),
+  countMatchesCaseInsensitive: custom(2, 2, ({ place, args, span }) => ({
+    sql: sql`regexp_count(${coerced(place, args[0]!, 'string', span)}, ${regexParameter(place.printer, args[1]!, true, span, true)})::bigint`,
+    type: 'int',
+  })),
+  splitByRegexp: custom(2, 2, ({ place, args, span }) => ({
+    sql: sql`hq.split_regexp(${coerced(place, args[1]!, 'string', span)}, ${regexParameter(place.printer, args[0]!, false, span, true)})`,
+    type: TEXTS,
+  })),
+  multiMatchAny: matchAny(false),
+  multiMatchAnyIndex: matchAny(true),
+};

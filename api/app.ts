@@ -69,8 +69,9 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
 
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(sendError);
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    done();
   });
   await app.register(helmet, {
     contentSecurityPolicy: false,

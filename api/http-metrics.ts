@@ -10,7 +10,7 @@ export function measureRequests(app: FastifyInstance, registry: Registry): void 
     buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     durations.observe(
       {
         method: request.method,
@@ -19,5 +19,6 @@ export function measureRequests(app: FastifyInstance, registry: Registry): void 
       },
       reply.elapsedTime / 1000,
     );
+    done();
   });
 }

@@ -2,24 +2,25 @@ import { errors } from '../errors.ts';
 
 /** Bytes of bodies, as received and as decompressed, that all requests together may hold. */
 const MOST_HELD = 160 * 1024 * 1024;
-/** A body from here on is large: its values take many times its bytes. */
-const LARGE = 512 * 1024;
-/** So many large bodies are turned into events at once; the others wait for their turn. */
-const LARGE_AT_ONCE = 2;
+/** A smaller body never waits for its turn. */
+const LARGE = 64 * 1024;
+/** Bytes of large bodies that are events at the same time: their values take many times as much memory. */
+const MOST_AT_WORK = 8 * 1024 * 1024;
 const RETRY_SECONDS = 1;
 
 /** What one request holds; given back when it is answered. */
 export interface Ticket {
   bytes: number;
-  large: boolean;
+  /** Of a large body whose turn it is. */
+  atWork: number;
 }
 
 /** Keeps the memory that bodies take bounded, however many clients send large ones at once. */
 export class Gate {
   readonly #mostHeld: number;
   #held = 0;
-  #large = 0;
-  readonly #waiting: (() => void)[] = [];
+  #atWork = 0;
+  readonly #waiting: { bytes: number; start: () => void }[] = [];
 
   constructor(mostHeld = MOST_HELD) {
     this.#mostHeld = mostHeld;
@@ -37,31 +38,41 @@ export class Gate {
     ticket.bytes += bytes;
   }
 
-  /** Lets a body of this size be parsed: small ones at once, large ones one after another. */
+  /** Lets a body of this size be parsed: small ones at once, large ones when there is room, in their order. */
   enter(ticket: Ticket, bytes: number): void | Promise<void> {
     this.hold(ticket, bytes);
-    if (bytes < LARGE || ticket.large) return;
-    if (this.#large < LARGE_AT_ONCE) {
-      this.#large += 1;
-      ticket.large = true;
+    if (bytes < LARGE || ticket.atWork > 0) return;
+    if (this.#waiting.length === 0 && this.#hasRoom(bytes)) {
+      this.#begin(ticket, bytes);
       return;
     }
     return new Promise((resolve) => {
-      this.#waiting.push(() => {
-        ticket.large = true;
+      const start = () => {
+        this.#begin(ticket, bytes);
         resolve();
-      });
+      };
+      this.#waiting.push({ bytes, start });
     });
   }
 
   leave(ticket: Ticket): void {
     this.#held -= ticket.bytes;
+    this.#atWork -= ticket.atWork;
     ticket.bytes = 0;
-    if (!ticket.large) return;
-    ticket.large = false;
-    const next = this.#waiting.shift();
-    // The place goes to who waits longest; it is not free in between.
-    if (next) next();
-    else this.#large -= 1;
+    ticket.atWork = 0;
+    for (let next = this.#waiting[0]; next && this.#hasRoom(next.bytes); next = this.#waiting[0]) {
+      this.#waiting.shift();
+      next.start();
+    }
+  }
+
+  /** The largest body has its turn too, alone. */
+  #hasRoom(bytes: number): boolean {
+    return this.#atWork === 0 || this.#atWork + bytes <= MOST_AT_WORK;
+  }
+
+  #begin(ticket: Ticket, bytes: number): void {
+    this.#atWork += bytes;
+    ticket.atWork = bytes;
   }
 }

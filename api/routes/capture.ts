@@ -44,7 +44,7 @@ function toCapture(request: FastifyRequest, isEngage: boolean): CaptureRequest {
   const { ip } = request;
   return {
     body: (request.body as Buffer | undefined) ?? NOTHING,
-    ticket: request.ticket ?? { bytes: 0, large: false },
+    ticket: request.ticket ?? { bytes: 0, atWork: 0 },
     contentType: request.wireType,
     contentEncoding: request.headers['content-encoding'],
     query: request.query as CaptureRequest['query'],
@@ -66,7 +66,7 @@ function acceptBytes(app: App, gate: Gate, idle: number): void {
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(RAW, (request, payload, done) => {
-    request.ticket = { bytes: 0, large: false };
+    request.ticket = { bytes: 0, atWork: 0 };
     readBody(payload as Parameters<typeof readBody>[0], { gate, ticket: request.ticket, idle }, done);
   });
 }

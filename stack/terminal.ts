@@ -1,4 +1,4 @@
-import { credentialsFile } from './credentials.ts';
+import { type Credentials, credentialsFile } from './credentials.ts';
 import { missingCredentialsHint } from './prepare-database.ts';
 import type { Stack } from './stack.ts';
 
@@ -45,13 +45,19 @@ export function readyText(stack: Stack, seconds: string): string {
     'Try it:',
     // Later the shell reads the key, so that it is not shown again.
     ...(key === '$KEY' ? [`  KEY=${readKey(plan.dataDir, credentials !== undefined)}`] : []),
-    `  curl ${plan.baseUrl}/_readyz`,
     `  curl -H "Authorization: Bearer ${key}" ${plan.baseUrl}/api/users/@me/`,
-    `  curl -H "Authorization: Bearer ${key}" ${plan.baseUrl}/api/organizations/`,
+    `  curl -H "Content-Type: application/json" -d '${sampleEvent(credentials)}' ${plan.baseUrl}/i/v0/e/`,
+    `  curl -H "Authorization: Bearer ${key}" ${plan.baseUrl}/api/projects/@current/events/`,
     '',
     'Ctrl-C stops everything; the data stays.',
   );
   return lines.join('\n');
+}
+
+/** The project key is public: whoever sends events has it. */
+function sampleEvent(credentials: Credentials | undefined): string {
+  const api_key = credentials?.project_api_key ?? 'your project API key';
+  return JSON.stringify({ api_key, event: 'hello', distinct_id: 'me' });
 }
 
 function readKey(dataDir: string, known: boolean): string {

@@ -26,11 +26,16 @@ function pageOf(host: string, token: string): string {
 <script>window.usePage(${JSON.stringify(host)}, ${JSON.stringify(token)}, () => { location.href = '/left'; });</script>`;
 }
 
-/** Opens a page that uses posthog-js on an origin of its own, until it has been left. */
-export async function visit(
-  browser: string,
-  { library, host, token }: { library: string; host: string; token: string },
-): Promise<void> {
+interface Visit {
+  library: string;
+  host: string;
+  token: string;
+  /** What the page sends when it is left has come; until then the browser must live. */
+  arrived: Promise<unknown>;
+}
+
+/** Opens a page that uses posthog-js on an origin of its own, until it has been left and everything has come. */
+export async function visit(browser: string, { library, host, token, arrived }: Visit): Promise<void> {
   const folder = path.dirname(createRequire(import.meta.url).resolve(`${library}/package.json`));
   const files: Record<string, string> = {
     '/': pageOf(host, token),
@@ -52,7 +57,9 @@ export async function visit(
   const profile = mkdtempSync(path.join(tmpdir(), 'sluice-chromium-'));
   try {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/?utm_source=mail`;
-    const result = await runProgram(browser, [...ALONE, `--user-data-dir=${profile}`, url], { until: left });
+    const result = await runProgram(browser, [...ALONE, `--user-data-dir=${profile}`, url], {
+      until: Promise.all([left, arrived.catch(() => undefined)]),
+    });
     if (!server.listening || result.code === 1) throw new Error(`Chromium failed:\n${result.output}`);
   } finally {
     server.closeAllConnections();

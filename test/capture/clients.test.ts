@@ -112,14 +112,15 @@ describe.each([
     async () => {
       const tenant = await api.createTenant(name);
       wire.take();
-      await visit(found as string, { library: name, host, token: tenant.projectToken });
-      await eventually(async () => {
+      const arrived = eventually(async () => {
         const { rows } = await api.pool.query('select 1 from events where project_id = $1 and event = $2', [
           tenant.projectId,
           '$pageleave',
         ]);
         return rows.length > 0;
       });
+      await visit(found as string, { library: name, host, token: tenant.projectToken, arrived });
+      await arrived;
       await expectBrowserEvents(name, version, 'chromium', tenant);
     },
   );

@@ -1,5 +1,6 @@
 import type { RouteShorthandOptions } from 'fastify';
 import type { z } from 'zod';
+import { errorBody } from '../schemas/fields.ts';
 
 /** Browsers of any site send here, older clients with cookies, and with whatever headers tracing tools add. */
 const CORS = {
@@ -27,7 +28,7 @@ export function publicRoute(description?: {
         summary: description.summary,
         ...(description.body ? { body: description.body } : {}),
         ...(description.params ? { params: description.params } : {}),
-        ...(description.answer ? { response: { 200: description.answer } } : {}),
+        ...(description.answer ? { response: { 200: description.answer, 401: errorBody } } : {}),
       }
     : { hide: true };
   return {

@@ -18,6 +18,10 @@ export const PROJECT_TABLES: readonly ProjectTable[] = [
   // Events first: while one is there, so is its id, and it cannot be stored twice.
   { name: 'events', kind: 'data' },
   { name: 'event_ids', kind: 'data' },
+  { name: 'person_distinct_ids', kind: 'data' },
+  { name: 'deleted_distinct_ids', kind: 'data' },
+  { name: 'persons', kind: 'data' },
+  { name: 'groups', kind: 'data' },
   { name: 'group_types', kind: 'data' },
   { name: 'ingestion_warnings', kind: 'data' },
   { name: 'project_deletions', kind: 'history' },

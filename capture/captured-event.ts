@@ -3,6 +3,8 @@
  * `parse` makes it (pure), transformations may change it, `ingest` stores it.
  */
 export interface CapturedEvent {
+  /** Its place in the request. */
+  index: number;
   uuid: string;
   event: string;
   distinct_id: string;

@@ -4,13 +4,13 @@ import type { Pool, Transaction } from '../db/pool.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { CapturedEvent } from './captured-event.ts';
-import { EventsRefusedError, IngestUnavailableError } from './ingest/errors.ts';
+import { EventsRefusedError, IngestUnavailableError, PersonConflictError } from './ingest/errors.ts';
 import { refusesData } from './ingest/failures.ts';
 import { createIngestMetrics } from './ingest/metrics.ts';
 import { type PendingRequest, prepare, type Submitted } from './ingest/pending.ts';
-import { createPersonlessRule, type ResolvePersons } from './ingest/persons.ts';
+import { createPersonRule, type ResolvePersons } from './ingest/persons.ts';
 import { RequestQueue } from './ingest/queue.ts';
-import { createStore } from './ingest/store.ts';
+import { createStore, type Stored } from './ingest/store.ts';
 
 export { EventsRefusedError, IngestUnavailableError } from './ingest/errors.ts';
 export type { Submitted } from './ingest/pending.ts';
@@ -81,11 +81,24 @@ async function connectWithin(pool: Pool, milliseconds: number): Promise<Transact
   }
 }
 
+/** What one request of a transaction is told. */
+function submitted({ events }: PendingRequest, { duplicates, notices }: Stored): Submitted {
+  const known = duplicates.size === 0 ? 0 : events.filter((one) => duplicates.has(one)).length;
+  const answer: Submitted = { stored: events.length - known, duplicates: known };
+  if (notices.size > 0) {
+    const own = events.flatMap((one) =>
+      (notices.get(one) ?? []).map((notice) => ({ ...notice, index: one.event.index })),
+    );
+    if (own.length > 0) answer.notices = own;
+  }
+  return answer;
+}
+
 /** Group commit: the events of many requests share one transaction, and each request is answered after it. */
 export function createIngest(options: IngestOptions): Ingest {
   const { pool, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const store = createStore(options.resolvePersons ?? createPersonlessRule());
+  const store = createStore(options.resolvePersons ?? createPersonRule());
   const queue = new RequestQueue();
   let [heldBytes, heldEvents, running] = [0, 0, 0];
   let scheduled = false;
@@ -120,15 +133,16 @@ export function createIngest(options: IngestOptions): Ingest {
       Math.max(patience, FIRST_PAUSE),
     );
     try {
-      const duplicates = await store(client, events);
+      const stored = await store(client, events);
+      const { duplicates, persons } = stored;
       metrics.commitSeconds.observe((performance.now() - began) / 1000);
       metrics.batchEvents.observe(events.length);
       metrics.events.inc({ result: 'stored' }, events.length - duplicates.size);
       metrics.events.inc({ result: 'duplicate' }, duplicates.size);
-      for (const request of requests) {
-        const known = duplicates.size === 0 ? 0 : request.events.filter((one) => duplicates.has(one)).length;
-        finish(request, () => request.resolve({ stored: request.events.length - known, duplicates: known }));
+      for (const change of ['created', 'changed', 'merged'] as const) {
+        if (persons[change] > 0) metrics.persons.inc({ change }, persons[change]);
       }
+      for (const request of requests) finish(request, () => request.resolve(submitted(request, stored)));
     } catch (error) {
       if (!broken) await client.query('rollback').catch(onError);
       throw error;
@@ -146,6 +160,8 @@ export function createIngest(options: IngestOptions): Ingest {
       try {
         return await commit(requests, patience);
       } catch (error) {
+        // The other transaction has ended by now.
+        if (error instanceof PersonConflictError && patience > 0) continue;
         if (refusesData(error)) return refuse(requests, error as Error);
         if (patience - wait <= 0) {
           logger?.warn({ err: error, requests: requests.length }, 'events could not be stored in time');

@@ -1,7 +1,7 @@
 import { addIngestionWarnings, type NewIngestionWarning } from '../db/ingestion-warnings.ts';
 import type { Queryable } from '../db/pool.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import { type Notices, SKIP_REASONS } from './parse/notices.ts';
+import { effectOf, type Notices } from './parse/notices.ts';
 
 export interface Warnings {
   /** Counts what one request's events gave reason to tell. Costs no query. */
@@ -15,7 +15,6 @@ export interface Warnings {
 const FLUSH_EVERY = 1_000;
 /** While Postgres is away, counts of this many projects and reasons are kept. */
 const MOST_KEPT = 10_000;
-const SKIPPED = new Set<string>(SKIP_REASONS);
 
 /**
  * Ingestion warnings, coalesced in memory: a client that sends nothing but nonsense costs one row a day and one
@@ -77,7 +76,7 @@ export function createWarnings(options: {
         merge({
           project_id: projectId,
           reason,
-          effect: SKIPPED.has(reason) ? 'skipped' : 'changed',
+          effect: effectOf(reason),
           count,
           first_seen: now,
           last_seen: now,

@@ -1,5 +1,6 @@
 import { type CopySink, copyIn } from './copy-in.ts';
 import { STAMP_SQL } from './horizon.ts';
+import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
 
 /** Columns of the rows that `writeEvents` and `openWithIds` are fed with, in their order. */
@@ -40,7 +41,8 @@ export function isKnownId(error: unknown): boolean {
 export interface EventId {
   projectId: number;
   uuid: string;
-  timestamp: Date;
+  /** Milliseconds. */
+  timestamp: number;
 }
 
 /** Opens a transaction that stores events, some of which may be known; answers the keys of those that are new. */
@@ -58,7 +60,7 @@ export async function openWithSomeNewIds(
      select * from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as new (project_id, uuid, timestamp)
      order by project_id, uuid
      on conflict do nothing returning project_id, uuid`,
-    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => id.timestamp.toISOString())],
+    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => instantText(id.timestamp))],
   );
   return { stamp, fresh: new Set(rows.map((row) => `${row.project_id}:${row.uuid}`)) };
 }

@@ -3,7 +3,7 @@ import type { Queryable } from './pool.ts';
 export interface IngestionWarningRow {
   day: string;
   reason: string;
-  effect: 'skipped' | 'changed';
+  effect: 'skipped' | 'changed' | 'not_applied';
   count: number;
   first_seen_at: string;
   last_seen_at: string;
@@ -15,7 +15,7 @@ export interface IngestionWarningRow {
 export interface NewIngestionWarning {
   project_id: number;
   reason: string;
-  effect: 'skipped' | 'changed';
+  effect: 'skipped' | 'changed' | 'not_applied';
   count: number;
   /** Milliseconds. */
   first_seen: number;

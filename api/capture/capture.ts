@@ -79,7 +79,10 @@ export function createCapture(deps: {
     const parsed = await parseEvents(decoded, context);
     const project = await authenticate(parsed.token);
     if (project.anonymize_ips) removeAddresses(parsed.events);
-    if (parsed.events.length > 0) await ingest.submit({ projectId: project.id, events: parsed.events });
+    if (parsed.events.length > 0) {
+      const { notices } = await ingest.submit({ projectId: project.id, events: parsed.events });
+      for (const one of notices ?? []) parsed.notices.notApplied(one.reason, one.index, one.detail);
+    }
     warnings.add(project.id, parsed.notices, context.now);
     metrics.answered(parsed.events.length, parsed.notices);
     return parsed;

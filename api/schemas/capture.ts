@@ -54,7 +54,7 @@ export const v1Results = z.object({
 export const ingestionWarning = z
   .object({
     reason: z.string().meta({ description: 'Why events were skipped, or what was changed in them.' }),
-    effect: z.enum(['skipped', 'changed']),
+    effect: z.enum(['skipped', 'changed', 'not_applied']),
     day: z.string().meta({ format: 'date' }),
     count: z.int(),
     first_seen_at: timestamp,

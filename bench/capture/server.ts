@@ -2,9 +2,8 @@
 // `SERVER=insert`: the usual way, one statement and one commit for each request. `SERVER=echo`: parses and answers.
 import Fastify from 'fastify';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
-import { personlessId } from '../../capture/ingest/persons.ts';
-import { uuidText } from '../../capture/ingest/uuid-bytes.ts';
 import { createIngest } from '../../capture/ingest.ts';
+import { personId } from '../../capture/persons/person-id.ts';
 import { createPool } from '../../db/pool.ts';
 
 interface WireEvent {
@@ -24,7 +23,8 @@ const answer = { status: 'Ok' };
 
 function captured(body: WireBody): CapturedEvent[] {
   const received_at = Date.now();
-  return (body.batch ?? [body]).map(({ uuid, event, distinct_id, timestamp, properties }) => ({
+  return (body.batch ?? [body]).map(({ uuid, event, distinct_id, timestamp, properties }, index) => ({
+    index,
     uuid,
     event,
     distinct_id,
@@ -63,7 +63,7 @@ if (SERVER === 'ingest') {
         events.map((one) => JSON.stringify(one.properties)),
         events.map((one) => one.properties.$session_id ?? null),
         events.map((one) => one.properties.$window_id ?? null),
-        events.map((one) => uuidText(personlessId(PROJECT, one.distinct_id))),
+        events.map((one) => personId(PROJECT, one.distinct_id)),
       ],
     );
 } else {

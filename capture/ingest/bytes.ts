@@ -1,3 +1,5 @@
+import { uuidBytes } from './uuid-bytes.ts';
+
 const CHUNK = 256 * 1024;
 const KEPT_CHUNKS = 16;
 const FRAME = 5;
@@ -99,6 +101,12 @@ export class CopyBytes {
     this.int32(bytes.length);
     this.#chunk.set(bytes, this.#at);
     this.#at += bytes.length;
+  }
+
+  uuidField(text: string): void {
+    this.int32(16);
+    uuidBytes(text, this.#chunk, this.#at);
+    this.#at += 16;
   }
 
   /** A `timestamptz` from milliseconds since 1970. */

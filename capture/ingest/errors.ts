@@ -13,3 +13,8 @@ export class IngestUnavailableError extends Error {
 export class EventsRefusedError extends Error {
   override name = 'EventsRefusedError';
 }
+
+/** Another transaction changed the same persons first. The same work succeeds when it is done again. */
+export class PersonConflictError extends Error {
+  override name = 'PersonConflictError';
+}

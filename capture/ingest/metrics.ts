@@ -6,6 +6,7 @@ const SIZES = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 50_000
 export interface IngestMetrics {
   events: Counter<'result'>;
   unavailable: Counter<'reason'>;
+  persons: Counter<'change'>;
   commitSeconds: Histogram;
   batchEvents: Histogram;
 }
@@ -43,6 +44,12 @@ export function createIngestMetrics(
       name: 'sluice_ingest_unavailable_total',
       help: 'Requests that were sent away, by reason: full (too much waits), late (no commit in time), stopping.',
       labelNames: ['reason'],
+      registers,
+    }),
+    persons: new Counter({
+      name: 'sluice_ingest_persons_total',
+      help: 'Persons by what events did to them: created, changed, merged (into another one).',
+      labelNames: ['change'],
       registers,
     }),
     commitSeconds: new Histogram({

@@ -1,4 +1,5 @@
 import type { CapturedEvent } from '../captured-event.ts';
+import type { PersonNotice } from '../persons/notice.ts';
 import { EventsRefusedError } from './errors.ts';
 import { cleanText, propertiesText } from './text.ts';
 import { uuidBytes } from './uuid-bytes.ts';
@@ -18,6 +19,8 @@ export interface PendingEvent {
 export interface Submitted {
   stored: number;
   duplicates: number;
+  /** What events wanted of persons or groups and did not get, with their indexes in the request. */
+  notices?: (PersonNotice & { index: number })[];
 }
 
 /** The events of one request and its answer. Stored together or not at all. */

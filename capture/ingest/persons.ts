@@ -1,61 +1,204 @@
-import { createHash } from 'node:crypto';
+import {
+  absorbPersons,
+  findPersons,
+  insertDistinctIds,
+  insertPersons,
+  lockPersons,
+  type PersonRow,
+  type PersonValues,
+  updatePersons,
+} from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
+import { mergeOf } from '../persons/identity.ts';
+import type { PersonNotice } from '../persons/notice.ts';
+import {
+  type Actor,
+  type Draft,
+  idKey,
+  People,
+  type StoredPerson,
+  withoutPrototype,
+} from '../persons/people.ts';
+import { PersonConflictError } from './errors.ts';
+import { GroupTypes } from './group-types.ts';
+import { resolveGroups } from './groups.ts';
 import type { PendingEvent } from './pending.ts';
-import { cleanText } from './text.ts';
+import { PersonCache } from './person-cache.ts';
+import { propertiesText } from './text.ts';
 
 /** The person of an event as it is written into the event's row. */
-export interface PersonOfEvent {
-  /** 16 bytes. */
-  id: Uint8Array;
-  /** JSON text. */
-  properties: string;
-  mode: 'full' | 'propertyless';
+export interface PersonOfEvent extends Actor {
   /** Keys of the event's groups by the index of their type; absent: the event has none. */
-  groups?: readonly (string | null)[];
+  groups?: readonly (string | null)[] | undefined;
+}
+
+export interface ResolvedPersons {
+  /** One for each event, in their order. */
+  persons: readonly PersonOfEvent[];
+  notices: ReadonlyMap<PendingEvent, readonly PersonNotice[]>;
+  /** To be called when the transaction was committed. */
+  committed(): PersonChanges;
+}
+
+/** How many persons a transaction created, changed and merged away. */
+export interface PersonChanges {
+  created: number;
+  changed: number;
+  merged: number;
 }
 
 /**
  * The place where persons and groups join in: called once for each transaction, after the new events are known and
- * before their rows are written, with the client of that transaction. One answer for each event, in their order.
+ * before their rows are written, with the client of that transaction. `stamp` is the transaction's inserted_at.
  */
 export type ResolvePersons = (
   client: Transaction,
   events: readonly PendingEvent[],
-) => readonly PersonOfEvent[] | Promise<readonly PersonOfEvent[]>;
+  stamp: string,
+) => Promise<ResolvedPersons>;
 
-const NAMESPACE = Buffer.from('932979b465c3442484670b66ec27bc22', 'hex');
-const NO_PROPERTIES = '{}';
+const CACHE_BYTES = 24 * 1024 * 1024;
+/** Looks at persons that others change meanwhile, before the transaction gives way. */
+const MOST_LOOKS = 10;
 
-/** The id of the person of a distinct_id that no person row is known for: a uuid of version 5, the same everywhere. */
-export function personlessId(projectId: number, distinctId: string): Uint8Array {
-  const digest = createHash('sha1').update(NAMESPACE).update(`${projectId}:${distinctId}`).digest();
-  digest[6] = ((digest[6] as number) & 0x0f) | 0x50;
-  digest[8] = ((digest[8] as number) & 0x3f) | 0x80;
-  return digest.subarray(0, 16);
+const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
+
+function storedOf(row: PersonRow): StoredPerson {
+  const text = row.properties as string;
+  return {
+    projectId: row.project_id,
+    id: row.id,
+    createdAt: row.created_at,
+    isIdentified: row.is_identified,
+    version: row.version,
+    changedAt: row.changed_at,
+    properties: withoutPrototype(JSON.parse(text)),
+    text,
+  };
 }
 
-/** As many ids as are kept at hand, so that a busy person is hashed once. */
-const REMEMBERED = 20_000;
+type Names = Map<string, { projectId: number; distinctId: string }>;
 
-/**
- * The rule for events of persons that have no row: the id follows from project and distinct_id, the properties are
- * empty. Whoever becomes a person later has this very id at first, so that nothing needs rewriting.
- */
-export function createPersonlessRule(): ResolvePersons {
-  let ids = new Map<string, Uint8Array>();
-  const idOf = (projectId: number, distinctId: string) => {
-    const key = `${projectId}:${distinctId}`;
-    const known = ids.get(key);
-    if (known) return known;
-    if (ids.size >= REMEMBERED) ids = new Map();
-    const id = personlessId(projectId, distinctId);
-    ids.set(key, id);
-    return id;
+/** Every distinct_id that the events name, once. */
+function namesOf(events: readonly PendingEvent[]): Names {
+  const names: Names = new Map();
+  const add = (projectId: number, distinctId: string) => {
+    const key = idKey(projectId, distinctId);
+    if (!names.has(key)) names.set(key, { projectId, distinctId });
   };
-  return (_client, events) =>
-    events.map(({ projectId, event }) => ({
-      id: idOf(projectId, cleanText(event.distinct_id)),
-      properties: NO_PROPERTIES,
-      mode: event.properties.$process_person_profile === false ? 'propertyless' : 'full',
-    }));
+  for (const { projectId, event } of events) {
+    add(projectId, event.distinct_id);
+    const merge = mergeOf(event);
+    if (!merge) continue;
+    add(projectId, merge.into);
+    add(projectId, merge.from);
+  }
+  return names;
+}
+
+const valuesOf = (draft: Draft): PersonValues => draft;
+
+/** Writes what became of the persons; all stored ones among them are locked. */
+async function write(client: Transaction, drafts: readonly Draft[], stamp: string): Promise<PersonChanges> {
+  const mappings = drafts.flatMap(({ projectId, id, newIds }) =>
+    newIds.map((distinctId) => ({ projectId, distinctId, personId: id })),
+  );
+  if (mappings.length > 0 && !(await insertDistinctIds(client, mappings, stamp))) {
+    throw new PersonConflictError('A distinct_id got a person in another transaction at the same time.');
+  }
+  const created = drafts.filter((draft) => !draft.stored);
+  if (created.length > 0) await insertPersons(client, created.map(valuesOf), stamp);
+  const changed = drafts.filter((draft) => draft.stored);
+  if (changed.length > 0) await updatePersons(client, changed.map(valuesOf), stamp);
+  const merges = drafts.flatMap(({ projectId, id, absorbed }) =>
+    absorbed.map((one) => ({ projectId, absorbedId: one.id, intoId: id })),
+  );
+  if (merges.length > 0) await absorbPersons(client, merges, stamp);
+  return { created: created.length, changed: changed.length, merged: merges.length };
+}
+
+/** Persons and groups as events make them. Any number of processes may do so at the same time. */
+export function createPersonRule(): ResolvePersons {
+  const cache = new PersonCache(CACHE_BYTES);
+  const groupTypes = new GroupTypes();
+
+  async function look(client: Transaction, names: Names): Promise<Map<string, StoredPerson>> {
+    const keys = [...names.keys()];
+    const known = keys.map((key) => cache.get(key));
+    const rows = await findPersons(
+      client,
+      [...names.values()].map((name, index) => ({
+        ...name,
+        known: known[index],
+      })),
+    );
+    const found = new Map<string, StoredPerson>();
+    // Two distinct_ids of one person must lead to the same object.
+    const byPerson = new Map<string, StoredPerson>();
+    for (const row of rows) {
+      const at = row.at - 1;
+      const name = `${row.project_id}:${row.id}`;
+      let person = byPerson.get(name);
+      if (!person) {
+        person = row.properties === null ? (known[at] as StoredPerson) : storedOf(row);
+        byPerson.set(name, person);
+      }
+      found.set(keys[at] as string, person);
+    }
+    return found;
+  }
+
+  /** Applies the rules to persons that stay as they are until the end of the transaction. */
+  async function settle(client: Transaction, events: readonly PendingEvent[]) {
+    const names = namesOf(events);
+    const locked = new Map<string, number>();
+    for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
+      const found = await look(client, names);
+      const people = new People({
+        known: (projectId, distinctId) => found.get(idKey(projectId, distinctId)),
+        write: clean,
+      });
+      const notices = new Map<PendingEvent, PersonNotice[]>();
+      const actors = events.map((pending) =>
+        people.apply(pending.projectId, pending.event, (notice) => {
+          notices.set(pending, [...(notices.get(pending) ?? []), notice]);
+        }),
+      );
+      const drafts = [...people.outcome()];
+      const touched = drafts.flatMap(({ stored, absorbed }) => (stored ? [stored, ...absorbed] : absorbed));
+      const open = touched.filter((one) => locked.get(idKey(one.projectId, one.id)) !== one.version);
+      if (open.length === 0) return { actors, notices, drafts, people };
+      for (const row of await lockPersons(client, open)) {
+        locked.set(idKey(row.project_id, row.id), row.version);
+      }
+      if (open.every((one) => locked.get(idKey(one.projectId, one.id)) === one.version)) {
+        return { actors, notices, drafts, people };
+      }
+      // Somebody was faster: look again, at persons of whom more are locked now.
+    }
+    throw new PersonConflictError('Others change the same persons all the time.');
+  }
+
+  return async (client, events, stamp) => {
+    const early = new Map<PendingEvent, PersonNotice[]>();
+    const groups = await resolveGroups(client, events, groupTypes, (event, notice) => {
+      early.set(event, [...(early.get(event) ?? []), notice]);
+    });
+    const { actors, notices, drafts, people } = await settle(client, events);
+    const changes = await write(client, drafts, stamp);
+    await groups.write(client);
+    for (const [event, own] of early) notices.set(event, [...own, ...(notices.get(event) ?? [])]);
+    return {
+      persons: actors.map((actor, index) => {
+        const keys = groups.keysOf(events[index] as PendingEvent);
+        return keys ? { ...actor, groups: keys } : actor;
+      }),
+      notices,
+      committed() {
+        groups.committed();
+        for (const [key, person] of people.stored(Number(stamp))) cache.set(key, person);
+        return changes;
+      },
+    };
+  };
 }

@@ -1,4 +1,5 @@
 import { EVENT_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
+import { storableTime } from '../storable-time.ts';
 import { CopyBytes, textRoom } from './bytes.ts';
 import type { PendingEvent } from './pending.ts';
 import type { PersonOfEvent } from './persons.ts';
@@ -7,16 +8,6 @@ import { cleanText } from './text.ts';
 const GROUPS = 5;
 const FIXED_BYTES = 256;
 const ID_ROW_BYTES = 64;
-/** The years 0 to 9999; what is outside, parsing has already replaced. Postgres's own are 4713 BC to 294276. */
-const FIRST = -62_167_219_200_000;
-const LAST = 253_402_300_799_999;
-
-/** Milliseconds as a column can hold them: an instant that is none becomes the time of receipt. */
-export function storableTime(milliseconds: number, fallback: number): number {
-  if (!Number.isFinite(milliseconds)) return fallback;
-  return Math.trunc(Math.min(Math.max(milliseconds, FIRST), LAST));
-}
-
 function optionalText(bytes: CopyBytes, value: unknown): void {
   if (typeof value !== 'string' || value === '') bytes.nullField();
   else bytes.textField(cleanText(value));
@@ -46,7 +37,7 @@ export class EventRows {
     bytes.int16(EVENT_COLUMNS.length);
     bytes.intField(pending.projectId);
     bytes.bytesField(pending.uuid);
-    bytes.timestampField(storableTime(event.timestamp, event.received_at));
+    bytes.timestampField(storableTime(event));
     bytes.timestampField(event.received_at);
     bytes.bytesField(this.#stamp);
     bytes.booleanField(event.historical);
@@ -56,7 +47,7 @@ export class EventRows {
     optionalText(bytes, session);
     optionalText(bytes, window);
     bytes.textField(elementsChain);
-    bytes.bytesField(person.id);
+    bytes.uuidField(person.id);
     bytes.textField(person.mode);
     bytes.textField(person.properties);
     for (let group = 0; group < GROUPS; group += 1) optionalText(bytes, person.groups?.[group]);
@@ -75,7 +66,7 @@ export function writeIdRows(events: readonly PendingEvent[], flush: (chunk: Buff
     bytes.int16(ID_COLUMNS.length);
     bytes.intField(projectId);
     bytes.bytesField(uuid);
-    bytes.timestampField(storableTime(event.timestamp, event.received_at));
+    bytes.timestampField(storableTime(event));
   }
   bytes.end();
 }

@@ -6,10 +6,12 @@ import {
   writeEventsAndCommit,
 } from '../../db/event-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
+import type { PersonNotice } from '../persons/notice.ts';
+import { storableTime } from '../storable-time.ts';
 import { recycle } from './bytes.ts';
 import type { PendingEvent } from './pending.ts';
-import type { ResolvePersons } from './persons.ts';
-import { EventRows, storableTime, writeIdRows } from './rows.ts';
+import type { PersonChanges, ResolvedPersons, ResolvePersons } from './persons.ts';
+import { EventRows, writeIdRows } from './rows.ts';
 import { uuidText } from './uuid-bytes.ts';
 
 /** Rows between two looks at how much Postgres has taken. */
@@ -41,17 +43,30 @@ function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<Pendin
   return sorted;
 }
 
-/** Stores events in one transaction, each once; answers those that were known or came twice. */
-export type StoreEvents = (
-  client: Transaction,
-  events: readonly PendingEvent[],
-) => Promise<ReadonlySet<PendingEvent>>;
+export interface Stored {
+  /** Events that were known or came twice. */
+  duplicates: ReadonlySet<PendingEvent>;
+  /** What events wanted of persons or groups and did not get. */
+  notices: ReadonlyMap<PendingEvent, readonly PersonNotice[]>;
+  persons: PersonChanges;
+}
+
+/** Stores events in one transaction, each once. */
+export type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
+
+const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
+const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };
 
 export function createStore(resolvePersons: ResolvePersons): StoreEvents {
   let wary = 0;
 
-  async function write(client: Transaction, events: readonly PendingEvent[], stamp: Buffer): Promise<void> {
-    const persons = await resolvePersons(client, events);
+  async function write(
+    client: Transaction,
+    events: readonly PendingEvent[],
+    stamp: Buffer,
+  ): Promise<ResolvedPersons> {
+    const resolved = await resolvePersons(client, events, stamp.readBigInt64BE().toString());
+    const { persons } = resolved;
     const feed = (sink: CopySink): void | Promise<void> => {
       const rows = new EventRows(stamp, (chunk) => sink.write(chunk, recycle));
       const slice = (from: number): number => {
@@ -71,14 +86,21 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
       rows.end();
     };
     await writeEventsAndCommit(client, feed);
+    return resolved;
   }
 
-  /** The usual case, all events new: answers false, with nothing stored, when one is not. */
+  const answer = (duplicates: ReadonlySet<PendingEvent>, resolved: ResolvedPersons): Stored => ({
+    duplicates,
+    notices: resolved.notices,
+    persons: resolved.committed(),
+  });
+
+  /** The usual case, all events new: answers undefined, with nothing stored, when one is not. */
   async function storeNew(
     client: Transaction,
     keys: readonly PendingEvent[],
     events: readonly PendingEvent[],
-  ): Promise<boolean> {
+  ): Promise<ResolvedPersons | undefined> {
     let stamp: Buffer;
     try {
       stamp = await openWithNewIds(client, (sink) =>
@@ -87,10 +109,9 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
     } catch (error) {
       if (!isKnownId(error)) throw error;
       await client.query('rollback');
-      return false;
+      return undefined;
     }
-    await write(client, events, stamp);
-    return true;
+    return write(client, events, stamp);
   }
 
   return async (client, events) => {
@@ -98,15 +119,18 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
     const keys = distinctInOrder(events, duplicates);
     const candidates = duplicates.size === 0 ? events : events.filter((one) => !duplicates.has(one));
     if (wary > 0) wary -= 1;
-    else if (await storeNew(client, keys, candidates)) return duplicates;
-    else wary = WARY;
+    else {
+      const resolved = await storeNew(client, keys, candidates);
+      if (resolved) return answer(duplicates, resolved);
+      wary = WARY;
+    }
 
     const { stamp, fresh } = await openWithSomeNewIds(
       client,
       keys.map(({ projectId, uuid, event }) => ({
         projectId,
         uuid: uuidText(uuid),
-        timestamp: new Date(storableTime(event.timestamp, event.received_at)),
+        timestamp: storableTime(event),
       })),
     );
     const survivors = candidates.filter((one) => {
@@ -115,8 +139,8 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
       return isNew;
     });
     if (survivors.length < candidates.length) wary = WARY;
-    if (survivors.length === 0) await client.query('rollback');
-    else await write(client, survivors, stamp);
-    return duplicates;
+    if (survivors.length > 0) return answer(duplicates, await write(client, survivors, stamp));
+    await client.query('rollback');
+    return { duplicates, notices: NO_NOTICES, persons: NO_CHANGES };
   };
 }

@@ -5,7 +5,7 @@ type Fields = Record<string, unknown>;
 const LONGEST_NAME = 200;
 
 /** At most 200 characters, not cut through the middle of one. */
-function cut(text: string): string {
+export function cut(text: string): string {
   if (text.length <= LONGEST_NAME) return text;
   const characters = Array.from(text.slice(0, LONGEST_NAME * 2 + 2));
   return characters.length <= LONGEST_NAME ? text : characters.slice(0, LONGEST_NAME).join('');
@@ -62,6 +62,18 @@ export function liftSets(event: Fields, properties: Fields): void {
     properties[name] = isFields(within) ? { ...within, ...outer } : outer;
   }
   if (event.$unset !== undefined && properties.$unset === undefined) properties.$unset = event.$unset;
+}
+
+/** An anonymous event changes nobody. That an event is not anonymous is the rule and needs no telling. */
+export function limitPersonChanges(properties: Fields): void {
+  if (properties.$process_person_profile === false) {
+    for (const name of ['$set', '$set_once', '$unset']) {
+      if (properties[name] !== undefined) delete properties[name];
+    }
+  } else if (properties.$process_person_profile !== undefined) {
+    // Cheaper than taking it out, and JSON has no such value.
+    properties.$process_person_profile = undefined;
+  }
 }
 
 /** The event's properties, to be changed in place; undefined when they are something else. */

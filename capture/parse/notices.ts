@@ -1,4 +1,5 @@
 import type { SkippedEvent } from '../captured-event.ts';
+import { PERSON_REASONS, type PersonReason } from '../persons/notice.ts';
 
 /** Why an event is not stored although its request is answered with 200. */
 export const SKIP_REASONS = [
@@ -20,8 +21,19 @@ export const CHANGE_REASONS = [
   'timestamp_out_of_range',
 ] as const;
 
+/** What became of the events of a reason. */
+export type Effect = 'skipped' | 'changed' | 'not_applied';
 export type SkipReason = (typeof SKIP_REASONS)[number];
 export type ChangeReason = (typeof CHANGE_REASONS)[number];
+export type Reason = SkipReason | ChangeReason | PersonReason;
+
+const SKIPS = new Set<string>(SKIP_REASONS);
+const NOT_APPLIED = new Set<string>(PERSON_REASONS);
+
+export function effectOf(reason: Reason): Effect {
+  if (SKIPS.has(reason)) return 'skipped';
+  return NOT_APPLIED.has(reason) ? 'not_applied' : 'changed';
+}
 
 /** How often something was noticed in one request, with the first event it was noticed in. */
 export interface Notice {
@@ -45,7 +57,7 @@ export function sample(value: unknown): unknown {
 /** What one request's events gave reason to tell its project. */
 export class Notices {
   readonly skipped: SkippedEvent[] = [];
-  readonly counts = new Map<SkipReason | ChangeReason, Notice>();
+  readonly counts = new Map<Reason, Notice>();
   skippedCount = 0;
 
   skip(reason: SkipReason, index: number, detail: Record<string, unknown>): void {
@@ -58,7 +70,12 @@ export class Notices {
     this.#count(reason, index, detail);
   }
 
-  #count(reason: SkipReason | ChangeReason, index: number, detail: Record<string, unknown>): void {
+  /** The event is stored, but what it wanted of persons or groups was not done. */
+  notApplied(reason: PersonReason, index: number, detail: Record<string, unknown>): void {
+    this.#count(reason, index, detail);
+  }
+
+  #count(reason: Reason, index: number, detail: Record<string, unknown>): void {
     const known = this.counts.get(reason);
     if (known) known.count += 1;
     else this.counts.set(reason, { count: 1, first: { index, reason, detail } });

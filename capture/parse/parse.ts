@@ -3,7 +3,7 @@ import { type Decoded, TOO_DEEP } from '../decode/json.ts';
 import { DecodeError } from '../decode/limits.ts';
 import { cleanValue } from './clean-text.ts';
 import { type Envelope, readEnvelope, typeName } from './envelope.ts';
-import { liftSets, readDistinctId, readName, readProperties, readUuid } from './event.ts';
+import { liftSets, limitPersonChanges, readDistinctId, readName, readProperties, readUuid } from './event.ts';
 import { HistoricalCheck, historicalOffence } from './historical.ts';
 import { Notices, sample } from './notices.ts';
 import { type Clocks, readSentAt, resolveTimestamp } from './timestamp.ts';
@@ -144,10 +144,12 @@ class EventParser {
       this.#clocks,
     );
     liftSets(event, properties);
+    limitPersonChanges(properties);
     if (ip !== undefined && (properties.$ip === undefined || properties.$ip === null)) {
       properties.$ip = properties.capture_internal ? '127.0.0.1' : ip;
     }
     this.events.push({
+      index,
       uuid: uuid || newUuid(),
       event: name.text,
       distinct_id: distinctId.text,

@@ -53,3 +53,8 @@ create table groups (
   primary key (project_id, group_type_index, group_key)
 );
 create unique index groups_id on groups (project_id, id);
+
+-- A third thing that can happen to an event: it is stored, but what it wanted of persons or groups was not done.
+alter table ingestion_warnings drop constraint ingestion_warnings_effect_check;
+alter table ingestion_warnings add constraint ingestion_warnings_effect_check
+  check (effect in ('skipped', 'changed', 'not_applied'));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createPersonlessRule, type ResolvePersons } from '../../capture/ingest/persons.ts';
+import { createPersonRule, type ResolvePersons } from '../../capture/ingest/persons.ts';
 import { createIngest, EventsRefusedError, type Ingest } from '../../capture/ingest.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -22,11 +22,14 @@ beforeAll(() => {
 
 /** An event whose row Postgres refuses: what stands for its person is no JSON. */
 const POISON = capturedEvent({ event: 'poison' });
-const personless = createPersonlessRule();
-const withPoison: ResolvePersons = async (client, events) =>
-  (await personless(client, events)).map((person, index) =>
+const personRule = createPersonRule();
+const withPoison: ResolvePersons = async (client, events, stamp) => {
+  const resolved = await personRule(client, events, stamp);
+  const persons = resolved.persons.map((person, index) =>
     events[index]?.event.event === POISON.event ? { ...person, properties: '{' } : person,
   );
+  return { ...resolved, persons };
+};
 
 let project = 100;
 /** A project that no other test writes to. */

@@ -6,6 +6,7 @@ import { uuidv7 } from '../../db/uuid.ts';
 
 export function capturedEvent(fields: Partial<CapturedEvent> = {}): CapturedEvent {
   return {
+    index: 0,
     uuid: uuidv7(),
     event: 'page viewed',
     distinct_id: 'user-1',

@@ -1,0 +1,142 @@
+import { type GroupValues, writeGroups } from '../../db/group-writes.ts';
+import type { Transaction } from '../../db/pool.ts';
+import {
+  GROUP_IDENTIFY,
+  type GroupUpdate,
+  groupUpdateOf,
+  type Membership,
+  MOST_GROUP_PROPERTIES,
+  membershipsOf,
+} from '../persons/groups.ts';
+import type { PersonNotice } from '../persons/notice.ts';
+import { groupId } from '../persons/person-id.ts';
+import type { GroupTypes } from './group-types.ts';
+import type { PendingEvent } from './pending.ts';
+import { propertiesText } from './text.ts';
+
+export type Notify = (event: PendingEvent, notice: PersonNotice) => void;
+
+interface Mentions {
+  pending: PendingEvent;
+  memberships: readonly Membership[];
+  update: GroupUpdate | undefined;
+}
+
+/** Several updates of one group, joined. */
+interface Update {
+  values: Omit<GroupValues, 'text'>;
+  set: Record<string, unknown>;
+  last: PendingEvent;
+}
+
+/** The groups of a transaction's events: their keys by the index of their types, and what is to be written of them. */
+export interface GroupsOfEvents {
+  keysOf(event: PendingEvent): readonly (string | null)[] | undefined;
+  /** Writes what the events say of the groups themselves. */
+  write(client: Transaction): Promise<void>;
+  committed(): void;
+}
+
+const NOTHING: GroupsOfEvents = {
+  keysOf: () => undefined,
+  write: async () => undefined,
+  committed: () => undefined,
+};
+
+function mentionsOf(events: readonly PendingEvent[], notify: Notify): Mentions[] {
+  const mentions: Mentions[] = [];
+  for (const pending of events) {
+    const { event } = pending;
+    if (event.properties.$groups === undefined && !GROUP_IDENTIFY.has(event.event)) continue;
+    const notice = (one: PersonNotice) => notify(pending, one);
+    mentions.push({
+      pending,
+      memberships: membershipsOf(event, notice),
+      update: groupUpdateOf(event, notice),
+    });
+  }
+  return mentions;
+}
+
+export async function resolveGroups(
+  client: Transaction,
+  events: readonly PendingEvent[],
+  groupTypes: GroupTypes,
+  notify: Notify,
+): Promise<GroupsOfEvents> {
+  const mentions = mentionsOf(events, notify);
+  if (mentions.length === 0) return NOTHING;
+  const wanted = new Map<number, Set<string>>();
+  for (const { pending, memberships, update } of mentions) {
+    const types = wanted.get(pending.projectId) ?? new Set();
+    wanted.set(pending.projectId, types);
+    for (const { type } of memberships) types.add(type);
+    if (update) types.add(update.type);
+  }
+  const { types, committed } = await groupTypes.resolve(client, wanted);
+  const keys = new Map<PendingEvent, (string | null)[]>();
+  const updates = new Map<string, Update>();
+
+  for (const { pending, memberships, update } of mentions) {
+    const indexOf = (type: string) => {
+      const index = types.get(pending.projectId)?.get(type);
+      if (index === undefined) {
+        const detail = { event: pending.event.event, group_type: type.slice(0, 100).toWellFormed() };
+        notify(pending, { reason: 'group_type_limit_reached', detail });
+      }
+      return index;
+    };
+    for (const { type, key } of memberships) {
+      const index = indexOf(type);
+      if (index === undefined) continue;
+      const own = keys.get(pending) ?? [null, null, null, null, null];
+      own[index] = key;
+      keys.set(pending, own);
+    }
+    const index = update && indexOf(update.type);
+    if (index !== undefined) join(updates, pending, update as GroupUpdate, index);
+  }
+
+  return {
+    keysOf: (event) => keys.get(event),
+    committed,
+    async write(transaction) {
+      const tooLarge = ({ last, values }: Update) =>
+        notify(last, {
+          reason: 'group_properties_too_large',
+          detail: { group_key: values.key.slice(0, 100).toWellFormed(), limit_bytes: MOST_GROUP_PROPERTIES },
+        });
+      const all = [...updates.values()].map((update) => ({
+        update,
+        row: { ...update.values, text: propertiesText(update.set, false) },
+      }));
+      const fits = (one: (typeof all)[number]) => Buffer.byteLength(one.row.text) <= MOST_GROUP_PROPERTIES;
+      const written = all.filter(fits);
+      for (const { update } of all.filter((one) => !fits(one))) tooLarge(update);
+      if (written.length === 0) return;
+      const refused = new Set(
+        await writeGroups(
+          transaction,
+          written.map((one) => one.row),
+          MOST_GROUP_PROPERTIES,
+        ),
+      );
+      for (const { update, row } of written) if (refused.has(row)) tooLarge(update);
+    },
+  };
+}
+
+function join(updates: Map<string, Update>, pending: PendingEvent, update: GroupUpdate, index: number): void {
+  const { projectId } = pending;
+  const name = `${projectId}:${index}:${update.key}`;
+  const known = updates.get(name);
+  if (known) {
+    Object.assign(known.set, update.set);
+    known.last = pending;
+    return;
+  }
+  const { key, at } = update;
+  const values = { projectId, groupTypeIndex: index, key, id: groupId(projectId, index, key), createdAt: at };
+  const set = Object.assign(Object.create(null), update.set);
+  updates.set(name, { values, set, last: pending });
+}

@@ -1,0 +1,82 @@
+import type { CapturedEvent } from '../captured-event.ts';
+import { storableTime } from '../storable-time.ts';
+import type { PersonNotice } from './notice.ts';
+
+type Properties = Record<string, unknown>;
+type Notify = (notice: PersonNotice) => void;
+
+/** Characters that the type of a group, and its key, may have. */
+export const LONGEST_GROUP_NAME = 400;
+export const MOST_GROUP_PROPERTIES = 512 * 1024;
+
+/** A group that an event belongs to. */
+export interface Membership {
+  type: string;
+  key: string;
+}
+
+/** What a `$groupidentify` says of its group. */
+export interface GroupUpdate extends Membership {
+  set: Readonly<Properties>;
+  /** When the event happened, in milliseconds. */
+  at: number;
+}
+
+/** The second is how some guides spell it. */
+export const GROUP_IDENTIFY: ReadonlySet<string> = new Set(['$groupidentify', '$group_identify']);
+
+const isObject = (value: unknown): value is Properties =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Undefined: there is none. */
+function asKey(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.trim() === '' ? undefined : text;
+}
+
+/** Characters as people count them: half of a pair is none. */
+function isTooLong(text: string): boolean {
+  return text.length > LONGEST_GROUP_NAME && Array.from(text).length > LONGEST_GROUP_NAME;
+}
+
+function fits(membership: Membership, event: string, notice: Notify): boolean {
+  for (const part of ['type', 'key'] as const) {
+    if (!isTooLong(membership[part])) continue;
+    const value = membership[part].slice(0, 100).toWellFormed();
+    notice({
+      reason: `group_${part}_too_long`,
+      detail: { event, starts_with: value, limit_characters: LONGEST_GROUP_NAME },
+    });
+    return false;
+  }
+  return true;
+}
+
+/** The groups that the event names in `$groups`; a key that is missing or empty names none. */
+export function membershipsOf({ event, properties }: CapturedEvent, notice: Notify): Membership[] {
+  const { $groups: groups } = properties;
+  if (!isObject(groups)) return [];
+  const memberships: Membership[] = [];
+  for (const type of Object.keys(groups)) {
+    const key = asKey(groups[type]);
+    if (key === undefined || type.trim() === '') continue;
+    if (fits({ type, key }, event, notice)) memberships.push({ type, key });
+  }
+  return memberships;
+}
+
+/** What a `$groupidentify` changes; undefined for all other events. */
+export function groupUpdateOf(captured: CapturedEvent, notice: Notify): GroupUpdate | undefined {
+  const { event, properties } = captured;
+  if (!GROUP_IDENTIFY.has(event) || properties.$process_person_profile === false) return undefined;
+  const [type, key] = [asKey(properties.$group_type), asKey(properties.$group_key)];
+  if (type === undefined || key === undefined) {
+    const missing = type === undefined ? '$group_type' : '$group_key';
+    notice({ reason: 'group_identify_incomplete', detail: { distinct_id: captured.distinct_id, missing } });
+    return undefined;
+  }
+  if (!fits({ type, key }, event, notice)) return undefined;
+  const { $group_set: set } = properties;
+  return { type, key, set: isObject(set) ? set : {}, at: storableTime(captured) };
+}

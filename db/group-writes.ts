@@ -1,0 +1,88 @@
+import { instantText } from './instant-text.ts';
+import type { Transaction } from './pool.ts';
+
+/** Types of groups that a project can have. */
+export const MOST_GROUP_TYPES = 5;
+
+/** The indexes of a project's group types by their names. */
+export async function readGroupTypes(client: Transaction, projectId: number): Promise<Map<string, number>> {
+  const { rows } = await client.query(
+    'select group_type, group_type_index from group_types where project_id = $1',
+    [projectId],
+  );
+  return new Map(rows.map((row) => [row.group_type, row.group_type_index]));
+}
+
+/**
+ * Gives a type the lowest index that is free, unless somebody else takes it at the same time: then that transaction
+ * is waited for and nothing is done. Reading the types again tells which.
+ */
+export async function addGroupType(client: Transaction, projectId: number, type: string): Promise<void> {
+  await client.query(
+    `insert into group_types (project_id, group_type, group_type_index)
+     select $1, $2, free.index from generate_series(0, $3::int - 1) as free (index)
+     where not exists (select from group_types where project_id = $1 and group_type_index = free.index)
+     order by free.index limit 1
+     on conflict do nothing`,
+    [projectId, type, MOST_GROUP_TYPES],
+  );
+}
+
+/** What is to be said of a group: created if it is not there, else its properties are joined with these. */
+export interface GroupValues {
+  projectId: number;
+  groupTypeIndex: number;
+  key: string;
+  id: string;
+  /** Milliseconds. */
+  createdAt: number;
+  /** JSON. */
+  text: string;
+}
+
+const keyOf = (row: { project_id: number; group_type_index: number; group_key: string }) =>
+  `${row.project_id}:${row.group_type_index}:${row.group_key}`;
+
+/** Writes groups, in the order of their keys; answers those that would have become larger than `mostBytes`. */
+export async function writeGroups(
+  client: Transaction,
+  groups: readonly GroupValues[],
+  mostBytes: number,
+): Promise<GroupValues[]> {
+  const values = [
+    groups.map((one) => one.projectId),
+    groups.map((one) => one.groupTypeIndex),
+    groups.map((one) => one.key),
+    groups.map((one) => one.id),
+    groups.map((one) => instantText(one.createdAt)),
+    groups.map((one) => one.text),
+  ];
+  const { rows: written } = await client.query(
+    `insert into groups as known
+       (project_id, group_type_index, group_key, id, created_at, updated_at, properties, version)
+     select project_id, group_type_index, group_key, id, created_at, now(), properties, 0
+     from unnest($1::int[], $2::smallint[], $3::text[], $4::uuid[], $5::timestamptz[], $6::jsonb[])
+       as new (project_id, group_type_index, group_key, id, created_at, properties)
+     order by project_id, group_type_index, group_key collate "C"
+     on conflict (project_id, group_type_index, group_key) do update
+     set properties = known.properties || excluded.properties, version = known.version + 1, updated_at = now()
+     where known.properties || excluded.properties <> known.properties
+       and octet_length((known.properties || excluded.properties)::text) <= $7
+     returning project_id, group_type_index, group_key`,
+    [...values, mostBytes],
+  );
+  if (written.length === groups.length) return [];
+  // The others had nothing new, or were refused for their size.
+  const { rows: refused } = await client.query(
+    `select known.project_id, known.group_type_index, known.group_key
+     from unnest($1::int[], $2::smallint[], $3::text[], $4::jsonb[])
+       as new (project_id, group_type_index, group_key, properties)
+     join groups known using (project_id, group_type_index, group_key)
+     where octet_length((known.properties || new.properties)::text) > $5`,
+    [values[0], values[1], values[2], values[5], mostBytes],
+  );
+  const names = new Set(refused.map(keyOf));
+  return groups.filter((one) =>
+    names.has(keyOf({ project_id: one.projectId, group_type_index: one.groupTypeIndex, group_key: one.key })),
+  );
+}

@@ -1,0 +1,197 @@
+import { instantText } from './instant-text.ts';
+import type { Transaction } from './pool.ts';
+
+export interface PersonRow {
+  project_id: number;
+  id: string;
+  /** Milliseconds. */
+  created_at: number;
+  is_identified: boolean;
+  version: number;
+  /** In the horizon's microseconds since 2000. */
+  changed_at: number;
+  /** JSON; null when it is what the asker knows. */
+  properties: string | null;
+}
+
+/** A distinct_id to look up, with its person as it is known already. */
+export interface Wanted {
+  projectId: number;
+  distinctId: string;
+  known: { id: string; version: number; changedAt: number } | undefined;
+}
+
+/** Microseconds since 2000, as the horizon counts, to an instant. */
+const instant = (microseconds: string) =>
+  `(timestamptz '2000-01-01 00:00:00+00' + ${microseconds} * interval '1 microsecond')`;
+
+// A person that was deleted and made again may have an old version, but never at the same time.
+const FIND = `select w.at::int as at, p.project_id, p.id, p.is_identified, p.version,
+       (extract(epoch from p.created_at) * 1000)::float8 as created_at,
+       (extract(epoch from p.changed_at - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint as changed_at,
+       case when p.id = w.id and p.version = w.version and p.changed_at = ${instant('w.changed_at')}
+         then null else p.properties::text end as properties
+     from unnest($1::int[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[]) with ordinality
+       as w (project_id, distinct_id, id, version, changed_at, at)
+     join person_distinct_ids d on d.project_id = w.project_id and d.distinct_id = w.distinct_id
+     join persons p on p.project_id = d.project_id and p.id = d.person_id`;
+
+/** The persons of the distinct_ids as they are now, without locks; by the index of what was wanted. */
+export async function findPersons(
+  client: Transaction,
+  wanted: readonly Wanted[],
+): Promise<(PersonRow & { at: number })[]> {
+  const { rows } = await client.query({
+    name: 'find-persons',
+    text: FIND,
+    values: [
+      wanted.map((one) => one.projectId),
+      wanted.map((one) => one.distinctId),
+      wanted.map((one) => one.known?.id ?? null),
+      wanted.map((one) => one.known?.version ?? null),
+      wanted.map((one) => one.known?.changedAt ?? null),
+    ],
+  });
+  return rows;
+}
+
+const LOCK = `select p.project_id, p.id, p.version
+     from unnest($1::int[], $2::uuid[]) as w (project_id, id)
+     join persons p on p.project_id = w.project_id and p.id = w.id
+     order by p.project_id, p.id for no key update of p`;
+
+/**
+ * Locks persons until the transaction ends, in the order of their keys; those that are gone are left out. While a
+ * person is locked, no distinct_id comes to it or goes from it.
+ */
+export async function lockPersons(
+  client: Transaction,
+  persons: readonly { projectId: number; id: string }[],
+): Promise<Pick<PersonRow, 'project_id' | 'id' | 'version'>[]> {
+  const { rows } = await client.query({
+    name: 'lock-persons',
+    text: LOCK,
+    values: [persons.map((one) => one.projectId), persons.map((one) => one.id)],
+  });
+  return rows;
+}
+
+/** A person as it is to be written. */
+export interface PersonValues {
+  projectId: number;
+  id: string;
+  /** Milliseconds. */
+  createdAt: number;
+  isIdentified: boolean;
+  /** JSON. */
+  text: string;
+}
+
+const columnsOf = (persons: readonly PersonValues[]) => [
+  persons.map((one) => one.projectId),
+  persons.map((one) => one.id),
+  persons.map((one) => instantText(one.createdAt)),
+  persons.map((one) => one.isIdentified),
+  persons.map((one) => one.text),
+];
+
+const INSERT_PERSONS = `insert into persons
+       (project_id, id, created_at, is_identified, properties, version, changed_at)
+     select project_id, id, created_at, is_identified, properties, 0, ${instant('$6::bigint')}
+     from unnest($1::int[], $2::uuid[], $3::timestamptz[], $4::boolean[], $5::jsonb[])
+       as new (project_id, id, created_at, is_identified, properties)`;
+
+export async function insertPersons(
+  client: Transaction,
+  persons: readonly PersonValues[],
+  stamp: string,
+): Promise<void> {
+  await client.query({
+    name: 'insert-persons',
+    text: INSERT_PERSONS,
+    values: [...columnsOf(persons), stamp],
+  });
+}
+
+const UPDATE_PERSONS = `update persons p set created_at = new.created_at, is_identified = new.is_identified,
+       properties = new.properties, version = p.version + 1, changed_at = ${instant('$6::bigint')}
+     from unnest($1::int[], $2::uuid[], $3::timestamptz[], $4::boolean[], $5::jsonb[])
+       as new (project_id, id, created_at, is_identified, properties)
+     where p.project_id = new.project_id and p.id = new.id`;
+
+/** Writes persons that this transaction has locked; each gets the next version. */
+export async function updatePersons(
+  client: Transaction,
+  persons: readonly PersonValues[],
+  stamp: string,
+): Promise<void> {
+  await client.query({
+    name: 'update-persons',
+    text: UPDATE_PERSONS,
+    values: [...columnsOf(persons), stamp],
+  });
+}
+
+export interface Mapping {
+  projectId: number;
+  distinctId: string;
+  personId: string;
+}
+
+const INSERT_IDS = `with
+     new as (select * from unnest($1::int[], $2::text[], $3::uuid[]) as new (project_id, distinct_id, person_id)),
+     deleted as (
+       delete from deleted_distinct_ids d using new
+       where d.project_id = new.project_id and d.distinct_id = new.distinct_id
+       returning d.project_id, d.distinct_id, d.version)
+     insert into person_distinct_ids (project_id, distinct_id, person_id, version, changed_at)
+     select new.project_id, new.distinct_id, new.person_id, coalesce(deleted.version + 1, 0), ${instant('$4::bigint')}
+     from new left join deleted on deleted.project_id = new.project_id and deleted.distinct_id = new.distinct_id
+     order by new.project_id, new.distinct_id collate "C"
+     on conflict do nothing`;
+
+/**
+ * Enters distinct_ids that nobody had. Answers whether all of them still were nobody's; if not, somebody else's
+ * transaction was faster, and this one must be undone. In the order of the keys: two transactions with the same new
+ * ids wait for each other, but never in a circle.
+ */
+export async function insertDistinctIds(
+  client: Transaction,
+  mappings: readonly Mapping[],
+  stamp: string,
+): Promise<boolean> {
+  const { rowCount } = await client.query({
+    name: 'insert-distinct-ids',
+    text: INSERT_IDS,
+    values: [
+      mappings.map((one) => one.projectId),
+      mappings.map((one) => one.distinctId),
+      mappings.map((one) => one.personId),
+      stamp,
+    ],
+  });
+  return rowCount === mappings.length;
+}
+
+/** Persons that became part of others, both locked: their distinct_ids go over, and they are gone. */
+export async function absorbPersons(
+  client: Transaction,
+  merges: readonly { projectId: number; absorbedId: string; intoId: string }[],
+  stamp: string,
+): Promise<void> {
+  await client.query(
+    `with
+     merged as (select * from unnest($1::int[], $2::uuid[], $3::uuid[]) as merged (project_id, absorbed_id, into_id)),
+     moved as (
+       update person_distinct_ids d
+       set person_id = merged.into_id, version = d.version + 1, changed_at = ${instant('$4::bigint')}
+       from merged where d.project_id = merged.project_id and d.person_id = merged.absorbed_id)
+     delete from persons p using merged where p.project_id = merged.project_id and p.id = merged.absorbed_id`,
+    [
+      merges.map((one) => one.projectId),
+      merges.map((one) => one.absorbedId),
+      merges.map((one) => one.intoId),
+      stamp,
+    ],
+  );
+}

@@ -66,3 +66,30 @@ export async function storedEvents(pool: Pool, projectId: number, dropped: RegEx
     ),
   }));
 }
+
+/** The persons and groups that a project's events made; of their properties those that the program set by name. */
+export async function storedPeople(pool: Pool, projectId: number) {
+  const { rows: persons } = await pool.query(
+    `select array_agg(d.distinct_id order by d.distinct_id) as ids, p.is_identified, p.properties
+     from persons p join person_distinct_ids d on d.project_id = p.project_id and d.person_id = p.id
+     where p.project_id = $1 group by p.project_id, p.id order by max(d.distinct_id)`,
+    [projectId],
+  );
+  const { rows: groups } = await pool.query(
+    `select t.group_type as type, g.group_key as key, g.properties from groups g
+     join group_types t using (project_id, group_type_index) where project_id = $1 order by 1, 2`,
+    [projectId],
+  );
+  const own = (properties: Record<string, unknown>) =>
+    Object.fromEntries(
+      Object.entries(properties).filter(([name, value]) => !name.startsWith('$') && value !== null),
+    );
+  return {
+    persons: persons.map(({ ids, properties, ...rest }) => ({
+      ids: ids.map((id: string) => (UUID.test(id) ? '<uuid>' : id)),
+      ...rest,
+      properties: own(properties),
+    })),
+    groups,
+  };
+}

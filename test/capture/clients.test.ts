@@ -6,7 +6,7 @@ import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { visit } from './chromium.ts';
 import { CLIENTS, findChromium, findPythonClient, runProgram } from './client-programs.ts';
-import { storedEvents, WireLog } from './client-wire.ts';
+import { storedEvents, storedPeople, WireLog } from './client-wire.ts';
 
 const api = apiForFile();
 let host: string;
@@ -28,7 +28,8 @@ function golden<T>(client: string): T {
 async function expectGolden(client: string, tenant: Tenant): Promise<void> {
   const requests = wire.take();
   const events = await storedEvents(api.pool, tenant.projectId, OF_THE_MACHINE);
-  expect({ requests, events }).toEqual(golden(client));
+  const { persons, groups } = await storedPeople(api.pool, tenant.projectId);
+  expect({ requests, events, persons, groups }).toEqual(golden(client));
 }
 
 describe.each(['3.6.3', '4.18.0', '5.70.0'])('posthog-node %s', (version) => {
@@ -75,6 +76,8 @@ interface BrowserGolden {
   requests: Record<'jsdom' | 'chromium', string[]>;
   /** Less than what is stored: the rest tells of the browser. */
   events: object[];
+  persons: object[];
+  groups: object[];
 }
 
 async function expectBrowserEvents(
@@ -91,6 +94,8 @@ async function expectBrowserEvents(
   );
   expect(events).toMatchObject(expected.events);
   expect(events.map((event) => event.properties.$lib_version)).toEqual(events.map(() => version));
+  const { persons, groups } = await storedPeople(api.pool, tenant.projectId);
+  expect({ persons, groups }).toEqual({ persons: expected.persons, groups: expected.groups });
 }
 
 describe.each([

@@ -33,7 +33,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '5' },
     rounds: { type: 'string', default: '3' },
     batches: { type: 'string', default: '1,50,500' },
-    servers: { type: 'string', default: 'api,ingest,go,go-copy,insert' },
+    servers: { type: 'string', default: 'api,api-anonymous,api-set,ingest,go,go-copy,insert' },
     connections: { type: 'string', default: '64' },
   },
 });
@@ -46,18 +46,22 @@ const nodeServer = (name: string) => ({
   env: { SERVER: name, NODE_ENV: 'production' },
 });
 const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
-const SERVERS: Record<string, { command: string[]; env: Record<string, string> }> = {
-  // The API as it ships, with everything that a real request goes through.
-  api: {
-    command: [process.execPath, path.join(root, 'api/main.ts')],
-    env: {
-      NODE_ENV: 'production',
-      SLUICE_HOST: '127.0.0.1',
-      SLUICE_DATA_DIR: stateDir,
-      SLUICE_LOG_LEVEL: 'error',
-      TEMPORAL_ADDRESS: '127.0.0.1:1',
-    },
+/** The API as it ships, with everything that a real request goes through. */
+const api = {
+  command: [process.execPath, path.join(root, 'api/main.ts')],
+  env: {
+    NODE_ENV: 'production',
+    SLUICE_HOST: '127.0.0.1',
+    SLUICE_DATA_DIR: stateDir,
+    SLUICE_LOG_LEVEL: 'error',
+    TEMPORAL_ADDRESS: '127.0.0.1:1',
   },
+};
+const SERVERS: Record<string, { command: string[]; env: Record<string, string>; kind?: string }> = {
+  // Events of 10,000 persons that are known; of nobody; and each with a change for its person.
+  api,
+  'api-anonymous': { ...api, kind: 'anonymous' },
+  'api-set': { ...api, kind: 'set' },
   ingest: nodeServer('ingest'),
   insert: nodeServer('insert'),
   echo: nodeServer('echo'),
@@ -145,7 +149,7 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
   const gone = new Promise((resolve) => child.once('exit', resolve));
   try {
     await listening(port, child);
-    if (name === 'api') await ready(port);
+    if (server.command === api.command) await ready(port);
     const load = spawn(path.join(stateDir, 'load'), [
       ...[
         '-host',
@@ -154,6 +158,8 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
         batch === 1 ? '/i/v0/e/' : '/batch/',
         '-batch',
         String(batch),
+        '-kind',
+        server.kind ?? 'plain',
       ],
       ...[
         '-connections',

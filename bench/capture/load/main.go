@@ -30,8 +30,15 @@ type template struct {
 const zeroUUID = "00000000-0000-0000-0000-000000000000"
 const zeroTime = "2006-01-02T15:04:05.000Z"
 
-func event(person int) string {
-	return `{"uuid":"` + zeroUUID + `","event":"$pageview","distinct_id":"user-` + strconv.Itoa(person) + `","timestamp":"` + zeroTime + `","properties":{` +
+// What the events ask for: nothing of persons that are known (plain), no person at all (anonymous), a change (set).
+var asks = map[string]string{
+	"plain":     "",
+	"anonymous": `"$process_person_profile":false,`,
+	"set":       `"$set":{"last_seen":"` + zeroTime + `","plan":"premium"},`,
+}
+
+func event(person int, kind string) string {
+	return `{"uuid":"` + zeroUUID + `","event":"$pageview","distinct_id":"user-` + strconv.Itoa(person) + `","timestamp":"` + zeroTime + `","properties":{` + asks[kind] +
 		`"$os":"Mac OS X","$os_version":"10.15.7","$browser":"Chrome","$browser_version":126,"$device_type":"Desktop",` +
 		`"$current_url":"https://example.com/products/` + strconv.Itoa(person*7) + `?utm_source=newsletter","$host":"example.com",` +
 		`"$pathname":"/products/` + strconv.Itoa(person*7) + `","$screen_height":1080,"$screen_width":1920,"$viewport_height":969,` +
@@ -40,10 +47,10 @@ func event(person int) string {
 		`"$window_id":"0190f3d2-7c1e-7d3a-9a51-bbbbbbbbbbbb","plan":"premium","items":3,"total":149.95}}`
 }
 
-func build(host, path string, batch, seed int) template {
+func build(host, path, kind string, batch, seed int) template {
 	events := make([]string, batch)
 	for i := range events {
-		events[i] = event((seed*batch + i*37) % 10000)
+		events[i] = event((seed*batch+i*37)%10000, kind)
 	}
 	body := `{"api_key":"phc_bench","batch":[` + strings.Join(events, ",") + `]}`
 	if batch == 1 {
@@ -52,18 +59,21 @@ func build(host, path string, batch, seed int) template {
 	text := "POST " + path + " HTTP/1.1\r\nHost: " + host + "\r\nContent-Type: application/json\r\nContent-Length: " +
 		strconv.Itoa(len(body)) + "\r\n\r\n" + body
 	made := template{bytes: []byte(text)}
-	for at := 0; ; {
-		next := strings.Index(text[at:], zeroUUID)
-		if next < 0 {
-			break
-		}
-		made.uuids = append(made.uuids, at+next)
-		at += next + len(zeroUUID)
-		next = strings.Index(text[at:], zeroTime)
-		made.times = append(made.times, at+next)
-		at += next + len(zeroTime)
-	}
+	made.uuids = places(text, zeroUUID)
+	made.times = places(text, zeroTime)
 	return made
+}
+
+func places(text, part string) []int {
+	var found []int
+	for at := 0; ; {
+		next := strings.Index(text[at:], part)
+		if next < 0 {
+			return found
+		}
+		found = append(found, at+next)
+		at += next + len(part)
+	}
 }
 
 var counter atomic.Uint64
@@ -99,6 +109,7 @@ func writeUUID(target []byte, now time.Time, salt [8]byte) {
 func main() {
 	host := flag.String("host", "127.0.0.1:8000", "")
 	path := flag.String("path", "/batch/", "")
+	kind := flag.String("kind", "plain", "plain, anonymous or set")
 	batch := flag.Int("batch", 1, "")
 	connections := flag.Int("connections", 64, "")
 	warmup := flag.Duration("warmup", time.Second, "")
@@ -125,15 +136,17 @@ func main() {
 			reader := bufio.NewReaderSize(conn, 4096)
 			templates := make([]template, 4)
 			for i := range templates {
-				templates[i] = build(*host, *path, *batch, c*4+i)
+				templates[i] = build(*host, *path, *kind, *batch, c*4+i)
 			}
 			for round := 0; !stop.Load(); round++ {
 				one := templates[round%len(templates)]
 				began := time.Now()
 				stamp := began.UTC().Format("2006-01-02T15:04:05.000Z")
-				for i, at := range one.uuids {
+				for _, at := range one.uuids {
 					writeUUID(one.bytes[at:at+36], began, salt)
-					copy(one.bytes[one.times[i]:], stamp)
+				}
+				for _, at := range one.times {
+					copy(one.bytes[at:], stamp)
 				}
 				if _, err := conn.Write(one.bytes); err != nil {
 					failed.Add(1)

@@ -10,6 +10,7 @@ import {
 } from '../persons/groups.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { groupId } from '../persons/person-id.ts';
+import { put } from '../persons/update.ts';
 import type { GroupTypes } from './group-types.ts';
 import type { PendingEvent } from './pending.ts';
 import { propertiesText } from './text.ts';
@@ -131,12 +132,11 @@ function join(updates: Map<string, Update>, pending: PendingEvent, update: Group
   const name = `${projectId}:${index}:${update.key}`;
   const known = updates.get(name);
   if (known) {
-    Object.assign(known.set, update.set);
+    for (const name of Object.keys(update.set)) put(known.set, name, update.set[name]);
     known.last = pending;
     return;
   }
   const { key, at } = update;
   const values = { projectId, groupTypeIndex: index, key, id: groupId(projectId, index, key), createdAt: at };
-  const set = Object.assign(Object.create(null), update.set);
-  updates.set(name, { values, set, last: pending });
+  updates.set(name, { values, set: { ...update.set }, last: pending });
 }

@@ -1,39 +1,44 @@
 import type { StoredPerson } from '../persons/people.ts';
 
 /** About what a person takes besides its properties. */
-const OVERHEAD = 400;
+const OVERHEAD = 300;
 /** Properties stand there as text and as values. */
-const BYTES_PER_CHARACTER = 4;
+const BYTES_PER_CHARACTER = 3;
+
+const sizeOf = (person: StoredPerson) => OVERHEAD + person.text.length * BYTES_PER_CHARACTER;
 
 /**
  * Persons as they were last seen, by their distinct_ids. Never trusted by itself: each is offered to Postgres with
- * its version, which saves sending and parsing its properties when nothing has changed. Bounded: when the younger
- * half is full, the older one is dropped.
+ * its version, which saves sending and parsing its properties when nothing has changed. Bounded: who was not asked
+ * for the longest is dropped first.
  */
 export class PersonCache {
-  readonly #half: number;
+  readonly #mostBytes: number;
   #bytes = 0;
-  #young = new Map<string, StoredPerson>();
-  #old = new Map<string, StoredPerson>();
+  /** The longest unused first: maps keep their order. */
+  readonly #persons = new Map<string, StoredPerson>();
 
   constructor(mostBytes: number) {
-    this.#half = mostBytes / 2;
+    this.#mostBytes = mostBytes;
   }
 
   get(key: string): StoredPerson | undefined {
-    const young = this.#young.get(key);
-    if (young) return young;
-    const old = this.#old.get(key);
-    if (old) this.set(key, old);
-    return old;
+    return this.#persons.get(key);
   }
 
+  /** Also says that the person was used. */
   set(key: string, person: StoredPerson): void {
-    if (!this.#young.has(key)) this.#bytes += OVERHEAD + person.text.length * BYTES_PER_CHARACTER;
-    this.#young.set(key, person);
-    if (this.#bytes < this.#half) return;
-    this.#old = this.#young;
-    this.#young = new Map();
-    this.#bytes = 0;
+    const known = this.#persons.get(key);
+    if (known) {
+      this.#bytes -= sizeOf(known);
+      this.#persons.delete(key);
+    }
+    this.#bytes += sizeOf(person);
+    this.#persons.set(key, person);
+    while (this.#bytes > this.#mostBytes) {
+      const [oldest, dropped] = this.#persons.entries().next().value as [string, StoredPerson];
+      this.#bytes -= sizeOf(dropped);
+      this.#persons.delete(oldest);
+    }
   }
 }

@@ -11,14 +11,7 @@ import {
 import type { Transaction } from '../../db/pool.ts';
 import { mergeOf } from '../persons/identity.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import {
-  type Actor,
-  type Draft,
-  idKey,
-  People,
-  type StoredPerson,
-  withoutPrototype,
-} from '../persons/people.ts';
+import { type Actor, type Draft, idKey, People, type StoredPerson } from '../persons/people.ts';
 import { PersonConflictError } from './errors.ts';
 import { GroupTypes } from './group-types.ts';
 import { resolveGroups } from './groups.ts';
@@ -57,7 +50,7 @@ export type ResolvePersons = (
   stamp: string,
 ) => Promise<ResolvedPersons>;
 
-const CACHE_BYTES = 24 * 1024 * 1024;
+const CACHE_BYTES = 48 * 1024 * 1024;
 /** Looks at persons that others change meanwhile, before the transaction gives way. */
 const MOST_LOOKS = 10;
 
@@ -72,7 +65,7 @@ function storedOf(row: PersonRow): StoredPerson {
     isIdentified: row.is_identified,
     version: row.version,
     changedAt: row.changed_at,
-    properties: withoutPrototype(JSON.parse(text)),
+    properties: JSON.parse(text),
     text,
   };
 }

@@ -4,7 +4,7 @@ import { GROUP_IDENTIFY } from './groups.ts';
 import { isIllegalId, mergeOf } from './identity.ts';
 import type { PersonNotice } from './notice.ts';
 import { personId } from './person-id.ts';
-import { type Changes, changesOf } from './update.ts';
+import { type Changes, changesOf, own, put } from './update.ts';
 
 type Properties = Record<string, unknown>;
 
@@ -18,7 +18,7 @@ export interface StoredPerson {
   readonly version: number;
   /** When it was changed last, in the horizon's microseconds since 2000. */
   readonly changedAt: number;
-  /** Without a prototype, so that `constructor` is a name like any other. */
+  /** Only to be asked by `own`: `constructor` is a name like any other. */
   readonly properties: Readonly<Properties>;
   /** The same as JSON. */
   readonly text: string;
@@ -56,13 +56,8 @@ export const MOST_PROPERTIES = 512 * 1024;
 const UPGRADE_AFTER = 60_000;
 /** Events that have no other purpose than to change persons or groups. */
 const ABOUT_PERSONS = new Set(['$identify', '$create_alias', '$merge_dangerously', ...GROUP_IDENTIFY]);
-const NO_PROPERTIES: Readonly<Properties> = Object.freeze(Object.create(null));
+const NO_PROPERTIES: Readonly<Properties> = Object.freeze({});
 const NO_TEXT = '{}';
-
-/** Properties without a prototype, from what JSON.parse makes of them. */
-export function withoutPrototype(properties: Properties): Readonly<Properties> {
-  return Object.assign(Object.create(null), properties);
-}
 
 /** One text for a distinct_id of a project. */
 export const idKey = (projectId: number, distinctId: string) => `${projectId}:${distinctId}`;
@@ -193,11 +188,8 @@ export class People {
 
   /** Answers false, with nothing changed, when the properties would become too large. */
   #change(draft: Draft, changes: Changes): boolean {
-    const properties: Properties = Object.assign(Object.create(null), draft.properties);
-    for (const [name, value] of changes) {
-      if (value === undefined) delete properties[name];
-      else properties[name] = value;
-    }
+    const properties = { ...draft.properties };
+    for (const [name, value] of changes) put(properties, name, value);
     const text = this.#write(properties);
     // A character takes three bytes at most, so that nearly all texts need no counting.
     const mayBeTooLarge = text.length > draft.text.length && text.length * 3 > MOST_PROPERTIES;
@@ -258,7 +250,7 @@ export class People {
   #absorb(target: Draft, source: Draft, tooLarge: () => void): void {
     const inherited: Changes = new Map();
     for (const [name, value] of Object.entries(source.properties)) {
-      if (target.properties[name] === undefined) inherited.set(name, value);
+      if (own(target.properties, name) === undefined) inherited.set(name, value);
     }
     if (inherited.size > 0 && !this.#change(target, inherited)) tooLarge();
     target.createdAt = Math.min(target.createdAt, source.createdAt);

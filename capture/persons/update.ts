@@ -45,6 +45,19 @@ function same(one: unknown, other: unknown): boolean {
   return isDeepStrictEqual(one, other);
 }
 
+/** A property of an object from JSON; what objects have by themselves is none. */
+export function own(properties: Readonly<Properties>, name: string): unknown {
+  return Object.hasOwn(properties, name) ? properties[name] : undefined;
+}
+
+/** Sets a property, or takes it away when its value is undefined. */
+export function put(properties: Properties, name: string, value: unknown): void {
+  if (value === undefined) delete properties[name];
+  else if (name !== '__proto__') properties[name] = value;
+  else
+    Object.defineProperty(properties, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
 /** Changes of properties, by name; `undefined` takes one away. */
 export type Changes = Map<string, unknown>;
 
@@ -58,10 +71,10 @@ export function changesOf(captured: CapturedEvent, person: Readonly<Properties>)
     changes.set(name, value);
   };
   const setIfNew = (name: string, value: unknown) => {
-    if (!same(person[name], value)) set(name, value);
+    if (!same(own(person, name), value)) set(name, value);
   };
   const setOnce = (name: string, value: unknown) => {
-    if (person[name] === undefined && !changes?.has(name)) set(name, value);
+    if (own(person, name) === undefined && !changes?.has(name)) set(name, value);
   };
 
   const ofServer = properties.$is_server === true;
@@ -88,14 +101,14 @@ export function changesOf(captured: CapturedEvent, person: Readonly<Properties>)
   if (isObject(given)) {
     for (const name of Object.keys(given)) {
       // What is set by name wins over what was lifted, also when it is what the person has already.
-      if (!same(person[name], given[name])) set(name, given[name]);
+      if (!same(own(person, name), given[name])) set(name, given[name]);
       else changes?.delete(name);
     }
   }
   const away = Array.isArray(taken) ? taken : isObject(taken) ? Object.keys(taken) : [];
   for (const name of away) {
     if (typeof name !== 'string') continue;
-    if (person[name] !== undefined) set(name, undefined);
+    if (own(person, name) !== undefined) set(name, undefined);
     else changes?.delete(name);
   }
   return changes && changes.size > 0 ? changes : undefined;

@@ -1,4 +1,5 @@
 import { instantText } from './instant-text.ts';
+import { jsonbArray } from './jsonb-array.ts';
 import type { Transaction } from './pool.ts';
 
 /** Types of groups that a project can have. */
@@ -55,7 +56,7 @@ export async function writeGroups(
     groups.map((one) => one.key),
     groups.map((one) => one.id),
     groups.map((one) => instantText(one.createdAt)),
-    groups.map((one) => one.text),
+    jsonbArray(groups.map((one) => one.text)),
   ];
   const { rows: written } = await client.query(
     `insert into groups as known

@@ -1,4 +1,5 @@
 import { instantText } from './instant-text.ts';
+import { jsonbArray } from './jsonb-array.ts';
 import type { Transaction } from './pool.ts';
 
 export interface PersonRow {
@@ -87,22 +88,21 @@ export interface PersonValues {
   text: string;
 }
 
-/** All persons as one JSON text: their properties go into it as they are, where an array would escape them. */
-function recordsOf(persons: readonly PersonValues[]): string {
-  const records = persons.map(
-    ({ projectId, id, createdAt, isIdentified, text }) =>
-      `{"project_id":${projectId},"id":"${id}","created_at":"${instantText(createdAt)}","is_identified":${isIdentified},"properties":${text}}`,
-  );
-  return `[${records.join(',')}]`;
-}
+const columnsOf = (persons: readonly PersonValues[]) => [
+  persons.map((one) => one.projectId),
+  persons.map((one) => one.id),
+  persons.map((one) => instantText(one.createdAt)),
+  persons.map((one) => one.isIdentified),
+  jsonbArray(persons.map((one) => one.text)),
+];
 
-const RECORDS = `json_to_recordset($1::json)
-       as new (project_id int, id uuid, created_at timestamptz, is_identified boolean, properties jsonb)`;
+const NEW = `unnest($1::int[], $2::uuid[], $3::timestamptz[], $4::boolean[], $5::jsonb[])
+       as new (project_id, id, created_at, is_identified, properties)`;
 
 const INSERT_PERSONS = `insert into persons
        (project_id, id, created_at, is_identified, properties, version, changed_at)
-     select project_id, id, created_at, is_identified, properties, 0, ${instant('$2::bigint')}
-     from ${RECORDS}`;
+     select project_id, id, created_at, is_identified, properties, 0, ${instant('$6::bigint')}
+     from ${NEW}`;
 
 export async function insertPersons(
   client: Transaction,
@@ -112,13 +112,13 @@ export async function insertPersons(
   await client.query({
     name: 'insert-persons',
     text: INSERT_PERSONS,
-    values: [recordsOf(persons), stamp],
+    values: [...columnsOf(persons), stamp],
   });
 }
 
 const UPDATE_PERSONS = `update persons p set created_at = new.created_at, is_identified = new.is_identified,
-       properties = new.properties, version = p.version + 1, changed_at = ${instant('$2::bigint')}
-     from ${RECORDS}
+       properties = new.properties, version = p.version + 1, changed_at = ${instant('$6::bigint')}
+     from ${NEW}
      where p.project_id = new.project_id and p.id = new.id`;
 
 /** Writes persons that this transaction has locked; each gets the next version. */
@@ -130,7 +130,7 @@ export async function updatePersons(
   await client.query({
     name: 'update-persons',
     text: UPDATE_PERSONS,
-    values: [recordsOf(persons), stamp],
+    values: [...columnsOf(persons), stamp],
   });
 }
 

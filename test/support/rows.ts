@@ -11,6 +11,9 @@ export interface EventFields {
   timestamp: string;
   inserted_at?: string;
   session_id?: string | null;
+  person_id?: string;
+  person_properties?: object;
+  group_0?: string | null;
 }
 
 export async function insertEvents(queryable: Queryable, events: readonly EventFields[]): Promise<void> {

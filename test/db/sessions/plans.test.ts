@@ -50,7 +50,7 @@ const sequential = (nodes: PlanNode[]) =>
   ofEvents(nodes).filter((node) => node['Node Type'] === 'Seq Scan' && lookedAt(node) > 0);
 
 describe('reading sessions by the index', () => {
-  test.each([
+  test.each<[string, string, unknown[], number, number]>([
     ['one by its id', SESSIONS_BY_ID_SQL, [1, [idAt(30_002)], [null]], 1, 26 * 30],
     [
       'one whose id tells no time',

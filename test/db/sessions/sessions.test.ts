@@ -55,7 +55,7 @@ const word = (...words: unknown[]) => fc.option(fc.constantFrom(...words), { nil
 const properties = fc.record(
   {
     $current_url: url,
-    $external_click_url: word('https://other.example/', '', null),
+    $external_click_url: word('https://other.example/', 'https://elsewhere.example/', '', null),
     $web_vitals_LCP_value: word(1200.5, '980', 'slow', null, 0),
     $referring_domain: word('www.google.com', '$direct', 'example.com', 't.co', 'blog.example.org', ''),
     $referrer: word('https://www.google.com/', '$direct'),
@@ -192,6 +192,79 @@ describe('sessions', () => {
       { seed: SEED, numRuns: 60 },
     );
     expect(rows).toBeGreaterThan(200);
+  });
+
+  test.each<[string, [string, number][], boolean | null, number]>([
+    ['one pageview', [['$pageview', 0]], true, 1],
+    ['one screen', [['$screen', 0]], true, 1],
+    [
+      'another event just before ten seconds',
+      [
+        ['$pageview', 0],
+        ['x', 9_999],
+      ],
+      true,
+      1,
+    ],
+    [
+      'another event at ten seconds',
+      [
+        ['$pageview', 0],
+        ['x', 10_000],
+      ],
+      false,
+      1,
+    ],
+    [
+      'two pageviews',
+      [
+        ['$pageview', 0],
+        ['$pageview', 1],
+      ],
+      false,
+      2,
+    ],
+    [
+      'a pageview and a screen',
+      [
+        ['$pageview', 0],
+        ['$screen', 1],
+      ],
+      false,
+      2,
+    ],
+    [
+      'an autocaptured click',
+      [
+        ['$pageview', 0],
+        ['$autocapture', 1],
+      ],
+      false,
+      2,
+    ],
+    [
+      'neither pageview nor screen',
+      [
+        ['$autocapture', 0],
+        ['x', 1],
+      ],
+      null,
+      1,
+    ],
+  ])('%s: is it a bounce', async (_name, events, isBounce, counted) => {
+    const id = madeAt(BASE, 10);
+    await database.pool.query('delete from events where project_id = 4');
+    await insertEvents(
+      database.pool,
+      events.map(([name, offset]) => ({
+        project_id: 4,
+        event: name,
+        timestamp: iso(BASE + offset),
+        session_id: id,
+      })),
+    );
+    const session = (await findSession(database.pool, 4, id)) as SessionRow;
+    expect([session.is_bounce, session.page_screen_autocapture_count_up_to]).toEqual([isBounce, counted]);
   });
 
   test('of a thousand pages and one show the first thousand, and count all', async () => {

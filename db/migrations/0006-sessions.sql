@@ -20,8 +20,13 @@ $$;
 
 -- Which sort of site a utm_source or a domain is, see docs/sessions.md: by the whole name, or by the part before the
 -- ending (google of www.google.co.uk).
-create function channel_kind(name text) returns text immutable parallel safe language sql as $$
-  select case
+create function channel_kind(name text) returns text immutable parallel safe strict language plpgsql as $$
+declare
+  whole text := regexp_replace(lower(trim(name)), '^www\.', '');
+  first text := split_part(whole, '.', 1);
+  site text := coalesce(substring(whole from '([^.]+)(?:\.(?:com?|org|net))?\.[a-z]{2,6}$'), whole);
+begin
+  return case
     when whole in ('gemini', 'gemini.google.com', 'copilot', 'copilot.microsoft.com', 'grok', 'meta.ai', 'you.com') then 'ai'
     when whole in ('search.brave.com', 'adwords', 'google_ads', 'googleads', 'com.google.android.googlequicksearchbox') then 'search'
     when whole in ('fb', 'ig', 'meta', 'x', 'x.com', 't.co', 'lnkd.in', 'fb.me', 'wa.me', 't.me', 'pin.it', 'redd.it', 'hackernews',
@@ -29,8 +34,8 @@ create function channel_kind(name text) returns text immutable parallel safe lan
       then 'social'
     when whole in ('youtu.be', 'yt', 'com.google.android.youtube') then 'video'
     when whole in ('email', 'e-mail', 'mail', 'newsletter', 'com.google.android.gm')
-      or strpos(whole, '.') > 0 and split_part(whole, '.', 1) in ('mail', 'email', 'webmail', 'outlook', 'gmail') then 'email'
-    when split_part(whole, '.', 1) = 'shopping' and site = 'google' then 'shopping'
+      or first <> whole and first in ('mail', 'email', 'webmail', 'outlook', 'gmail') then 'email'
+    when first = 'shopping' and site = 'google' then 'shopping'
     when site in ('mailchimp', 'klaviyo', 'sendgrid', 'customerio', 'customer', 'brevo', 'gmail', 'outlook') then 'email'
     when site in ('chatgpt', 'openai', 'perplexity', 'claude', 'anthropic', 'deepseek', 'mistral', 'poe') then 'ai'
     when site in ('google', 'bing', 'yahoo', 'duckduckgo', 'ecosia', 'baidu', 'yandex', 'qwant', 'startpage', 'kagi', 'naver', 'daum',
@@ -39,16 +44,25 @@ create function channel_kind(name text) returns text immutable parallel safe lan
       'quora', 'vk', 'weibo', 'bsky', 'bluesky', 'mastodon', 'discord', 'telegram', 'whatsapp', 'messenger') then 'social'
     when site in ('youtube', 'vimeo', 'twitch', 'dailymotion', 'wistia') then 'video'
     when site in ('amazon', 'ebay', 'etsy', 'aliexpress', 'alibaba', 'walmart', 'rakuten', 'mercadolibre') then 'shopping'
-    end
-  from (
-    select whole, coalesce(substring(whole from '([^.]+)(?:\.(?:com?|org|net))?\.[a-z]{2,6}$'), whole) as site
-    from (select regexp_replace(lower(trim(name)), '^www\.', '') as whole offset 0) as made offset 0) as parts
-$$;
+    end;
+end $$;
 
 -- Where a session came from; the first rule that fits decides. `clicks`: names of the click ids that it came with.
-create function channel_type(source text, medium text, campaign text, referring_domain text, hostname text, clicks text[])
-returns text immutable parallel safe language sql as $$
-  select case
+create function channel_type(utm_source text, utm_medium text, utm_campaign text, referring_domain text, hostname text, clicks text[])
+returns text immutable parallel safe language plpgsql as $$
+declare
+  source text := nullif(lower(trim(utm_source)), '');
+  medium text := nullif(lower(trim(utm_medium)), '');
+  campaign text := coalesce(lower(utm_campaign), '');
+  domain text := nullif(lower(trim(referring_domain)), '');
+  source_kind text := channel_kind(source);
+  domain_kind text := channel_kind(domain);
+  -- Typed in, a bookmark, or from another page of the same site.
+  at_home boolean := coalesce(
+    domain = '$direct' or regexp_replace(domain, '^www\.', '') = regexp_replace(lower(hostname), '^www\.', ''), false);
+begin
+  clicks := coalesce(clicks, '{}');
+  return case
     when campaign like '%cross-network%' then 'Cross Network'
     when medium in ('affiliate', 'affiliates') or clicks && '{irclid}' then 'Affiliate'
     when medium ~ '^(e[-_ ]?mail|newsletter)$' or source_kind = 'email' or clicks && '{mc_cid,_kx}' then 'Email'
@@ -92,14 +106,8 @@ returns text immutable parallel safe language sql as $$
     when domain_kind = 'social' then 'Organic Social'
     when domain_kind = 'video' then 'Organic Video'
     when domain_kind = 'shopping' then 'Organic Shopping'
-    else 'Referral' end
-  from (
-    select named.*, channel_kind(source) as source_kind, channel_kind(domain) as domain_kind,
-      coalesce(domain = '$direct' or regexp_replace(domain, '^www\.', '') = regexp_replace(lower(hostname), '^www\.', ''), false) as at_home
-    from (select nullif(lower(trim($1)), '') as source, nullif(lower(trim($2)), '') as medium,
-      coalesce(lower($3), '') as campaign, nullif(lower(trim($4)), '') as domain, $5 as hostname,
-      coalesce($6, '{}') as clicks offset 0) as named offset 0) as known
-$$;
+    else 'Referral' end;
+end $$;
 
 -- What sessions take from the properties of each event, and from those of the event that they begin with.
 create type session_event as ("$current_url" text, "$external_click_url" text, "$web_vitals_LCP_value" text);

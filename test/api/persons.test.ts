@@ -242,6 +242,20 @@ describe('deleting', () => {
     ]);
   });
 
+  test('a thousand at once', async () => {
+    const tenant = await api.createTenant('Thousand');
+    const all = Array.from({ length: 1_000 }, () => uuidv7());
+    for (const id of all) await insertPerson(api.pool, tenant.projectId, { id, distinct_ids: [`of ${id}`] });
+    const answer = await api.request(tenant, 'POST', url(tenant, 'bulk_delete/'), { ids: all });
+    expect(answer.json()).toEqual({ persons_deleted: 1_000 });
+    const log = await api.request(
+      tenant,
+      'GET',
+      `/api/projects/${tenant.projectId}/activity_log/?limit=1000`,
+    );
+    expect(new Set(log.json().results.map((one: { item_id: string }) => one.item_id))).toEqual(new Set(all));
+  });
+
   test.each([
     [{}, refusals.field(null, 'invalid_input', 'Give either `ids` or `distinct_ids`.')],
     [

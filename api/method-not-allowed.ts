@@ -4,6 +4,8 @@ import { errors } from './errors.ts';
 interface KnownPath {
   pattern: RegExp;
   methods: Set<string>;
+  /** How much of the path may be anything. */
+  parameters: number;
 }
 
 function toPattern(url: string): RegExp {
@@ -21,16 +23,30 @@ function toPattern(url: string): RegExp {
 /** Tells a wrong method (405 with `Allow`) from an unknown path (404). */
 export function answerUnknownPaths(app: FastifyInstance): void {
   const known = new Map<string, KnownPath>();
+  /** Paths with parameters, and the paths of their own that look like one: `things/:id` and `things/find`. */
+  const namesakes = new Map<string, KnownPath[]>();
+  const namesake = (url: string, path: KnownPath | undefined) => {
+    if (path) namesakes.set(url, [...(namesakes.get(url) ?? []), path]);
+  };
   app.addHook('onRoute', ({ url, method }) => {
-    const entry = known.get(url) ?? { pattern: toPattern(url), methods: new Set<string>() };
+    let entry = known.get(url);
+    if (!entry) {
+      entry = { pattern: toPattern(url), methods: new Set(), parameters: (url.match(/:|\*/g) ?? []).length };
+      for (const [other, { pattern, parameters }] of known) {
+        if (parameters > entry.parameters && pattern.test(url)) namesake(other, entry);
+        else if (parameters < entry.parameters && entry.pattern.test(other)) namesake(url, known.get(other));
+      }
+      known.set(url, entry);
+    }
     for (const one of [method].flat()) entry.methods.add(one);
-    known.set(url, entry);
   });
   const refusal = (request: FastifyRequest) => {
     const pathname = request.url.split('?', 1)[0] as string;
+    const matching = [...known.values()].filter((entry) => entry.pattern.test(pathname));
+    const fewest = Math.min(...matching.map((entry) => entry.parameters));
     const methods = new Set<string>();
-    for (const entry of known.values()) {
-      if (entry.pattern.test(pathname)) for (const method of entry.methods) methods.add(method);
+    for (const entry of matching) {
+      if (entry.parameters === fewest) for (const method of entry.methods) methods.add(method);
     }
     // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
     methods.delete('OPTIONS');
@@ -40,6 +56,12 @@ export function answerUnknownPaths(app: FastifyInstance): void {
   // Before the body: nothing of it is read for a path that does not want it.
   app.addHook('onRequest', async (request) => {
     if (request.is404) throw refusal(request);
+    // The router takes `GET things/find` for the thing called find, if find has no GET.
+    const others = namesakes.get(request.routeOptions.url ?? '');
+    if (!others) return;
+    const pathname = request.url.split('?', 1)[0] as string;
+    const own = others.find((entry) => entry.pattern.test(pathname));
+    if (own && !own.methods.has(request.method)) throw refusal(request);
   });
   app.setNotFoundHandler(async (request) => {
     throw refusal(request);

@@ -66,7 +66,7 @@ interface Described {
   responses?: Record<string, { description?: string }>;
   requestBody?: {
     required?: boolean;
-    content: Record<string, { schema?: { properties?: object; required?: string[] } }>;
+    content: Record<string, { schema?: { properties?: object; required?: string[]; anyOf?: object[] } }>;
   };
 }
 
@@ -74,7 +74,8 @@ interface Described {
 function describeBody({ requestBody }: Described): void {
   const schema = requestBody?.content['application/json']?.schema;
   if (!requestBody || !schema?.properties) return;
-  requestBody.required = (schema.required ?? []).length > 0;
+  // `anyOf` beside properties: one of them is needed, whichever.
+  requestBody.required = (schema.required ?? []).length > 0 || schema.anyOf !== undefined;
   requestBody.content['application/x-www-form-urlencoded'] = { schema };
 }
 

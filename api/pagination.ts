@@ -26,6 +26,9 @@ export const pageQuery = z.object({
     .meta({ type: 'integer', description: 'Index of the first result; default 0.' }),
 });
 
+/** The same where parameters that nobody knows are refused: a filter that is misspelt must not find everything. */
+export const strictPageQuery = pageQuery.extend({ personal_api_key: z.string().optional() }).strict();
+
 export const page = <T extends z.ZodType>(item: T) =>
   z.object({
     count: z.int(),

@@ -45,6 +45,7 @@ function wrongType(expected: string, input: unknown): Omit<FieldError, 'attr'> {
 
 const FORMATS: Record<string, string> = {
   uuid: 'Must be a valid UUID.',
+  guid: 'Must be a valid UUID.',
   email: 'Enter a valid email address.',
   url: 'Enter a valid URL.',
   datetime:

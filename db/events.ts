@@ -1,4 +1,6 @@
-import { type Pool, type Transaction, transaction } from './pool.ts';
+import { distinctIdsOf } from './persons.ts';
+import type { Pool, Transaction } from './pool.ts';
+import { reading } from './reading.ts';
 
 export interface EventRow {
   uuid: string;
@@ -19,6 +21,7 @@ export interface EventQuery {
   projectId: number;
   event?: string | undefined;
   distinctId?: string | undefined;
+  /** Of any of this person's distinct ids; of a person that has none, by the id that their events hold. */
   personId?: string | undefined;
   /** Only events after and before these instants, as texts that Postgres reads. */
   after?: string | undefined;
@@ -36,21 +39,14 @@ export interface EventPage {
   next: EventPosition | undefined;
 }
 
-const STATEMENT_TIMEOUT = '15s';
 const ROWS_AT_ONCE = 500;
 /** A page ends early when its properties are larger than this, whatever its limit. */
 const PAGE_BYTES = 16 * 1024 * 1024;
 
-async function reading<T>(pool: Pool, work: (client: Transaction) => Promise<T>): Promise<T> {
-  return transaction(pool, async (client) => {
-    await client.query(`set transaction read only; set local statement_timeout = '${STATEMENT_TIMEOUT}'`);
-    return work(client);
-  });
-}
-
 async function readSome(
   client: Transaction,
   query: EventQuery,
+  distinctIds: readonly string[],
   limit: number,
 ): Promise<(EventRow & { bytes: number })[]> {
   const values: unknown[] = [query.projectId];
@@ -59,7 +55,11 @@ async function readSome(
   const { event, distinctId, personId, after, before, position, ascending } = query;
   if (event !== undefined) conditions.push(`event = ${given(event)}`);
   if (distinctId !== undefined) conditions.push(`distinct_id = ${given(distinctId)}`);
-  if (personId !== undefined) conditions.push(`person_id = ${given(personId)}`);
+  if (personId !== undefined) {
+    conditions.push(
+      distinctIds.length > 0 ? `distinct_id = any(${given(distinctIds)})` : `person_id = ${given(personId)}`,
+    );
+  }
   if (after !== undefined) conditions.push(`timestamp > ${given(after)}::timestamptz`);
   if (before !== undefined) conditions.push(`timestamp < ${given(before)}::timestamptz`);
   if (position) {
@@ -83,12 +83,14 @@ async function readSome(
  */
 export async function listEvents(pool: Pool, query: EventQuery): Promise<EventPage> {
   return reading(pool, async (client) => {
+    const { projectId, personId } = query;
+    const distinctIds = personId === undefined ? [] : await distinctIdsOf(client, projectId, personId);
     const rows: EventRow[] = [];
     let bytes = 0;
     for (let rest = query; ; ) {
       const wanted = query.limit - rows.length;
       // One more than is wanted, to know whether there are more.
-      const some = await readSome(client, rest, Math.min(wanted, ROWS_AT_ONCE) + 1);
+      const some = await readSome(client, rest, distinctIds, Math.min(wanted, ROWS_AT_ONCE) + 1);
       const more = some.length > Math.min(wanted, ROWS_AT_ONCE);
       if (more) some.pop();
       for (const [index, { bytes: size, ...row }] of some.entries()) {
@@ -117,9 +119,4 @@ export async function findEvent(pool: Pool, projectId: number, uuid: string): Pr
     );
     return rows[0];
   });
-}
-
-/** Whether a query was ended because it took too long. */
-export function isStatementTimeout(error: unknown): boolean {
-  return (error as { code?: string }).code === '57014';
 }

@@ -1,7 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type EventPage, findEvent, isStatementTimeout, listEvents } from '../../db/events.ts';
+import { type EventPage, type EventRow, findEvent, listEvents } from '../../db/events.ts';
+import { outlinePersons, type PersonOutline } from '../../db/persons.ts';
 import { isUuid } from '../../db/uuid.ts';
+import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
+import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { eventPage, eventRecord, eventTime, eventView } from '../schemas/event.ts';
@@ -11,7 +14,6 @@ const MAX_LIMIT = 50_000;
 const MAX_OFFSET = 50_000;
 /** Clocks of clients are a little ahead of ours. */
 const AHEAD_MILLISECONDS = 5_000;
-const TIMEOUT_RETRY_SECONDS = 5;
 const UNIT_MILLISECONDS = { h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const ISO = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
 
@@ -54,12 +56,20 @@ const whole = (max: number, message: string) =>
     .refine((value) => value <= max, message)
     .optional();
 
+const includePerson = z
+  .enum(['true', 'false', 'True', 'False'])
+  .optional()
+  .meta({ description: 'Whether records tell of the person; default `false`.' });
+
 const ORDERS = ['["-timestamp"]', '["timestamp"]'] as const;
 
 const listQuery = z.strictObject({
   event: z.string().optional().meta({ description: 'Only events of this name.' }),
   distinct_id: z.string().optional().meta({ description: 'Only events of this distinct_id.' }),
-  person_id: z.string().optional().meta({ description: 'Only events of the person with this uuid.' }),
+  person_id: z.string().optional().meta({
+    description: "Only events of this person's distinct ids; the uuid of a person.",
+  }),
+  include_person: includePerson,
   after: moment.meta({ description: 'Only events after this time: ISO 8601, or relative as `-7d`.' }),
   before: moment.meta({ description: 'Only events before this time; default: in five seconds.' }),
   after_uuid: z
@@ -99,21 +109,20 @@ function nextLink(request: FastifyRequest, publicUrl: string, { next }: EventPag
   return `${publicUrl}${pathname}?${parameters}`;
 }
 
-/** A query that takes too long is ended by Postgres; then it is for the caller to ask for less. */
-async function within<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (!isStatementTimeout(error)) throw error;
-    throw errors.unavailable(
-      'The query took too long. Narrow it with `after` and `before`.',
-      TIMEOUT_RETRY_SECONDS,
-    );
-  }
-}
+const ADVICE = 'Narrow it with `after` and `before`.';
 
 /** Reading stored events back: the plain part, by time and by what the columns say. */
 export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
+  /** The persons of events by distinct_id, where they are asked for. */
+  const personsOf = async (
+    rows: readonly EventRow[],
+    { project, query }: { project: { id: number }; query: { include_person?: string | undefined } },
+  ): Promise<Map<string, PersonOutline>> => {
+    if (query.include_person?.toLowerCase() !== 'true' || rows.length === 0) return new Map();
+    const distinctIds = [...new Set(rows.map((row) => row.distinct_id))];
+    return outlinePersons(pool, project.id, distinctIds, NAMING_PROPERTIES);
+  };
+
   app.get(
     '/api/projects/:project_id/events/',
     {
@@ -136,7 +145,7 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
       const cursor = ascending ? after_uuid : before_uuid;
       const bound = ascending ? query.after : query.before;
       const position = cursor && bound ? { timestamp: bound, uuid: cursor } : undefined;
-      const page = await within(
+      const page = await bounded(
         listEvents(pool, {
           projectId: request.project.id,
           event: query.event,
@@ -153,10 +162,12 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
           limit: Math.min(query.limit || DEFAULT_LIMIT, MAX_LIMIT),
           offset: query.offset ?? 0,
         }),
+        ADVICE,
       );
+      const persons = await personsOf(page.rows, request);
       return {
         next: nextLink(request, config.SLUICE_PUBLIC_URL, page, ascending),
-        results: page.rows.map(eventView),
+        results: page.rows.map((row) => eventView(row, persons.get(row.distinct_id))),
       };
     },
   );
@@ -171,6 +182,7 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
         deprecated: true,
         params: z.object({ project_id: z.string(), id: z.string() }),
         querystring: z.strictObject({
+          include_person: includePerson,
           format: z.literal('json').optional(),
           personal_api_key: z.string().optional(),
         }),
@@ -180,9 +192,10 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
     async (request) => {
       const { id } = request.params;
       if (!isUuid(id)) throw errors.validation('invalid', 'Invalid UUID', null);
-      const row = await within(findEvent(pool, request.project.id, id));
+      const row = await bounded(findEvent(pool, request.project.id, id), ADVICE);
       if (!row) throw errors.notFound(`No events exist for event UUID ${id}`);
-      return eventView(row);
+      const persons = await personsOf([row], request);
+      return eventView(row, persons.get(row.distinct_id));
     },
   );
 }

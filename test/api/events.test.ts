@@ -5,6 +5,8 @@ import { createPool, type Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { queriesOf } from '../support/query-log.ts';
+import { insertPerson } from '../support/rows.ts';
 
 let pool: Pool;
 let ingest: Ingest;
@@ -172,6 +174,75 @@ describe('filters', () => {
       attr,
       detail,
     });
+  });
+});
+
+describe('persons of events', () => {
+  const id = '01890af2-aaaa-7bbb-8ccc-00000000aaaa';
+  let ben: Tenant;
+  const names = async (query: string) => (await list(ben, query)).results.map((one) => one.event);
+
+  beforeAll(async () => {
+    ben = await api.createTenant('Ben of the persons');
+    await store(
+      ben,
+      { event: 'anonymous', distinct_id: 'anon', timestamp: 1 },
+      { event: 'known', distinct_id: 'ada', timestamp: 2 },
+      { event: 'known again', distinct_id: 'ada', timestamp: 3 },
+      { event: 'of nobody', distinct_id: 'nobody', timestamp: 4 },
+      { event: 'plain', distinct_id: 'zed', timestamp: 5 },
+    );
+    await insertPerson(api.pool, ben.projectId, {
+      id,
+      distinct_ids: ['anon', 'ada'],
+      is_identified: true,
+      properties: { email: 'ada@example.com', name: null, plan: 'pro' },
+    });
+    await insertPerson(api.pool, ben.projectId, { id: uuidv7(), distinct_ids: ['zed'] });
+    const other = await api.createTenant('Other of the persons');
+    await insertPerson(api.pool, other.projectId, { id: uuidv7(), distinct_ids: ['nobody'] });
+  });
+
+  test('a person has the events of all their distinct ids, whatever id stands in them', async () => {
+    expect(await names(`?person_id=${id}`)).toEqual(['known again', 'known', 'anonymous']);
+    expect(await names(`?person_id=${id.toUpperCase()}&limit=1`)).toEqual(['known again']);
+    expect(await names(`?person_id=${id}&distinct_id=anon`)).toEqual(['anonymous']);
+    const { rows } = await api.pool.query(
+      `select person_id from events where project_id = $1 and distinct_id = 'nobody'`,
+      [ben.projectId],
+    );
+    expect(await names(`?person_id=${rows[0].person_id}`)).toEqual(['of nobody']);
+    expect(await readAll(ben, `?person_id=${id}&limit=2`)).toEqual([
+      [expect.any(String), expect.any(String)],
+      [expect.any(String)],
+    ]);
+  });
+
+  test('are shown when they are asked for, by one query for a page', async () => {
+    const ada = {
+      is_identified: true,
+      distinct_ids: ['ada'],
+      properties: { email: 'ada@example.com', name: null },
+    };
+    const expected = [{ is_identified: false, distinct_ids: ['zed'], properties: {} }, null, ada, ada, ada];
+    const persons = async (query: string) => {
+      const { result, queries } = await queriesOf(() => list(ben, query));
+      return {
+        persons: result.results.map((one) => (one as unknown as { person: unknown }).person),
+        queries: queries.filter((text) => /\bpersons\b/.test(text)).length,
+      };
+    };
+    expect(await persons('?include_person=true')).toEqual({ persons: expected, queries: 1 });
+    expect(await persons('?include_person=True&event=known')).toEqual({ persons: [ada], queries: 1 });
+    for (const query of ['', '?include_person=false']) {
+      expect(await persons(query)).toEqual({ persons: expected.map(() => null), queries: 0 });
+    }
+    const { results } = await list(ben, '?event=known');
+    const one = `/api/projects/${ben.projectId}/events/${results[0]?.id}/`;
+    expect((await api.request(ben, 'GET', `${one}?include_person=true`)).json().person).toEqual(ada);
+    expect((await api.request(ben, 'GET', one)).json().person).toBeNull();
+    const refusal = await api.request(ben, 'GET', `${one}?include_person=yes`);
+    expect([refusal.statusCode, refusal.json().attr]).toEqual([400, 'include_person']);
   });
 });
 

@@ -5,7 +5,9 @@ import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
+import { refusals } from '../support/refusals.ts';
 import { fill, type Ids, idsOf, managed } from '../support/routes.ts';
+import { insertGroup, insertPerson } from '../support/rows.ts';
 
 const api = apiForFile();
 /** What nobody has: what is asked of it is what must be answered for a stranger's. */
@@ -32,6 +34,11 @@ async function stateOfBen(): Promise<string> {
     ['project_deletions', 'organization_id = $1', ben.organizationId],
     ['activity_log', 'organization_id = $1', ben.organizationId],
     ['events', 'project_id = $1', ben.projectId],
+    ['persons', 'project_id = $1', ben.projectId],
+    ['person_distinct_ids', 'project_id = $1', ben.projectId],
+    ['deleted_distinct_ids', 'project_id = $1', ben.projectId],
+    ['groups', 'project_id = $1', ben.projectId],
+    ['group_types', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {
@@ -68,6 +75,8 @@ beforeAll(async () => {
   await ingest.submit({ projectId: ben.projectId, events: [capturedEvent({ uuid: idsOf(ben).id })] });
   await ingest.close();
   await store.end();
+  await insertPerson(api.pool, ben.projectId, { id: idsOf(ben).id, distinct_ids: ['user-1'] });
+  await insertGroup(api.pool, ben.projectId, { id: idsOf(ben).id, group_type_index: 0, group_key: 'acme' });
   before = await stateOfBen();
 });
 
@@ -190,6 +199,22 @@ describe("another tenant's ids", () => {
         expect([one.method, one.path, theirs]).toEqual([one.method, one.path, nobodys]);
         expect([403, 404]).toContain(theirs.status);
       }
+    }
+    expect(await stateOfBen()).toBe(before);
+  });
+
+  test('and distinct ids in queries and bodies find nothing', async () => {
+    const own = `/api/projects/${anna.projectId}`;
+    const get = async (path: string) => (await api.request(anna, 'GET', `${own}/${path}`)).json();
+    expect(await get('persons/?distinct_id=user-1')).toMatchObject({ count: 0, results: [] });
+    expect(await get('persons/?search=user')).toMatchObject({ count: 0, results: [] });
+    expect(await get(`events/?person_id=${idsOf(ben).id}`)).toEqual({ next: null, results: [] });
+    expect(await get('groups/')).toMatchObject({ count: 0, results: [] });
+    expect(await get('groups/find/?group_type_index=0&group_key=acme')).toEqual(refusals.notFound());
+    expect(await get('groups_types/')).toEqual([]);
+    for (const body of [{ ids: [idsOf(ben).id] }, { distinct_ids: ['user-1'] }]) {
+      const answer = await api.request(anna, 'POST', `${own}/persons/bulk_delete/`, body);
+      expect([answer.statusCode, answer.json()]).toEqual([200, { persons_deleted: 0 }]);
     }
     expect(await stateOfBen()).toBe(before);
   });

@@ -49,7 +49,7 @@ export interface Ids {
   user_uuid: string;
   user_id: string;
   key_id: string;
-  /** An event: of a tenant whose test stored one, by nearly the uuid of the user. */
+  /** An event, person or group: of a tenant whose test stored one, by nearly the uuid of the user. */
   id: string;
   /** The project's public key, where it stands in the path. */
   token?: string;

@@ -16,23 +16,29 @@ const TABLES = `
   );
   create table persons (
     project_id bigint not null, id uuid not null, created_at timestamptz not null, properties jsonb not null,
-    is_identified boolean not null, last_seen_at timestamptz
+    is_identified boolean not null
   );
   create table person_distinct_ids (
     project_id bigint not null, distinct_id text not null, person_id uuid not null
   );
   create table groups (
     project_id bigint not null, group_type_index int not null, group_key text not null,
-    created_at timestamptz not null, updated_at timestamptz, properties jsonb not null
+    created_at timestamptz not null, updated_at timestamptz not null, properties jsonb not null
   );
   create table sessions (
-    project_id bigint not null, session_id text not null, distinct_id text not null,
-    start_timestamp timestamptz not null, end_timestamp timestamptz not null, urls text[], num_uniq_urls bigint,
-    entry_current_url text, entry_pathname text, entry_hostname text, end_current_url text, end_pathname text,
-    end_hostname text, entry_referring_domain text, entry_utm_source text, entry_utm_campaign text,
+    project_id bigint not null, session_id text not null, session_id_v7 uuid, distinct_id text not null,
+    start_timestamp timestamptz not null, end_timestamp timestamptz not null, urls text[] not null default '{}',
+    num_uniq_urls integer not null default 0, entry_current_url text, entry_pathname text, entry_hostname text,
+    end_current_url text, end_pathname text, end_hostname text, exit_current_url text, exit_pathname text,
+    entry_referring_domain text, entry_referrer text, entry_utm_source text, entry_utm_campaign text,
     entry_utm_medium text, entry_utm_term text, entry_utm_content text, entry_gclid text, entry_fbclid text,
-    pageview_count bigint, autocapture_count bigint, screen_count bigint, channel_type text,
-    session_duration bigint, is_bounce boolean, last_external_click_url text, vitals_lcp float8
+    entry_gad_source text, entry_gclsrc text, entry_dclid text, entry_gbraid text, entry_wbraid text, entry_msclkid text,
+    entry_twclid text, entry_li_fat_id text, entry_mc_cid text, entry_igshid text, entry_ttclid text, entry_irclid text,
+    entry__kx text, pageview_count integer not null default 0, autocapture_count integer not null default 0,
+    screen_count integer not null default 0, channel_type text not null default 'Unknown',
+    session_duration integer not null default 0, duration integer not null default 0, is_bounce boolean,
+    last_external_click_url text, page_screen_autocapture_count_up_to integer not null default 0, vitals_lcp float8,
+    _inserted_at timestamptz not null default '2026-03-15'
   );
   create table cohort_people (project_id bigint not null, cohort_id bigint not null, person_id uuid not null);
 `;

@@ -37,12 +37,12 @@ export async function insertWorld(queryable: Queryable): Promise<void> {
   ]) {
     const values = [project, ADA];
     await queryable.query(
-      `insert into hogql.persons values ($1, $2, '2026-01-01', jsonb_build_object('email', $3::text), true, null)`,
+      `insert into hogql.persons values ($1, $2, '2026-01-01', jsonb_build_object('email', $3::text), true)`,
       [...values, email],
     );
     await queryable.query(`insert into hogql.person_distinct_ids values ($1, 'user-1', $2)`, values);
     await queryable.query(
-      `insert into hogql.groups values ($1, 0, 'acme', '2026-01-01', null, '{"name":"Acme"}')`,
+      `insert into hogql.groups values ($1, 0, 'acme', '2026-01-01', '2026-01-02', '{"name":"Acme"}')`,
       [project],
     );
     await queryable.query(

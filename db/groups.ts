@@ -1,0 +1,75 @@
+import type { Pool, Queryable } from './pool.ts';
+import { prefixPattern, reading } from './reading.ts';
+
+export interface GroupRow {
+  id: string;
+  group_type_index: number;
+  /** The name of the type; null if the type is gone. */
+  group_type: string | null;
+  group_key: string;
+  properties: Record<string, unknown>;
+  created_at: string;
+  updated_at: string;
+}
+
+const ALL_TYPES = [0, 1, 2, 3, 4];
+
+const SELECT = `select g.id, g.group_type_index, t.group_type, g.group_key, g.properties, g.created_at, g.updated_at
+  from groups g left join group_types t on t.project_id = g.project_id and t.group_type_index = g.group_type_index`;
+
+/** In the order of type and key. */
+export async function listGroups(
+  pool: Pool,
+  query: {
+    projectId: number;
+    groupTypeIndex?: number | undefined;
+    /** How the key begins. */
+    search?: string | undefined;
+    limit: number;
+    offset: number;
+  },
+): Promise<{ count: number; rows: GroupRow[] }> {
+  const types = query.groupTypeIndex === undefined ? ALL_TYPES : [query.groupTypeIndex];
+  // With the types named, the key's index finds those that begin so in each of them.
+  const where = 'g.project_id = $1 and g.group_type_index = any($2::smallint[]) and g.group_key like $3';
+  const values = [query.projectId, types, prefixPattern(query.search ?? '')];
+  return reading(pool, async (client) => {
+    const counted = await client.query(`select count(*)::int as count from groups g where ${where}`, values);
+    const { rows } = await client.query(
+      `${SELECT} where ${where} order by g.group_type_index, g.group_key limit $4 offset $5`,
+      [...values, query.limit, query.offset],
+    );
+    return { count: counted.rows[0].count, rows };
+  });
+}
+
+export async function findGroup(
+  queryable: Queryable,
+  projectId: number,
+  id: string,
+): Promise<GroupRow | undefined> {
+  const { rows } = await queryable.query(`${SELECT} where g.project_id = $1 and g.id = $2`, [projectId, id]);
+  return rows[0];
+}
+
+export async function findGroupByKey(
+  queryable: Queryable,
+  projectId: number,
+  groupTypeIndex: number,
+  groupKey: string,
+): Promise<GroupRow | undefined> {
+  const { rows } = await queryable.query(
+    `${SELECT} where g.project_id = $1 and g.group_type_index = $2 and g.group_key = $3`,
+    [projectId, groupTypeIndex, groupKey],
+  );
+  return rows[0];
+}
+
+/** Answers whether there was one. */
+export async function deleteGroup(queryable: Queryable, projectId: number, id: string): Promise<boolean> {
+  const { rowCount } = await queryable.query('delete from groups where project_id = $1 and id = $2', [
+    projectId,
+    id,
+  ]);
+  return rowCount === 1;
+}

@@ -1,0 +1,83 @@
+import type { QueryResult } from 'pg';
+import { STAMP_SQL } from './horizon.ts';
+import type { Transaction } from './pool.ts';
+
+/** How long a deletion waits for events that are being stored for the same persons. */
+const LOCK_TIMEOUT = '5s';
+
+export interface DeletedPerson {
+  id: string;
+  distinct_ids: number;
+}
+
+/** Which persons to delete: those with these ids, or those that these distinct ids are. */
+export type DoomedPersons = { ids: readonly string[] } | { distinctIds: readonly string[] };
+
+/**
+ * Locks the persons and answers their ids. Only who holds the lock on a person changes which distinct ids are theirs,
+ * so what was found by distinct id is looked up again, until all that it leads to are locked.
+ */
+async function lockPersons(client: Transaction, projectId: number, doomed: DoomedPersons): Promise<string[]> {
+  const locked = new Set<string>();
+  const asked = new Set<string>();
+  for (;;) {
+    const wanted =
+      'ids' in doomed
+        ? doomed.ids.map((id) => id.toLowerCase())
+        : (
+            await client.query(
+              'select distinct person_id from person_distinct_ids where project_id = $1 and distinct_id = any($2)',
+              [projectId, doomed.distinctIds],
+            )
+          ).rows.map((row) => row.person_id as string);
+    const more = wanted.filter((id) => !asked.has(id));
+    if (more.length === 0) {
+      const still = new Set(wanted);
+      return [...locked].filter((id) => still.has(id));
+    }
+    const { rows } = await client.query(
+      'select id from persons where project_id = $1 and id = any($2::uuid[]) order by id for update',
+      [projectId, more],
+    );
+    for (const { id } of rows) locked.add(id);
+    for (const id of more) asked.add(id);
+  }
+}
+
+/**
+ * Deletes persons, in the caller's transaction. What their distinct ids were last stays in deleted_distinct_ids, with
+ * the horizon's time: exports tell of the deletion, and whoever comes with the distinct id next is somebody new.
+ */
+export async function deletePersons(
+  client: Transaction,
+  projectId: number,
+  doomed: DoomedPersons,
+): Promise<DeletedPerson[]> {
+  await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
+  const [, stamped] = (await client.query(STAMP_SQL)) as unknown as QueryResult[];
+  const ids = await lockPersons(client, projectId, doomed);
+  if (ids.length === 0) return [];
+  const { rows } = await client.query(
+    `with gone as (
+       delete from person_distinct_ids d using persons p
+       where d.project_id = $1 and d.person_id = any($2::uuid[]) and p.project_id = d.project_id and p.id = d.person_id
+       returning d.distinct_id, d.version, p.id, p.version as person_version, p.created_at),
+     told as (
+       insert into deleted_distinct_ids as known
+         (project_id, distinct_id, person_id, version, person_version, person_created_at, changed_at)
+       select $1, distinct_id, id, version + 1, person_version + 1, created_at,
+         timestamptz '2000-01-01 00:00:00+00' + $3::bigint * interval '1 microsecond'
+       from gone order by distinct_id
+       on conflict (project_id, distinct_id) do update set
+         person_id = excluded.person_id,
+         version = greatest(known.version + 1, excluded.version),
+         person_version = excluded.person_version,
+         person_created_at = excluded.person_created_at,
+         changed_at = excluded.changed_at)
+     select id, count(*)::int as distinct_ids from gone group by id`,
+    [projectId, ids, stamped?.rows[0].stamp],
+  );
+  const counts = new Map(rows.map((row) => [row.id as string, row.distinct_ids as number]));
+  await client.query('delete from persons where project_id = $1 and id = any($2::uuid[])', [projectId, ids]);
+  return ids.map((id) => ({ id, distinct_ids: counts.get(id) ?? 0 }));
+}

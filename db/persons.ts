@@ -1,0 +1,145 @@
+import type { Pool, Queryable, Transaction } from './pool.ts';
+import { prefixPattern, reading } from './reading.ts';
+
+/** What is known of a person: flags and functions ask for it by a distinct_id. */
+export interface Person {
+  id: string;
+  created_at: string;
+  is_identified: boolean;
+  properties: Record<string, unknown>;
+}
+
+export interface PersonRow extends Person {
+  /** The first of them in the order of their bytes. */
+  distinct_ids: string[];
+}
+
+export interface PersonQuery {
+  projectId: number;
+  distinctId?: string | undefined;
+  /** Whatever its case. */
+  email?: string | undefined;
+  /** How a distinct_id, or the email or name in any case, begins. */
+  search?: string | undefined;
+  /** Distinct ids to show of each person. */
+  distinctIds: number;
+  limit: number;
+  offset: number;
+}
+
+/** The person that a distinct_id is, if it is one: two index lookups in one statement. */
+export async function findPersonByDistinctId(
+  queryable: Queryable,
+  projectId: number,
+  distinctId: string,
+): Promise<Person | undefined> {
+  const { rows } = await queryable.query(
+    `select p.id, p.created_at, p.is_identified, p.properties
+     from person_distinct_ids d join persons p on p.project_id = d.project_id and p.id = d.person_id
+     where d.project_id = $1 and d.distinct_id = $2`,
+    [projectId, distinctId],
+  );
+  return rows[0];
+}
+
+/** Columns of a PersonRow; `limit` is the place of the number of distinct ids. */
+const columns = (limit: string) => `p.id, p.created_at, p.is_identified, p.properties,
+  array(select d.distinct_id from person_distinct_ids d
+    where d.project_id = p.project_id and d.person_id = p.id order by d.distinct_id limit ${limit}) as distinct_ids`;
+
+export async function findPerson(
+  queryable: Queryable,
+  projectId: number,
+  id: string,
+  distinctIds: number,
+): Promise<PersonRow | undefined> {
+  const { rows } = await queryable.query(
+    `select ${columns('$3')} from persons p where p.project_id = $1 and p.id = $2`,
+    [projectId, id, distinctIds],
+  );
+  return rows[0];
+}
+
+/** A property as persons are indexed by it (migration 0006): without case, and as much of it as an index holds. */
+const indexed = (name: 'email' | 'name') =>
+  `(p.properties ? '${name}' and lower(left(p.properties ->> '${name}', 254)) collate "C"`;
+
+function conditionsOf(query: PersonQuery, values: unknown[]): string {
+  const given = (value: unknown) => `$${values.push(value)}`;
+  const conditions = ['p.project_id = $1'];
+  const { distinctId, email, search } = query;
+  if (distinctId !== undefined) {
+    conditions.push(`p.id = (select d.person_id from person_distinct_ids d
+      where d.project_id = $1 and d.distinct_id = ${given(distinctId)})`);
+  }
+  if (email !== undefined) {
+    const text = given(email);
+    conditions.push(`${indexed('email')} = lower(left(${text}, 254))
+      and lower(p.properties ->> 'email') = lower(${text}))`);
+  }
+  if (search !== undefined) {
+    const pattern = given(prefixPattern(search));
+    // One search of an index for each kind of name: an OR of them would read every person.
+    conditions.push(`p.id in (
+      select d.person_id from person_distinct_ids d where d.project_id = $1 and d.distinct_id like ${pattern}
+      union select p.id from persons p where p.project_id = $1 and ${indexed('email')} like lower(${pattern}))
+      union select p.id from persons p where p.project_id = $1 and ${indexed('name')} like lower(${pattern})))`);
+  }
+  return conditions.join(' and ');
+}
+
+/** Newest first. */
+export async function listPersons(
+  pool: Pool,
+  query: PersonQuery,
+): Promise<{ count: number; rows: PersonRow[] }> {
+  return reading(pool, async (client) => {
+    const values: unknown[] = [query.projectId];
+    const where = conditionsOf(query, values);
+    const counted = await client.query(`select count(*)::int as count from persons p where ${where}`, values);
+    const { rows } = await client.query(
+      `with shown as (
+         select p.* from persons p where ${where} order by p.created_at desc, p.id desc
+         limit $${values.length + 1} offset $${values.length + 2})
+       select ${columns(`$${values.length + 3}`)} from shown p order by p.created_at desc, p.id desc`,
+      [...values, query.limit, query.offset, query.distinctIds],
+    );
+    return { count: counted.rows[0].count, rows };
+  });
+}
+
+/** All distinct ids of a person; none of somebody unknown. */
+export async function distinctIdsOf(
+  client: Transaction,
+  projectId: number,
+  personId: string,
+): Promise<string[]> {
+  const { rows } = await client.query(
+    'select distinct_id from person_distinct_ids where project_id = $1 and person_id = $2',
+    [projectId, personId],
+  );
+  return rows.map((row) => row.distinct_id);
+}
+
+/** A person beside an event: one distinct id, and some properties. */
+export type PersonOutline = Pick<PersonRow, 'is_identified' | 'distinct_ids' | 'properties'>;
+
+/** The persons that distinct ids are now, by distinct id, with these properties only. */
+export async function outlinePersons(
+  queryable: Queryable,
+  projectId: number,
+  distinctIds: readonly string[],
+  properties: readonly string[],
+): Promise<Map<string, PersonOutline>> {
+  const { rows } = await queryable.query(
+    `select m.distinct_id as key, p.is_identified,
+       array(select d.distinct_id from person_distinct_ids d
+         where d.project_id = p.project_id and d.person_id = p.id order by d.distinct_id limit 1) as distinct_ids,
+       coalesce((select jsonb_object_agg(name, p.properties -> name) from unnest($3::text[]) as name
+         where p.properties ? name), '{}') as properties
+     from person_distinct_ids m join persons p on p.project_id = m.project_id and p.id = m.person_id
+     where m.project_id = $1 and m.distinct_id = any($2)`,
+    [projectId, distinctIds, properties],
+  );
+  return new Map(rows.map(({ key, ...person }) => [key, person]));
+}

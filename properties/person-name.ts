@@ -1,0 +1,19 @@
+/** The properties that name people, the best first. */
+export const NAMING_PROPERTIES = ['email', 'name', 'username'] as const;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * What a person is called: the first property that names people, else a distinct_id, rather one that somebody chose
+ * than one that a browser made up.
+ */
+export function personName(
+  properties: Readonly<Record<string, unknown>>,
+  distinctIds: readonly string[],
+): string {
+  for (const key of NAMING_PROPERTIES) {
+    const value = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    if (typeof value === 'string' && value.trim() !== '') return value;
+    if (typeof value === 'number') return String(value);
+  }
+  return distinctIds.find((id) => !UUID.test(id)) ?? distinctIds[0] ?? '';
+}

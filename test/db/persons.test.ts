@@ -1,0 +1,83 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { findPersonByDistinctId, listPersons } from '../../db/persons.ts';
+import { databaseForFile } from '../support/database.ts';
+import { type PlanNode, planOf } from '../support/plans.ts';
+import { queriesOf } from '../support/query-log.ts';
+import { insertPerson } from '../support/rows.ts';
+
+const database = databaseForFile();
+const ADA = '01890af2-aaaa-7bbb-8ccc-00000000aaaa';
+
+beforeAll(async () => {
+  const { pool } = database;
+  await pool.query(
+    `insert into persons select 1 + n % 2, gen_random_uuid(), now() - n * interval '1 second', n % 3 = 0,
+       jsonb_build_object('email', 'user-' || n || '@example.com', 'name', 'User ' || n), 0, now()
+     from generate_series(1, 20000) n;
+     insert into person_distinct_ids select project_id, 'd-' || row_number() over (), id, 0, now() from persons`,
+  );
+  await insertPerson(pool, 1, {
+    id: ADA,
+    distinct_ids: ['ada', 'anonymous'],
+    properties: { email: 'ada@example.com', name: 'Ada', plan: null },
+    is_identified: true,
+  });
+  await insertPerson(pool, 2, { id: ADA, distinct_ids: ['ada'], properties: { other: true } });
+  await pool.query('vacuum analyze persons; ');
+  await pool.query('vacuum analyze person_distinct_ids');
+});
+
+const scansOf = (nodes: PlanNode[]) =>
+  nodes.filter((node) => / Scan$/.test(node['Node Type'])).map((node) => node['Node Type']);
+
+describe('the person of a distinct_id', () => {
+  test('is read by one statement, by indexes only', async () => {
+    const { result, queries } = await queriesOf(() => findPersonByDistinctId(database.pool, 1, 'anonymous'));
+    expect(result).toEqual({
+      id: ADA,
+      created_at: '2026-01-02T03:04:05Z',
+      is_identified: true,
+      properties: { email: 'ada@example.com', name: 'Ada', plan: null },
+    });
+    expect(queries).toHaveLength(1);
+    const nodes = await planOf(database.pool, queries[0] as string, [1, 'anonymous']);
+    const scans = nodes.filter((node) => node['Relation Name']);
+    expect(scans.map((node) => [node['Relation Name'], node['Node Type'], node['Index Name']])).toEqual([
+      ['person_distinct_ids', 'Index Scan', 'person_distinct_ids_pkey'],
+      ['persons', 'Index Scan', 'persons_pkey'],
+    ]);
+  });
+
+  test('is nobody where there is no person, or only in another project', async () => {
+    expect(await findPersonByDistinctId(database.pool, 1, 'nobody')).toBeUndefined();
+    expect(await findPersonByDistinctId(database.pool, 3, 'ada')).toBeUndefined();
+    expect((await findPersonByDistinctId(database.pool, 2, 'ada'))?.properties).toEqual({ other: true });
+  });
+});
+
+describe('lists of persons', () => {
+  test.each([
+    ['the newest', {}, 10],
+    ['one by a distinct_id', { distinctId: 'ada' }, 10],
+    ['one by an email', { email: 'ADA@example.com' }, 10],
+    ['those that a text leads to', { search: 'ada' }, 30],
+  ])('%s are read by indexes, without reading the rest', async (_name, filter, rows) => {
+    const query = { projectId: 1, distinctIds: 10, limit: 5, offset: 0, ...filter };
+    const { result, queries, values } = await queriesOf(() => listPersons(database.pool, query));
+    expect(result.rows.length).toBeGreaterThan(0);
+    const index = queries.findIndex((text) => text.includes('limit'));
+    const nodes = await planOf(database.pool, queries[index] as string, values[index] as unknown[], {
+      analyze: true,
+    });
+    expect(scansOf(nodes).filter((type) => type === 'Seq Scan')).toEqual([]);
+    const looked = nodes
+      .filter((node) => node['Relation Name'])
+      .reduce(
+        (sum, node) =>
+          sum +
+          ((node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0)) * (node['Actual Loops'] ?? 0),
+        0,
+      );
+    expect(looked).toBeLessThanOrEqual(rows);
+  });
+});

@@ -33,6 +33,8 @@ export interface IngestLimits {
   connections: number;
   /** Milliseconds until a request that could not be committed is sent away. */
   patience: number;
+  /** And so many more for each of its events: the largest request of all makes its persons one by one. */
+  patienceForEvent: number;
 }
 
 const LIMITS: IngestLimits = {
@@ -42,6 +44,7 @@ const LIMITS: IngestLimits = {
   batchEvents: 5_000,
   connections: 2,
   patience: 10_000,
+  patienceForEvent: 0.2,
 };
 /** With less than this waiting, one more transaction at the same time costs more than it brings. */
 const SECOND_CONNECTION_BYTES = 16 * 1024;
@@ -155,8 +158,11 @@ export function createIngest(options: IngestOptions): Ingest {
 
   /** Stores the requests, however often it must be tried and however many of them turn out to be unstorable. */
   async function settle(requests: readonly PendingRequest[]): Promise<void> {
+    const events = requests.reduce((sum, request) => sum + request.events.length, 0);
+    const end =
+      (requests[0] as PendingRequest).submittedAt + limits.patience + events * limits.patienceForEvent;
     for (let wait = FIRST_PAUSE; ; wait = Math.min(wait * 2, LONGEST_PAUSE)) {
-      const patience = (requests[0] as PendingRequest).submittedAt + limits.patience - performance.now();
+      const patience = end - performance.now();
       try {
         return await commit(requests, patience);
       } catch (error) {

@@ -280,3 +280,16 @@ test('a distinct_id of a deleted person makes a new person, and its version goes
   );
   expect(rows).toEqual([{ version: 2, deleted: 0 }]);
 });
+
+test('a request of 20,000 people that nobody knew is stored, with a person for each', async () => {
+  const projectId = nextProject();
+  const events = Array.from({ length: 20_000 }, (_, index) =>
+    capturedEvent({ index, distinct_id: `visitor ${index}`, properties: { $set: { index } } }),
+  );
+  expect(await ingest.submit({ projectId, events })).toEqual({ stored: 20_000, duplicates: 0 });
+  const { rows } = await database.pool.query(
+    `select count(*)::int, sum((properties ->> 'index')::int)::int as sum from persons where project_id = $1`,
+    [projectId],
+  );
+  expect(rows).toEqual([{ count: 20_000, sum: (20_000 * 19_999) / 2 }]);
+});

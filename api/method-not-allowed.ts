@@ -18,15 +18,17 @@ function toPattern(url: string): RegExp {
   return new RegExp(`^${source}/?$`);
 }
 
-/** Tells a wrong method (405 with `Allow`) from an unknown path (404). */
-export function answerUnknownPaths(app: FastifyInstance): void {
+type Refusal = (request: FastifyRequest) => Error;
+
+/** Remembers the routes of an app, all that are made after this; tells a wrong method (405) from an unknown path. */
+export function knowPaths(app: FastifyInstance): Refusal {
   const known = new Map<string, KnownPath>();
   app.addHook('onRoute', ({ url, method }) => {
     const entry = known.get(url) ?? { pattern: toPattern(url), methods: new Set<string>() };
     for (const one of [method].flat()) entry.methods.add(one);
     known.set(url, entry);
   });
-  const refusal = (request: FastifyRequest) => {
+  return (request) => {
     const pathname = request.url.split('?', 1)[0] as string;
     const methods = new Set<string>();
     for (const entry of known.values()) {
@@ -37,6 +39,10 @@ export function answerUnknownPaths(app: FastifyInstance): void {
     if (methods.size === 0 || methods.has(request.method)) return errors.notFound('Endpoint not found.');
     return errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
   };
+}
+
+/** Answers whatever no route answers: 405 with `Allow`, or 404. */
+export function answerUnknownPaths(app: FastifyInstance, refusal: Refusal): void {
   // Before the body: nothing of it is read for a path that does not want it.
   app.addHook('onRequest', async (request) => {
     if (request.is404) throw refusal(request);

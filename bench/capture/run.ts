@@ -1,4 +1,4 @@
-// `node bench/capture/run.ts [--seconds 5] [--rounds 3] [--batches 1,50,500] [--servers ingest,go,…]`
+// `npm run bench -- capture [--seconds 5] [--rounds 3] [--batches 1,50,500] [--servers ingest,go,…] [--profile folder]`
 // Sluice's ingestion against the yardsticks, alternating, on a Postgres of its own. Prints a table for RESULTS.md.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -35,6 +35,8 @@ const { values } = parseArgs({
     batches: { type: 'string', default: '1,50,500' },
     servers: { type: 'string', default: 'api,ingest,go,go-copy,insert' },
     connections: { type: 'string', default: '64' },
+    // Where the CPU profiles of the servers in Node go.
+    profile: { type: 'string' },
   },
 });
 const root = path.resolve(import.meta.dirname, '../..');
@@ -132,7 +134,11 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
   const server = SERVERS[name];
   if (!server) throw new Error(`There is no server "${name}"; there are ${Object.keys(SERVERS).join(', ')}.`);
   const port = await freePort();
-  const child = spawn(server.command[0] as string, server.command.slice(1), {
+  const [program, ...args] = server.command as [string, ...string[]];
+  const isProfiled = values.profile !== undefined && program === process.execPath;
+  if (isProfiled) args.unshift('--cpu-prof', `--cpu-prof-name=${name}-${batch}.cpuprofile`);
+  if (isProfiled) args.unshift('--cpu-prof-dir', path.resolve(values.profile as string));
+  const child = spawn(program, args, {
     env: {
       ...process.env,
       ...server.env,
@@ -192,7 +198,8 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
       memory: residentPeak(child.pid as number),
     };
   } finally {
-    child.kill('SIGKILL');
+    // A profile is written by a process that ends by itself.
+    child.kill(isProfiled ? 'SIGTERM' : 'SIGKILL');
     await gone;
   }
 }

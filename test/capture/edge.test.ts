@@ -1,13 +1,10 @@
-import { Writable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
-import type { FastifyBaseLogger } from 'fastify';
 import { Gate, type Ticket } from '../../api/capture/gate.ts';
-import { LazyLogger } from '../../api/capture/lazy-logger.ts';
 import { createProjectKeys } from '../../api/capture/project-keys.ts';
 import { Notices } from '../../capture/parse/notices.ts';
 import { createWarnings } from '../../capture/warnings.ts';
+import type { Subscriber } from '../../db/listen.ts';
 import type { Queryable } from '../../db/pool.ts';
-import { createLogger } from '../../telemetry/logger.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
 
@@ -27,31 +24,85 @@ function flaky() {
 }
 
 describe('project keys', () => {
-  test('are asked for once, forgotten after a while, and unknown ones are remembered too', async () => {
-    const anna = await createTenant(database.pool, 'Anna');
-    const { state, queryable } = flaky();
-    let now = 0;
-    const keys = createProjectKeys(queryable, { now: () => now, freshFor: 1_000 });
-    const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(anna.projectToken)));
-    expect(found).toEqual(Array(50).fill({ id: anna.projectId, anonymize_ips: false }));
-    expect(await keys.find('phc_nobody')).toBeUndefined();
-    expect(keys.find('phc_nobody')).toBeUndefined();
-    expect(state.queries).toBe(2);
+  /** Hears what it is told to have heard. */
+  function ear() {
+    let subscriber: Subscriber | undefined;
+    const state = { listening: false };
+    const listener = {
+      isListening: () => state.listening,
+      subscribe(_channel: string, one: Subscriber) {
+        subscriber = one;
+        return () => undefined;
+      },
+    };
+    return {
+      state,
+      listener,
+      tell: (token: string) => subscriber?.told(token),
+      miss: () => subscriber?.missed(),
+    };
+  }
 
-    await database.pool.query('update projects set api_token = $2, anonymize_ips = true where id = $1', [
-      anna.projectId,
-      'phc_rotated',
-    ]);
-    expect(keys.find(anna.projectToken)).toEqual({ id: anna.projectId, anonymize_ips: false });
-    now = 1_000;
-    expect(await keys.find(anna.projectToken)).toBeUndefined();
-    expect(await keys.find('phc_rotated')).toEqual({ id: anna.projectId, anonymize_ips: true });
+  test.each([
+    [false, 5_000],
+    [true, 60_000],
+  ])(
+    'are asked for once, and again after a while (listening: %s); unknown ones too',
+    async (listening, freshFor) => {
+      const anna = await createTenant(database.pool, 'Anna');
+      const { state, queryable } = flaky();
+      const { state: heard, listener } = ear();
+      heard.listening = listening;
+      let now = 0;
+      const keys = createProjectKeys(queryable, listener, () => now);
+      const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(anna.projectToken)));
+      expect(found).toEqual(Array(50).fill({ id: anna.projectId, anonymize_ips: false }));
+      expect(await keys.find('phc_nobody')).toBeUndefined();
+      expect(keys.find('phc_nobody')).toBeUndefined();
+      expect(state.queries).toBe(2);
+
+      await database.pool.query('update projects set api_token = $2, anonymize_ips = true where id = $1', [
+        anna.projectId,
+        `phc_rotated_${freshFor}`,
+      ]);
+      now = freshFor - 1;
+      expect(keys.find(anna.projectToken)).toEqual({ id: anna.projectId, anonymize_ips: false });
+      now = freshFor;
+      expect(await keys.find(anna.projectToken)).toBeUndefined();
+      expect(await keys.find(`phc_rotated_${freshFor}`)).toEqual({ id: anna.projectId, anonymize_ips: true });
+    },
+  );
+
+  test('are forgotten when a change is heard of, also one that comes while the answer is on its way', async () => {
+    const carl = await createTenant(database.pool, 'Carl');
+    const rotate = (to: string) =>
+      database.pool.query('update projects set api_token = $2 where id = $1', [carl.projectId, to]);
+    const { queryable } = flaky();
+    const { state, listener, tell, miss } = ear();
+    state.listening = true;
+    const keys = createProjectKeys(queryable, listener, () => 0);
+    expect(await keys.find(carl.projectToken)).toMatchObject({ id: carl.projectId });
+    const early = keys.find('phc_carl_2');
+    await early;
+    await rotate('phc_carl_2');
+    tell(carl.projectToken);
+    tell('phc_carl_2');
+    expect(await keys.find(carl.projectToken)).toBeUndefined();
+    const underWay = keys.find('phc_carl_2');
+    tell('phc_carl_2');
+    await underWay;
+    await rotate('phc_carl_3');
+    expect(await keys.find('phc_carl_2')).toBeUndefined();
+    expect(await keys.find('phc_carl_3')).toMatchObject({ id: carl.projectId });
+    await rotate('phc_carl_4');
+    miss();
+    expect(await keys.find('phc_carl_3')).toBeUndefined();
   });
 
   test('a failed question is no answer, and is asked again', async () => {
     const bob = await createTenant(database.pool, 'Bob');
     const { state, queryable } = flaky();
-    const keys = createProjectKeys(queryable);
+    const keys = createProjectKeys(queryable, ear().listener);
     state.away = true;
     await expect(keys.find(bob.projectToken)).rejects.toThrow('away');
     state.away = false;
@@ -137,23 +188,4 @@ describe('the memory for bodies', () => {
     for (const one of tickets) gate.leave(one);
     expect(gate.held).toBe(100);
   });
-});
-
-test("a request's logger names the request, and is made when it is needed", () => {
-  const lines: string[] = [];
-  const stream = new Writable({
-    write(chunk, _encoding, done) {
-      lines.push(String(chunk));
-      done();
-    },
-  });
-  const logger = createLogger({ name: 'test', level: 'info' }, stream);
-  const lazy = new LazyLogger(logger as FastifyBaseLogger, { reqId: 'r1' }, {});
-  lazy.debug('not told');
-  lazy.error({ err: new Error('broken') }, 'request failed');
-  lazy.child({ part: 'x' }).info('more');
-  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { reqId: 'r1', msg: 'request failed', err: { message: 'broken' } },
-    { reqId: 'r1', part: 'x', msg: 'more' },
-  ]);
 });

@@ -165,6 +165,12 @@ describe('answers', () => {
       { api_key: ['x'], event: 'e', distinct_id: 'u' },
       'API key is not valid: not_a_string',
     ],
+    ['an unknown key and no event', { api_key: 'phc_nobody', batch: [] }, 'API key is not valid: unknown'],
+    [
+      'a key of the wrong kind and no event',
+      { api_key: 'phx_x', batch: [] },
+      'API key is not valid: personal_api_key',
+    ],
   ])('401 for %s', async (_name, body, detail) => {
     const answer = await send('/i/v0/e/', body);
     expect(answer.statusCode).toBe(401);
@@ -174,12 +180,22 @@ describe('answers', () => {
   test.each([
     ['nothing', '', 'request missing data payload'],
     ['half of a JSON', '{"a":', 'not valid JSON'],
-    ['an empty batch', '{"api_key":"x","batch":[]}', 'request holds no event'],
+    ['an empty batch without a key', '{"batch":[]}', 'request holds no event'],
     ['broken gzip', Buffer.from([0x1f, 0x8b, 0x08, 0, 0]), 'invalid GZIP data'],
   ])('400 for %s', async (_name, body, detail) => {
     const answer = await send('/batch/', body);
     expect(answer.statusCode).toBe(400);
     expect(answer.json().detail).toContain(detail);
+  });
+
+  test('400 for an empty batch of a known key, wherever the key stands', async () => {
+    for (const [url, body] of [
+      ['/batch/', { api_key: anna.projectToken, batch: [] }],
+      [`/e/?api_key=${anna.projectToken}`, []],
+    ] as [string, unknown][]) {
+      const answer = await send(url, body);
+      expect([answer.statusCode, answer.json().detail]).toEqual([400, 'request holds no event']);
+    }
   });
 
   test('405 for other methods, 404 for other paths', async () => {

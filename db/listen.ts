@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { abandonConnection } from './copy-in.ts';
 
 /** Whoever wants to know of changes in the database as they are committed, by any process. */
 export interface Subscriber {
@@ -25,6 +26,8 @@ export interface ListenerOptions {
   onError?: (error: Error) => void;
   /** Milliseconds between two looks whether the connection still is one. */
   checkEvery?: number;
+  /** Milliseconds until a connection on which nothing happens is given up. */
+  patience?: number;
 }
 
 const FIRST_PAUSE = 100;
@@ -34,6 +37,7 @@ const PATIENCE = 5_000;
 
 /** LISTEN on a connection of its own, which is made again as often as it breaks. */
 export function createListener(options: ListenerOptions): Listener {
+  const { checkEvery = CHECK_EVERY, patience = PATIENCE } = options;
   const channels = new Map<string, Set<Subscriber>>();
   let client: pg.Client | undefined;
   let listening = false;
@@ -45,13 +49,20 @@ export function createListener(options: ListenerOptions): Listener {
   const own = `sluice_${randomBytes(8).toString('hex')}`;
   let heard: ((payload: string) => void) | undefined;
 
-  const listen = (to: pg.Client, channel: string) => to.query(`listen ${pg.escapeIdentifier(channel)}`);
+  // A connection takes one statement at a time.
+  let turn: Promise<unknown> = Promise.resolve();
+  function ask(on: pg.Client, text: string, values?: string[]): Promise<unknown> {
+    const answer = turn.then(() => on.query(text, values));
+    turn = answer.catch(() => undefined);
+    return answer;
+  }
+  const listen = (on: pg.Client, channel: string) => ask(on, `listen ${pg.escapeIdentifier(channel)}`);
 
   function lose(lost: pg.Client, error: Error): void {
     if (client !== lost) return;
     client = undefined;
     listening = false;
-    lost.end().catch(() => undefined);
+    abandonConnection(lost, error);
     if (closed) return;
     if (wait === FIRST_PAUSE) options.onError?.(error);
     retry = setTimeout(connect, wait).unref();
@@ -65,13 +76,13 @@ export function createListener(options: ListenerOptions): Listener {
   function proveAlive(on: pg.Client): Promise<void> {
     const payload = randomBytes(8).toString('hex');
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error('What was told was not heard.')), PATIENCE).unref();
+      const late = setTimeout(() => reject(new Error('What was told was not heard.')), patience).unref();
       heard = (text) => {
         if (text !== payload) return;
         clearTimeout(late);
         resolve();
       };
-      on.query('select pg_notify($1, $2)', [own, payload]).catch((error) => {
+      ask(on, 'select pg_notify($1, $2)', [own, payload]).catch((error) => {
         clearTimeout(late);
         reject(error);
       });
@@ -82,8 +93,8 @@ export function createListener(options: ListenerOptions): Listener {
     const opening = new pg.Client({
       connectionString: options.url,
       application_name: `sluice-${options.name}`,
-      connectionTimeoutMillis: PATIENCE,
-      query_timeout: PATIENCE,
+      connectionTimeoutMillis: patience,
+      query_timeout: patience,
       keepAlive: true,
     });
     client = opening;
@@ -115,7 +126,7 @@ export function createListener(options: ListenerOptions): Listener {
   const check = setInterval(() => {
     const asked = client;
     if (asked && listening) proveAlive(asked).catch((error) => lose(asked, error));
-  }, options.checkEvery ?? CHECK_EVERY).unref();
+  }, checkEvery).unref();
 
   return {
     subscribe(channel, subscriber) {

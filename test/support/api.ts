@@ -129,7 +129,7 @@ export function apiForFile(
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
     api.registry = createRegistry('test');
-    api.listener = createListener({ url: database.url, name: 'test' });
+    api.listener = createListener({ url: database.url, name: 'test-listener' });
     api.ingest = createIngest({ pool: api.pool, registry: api.registry });
     api.app = await buildApp({
       config: api.config,

@@ -67,6 +67,8 @@ export class DurationHistogram {
   /** What a registry asks for. */
   async get() {
     const values = [...this.#series.values()].flatMap(({ labels, counts, sum }) => {
+      // Looked up, but nothing of the kind has happened.
+      if (counts.every((count) => count === 0)) return [];
       let below = 0;
       const buckets = [...counts].map((count, index): Value => {
         below += count;

@@ -3,6 +3,7 @@ import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { errors, toApiError } from '../errors.ts';
 import type { Gate, Ticket } from './gate.ts';
+import { MemoryAfterRush } from './memory.ts';
 import { IDLE_MILLISECONDS, IdleWatch, readBody } from './read-body.ts';
 
 /** A request whose body is there. */
@@ -38,6 +39,7 @@ export class Exchanges {
   readonly #durations: DurationHistogram;
   readonly #isPrepared: () => boolean;
   readonly #idle: IdleWatch;
+  readonly #memory = new MemoryAfterRush();
 
   constructor(deps: {
     gate: Gate;
@@ -53,6 +55,7 @@ export class Exchanges {
 
   close(): void {
     this.#idle.close();
+    this.#memory.close();
   }
 
   /** The way of a request through `handle`, as the hook that the framework begins a route with. */
@@ -78,6 +81,7 @@ export class Exchanges {
       };
       const fail = (error: unknown) => end(refuse(request, response, error, route));
       const proceed = (body: Buffer) => {
+        this.#memory.used(body.length);
         try {
           const answer = handle({ request, body, ticket });
           if (answer instanceof Promise) answer.then(succeed).catch(fail);

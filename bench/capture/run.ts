@@ -42,6 +42,9 @@ const { values } = parseArgs({
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
 const TICKS = 100;
+/** What the script `api` starts Node with. */
+const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+const apiOptions = (scripts.api as string).split(' ').filter((word) => word.startsWith('--'));
 
 const nodeServer = (name: string) => ({
   command: [process.execPath, path.join(import.meta.dirname, 'server.ts')],
@@ -51,7 +54,7 @@ const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDi
 const SERVERS: Record<string, { command: string[]; env: Record<string, string> }> = {
   // The API as it ships, with everything that a real request goes through.
   api: {
-    command: [process.execPath, path.join(root, 'api/main.ts')],
+    command: [process.execPath, ...apiOptions, path.join(root, 'api/main.ts')],
     env: {
       NODE_ENV: 'production',
       SLUICE_HOST: '127.0.0.1',

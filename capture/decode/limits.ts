@@ -7,7 +7,7 @@ export const MAX_DEPTH = 200;
  * How many events one request may hold. All of a request is stored or nothing, so all of its events are in memory at
  * once, each some hundred bytes whatever its size; clients send some hundreds.
  */
-export const MAX_EVENTS = 200_000;
+export const MAX_EVENTS = 100_000;
 
 /** A body that cannot be turned into events; the message is for whoever sent it. */
 export class DecodeError extends Error {

@@ -1,5 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { Gate, type Ticket } from '../../api/capture/gate.ts';
+import { MemoryAfterRush } from '../../api/capture/memory.ts';
 import { createProjectKeys } from '../../api/capture/project-keys.ts';
 import { Notices } from '../../capture/parse/notices.ts';
 import { createWarnings } from '../../capture/warnings.ts';
@@ -7,6 +9,7 @@ import type { Subscriber } from '../../db/listen.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 
 const database = databaseForFile();
 
@@ -171,7 +174,7 @@ describe('the memory for bodies', () => {
 
   test('large bodies are parsed while there is room, in their order; small ones do not wait', async () => {
     const gate = new Gate();
-    const large = 4 * 1024 * 1024;
+    const large = 2 * 1024 * 1024;
     const tickets = [ticket(), ticket(), ticket(), ticket()];
     const order: number[] = [];
     const entries = tickets.map((one, index) =>
@@ -187,5 +190,51 @@ describe('the memory for bodies', () => {
     await entries[3];
     for (const one of tickets) gate.leave(one);
     expect(gate.held).toBe(100);
+  });
+
+  test('a body of very many events keeps other large ones waiting until it is stored', async () => {
+    const gate = new Gate();
+    const [many, few, large] = [ticket(), ticket(), ticket()];
+    expect(gate.enter(few, 1_000)).toBeUndefined();
+    gate.expect(few, 10);
+    expect(gate.enter(many, 100_000)).toBeUndefined();
+    gate.expect(many, 50_000);
+    let entered = false;
+    const entry = Promise.resolve(gate.enter(large, 100_000)).then(() => {
+      entered = true;
+    });
+    gate.leave(few);
+    await Promise.resolve();
+    expect(entered).toBe(false);
+    gate.leave(many);
+    await entry;
+    gate.leave(large);
+    expect(gate.held).toBe(0);
+  });
+
+  test('is given back to the system when it is quiet after a rush, once', async () => {
+    let collected = 0;
+    const collect = async () => {
+      collected += 1;
+    };
+    const memory = new MemoryAfterRush({ quiet: 10, collect });
+    memory.used(1_000);
+    await pause(50);
+    expect(collected).toBe(0);
+    memory.used(64 * 1024 * 1024);
+    await eventually(async () => collected > 0);
+    await pause(50);
+    expect(collected).toBe(1);
+    memory.close();
+  });
+
+  test('is really collected then', async () => {
+    const memory = new MemoryAfterRush({ quiet: 10 });
+    const garbage = new WeakRef({ text: 'x'.repeat(1_000) });
+    // A reference that was looked at stays until the turn ends.
+    await pause(0);
+    memory.used(64 * 1024 * 1024);
+    await eventually(async () => garbage.deref() === undefined);
+    memory.close();
   });
 });

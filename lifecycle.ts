@@ -1,5 +1,7 @@
 import type { Config } from './config.ts';
 import { ConfigError, loadConfig } from './config.ts';
+import { createPool, type Pool } from './db/pool.ts';
+import { prepareDatabase } from './db/wait.ts';
 import { createLogger, type Logger } from './telemetry/logger.ts';
 
 export interface ProcessContext {
@@ -9,6 +11,13 @@ export interface ProcessContext {
   isDraining: () => boolean;
   /** Aborted when the process was told to stop; waits that must not outlive it listen to it. */
   stopping: AbortSignal;
+  database: {
+    url: string;
+    /** Connections, SLUICE_DATABASE_POOL of them unless said otherwise. */
+    connect(name: string, size?: number): Pool;
+    /** Resolves when the database is there and up to date. */
+    prepare(): Promise<void>;
+  };
 }
 
 export interface RunningProcess {
@@ -17,8 +26,32 @@ export interface RunningProcess {
 }
 
 /** A wrong setting or a wrong database: no restart helps, so the process says so in one sentence and ends. */
-const EXIT_CONFIGURATION = 78;
+export const EXIT_CONFIGURATION = 78;
 const GRACE_SECONDS = 1;
+
+function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): ProcessContext['database'] {
+  const url = config.DATABASE_URL;
+  if (!url) {
+    throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.');
+  }
+  return {
+    url,
+    connect: (name, size = config.SLUICE_DATABASE_POOL) =>
+      createPool({
+        url,
+        size,
+        name,
+        onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
+      }),
+    prepare: () =>
+      prepareDatabase({
+        url,
+        mayMigrate: config.SLUICE_MIGRATE,
+        stopping,
+        log: (message) => logger.info(message),
+      }),
+  };
+}
 
 /**
  * The life of a process of Sluice: reads the settings, starts, stops in order on SIGTERM, SIGINT or when the
@@ -74,7 +107,9 @@ export async function runProcess(
   });
 
   try {
-    running = await start({ config, logger, isDraining: () => abort.signal.aborted, stopping: abort.signal });
+    const { signal: stopping } = abort;
+    const database = databaseOf(config, logger, stopping);
+    running = await start({ config, logger, isDraining: () => stopping.aborted, stopping, database });
     process.send?.({ ready: true });
   } catch (error) {
     if (abort.signal.aborted) return;

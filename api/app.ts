@@ -1,17 +1,18 @@
 import type { IncomingMessage } from 'node:http';
 import cors from '@fastify/cors';
 import helmet from '@fastify/helmet';
-import Fastify, { type FastifyBaseLogger, LogController } from 'fastify';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { createWarnings } from '../capture/warnings.ts';
 import { uuidv7 } from '../db/uuid.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
+import { createProjectKeys } from './capture/project-keys.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
-import { measureRequests } from './http-metrics.ts';
-import { answerUnknownPaths } from './method-not-allowed.ts';
-import { describeApi } from './openapi.ts';
+import { createRequestDurations, measureRequests } from './http-metrics.ts';
+import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
+import { describeApi, serveDocumentation } from './openapi.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { activityLogRoutes } from './routes/activity-log.ts';
 import { captureRoutes } from './routes/capture.ts';
@@ -71,15 +72,53 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
 
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(sendError);
-  app.addHook('onRequest', (request, reply, done) => {
+  // What reads the routes as they are made sees all of them.
+  const paths = knowPaths(app);
+  await describeApi(app, config.SLUICE_PUBLIC_URL);
+  const durations = createRequestDurations(deps.registry);
+  const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
+  app.addHook('onClose', () => warnings.close());
+  const keys = createProjectKeys(deps.pool, deps.listener);
+  app.addHook('onClose', async () => keys.close());
+
+  // Beside the others: what each request to those goes through would cost more than storing an event.
+  await app.register(captureRoutes(deps, { warnings, keys, durations }));
+  await app.register(async (site) => {
+    await prepareAnswers(site);
+    measureRequests(site, durations);
+    answerUnknownPaths(site, paths);
+    await serveDocumentation(site);
+    healthRoutes(site.withTypeProvider<ZodTypeProvider>(), deps);
+    await site.register(async (scope) => {
+      const management = scope.withTypeProvider<ZodTypeProvider>();
+      await guardManagement(management, deps);
+      organizationRoutes(management, deps);
+      memberRoutes(management, deps);
+      projectRoutes(management, deps);
+      userRoutes(management, deps);
+      personalApiKeyRoutes(management, deps);
+      activityLogRoutes(management, deps);
+      eventRoutes(management, deps);
+      personRoutes(management, deps);
+      groupRoutes(management, deps);
+      wizardRoutes(management, deps);
+      ingestionWarningRoutes(management, { ...deps, warnings });
+    });
+  });
+  return app;
+}
+
+/** What every answer carries, but those to events. */
+async function prepareAnswers(site: FastifyInstance): Promise<void> {
+  site.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     done();
   });
-  await app.register(helmet, {
+  await site.register(helmet, {
     contentSecurityPolicy: false,
     crossOriginResourcePolicy: { policy: 'cross-origin' },
   });
-  await app.register(cors, {
+  await site.register(cors, {
     origin: true,
     credentials: false,
     maxAge: 86_400,
@@ -93,46 +132,28 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     strictPreflight: false,
     methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
   });
-  measureRequests(app, deps.registry);
-  answerUnknownPaths(app);
-  await describeApi(app, config.SLUICE_PUBLIC_URL);
+}
 
-  healthRoutes(app, deps);
-  const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
-  app.addHook('onClose', () => warnings.close());
-  await app.register(captureRoutes(deps, warnings));
-  await app.register(async (management) => {
-    await acceptBodies(management);
-    const rateLimit = createRateLimit(deps.pool, {
-      enabled: config.SLUICE_RATE_LIMIT,
-      burst: config.SLUICE_RATE_LIMIT_BURST,
-      sustained: config.SLUICE_RATE_LIMIT_SUSTAINED,
-    });
-    const access = createAccessControl({ pool: deps.pool, rateLimit });
-    management.setErrorHandler((error, request, reply) => {
-      const aboutBody = ABOUT_BODY.has(toApiError(error, request).status) && access.isStranger(request);
-      return sendError(aboutBody ? errors.notAuthenticated() : error, request, reply);
-    });
-    management.addHook('onRequest', async () => {
-      if (!deps.isPrepared())
-        throw errors.unavailable('The database is being brought up to date. Try again.', 2);
-    });
-    management.addHook('onRequest', access.onRequest);
-    management.addHook('preValidation', access.preValidation);
-    management.addHook('onClose', access.finish);
-
-    const routes = management.withTypeProvider<ZodTypeProvider>();
-    organizationRoutes(routes, deps);
-    memberRoutes(routes, deps);
-    projectRoutes(routes, deps);
-    userRoutes(routes, deps);
-    personalApiKeyRoutes(routes, deps);
-    activityLogRoutes(routes, deps);
-    eventRoutes(routes, deps);
-    personRoutes(routes, deps);
-    groupRoutes(routes, deps);
-    wizardRoutes(routes, deps);
-    ingestionWarningRoutes(routes, { ...deps, warnings });
+/** Bodies, keys, access and rate limits of the management API. */
+async function guardManagement(
+  management: App,
+  { config, pool, isPrepared }: ApiDependencies,
+): Promise<void> {
+  await acceptBodies(management);
+  const rateLimit = createRateLimit(pool, {
+    enabled: config.SLUICE_RATE_LIMIT,
+    burst: config.SLUICE_RATE_LIMIT_BURST,
+    sustained: config.SLUICE_RATE_LIMIT_SUSTAINED,
   });
-  return app;
+  const access = createAccessControl({ pool, rateLimit });
+  management.setErrorHandler((error, request, reply) => {
+    const aboutBody = ABOUT_BODY.has(toApiError(error, request).status) && access.isStranger(request);
+    return sendError(aboutBody ? errors.notAuthenticated() : error, request, reply);
+  });
+  management.addHook('onRequest', async () => {
+    if (!isPrepared()) throw errors.unavailable('The database is being brought up to date. Try again.', 2);
+  });
+  management.addHook('onRequest', access.onRequest);
+  management.addHook('preValidation', access.preValidation);
+  management.addHook('onClose', access.finish);
 }

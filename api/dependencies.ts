@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fasti
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { Ingest } from '../capture/ingest.ts';
 import type { Config } from '../config.ts';
+import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -21,6 +22,8 @@ export type App = FastifyInstance<
 export interface ApiDependencies {
   config: Config;
   pool: Pool;
+  /** Hears of changes by other processes. */
+  listener: Listener;
   schedules: Schedules;
   /** Where captured events go; its promise is the acknowledgement. */
   ingest: Pick<Ingest, 'submit'>;

@@ -1,24 +1,26 @@
 import type { FastifyInstance } from 'fastify';
-import { Histogram, type Registry } from '../telemetry/metrics.ts';
+import { DurationHistogram } from '../telemetry/durations.ts';
+import type { Registry } from '../telemetry/metrics.ts';
 
 /** Duration of every request by route pattern and status. */
-export function measureRequests(app: FastifyInstance, registry: Registry): void {
-  const durations = new Histogram({
+export function createRequestDurations(registry: Registry): DurationHistogram {
+  return new DurationHistogram({
     name: 'sluice_http_request_seconds',
     help: 'Duration of HTTP requests by method, route and status.',
-    labelNames: ['method', 'route', 'status'] as const,
     buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    registers: [registry],
+    registry,
   });
+}
+
+export function measureRequests(app: FastifyInstance, durations: DurationHistogram): void {
   app.addHook('onResponse', (request, reply, done) => {
-    durations.observe(
-      {
+    durations
+      .series({
         method: request.method,
         route: request.routeOptions.url ?? 'unknown',
         status: String(reply.statusCode),
-      },
-      reply.elapsedTime / 1000,
-    );
+      })
+      .observe(reply.elapsedTime / 1000);
     done();
   });
 }

@@ -2,9 +2,8 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createIngest } from '../capture/ingest.ts';
-import { createPool } from '../db/pool.ts';
-import { prepareDatabase } from '../db/wait.ts';
-import { runProcess } from '../lifecycle.ts';
+import { createListener } from '../db/listen.ts';
+import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { buildApp } from './app.ts';
@@ -13,33 +12,29 @@ const DRAIN_PAUSE = 25;
 /** One transaction commits while the next one is written. */
 const INGEST_CONNECTIONS = 2;
 
-await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
-  if (!config.DATABASE_URL) {
-    throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.');
-  }
-  const pool = createPool({
-    url: config.DATABASE_URL,
-    size: config.SLUICE_DATABASE_POOL,
-    name: 'api',
-    onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
-  });
+await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
+  const pool = database.connect('api');
   // Captured events never wait for a connection behind the management API.
-  const ingestPool = createPool({
-    url: config.DATABASE_URL,
-    size: INGEST_CONNECTIONS,
-    name: 'ingest',
-    onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
+  const ingestPool = database.connect('ingest', INGEST_CONNECTIONS);
+  const listener = createListener({
+    url: database.url,
+    name: 'listener',
+    onError: (error) => logger.warn({ err: error }, 'changes by other processes are not heard of for now'),
   });
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('api');
   const ingest = createIngest({ pool: ingestPool, registry, logger });
   let prepared = false;
   const isPrepared = () => prepared;
-  const app = await buildApp({ config, pool, ingest, schedules, logger, registry, isPrepared, isDraining });
-  const answering = new Set<ServerResponse>();
+  const deps = { config, pool, listener, ingest, schedules, logger, registry, isPrepared, isDraining };
+  const app = await buildApp(deps);
+  let answering = 0;
+  const answered = () => {
+    answering -= 1;
+  };
   app.server.on('request', (_request, response: ServerResponse) => {
-    answering.add(response);
-    response.once('close', () => answering.delete(response));
+    answering += 1;
+    response.on('close', answered);
   });
   const metrics =
     config.SLUICE_METRICS_PORT > 0
@@ -53,19 +48,14 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
   logger.info({ port: config.PORT }, 'the API listens');
 
   // Requests are answered from the start, with 503 until the database is there and up to date.
-  prepareDatabase({
-    url: config.DATABASE_URL,
-    mayMigrate: config.SLUICE_MIGRATE,
-    stopping,
-    log: (message) => logger.info(message),
-  }).then(
+  database.prepare().then(
     () => {
       prepared = true;
     },
     (error) => {
       if (stopping.aborted) return;
       logger.fatal(error.message);
-      process.exit(78);
+      process.exit(EXIT_CONFIGURATION);
     },
   );
 
@@ -73,12 +63,12 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
     async stop() {
       // While requests are being answered, others are too, and readiness tells balancers to go elsewhere.
       const end = Date.now() + (config.SLUICE_SHUTDOWN_SECONDS * 1000) / 2;
-      while (answering.size > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
+      while (answering > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
       await app.close();
       metrics?.close();
       await ingest.close();
       await schedules.close();
-      await Promise.all([pool.end(), ingestPool.end()]);
+      await Promise.all([pool.end(), ingestPool.end(), listener.close()]);
     },
   };
 });

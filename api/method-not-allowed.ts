@@ -20,8 +20,15 @@ function toPattern(url: string): RegExp {
   return new RegExp(`^${source}/?$`);
 }
 
-/** Tells a wrong method (405 with `Allow`) from an unknown path (404). */
-export function answerUnknownPaths(app: FastifyInstance): void {
+export interface KnownPaths {
+  /** What is wrong with a request that no route answers: 405 with `Allow`, or 404. */
+  refusal(request: FastifyRequest): Error;
+  /** Whether the router took the request for one to a parameter's path, though its path has a route of its own. */
+  isMistaken(request: FastifyRequest): boolean;
+}
+
+/** Remembers the routes of an app, all that are made after this; tells a wrong method (405) from an unknown path. */
+export function knowPaths(app: FastifyInstance): KnownPaths {
   const known = new Map<string, KnownPath>();
   /** Paths with parameters, and the paths of their own that look like one: `things/:id` and `things/find`. */
   const namesakes = new Map<string, KnownPath[]>();
@@ -40,30 +47,38 @@ export function answerUnknownPaths(app: FastifyInstance): void {
     }
     for (const one of [method].flat()) entry.methods.add(one);
   });
-  const refusal = (request: FastifyRequest) => {
-    const pathname = request.url.split('?', 1)[0] as string;
-    const matching = [...known.values()].filter((entry) => entry.pattern.test(pathname));
-    const fewest = Math.min(...matching.map((entry) => entry.parameters));
-    const methods = new Set<string>();
-    for (const entry of matching) {
-      if (entry.parameters === fewest) for (const method of entry.methods) methods.add(method);
-    }
-    // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
-    methods.delete('OPTIONS');
-    if (methods.size === 0 || methods.has(request.method)) return errors.notFound('Endpoint not found.');
-    return errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
+  return {
+    refusal(request) {
+      const pathname = request.url.split('?', 1)[0] as string;
+      const matching = [...known.values()].filter((entry) => entry.pattern.test(pathname));
+      const fewest = Math.min(...matching.map((entry) => entry.parameters));
+      const methods = new Set<string>();
+      for (const entry of matching) {
+        if (entry.parameters === fewest) for (const method of entry.methods) methods.add(method);
+      }
+      // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
+      methods.delete('OPTIONS');
+      if (methods.size === 0 || methods.has(request.method)) return errors.notFound('Endpoint not found.');
+      return errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
+    },
+    isMistaken(request) {
+      const others = namesakes.get(request.routeOptions.url ?? '');
+      if (!others) return false;
+      const pathname = request.url.split('?', 1)[0] as string;
+      const own = others.find((entry) => entry.pattern.test(pathname));
+      return own !== undefined && !own.methods.has(request.method);
+    },
   };
+}
+
+/** Answers whatever no route answers. */
+export function answerUnknownPaths(app: FastifyInstance, paths: KnownPaths): void {
   // Before the body: nothing of it is read for a path that does not want it.
   app.addHook('onRequest', async (request) => {
-    if (request.is404) throw refusal(request);
     // The router takes `GET things/find` for the thing called find, if find has no GET.
-    const others = namesakes.get(request.routeOptions.url ?? '');
-    if (!others) return;
-    const pathname = request.url.split('?', 1)[0] as string;
-    const own = others.find((entry) => entry.pattern.test(pathname));
-    if (own && !own.methods.has(request.method)) throw refusal(request);
+    if (request.is404 || paths.isMistaken(request)) throw paths.refusal(request);
   });
   app.setNotFoundHandler(async (request) => {
-    throw refusal(request);
+    throw paths.refusal(request);
   });
 }

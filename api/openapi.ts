@@ -92,7 +92,7 @@ function transformObject(input: Transform): ReturnType<typeof jsonSchemaTransfor
   return result;
 }
 
-/** OpenAPI 3.1 from the schemas of the routes, at /api/schema/, with a page to browse it. */
+/** Makes an OpenAPI 3.1 document from the schemas of all routes that come after this. */
 export async function describeApi(app: FastifyInstance, publicUrl: string): Promise<void> {
   app.setValidatorCompiler(validatorCompiler);
   app.addHook('onRoute', (route) => {
@@ -119,6 +119,10 @@ export async function describeApi(app: FastifyInstance, publicUrl: string): Prom
     transform: jsonSchemaTransform,
     transformObject,
   });
+}
+
+/** The document at /api/schema/, with a page to browse it. */
+export async function serveDocumentation(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: '/api/schema/swagger-ui',
     staticCSP: true,

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Submittable } from 'pg';
+import type { ClientBase, Submittable } from 'pg';
 import type { Transaction } from './pool.ts';
 
 /** As much of a COPY as may wait in the process's memory for Postgres to take it. */
@@ -120,6 +120,6 @@ export async function copyIn(
 }
 
 /** Ends a connection at once, whatever it waits for; its query fails with `error`. */
-export function abandonConnection(client: Transaction, error: Error): void {
+export function abandonConnection(client: ClientBase, error: Error): void {
   (client as unknown as { connection: Connection }).connection.stream.destroy(error);
 }

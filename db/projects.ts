@@ -148,7 +148,10 @@ export async function findProject(queryable: Queryable, id: number): Promise<Pro
   return rows[0];
 }
 
-/** What capture needs to know of a project. */
+/** Where the key of a project is told that is made, deleted, or whose CaptureProjectRow changes. */
+export const PROJECT_KEYS_CHANNEL = 'sluice_project_keys';
+
+/** What capture needs to know of a project. A further column belongs into the trigger tell_of_project, too. */
 export interface CaptureProjectRow {
   id: number;
   anonymize_ips: boolean;

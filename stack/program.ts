@@ -10,6 +10,8 @@ export interface ProgramOptions {
   name: string;
   /** The TypeScript file to run. */
   file: string;
+  /** Options of Node itself. */
+  nodeOptions?: readonly string[];
   env: NodeJS.ProcessEnv;
   dataDir: string;
   logFile: string;
@@ -27,7 +29,7 @@ export interface Program extends Service {
  */
 export async function startProgram(options: ProgramOptions): Promise<Program> {
   const log = new ChildLog(options.logFile, options.name, options.report);
-  const child = spawn(process.execPath, [options.file], {
+  const child = spawn(process.execPath, [...(options.nodeOptions ?? []), options.file], {
     env: options.env,
     stdio: ['ignore', log.handle, log.handle, 'ipc'],
     detached: true,

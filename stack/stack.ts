@@ -14,6 +14,8 @@ import { startProgram, waitForApi } from './program.ts';
 import { startTemporal } from './temporal.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
+/** Why: docs/ingestion.md, Memory. The script `api` of package.json, the Dockerfile and the compose file say the same. */
+const API_NODE_OPTIONS = ['--max-semi-space-size=16'];
 /** All four parts together stop within ten seconds; what is left of them goes to the later ones. */
 const STOP_MILLISECONDS = 9_000;
 const API_STOP = 3_500;
@@ -139,7 +141,9 @@ export class StackRunner {
     const { report } = this.options;
     const logFile = path.join(plan.logsDir, 'api.log');
     const file = this.options.programs?.api ?? path.join(ROOT, 'api', 'main.ts');
-    const start = () => startProgram({ name: 'API', file, env, dataDir: plan.dataDir, logFile, report });
+    const { dataDir } = plan;
+    const start = () =>
+      startProgram({ name: 'API', file, nodeOptions: API_NODE_OPTIONS, env, dataDir, logFile, report });
     // Until it is ready, its end is the end of the start; only then is it kept running.
     let first: Awaited<ReturnType<typeof start>> | undefined = await start();
     const startAgain = async () => {

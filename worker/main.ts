@@ -1,8 +1,6 @@
 // The worker process: runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
-import { createPool } from '../db/pool.ts';
-import { prepareDatabase } from '../db/wait.ts';
 import { runProcess } from '../lifecycle.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
@@ -13,29 +11,16 @@ const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
 const ENSURE_EVERY = 60_000;
 
-await runProcess('worker', async ({ config, logger, stopping }) => {
-  if (!config.DATABASE_URL) {
-    throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.');
-  }
+await runProcess('worker', async ({ config, logger, stopping, database }) => {
   Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-  const pool = createPool({
-    url: config.DATABASE_URL,
-    size: config.SLUICE_DATABASE_POOL,
-    name: 'worker',
-    onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
-  });
+  const pool = database.connect('worker');
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('worker');
   const metrics =
     config.SLUICE_METRICS_PORT > 0
       ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })
       : undefined;
-  await prepareDatabase({
-    url: config.DATABASE_URL,
-    mayMigrate: config.SLUICE_MIGRATE,
-    stopping,
-    log: (message) => logger.info(message),
-  });
+  await database.prepare();
 
   let worker: RunningWorker | undefined;
 

@@ -5,7 +5,9 @@ const MOST_HELD = 160 * 1024 * 1024;
 /** A smaller body never waits for its turn. */
 const LARGE = 64 * 1024;
 /** Bytes of large bodies that are events at the same time: their values take many times as much memory. */
-const MOST_AT_WORK = 8 * 1024 * 1024;
+const MOST_AT_WORK = 4 * 1024 * 1024;
+/** What an event takes beside its own bytes until it is committed. */
+const EVENT_BYTES = 1024;
 const RETRY_SECONDS = 1;
 
 /** What one request holds; given back when it is answered. */
@@ -55,6 +57,13 @@ export class Gate {
     });
   }
 
+  /** A body that is being parsed turns out to hold so many events: others wait the longer for it. */
+  expect(ticket: Ticket, events: number): void {
+    const bytes = events * EVENT_BYTES;
+    if (bytes < LARGE) return;
+    this.#begin(ticket, bytes);
+  }
+
   leave(ticket: Ticket): void {
     this.#held -= ticket.bytes;
     this.#atWork -= ticket.atWork;
@@ -73,6 +82,6 @@ export class Gate {
 
   #begin(ticket: Ticket, bytes: number): void {
     this.#atWork += bytes;
-    ticket.atWork = bytes;
+    ticket.atWork += bytes;
   }
 }

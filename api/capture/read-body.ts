@@ -7,6 +7,9 @@ import type { Gate, Ticket } from './gate.ts';
 export const IDLE_MILLISECONDS = 30_000;
 /** What a refused client still sends is thrown away up to here, so that it can read the answer. */
 const MOST_DISCARDED = 64 * 1024 * 1024;
+/** How often within that time clients are looked at. */
+const TURNS = 4;
+const NOTHING = Buffer.alloc(0);
 
 type Done = (error: Error | null, body?: Buffer) => void;
 
@@ -42,48 +45,105 @@ function discard(payload: IncomingMessage): void {
   payload.resume();
 }
 
+interface Reader {
+  /** The watch's turn in which bytes came last. */
+  turn: number;
+  giveUp(): void;
+}
+
+/**
+ * Finds the clients that stopped sending: one timer looks after all of them, as most bodies are there before a timer
+ * of their own would have been worth its making. Gives up after the time, and a quarter of it at most.
+ */
+export class IdleWatch {
+  readonly milliseconds: number;
+  turn = 0;
+  readonly #readers = new Set<Reader>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(milliseconds: number) {
+    this.milliseconds = milliseconds;
+  }
+
+  add(reader: Reader): void {
+    this.#readers.add(reader);
+    this.#timer ??= setInterval(() => this.#look(), this.milliseconds / TURNS).unref();
+  }
+
+  remove(reader: Reader): void {
+    this.#readers.delete(reader);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #look(): void {
+    this.turn += 1;
+    for (const reader of this.#readers) if (this.turn - reader.turn > TURNS) reader.giveUp();
+  }
+}
+
 /** Collects a body up to the limit, counts what it takes, and gives up on clients that stop sending. */
 export function readBody(
   payload: IncomingMessage,
-  context: { gate: Gate; ticket: Ticket; idle: number },
+  context: { gate: Gate; ticket: Ticket; watch: IdleWatch },
   done: Done,
 ): void {
+  const { gate, ticket, watch } = context;
   const announced = Number(payload.headers['content-length'] ?? 0);
   if (announced > MAX_BODY_BYTES) {
     discard(payload);
     done(tooLarge());
     return;
   }
-  const chunks: Buffer[] = [];
+  let first: Buffer | undefined;
+  let chunks: Buffer[] | undefined;
   let size = 0;
-  const timer = setTimeout(() => finish(stalled(context.idle / 1000)), context.idle);
+  let finished = false;
+  const reader: Reader = {
+    turn: watch.turn,
+    giveUp: () => finish(stalled(watch.milliseconds / 1000)),
+  };
 
   function finish(error: Error | null): void {
-    clearTimeout(timer);
-    payload.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose);
-    if (error) {
-      discard(payload);
-      context.gate.leave(context.ticket);
-      done(error);
+    if (finished) return;
+    finished = true;
+    watch.remove(reader);
+    const body = error ? NOTHING : chunks ? Buffer.concat(chunks, size) : (first ?? NOTHING);
+    // The request outlives its body by a commit.
+    first = undefined;
+    chunks = undefined;
+    if (!error) {
+      done(null, body);
       return;
     }
-    done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, size));
+    gate.leave(ticket);
+    discard(payload);
+    done(error);
   }
-  function onData(chunk: Buffer): void {
+  watch.add(reader);
+  payload.on('data', (chunk: Buffer) => {
+    if (finished) return;
     size += chunk.length;
     try {
       if (size > MAX_BODY_BYTES) throw tooLarge();
-      context.gate.hold(context.ticket, chunk.length);
+      gate.hold(ticket, chunk.length);
     } catch (error) {
       finish(error as Error);
       return;
     }
-    chunks.push(chunk);
-    timer.refresh();
-  }
-  const onEnd = () => finish(null);
+    reader.turn = watch.turn;
+    if (chunks) chunks.push(chunk);
+    else if (first) chunks = [first, chunk];
+    else first = chunk;
+  });
+  payload.on('end', () => finish(null));
   // Nobody reads the answer of a connection that is gone; the request ends all the same.
-  const onError = () => finish(errors.malformed('The connection broke before the whole body was there.'));
-  const onClose = onError;
-  payload.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose);
+  const broken = () => {
+    if (!finished) finish(errors.malformed('The connection broke before the whole body was there.'));
+  };
+  payload.on('error', broken);
+  payload.on('close', broken);
 }

@@ -1,27 +1,19 @@
-import type { RouteShorthandOptions } from 'fastify';
+import type { onRequestHookHandler } from 'fastify';
 import type { z } from 'zod';
 import { errorBody } from '../schemas/fields.ts';
-
-/** Browsers of any site send here, older clients with cookies, and with whatever headers tracing tools add. */
-const CORS = {
-  origin: true,
-  credentials: true,
-  methods: ['GET', 'HEAD', 'POST', 'OPTIONS'],
-  maxAge: 86_400,
-  strictPreflight: false,
-  optionsSuccessStatus: 200,
-};
 
 /** Schemas of these routes describe only; the body is judged by capture/parse, faster and with more patience. */
 const unchecked = () => (value: unknown) => ({ value });
 
-/** How a public route is set up; without a description it is left out of the documentation. */
-export function publicRoute(description?: {
+export interface Description {
   summary: string;
   body?: z.ZodType;
   params?: z.ZodType;
   answer?: z.ZodType;
-}): RouteShorthandOptions {
+}
+
+/** How a public route is set up whose `answer` ends every request before the framework would read its body. */
+export function publicRoute(answer: onRequestHookHandler, description?: Description) {
   const schema = description
     ? {
         tags: ['capture'],
@@ -32,10 +24,12 @@ export function publicRoute(description?: {
       }
     : { hide: true };
   return {
-    config: { access: 'public', cors: CORS },
-    // Headers for pages; events are answered with two words.
-    helmet: false,
+    config: { access: 'public' as const },
     validatorCompiler: unchecked,
     schema,
-  } as RouteShorthandOptions;
+    onRequest: answer,
+    handler: () => {
+      throw new Error('A capture route answers before its handler is reached.');
+    },
+  };
 }

@@ -1,34 +1,22 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type { Warnings } from '../../capture/warnings.ts';
+import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { type Capture, type CaptureRequest, createCapture } from '../capture/capture.ts';
-import { Gate, type Ticket } from '../capture/gate.ts';
-import { LazyLogger } from '../capture/lazy-logger.ts';
+import { type Answer, Exchanges, type Handle, type Incoming, preflight } from '../capture/exchange.ts';
+import { Gate } from '../capture/gate.ts';
 import { createCaptureMetrics } from '../capture/metrics.ts';
-import { createProjectKeys } from '../capture/project-keys.ts';
-import { IDLE_MILLISECONDS, readBody } from '../capture/read-body.ts';
-import { publicRoute } from '../capture/route-options.ts';
+import type { ProjectKeys } from '../capture/project-keys.ts';
+import { type Description, publicRoute } from '../capture/route-options.ts';
 import { v1Answer } from '../capture/v1-answer.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
-import { errors } from '../errors.ts';
 import { captured, eventBatch, oneEvent, v1Batch, v1Results } from '../schemas/capture.ts';
 import { freeForm } from '../schemas/fields.ts';
 import { remoteConfigRoutes } from './remote-config.ts';
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** What the client called its body; the framework is told that it is bytes. */
-    wireType: string | undefined;
-    /** What the request holds of the memory for bodies. */
-    ticket: Ticket | undefined;
-  }
-}
-
-const RAW = 'application/x-sluice-raw';
-const JSON_TYPE = 'application/json; charset=utf-8';
-const OK = '{"status":"Ok"}';
+const OK: Answer = { status: 200, body: '{"status":"Ok"}' };
+const EMPTY: Answer = { status: 204, body: '' };
 /** Tells the client to stop recording: to it, the quota for recordings is used up. */
-const NO_RECORDINGS = '{"status":"Ok","quota_limited":["recordings"]}';
-const NOTHING = Buffer.alloc(0);
+const NO_RECORDINGS: Answer = { status: 200, body: '{"status":"Ok","quota_limited":["recordings"]}' };
 
 /** Every path that clients of the last years send events to. The path does not decide the form of the body. */
 const EVENT_PATHS = ['/i/v0/e/', '/e/', '/capture/', '/track/', '/engage/'];
@@ -40,13 +28,13 @@ function bearer(request: FastifyRequest): string | undefined {
   return /^Bearer\s+(\S+)\s*$/.exec(request.headers.authorization ?? '')?.[1];
 }
 
-function toCapture(request: FastifyRequest, isEngage: boolean): CaptureRequest {
-  const { ip } = request;
+function toCapture({ request, body, ticket }: Incoming, isEngage: boolean): CaptureRequest {
+  const { ip, headers } = request;
   return {
-    body: (request.body as Buffer | undefined) ?? NOTHING,
-    ticket: request.ticket ?? { bytes: 0, atWork: 0 },
-    contentType: request.wireType,
-    contentEncoding: request.headers['content-encoding'],
+    body,
+    ticket,
+    contentType: headers['content-type'],
+    contentEncoding: headers['content-encoding'],
     query: request.query as CaptureRequest['query'],
     // A socket for both families shows IPv4 clients as ::ffff:203.0.113.7.
     ip: ip?.startsWith('::ffff:') ? ip.slice(7) : ip,
@@ -54,92 +42,65 @@ function toCapture(request: FastifyRequest, isEngage: boolean): CaptureRequest {
   };
 }
 
-/** Bodies of all content types arrive as bytes. */
-function acceptBytes(app: App, gate: Gate, idle: number): void {
-  app.decorateRequest('wireType', undefined);
-  app.decorateRequest('ticket', undefined);
-  app.addHook('onRequest', (request, _reply, done) => {
-    const { headers } = request.raw;
-    request.wireType = headers['content-type'];
-    headers['content-type'] = RAW;
-    done();
-  });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser(RAW, (request, payload, done) => {
-    request.ticket = { bytes: 0, atWork: 0 };
-    readBody(payload as Parameters<typeof readBody>[0], { gate, ticket: request.ticket, idle }, done);
-  });
-}
+/** A public route that answers by itself; without a description it is left out of the documentation. */
+export type AddRoute = (
+  method: 'GET' | 'POST' | 'OPTIONS',
+  path: string,
+  handle: Handle,
+  description?: Description,
+) => void;
 
-function eventRoutes(app: App, capture: Capture): void {
-  const handler = (isEngage: boolean) => async (request: FastifyRequest, reply: FastifyReply) => {
-    await capture.handle(toCapture(request, isEngage));
-    if ((request.query as Record<string, unknown>).beacon === '1') return reply.code(204).send();
-    return reply.header('content-type', JSON_TYPE).send(OK);
-  };
+function eventRoutes(add: AddRoute, capture: Capture): void {
+  const store =
+    (isEngage: boolean): Handle =>
+    async (incoming) => {
+      await capture.handle(toCapture(incoming, isEngage));
+      return (incoming.request.query as Record<string, unknown>).beacon === '1' ? EMPTY : OK;
+    };
+  const inQuery = { summary: 'Store events given as the query parameter data', answer: captured };
   for (const path of EVENT_PATHS) {
-    const handle = handler(path === '/engage/');
-    app.post(path, publicRoute({ summary: 'Store an event', body: oneEvent, answer: captured }), handle);
-    app.get(
-      path,
-      publicRoute({ summary: 'Store events given as the query parameter data', answer: captured }),
-      handle,
-    );
+    const handle = store(path === '/engage/');
+    add('POST', path, handle, { summary: 'Store an event', body: oneEvent, answer: captured });
+    add('GET', path, handle, inQuery);
   }
-  const batch = handler(false);
-  app.post(
-    BATCH_PATH,
-    publicRoute({ summary: 'Store a batch of events', body: eventBatch, answer: captured }),
-    batch,
-  );
-  app.get(
-    BATCH_PATH,
-    publicRoute({ summary: 'Store events given as the query parameter data', answer: captured }),
-    batch,
-  );
-  app.post(
-    V1_PATH,
-    publicRoute({ summary: 'Store events, with a result for each', body: v1Batch, answer: v1Results }),
-    async (request, reply) => {
-      const sdk = request.headers['posthog-sdk-info'];
-      const v1 = { sdk: typeof sdk === 'string' ? sdk : undefined, token: bearer(request) };
-      const parsed = await capture.handle({ ...toCapture(request, false), v1 });
-      return reply.header('content-type', JSON_TYPE).send(v1Answer(parsed));
-    },
-  );
+  const summary = 'Store a batch of events';
+  add('POST', BATCH_PATH, store(false), { summary, body: eventBatch, answer: captured });
+  add('GET', BATCH_PATH, store(false), inQuery);
+  const v1: Handle = async (incoming) => {
+    const { request } = incoming;
+    const sdk = request.headers['posthog-sdk-info'];
+    const options = { sdk: typeof sdk === 'string' ? sdk : undefined, token: bearer(request) };
+    const parsed = await capture.handle({ ...toCapture(incoming, false), v1: options });
+    return { status: 200, body: v1Answer(parsed) };
+  };
+  const eachResult = 'Store events, with a result for each';
+  add('POST', V1_PATH, v1, { summary: eachResult, body: v1Batch, answer: v1Results });
 }
 
 /** The public side for events: what clients ask before they send, and everything they send. */
-export function captureRoutes(deps: ApiDependencies, warnings: Warnings) {
+export function captureRoutes(
+  deps: ApiDependencies,
+  more: { warnings: Warnings; keys: ProjectKeys; durations: DurationHistogram },
+) {
   return async (app: App): Promise<void> => {
     const gate = new Gate();
-    const capture = createCapture({
-      ingest: deps.ingest,
-      warnings,
-      keys: createProjectKeys(deps.pool),
-      metrics: createCaptureMetrics(deps.registry, gate),
-      gate,
-    });
-    app.addHook('onRequest', (_request, _reply, done) => {
-      if (deps.isPrepared()) done();
-      else done(errors.unavailable('The database is being brought up to date. Send it again.', 2));
-    });
-    app.setChildLoggerFactory((logger, bindings, options) => new LazyLogger(logger, bindings, options));
-    acceptBytes(app, gate, deps.bodyIdleMilliseconds ?? IDLE_MILLISECONDS);
-    eventRoutes(app, capture);
+    const { isPrepared, bodyIdleMilliseconds: idle } = deps;
+    const exchanges = new Exchanges({ gate, durations: more.durations, isPrepared, idle });
+    app.addHook('onClose', async () => exchanges.close());
+    const metrics = createCaptureMetrics(deps.registry, gate);
+    const capture = createCapture({ ...more, ingest: deps.ingest, metrics, gate });
+    // Only faults of ours are logged, so a logger for each request is not worth its making.
+    app.setChildLoggerFactory((logger) => logger);
+    const paths = new Set<string>();
+    const add: AddRoute = (method, path, handle, description) => {
+      paths.add(path);
+      app.route({ method, url: path, ...publicRoute(exchanges.hook(path, handle), description) });
+    };
+    eventRoutes(add, capture);
     // Session recordings are not stored; an error would only make clients send them again.
-    app.post(
-      RECORDING_PATH,
-      publicRoute({ summary: 'Refuse session recordings', answer: freeForm }),
-      async (request, reply) => {
-        if (request.ticket) gate.leave(request.ticket);
-        return reply.header('content-type', JSON_TYPE).send(NO_RECORDINGS);
-      },
-    );
-    const configPaths = remoteConfigRoutes(app, capture, gate);
-    for (const path of [...EVENT_PATHS, BATCH_PATH, V1_PATH, RECORDING_PATH, ...configPaths]) {
-      // The CORS hook answers preflights, by the rules of the route it finds.
-      app.options(path, publicRoute(), async (_request, reply) => reply.send());
-    }
+    const noRecordings = 'Refuse session recordings';
+    add('POST', RECORDING_PATH, () => NO_RECORDINGS, { summary: noRecordings, answer: freeForm });
+    remoteConfigRoutes(add, capture, gate);
+    for (const path of [...paths]) add('OPTIONS', path, preflight);
   };
 }

@@ -1,15 +1,14 @@
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { decodeBody } from '../../capture/decode/decode.ts';
 import { readEnvelope } from '../../capture/parse/envelope.ts';
 import type { Capture } from '../capture/capture.ts';
+import type { Answer, Handle, Incoming } from '../capture/exchange.ts';
 import type { Gate } from '../capture/gate.ts';
 import { toRefusal } from '../capture/refusals.ts';
 import { decideAnswer, remoteConfig, remoteConfigScript } from '../capture/remote-config.ts';
-import { publicRoute } from '../capture/route-options.ts';
-import type { App } from '../dependencies.ts';
 import { ApiError, errors } from '../errors.ts';
 import { freeForm } from '../schemas/fields.ts';
+import type { AddRoute } from './capture.ts';
 
 const CONFIG_PATH = '/array/:token/config';
 const SCRIPT_PATH = '/array/:token/config.js';
@@ -27,17 +26,16 @@ async function requireProject(capture: Capture, token: string): Promise<void> {
   }
 }
 
-async function tokenOf(request: FastifyRequest, gate: Gate): Promise<unknown> {
-  const { ticket } = request;
+async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise<unknown> {
   const query = request.query as Record<string, string | undefined>;
   try {
     const decoded = await decodeBody({
-      bytes: (request.body as Buffer | undefined) ?? Buffer.alloc(0),
-      contentType: request.wireType,
+      bytes: body,
+      contentType: request.headers['content-type'],
       contentEncoding: request.headers['content-encoding'],
       compression: query.compression,
       data: query.data,
-      ...(ticket ? { admit: (bytes: number) => gate.enter(ticket, bytes) } : {}),
+      admit: (bytes) => gate.enter(ticket, bytes),
     });
     return readEnvelope(decoded).token ?? query.token ?? query.api_key;
   } catch (error) {
@@ -45,40 +43,32 @@ async function tokenOf(request: FastifyRequest, gate: Gate): Promise<unknown> {
   }
 }
 
-/** What browsers ask before they send. Answers the paths, for their preflights. */
-export function remoteConfigRoutes(app: App, capture: Capture, gate: Gate): string[] {
+/** What browsers ask before they send. */
+export function remoteConfigRoutes(add: AddRoute, capture: Capture, gate: Gate): void {
   const params = z.object({ token: z.string() });
-  app.get<{ Params: { token: string } }>(
-    CONFIG_PATH,
-    publicRoute({ summary: "A browser's settings", params, answer: freeForm }),
-    async (request, reply) => {
-      await requireProject(capture, request.params.token);
-      reply.header('cache-control', CACHE).header('content-type', 'application/json; charset=utf-8');
-      return reply.send(JSON.stringify(remoteConfig(request.params.token)));
-    },
-  );
-  app.get<{ Params: { token: string } }>(
-    SCRIPT_PATH,
-    publicRoute({ summary: "A browser's settings as a script", params, answer: z.string() }),
-    async (request, reply) => {
-      await requireProject(capture, request.params.token);
-      reply.header('cache-control', CACHE).header('content-type', 'application/javascript; charset=utf-8');
-      return reply.send(remoteConfigScript(request.params.token));
-    },
-  );
-  app.post(
-    DECIDE_PATH,
-    publicRoute({ summary: 'The settings of older clients', answer: freeForm }),
-    async (request, reply) => {
-      try {
-        const token = await tokenOf(request, gate);
-        await capture.authenticate(token);
-        reply.header('content-type', 'application/json; charset=utf-8');
-        return reply.send(JSON.stringify(decideAnswer(String(token).trim())));
-      } finally {
-        if (request.ticket) gate.leave(request.ticket);
-      }
-    },
-  );
-  return [CONFIG_PATH, SCRIPT_PATH, DECIDE_PATH];
+  const inPath = ({ request }: Incoming) => (request.params as { token: string }).token;
+  const cached = (body: string, type: string): Answer => ({
+    status: 200,
+    body,
+    headers: ['content-type', `${type}; charset=utf-8`, 'cache-control', CACHE],
+  });
+  const config: Handle = async (incoming) => {
+    const token = inPath(incoming);
+    await requireProject(capture, token);
+    return cached(JSON.stringify(remoteConfig(token)), 'application/json');
+  };
+  const script: Handle = async (incoming) => {
+    const token = inPath(incoming);
+    await requireProject(capture, token);
+    return cached(remoteConfigScript(token), 'application/javascript');
+  };
+  const decide: Handle = async (incoming) => {
+    const token = await tokenOf(incoming, gate);
+    await capture.authenticate(token);
+    return { status: 200, body: JSON.stringify(decideAnswer(String(token).trim())) };
+  };
+  add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });
+  const asScript = "A browser's settings as a script";
+  add('GET', SCRIPT_PATH, script, { summary: asScript, params, answer: z.string() });
+  add('POST', DECIDE_PATH, decide, { summary: 'The settings of older clients', answer: freeForm });
 }

@@ -1,4 +1,4 @@
-// `node bench/capture/run.ts [--seconds 5] [--rounds 3] [--batches 1,50,500] [--servers ingest,go,…]`
+// `npm run bench -- capture [--seconds 5] [--rounds 3] [--batches 1,50,500] [--servers ingest,go,…] [--profile folder]`
 // Sluice's ingestion against the yardsticks, alternating, on a Postgres of its own. Prints a table for RESULTS.md.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -35,11 +35,16 @@ const { values } = parseArgs({
     batches: { type: 'string', default: '1,50,500' },
     servers: { type: 'string', default: 'api,api-anonymous,api-set,ingest,go,go-copy,insert' },
     connections: { type: 'string', default: '64' },
+    // Where the CPU profiles of the servers in Node go.
+    profile: { type: 'string' },
   },
 });
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
 const TICKS = 100;
+/** What the script `api` starts Node with. */
+const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+const apiOptions = (scripts.api as string).split(' ').filter((word) => word.startsWith('--'));
 
 const nodeServer = (name: string) => ({
   command: [process.execPath, path.join(import.meta.dirname, 'server.ts')],
@@ -48,7 +53,7 @@ const nodeServer = (name: string) => ({
 const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
 /** The API as it ships, with everything that a real request goes through. */
 const api = {
-  command: [process.execPath, path.join(root, 'api/main.ts')],
+  command: [process.execPath, ...apiOptions, path.join(root, 'api/main.ts')],
   env: {
     NODE_ENV: 'production',
     SLUICE_HOST: '127.0.0.1',
@@ -136,7 +141,11 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
   const server = SERVERS[name];
   if (!server) throw new Error(`There is no server "${name}"; there are ${Object.keys(SERVERS).join(', ')}.`);
   const port = await freePort();
-  const child = spawn(server.command[0] as string, server.command.slice(1), {
+  const [program, ...args] = server.command as [string, ...string[]];
+  const isProfiled = values.profile !== undefined && program === process.execPath;
+  if (isProfiled) args.unshift('--cpu-prof', `--cpu-prof-name=${name}-${batch}.cpuprofile`);
+  if (isProfiled) args.unshift('--cpu-prof-dir', path.resolve(values.profile as string));
+  const child = spawn(program, args, {
     env: {
       ...process.env,
       ...server.env,
@@ -198,7 +207,8 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
       memory: residentPeak(child.pid as number),
     };
   } finally {
-    child.kill('SIGKILL');
+    // A profile is written by a process that ends by itself.
+    child.kill(isProfiled ? 'SIGTERM' : 'SIGKILL');
     await gone;
   }
 }

@@ -1,4 +1,4 @@
-// `node bench/hog/run.ts`: filters on the reference machine, on ours and as JavaScript; the parser's times.
+// `npm run bench -- hog`: filters on the reference machine, on ours and as JavaScript; the parser's times.
 // The figures of the last run on record are in results.json beside this file (`--write` replaces them).
 import crypto from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -20,6 +20,8 @@ export interface Decoded {
   invalidUtf8: boolean;
   /** The events of a large body, parsed a part at a time so that other requests get their turn. */
   chunks?: () => AsyncGenerator<Chunk>;
+  /** How many there are, with `chunks`. */
+  count?: number;
   /** The key, where it came in a form field next to the body. */
   formToken?: string | undefined;
 }
@@ -30,9 +32,12 @@ const CHUNK = 256 * 1024;
 
 /** `\u0000`, and each half of a surrogate pair, can only come in as escapes. */
 const UNSTORABLE = /\\u(?:0000|[dD][89a-fA-F])/;
-/** Numbers that a double may not hold: sixteen digits and more, or an exponent of three digits. */
-const LONG_NUMBER = /[:,[\s]-?(?:\d{16}|\d+(?:\.\d+)?[eE]\+?\d{3})/;
 const INTEGER = /^-?\d+$/;
+
+/** Few texts hold an escape of this kind at all, which is quicker to find out. */
+function mayNeedCleaning(text: string): boolean {
+  return text.includes('\\u') && UNSTORABLE.test(text);
+}
 
 /**
  * The rule for numbers: one that a double cannot hold (1e400), or an integer that it would change (2^53 + 1), is kept
@@ -48,26 +53,36 @@ function refusal(error: unknown): DecodeError {
   return new DecodeError(`failed to parse request: the body is not valid JSON: ${(error as Error).message}`);
 }
 
+const PLAIN = 0;
+const INEXACT = 1;
+const DEEP = 2;
+
+/** Looks through a parsed value for numbers that may have lost digits, and for more levels than are left. */
+function inspect(value: object, levels: number): number {
+  if (levels === 0) return DEEP;
+  let found = PLAIN;
+  const look = (one: unknown) => {
+    if (typeof one === 'number') {
+      if (!(one <= Number.MAX_SAFE_INTEGER && one >= Number.MIN_SAFE_INTEGER)) found |= INEXACT;
+    } else if (typeof one === 'object' && one !== null) found |= inspect(one, levels - 1);
+  };
+  if (Array.isArray(value)) for (const one of value) look(one);
+  // What JSON.parse makes inherits nothing that can be enumerated.
+  else for (const key in value) look((value as Record<string, unknown>)[key]);
+  return found;
+}
+
+/** A text as a value, its numbers exact; TOO_DEEP when it nests deeper than anything may. */
 function parseText(text: string): unknown {
   try {
-    return LONG_NUMBER.test(text) ? JSON.parse(text, keepExact) : JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    const found = typeof value === 'object' && value !== null ? inspect(value, MAX_DEPTH) : INEXACT;
+    if (found === PLAIN) return value;
+    // Only here, as JSON.parse with a function recurses.
+    return found >= DEEP ? TOO_DEEP : JSON.parse(text, keepExact);
   } catch (error) {
     throw refusal(error);
   }
-}
-
-/** Whether there are so few brackets that the text cannot nest too deep. */
-function isPlainlyShallow(text: string): boolean {
-  let brackets = 0;
-  for (const bracket of ['{', '[']) {
-    let index = text.indexOf(bracket);
-    while (index !== -1) {
-      brackets += 1;
-      if (brackets > MAX_DEPTH) return false;
-      index = text.indexOf(bracket, index + 1);
-    }
-  }
-  return true;
 }
 
 async function* readElements(text: string, plan: Outline): AsyncGenerator<Chunk> {
@@ -78,12 +93,12 @@ async function* readElements(text: string, plan: Outline): AsyncGenerator<Chunk>
     if (values.length === 0) from = start;
     values.push(deep ? TOO_DEEP : parseText(text.slice(start, end)));
     if (end - from > CHUNK) {
-      yield { values, mayNeedCleaning: UNSTORABLE.test(text.slice(from, end)) };
+      yield { values, mayNeedCleaning: mayNeedCleaning(text.slice(from, end)) };
       values = [];
       await nextTurn();
     }
   }
-  if (values.length > 0) yield { values, mayNeedCleaning: UNSTORABLE.test(text.slice(from)) };
+  if (values.length > 0) yield { values, mayNeedCleaning: mayNeedCleaning(text.slice(from)) };
 }
 
 /** JSON text into values: in one go where that is quick and safe, else event by event. */
@@ -97,13 +112,16 @@ export async function readLargeJson(text: string, invalidUtf8: boolean): Promise
   const rest = plan.list ? text.slice(0, plan.list.start) + text.slice(plan.list.end) : text;
   const decoded: Decoded = {
     root: parseText(rest),
-    mayNeedCleaning: UNSTORABLE.test(rest),
+    mayNeedCleaning: mayNeedCleaning(rest),
     invalidUtf8,
   };
-  return plan.list ? { ...decoded, chunks: () => readElements(text, plan) } : decoded;
+  return plan.list ? { ...decoded, chunks: () => readElements(text, plan), count: plan.count } : decoded;
 }
 
 export function readJson(text: string, invalidUtf8: boolean): Decoded | Promise<Decoded> {
-  if (text.length > ONE_GO || !isPlainlyShallow(text)) return readLargeJson(text, invalidUtf8);
-  return { root: parseText(text), mayNeedCleaning: UNSTORABLE.test(text), invalidUtf8 };
+  if (text.length > ONE_GO) return readLargeJson(text, invalidUtf8);
+  const root = parseText(text);
+  // One event of a list may be the deep one: the others are to be had.
+  if (root === TOO_DEEP) return readLargeJson(text, invalidUtf8);
+  return { root, mayNeedCleaning: mayNeedCleaning(text), invalidUtf8 };
 }

@@ -3,6 +3,12 @@ export const MAX_BODY_BYTES = 20_971_520;
 /** How deep one event may nest. Everything after parsing recurses: cleaning, storing, exporting. */
 export const MAX_DEPTH = 200;
 
+/**
+ * How many events one request may hold. All of a request is stored or nothing, so all of its events are in memory at
+ * once, each some hundred bytes whatever its size; clients send some hundreds.
+ */
+export const MAX_EVENTS = 100_000;
+
 /** A body that cannot be turned into events; the message is for whoever sent it. */
 export class DecodeError extends Error {
   override name = 'DecodeError';
@@ -17,4 +23,11 @@ export class DecodeError extends Error {
 
 export function tooLarge(what: string): DecodeError {
   return new DecodeError(`maximum event size exceeded: ${what} is larger than ${MAX_BODY_BYTES} bytes`, 413);
+}
+
+export function tooMany(events: number): DecodeError {
+  return new DecodeError(
+    `maximum event count exceeded: the body holds ${events} events, at most ${MAX_EVENTS} are accepted in one request`,
+    413,
+  );
 }

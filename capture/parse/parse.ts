@@ -1,6 +1,6 @@
 import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, TOO_DEEP } from '../decode/json.ts';
-import { DecodeError } from '../decode/limits.ts';
+import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
 import { cleanValue } from './clean-text.ts';
 import { type Envelope, readEnvelope, typeName } from './envelope.ts';
 import { liftSets, limitPersonChanges, readDistinctId, readName, readProperties, readUuid } from './event.ts';
@@ -25,12 +25,24 @@ export interface ParseContext {
   v1?: { sdk: string | undefined };
   /** A key given beside the body: bearer token or query. */
   token?: string | undefined;
+  /** Told how many events there are, before they are made. */
+  expect?: (events: number) => void;
 }
 
 export interface Parsed {
   token: string;
   events: CapturedEvent[];
   notices: Notices;
+}
+
+/** A request without any event; whose it is, is to be known before that is told. */
+export class NoEventError extends DecodeError {
+  readonly token: unknown;
+
+  constructor(token: unknown) {
+    super('request holds no event');
+    this.token = token;
+  }
 }
 
 type Fields = Record<string, unknown>;
@@ -78,7 +90,7 @@ class EventParser {
   }
 
   finish(): Parsed {
-    if (this.#index === 0) throw new DecodeError('request holds no event');
+    if (this.#index === 0) throw new NoEventError(this.#token);
     this.#migration.finish(this.#index);
     return { token: checkToken(this.#token), events: this.events, notices: this.notices };
   }
@@ -182,12 +194,32 @@ class EventParser {
 
 /** A decoded body → its events, and what is to be told about those that are missing or changed. */
 export async function parseEvents(decoded: Decoded, context: ParseContext): Promise<Parsed> {
+  return parseEventsAtOnce(decoded, context);
+}
+
+/** The same, without waiting where nothing is to be waited for. */
+export function parseEventsAtOnce(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
   const envelope = readEnvelope(decoded);
   if (context.v1) envelope.sentAt = (decoded.root as Fields).created_at;
   const parser = new EventParser(envelope, context);
-  if (decoded.chunks) {
-    for await (const { values, mayNeedCleaning } of decoded.chunks()) parser.add(values, mayNeedCleaning);
-  } else parser.add(envelope.events, decoded.mayNeedCleaning);
+  const events = decoded.count ?? envelope.events.length;
+  if (events > MAX_EVENTS) throw tooMany(events);
+  context.expect?.(events);
+  if (decoded.chunks) return parseChunks(decoded, decoded.chunks, parser);
+  parser.add(envelope.events, decoded.mayNeedCleaning);
+  return finish(decoded, parser);
+}
+
+async function parseChunks(
+  decoded: Decoded,
+  chunks: NonNullable<Decoded['chunks']>,
+  parser: EventParser,
+): Promise<Parsed> {
+  for await (const { values, mayNeedCleaning } of chunks()) parser.add(values, mayNeedCleaning);
+  return finish(decoded, parser);
+}
+
+function finish(decoded: Decoded, parser: EventParser): Parsed {
   const parsed = parser.finish();
   const [first] = parsed.events;
   if (decoded.invalidUtf8 && first) {

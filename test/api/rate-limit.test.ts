@@ -20,6 +20,7 @@ beforeAll(async () => {
   second = await buildApp({
     config: api.config,
     pool: api.pool,
+    listener: api.listener,
     ingest: api.ingest,
     schedules: api.schedules,
     logger: createLogger({ name: 'test', level: 'silent' }),

@@ -91,6 +91,7 @@ describe('no answer of any route', () => {
     const app = await buildApp({
       config: api.config,
       pool: brokenPool(`connect failed: postgres://sluice:hunter2@db/x for ${anna.key}`),
+      listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
       logger: createLogger({ name: 'test', level: 'trace' }, stream),

@@ -168,6 +168,7 @@ describe('health', () => {
     const app = await buildApp({
       config: api.config,
       pool: api.pool,
+      listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
       logger: createLogger({ name: 'test', level: 'silent' }),

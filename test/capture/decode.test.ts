@@ -221,3 +221,40 @@ describe('a body read event by event', () => {
     ]);
   });
 });
+
+describe('a small body is read in one go', () => {
+  const read = async (text: string) => (await decodeBody({ bytes: bytes(text) })).root;
+  const nested = (levels: number) => `${'['.repeat(levels)}1e400${']'.repeat(levels)}`;
+
+  test.each([
+    ['{"a":[9007199254740993,1],"b":{"c":-1e400}}', { a: ['9007199254740993', 1], b: { c: '-1e400' } }],
+    ['{"a":9007199254740991,"b":-9007199254740991}', { a: 9007199254740991, b: -9007199254740991 }],
+    ['{"a":1e300,"b":0.1234567890123456789}', { a: 1e300, b: 0.12345678901234568 }],
+    ['{"a":"12345678901234567890","b":null,"c":true}', { a: '12345678901234567890', b: null, c: true }],
+    ['{"é":"ü","n":12345678901234567890}', { é: 'ü', n: '12345678901234567890' }],
+  ])('with its numbers exact: %s', async (text, value) => {
+    expect(await read(text)).toEqual(value);
+  });
+
+  test('a key called __proto__ hides nothing', async () => {
+    const root = (await read('{"__proto__":{"n":9007199254740993}}')) as object;
+    expect(Object.getOwnPropertyDescriptor(root, '__proto__')?.value).toEqual({ n: '9007199254740993' });
+  });
+
+  test('as deep as is accepted, and no deeper', async () => {
+    expect(JSON.stringify(await read(`{"a":${nested(199)}}`))).toContain('"1e400"');
+    await expect(read(`{"a":${nested(200)}}`)).rejects.toThrow('nests 201 levels deep, at most 200');
+    const parsed = await parseEvents(
+      await decodeBody({
+        bytes: bytes(
+          `{"api_key":"phc_a","batch":[{"event":"e","distinct_id":"u"},{"event":"e","distinct_id":"u","p":${nested(200)}}]}`,
+        ),
+      }),
+      { now: 0, ip: undefined, newUuid: () => 'x' },
+    );
+    expect([parsed.events.length, parsed.notices.skipped]).toMatchObject([
+      1,
+      [{ reason: 'nested_too_deep' }],
+    ]);
+  });
+});

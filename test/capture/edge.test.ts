@@ -1,15 +1,15 @@
-import { Writable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import type { FastifyBaseLogger } from 'fastify';
 import { Gate, type Ticket } from '../../api/capture/gate.ts';
-import { LazyLogger } from '../../api/capture/lazy-logger.ts';
+import { MemoryAfterRush } from '../../api/capture/memory.ts';
 import { createProjectKeys } from '../../api/capture/project-keys.ts';
 import { Notices } from '../../capture/parse/notices.ts';
 import { createWarnings } from '../../capture/warnings.ts';
+import type { Subscriber } from '../../db/listen.ts';
 import type { Queryable } from '../../db/pool.ts';
-import { createLogger } from '../../telemetry/logger.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 
 const database = databaseForFile();
 
@@ -27,31 +27,85 @@ function flaky() {
 }
 
 describe('project keys', () => {
-  test('are asked for once, forgotten after a while, and unknown ones are remembered too', async () => {
-    const anna = await createTenant(database.pool, 'Anna');
-    const { state, queryable } = flaky();
-    let now = 0;
-    const keys = createProjectKeys(queryable, { now: () => now, freshFor: 1_000 });
-    const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(anna.projectToken)));
-    expect(found).toEqual(Array(50).fill({ id: anna.projectId, anonymize_ips: false }));
-    expect(await keys.find('phc_nobody')).toBeUndefined();
-    expect(keys.find('phc_nobody')).toBeUndefined();
-    expect(state.queries).toBe(2);
+  /** Hears what it is told to have heard. */
+  function ear() {
+    let subscriber: Subscriber | undefined;
+    const state = { listening: false };
+    const listener = {
+      isListening: () => state.listening,
+      subscribe(_channel: string, one: Subscriber) {
+        subscriber = one;
+        return () => undefined;
+      },
+    };
+    return {
+      state,
+      listener,
+      tell: (token: string) => subscriber?.told(token),
+      miss: () => subscriber?.missed(),
+    };
+  }
 
-    await database.pool.query('update projects set api_token = $2, anonymize_ips = true where id = $1', [
-      anna.projectId,
-      'phc_rotated',
-    ]);
-    expect(keys.find(anna.projectToken)).toEqual({ id: anna.projectId, anonymize_ips: false });
-    now = 1_000;
-    expect(await keys.find(anna.projectToken)).toBeUndefined();
-    expect(await keys.find('phc_rotated')).toEqual({ id: anna.projectId, anonymize_ips: true });
+  test.each([
+    [false, 5_000],
+    [true, 60_000],
+  ])(
+    'are asked for once, and again after a while (listening: %s); unknown ones too',
+    async (listening, freshFor) => {
+      const anna = await createTenant(database.pool, 'Anna');
+      const { state, queryable } = flaky();
+      const { state: heard, listener } = ear();
+      heard.listening = listening;
+      let now = 0;
+      const keys = createProjectKeys(queryable, listener, () => now);
+      const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(anna.projectToken)));
+      expect(found).toEqual(Array(50).fill({ id: anna.projectId, anonymize_ips: false }));
+      expect(await keys.find('phc_nobody')).toBeUndefined();
+      expect(keys.find('phc_nobody')).toBeUndefined();
+      expect(state.queries).toBe(2);
+
+      await database.pool.query('update projects set api_token = $2, anonymize_ips = true where id = $1', [
+        anna.projectId,
+        `phc_rotated_${freshFor}`,
+      ]);
+      now = freshFor - 1;
+      expect(keys.find(anna.projectToken)).toEqual({ id: anna.projectId, anonymize_ips: false });
+      now = freshFor;
+      expect(await keys.find(anna.projectToken)).toBeUndefined();
+      expect(await keys.find(`phc_rotated_${freshFor}`)).toEqual({ id: anna.projectId, anonymize_ips: true });
+    },
+  );
+
+  test('are forgotten when a change is heard of, also one that comes while the answer is on its way', async () => {
+    const carl = await createTenant(database.pool, 'Carl');
+    const rotate = (to: string) =>
+      database.pool.query('update projects set api_token = $2 where id = $1', [carl.projectId, to]);
+    const { queryable } = flaky();
+    const { state, listener, tell, miss } = ear();
+    state.listening = true;
+    const keys = createProjectKeys(queryable, listener, () => 0);
+    expect(await keys.find(carl.projectToken)).toMatchObject({ id: carl.projectId });
+    const early = keys.find('phc_carl_2');
+    await early;
+    await rotate('phc_carl_2');
+    tell(carl.projectToken);
+    tell('phc_carl_2');
+    expect(await keys.find(carl.projectToken)).toBeUndefined();
+    const underWay = keys.find('phc_carl_2');
+    tell('phc_carl_2');
+    await underWay;
+    await rotate('phc_carl_3');
+    expect(await keys.find('phc_carl_2')).toBeUndefined();
+    expect(await keys.find('phc_carl_3')).toMatchObject({ id: carl.projectId });
+    await rotate('phc_carl_4');
+    miss();
+    expect(await keys.find('phc_carl_3')).toBeUndefined();
   });
 
   test('a failed question is no answer, and is asked again', async () => {
     const bob = await createTenant(database.pool, 'Bob');
     const { state, queryable } = flaky();
-    const keys = createProjectKeys(queryable);
+    const keys = createProjectKeys(queryable, ear().listener);
     state.away = true;
     await expect(keys.find(bob.projectToken)).rejects.toThrow('away');
     state.away = false;
@@ -120,7 +174,7 @@ describe('the memory for bodies', () => {
 
   test('large bodies are parsed while there is room, in their order; small ones do not wait', async () => {
     const gate = new Gate();
-    const large = 4 * 1024 * 1024;
+    const large = 2 * 1024 * 1024;
     const tickets = [ticket(), ticket(), ticket(), ticket()];
     const order: number[] = [];
     const entries = tickets.map((one, index) =>
@@ -137,23 +191,50 @@ describe('the memory for bodies', () => {
     for (const one of tickets) gate.leave(one);
     expect(gate.held).toBe(100);
   });
-});
 
-test("a request's logger names the request, and is made when it is needed", () => {
-  const lines: string[] = [];
-  const stream = new Writable({
-    write(chunk, _encoding, done) {
-      lines.push(String(chunk));
-      done();
-    },
+  test('a body of very many events keeps other large ones waiting until it is stored', async () => {
+    const gate = new Gate();
+    const [many, few, large] = [ticket(), ticket(), ticket()];
+    expect(gate.enter(few, 1_000)).toBeUndefined();
+    gate.expect(few, 10);
+    expect(gate.enter(many, 100_000)).toBeUndefined();
+    gate.expect(many, 50_000);
+    let entered = false;
+    const entry = Promise.resolve(gate.enter(large, 100_000)).then(() => {
+      entered = true;
+    });
+    gate.leave(few);
+    await Promise.resolve();
+    expect(entered).toBe(false);
+    gate.leave(many);
+    await entry;
+    gate.leave(large);
+    expect(gate.held).toBe(0);
   });
-  const logger = createLogger({ name: 'test', level: 'info' }, stream);
-  const lazy = new LazyLogger(logger as FastifyBaseLogger, { reqId: 'r1' }, {});
-  lazy.debug('not told');
-  lazy.error({ err: new Error('broken') }, 'request failed');
-  lazy.child({ part: 'x' }).info('more');
-  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { reqId: 'r1', msg: 'request failed', err: { message: 'broken' } },
-    { reqId: 'r1', part: 'x', msg: 'more' },
-  ]);
+
+  test('is given back to the system when it is quiet after a rush, once', async () => {
+    let collected = 0;
+    const collect = async () => {
+      collected += 1;
+    };
+    const memory = new MemoryAfterRush({ quiet: 10, collect });
+    memory.used(1_000);
+    await pause(50);
+    expect(collected).toBe(0);
+    memory.used(64 * 1024 * 1024);
+    await eventually(async () => collected > 0);
+    await pause(50);
+    expect(collected).toBe(1);
+    memory.close();
+  });
+
+  test('is really collected then', async () => {
+    const memory = new MemoryAfterRush({ quiet: 10 });
+    const garbage = new WeakRef({ text: 'x'.repeat(1_000) });
+    // A reference that was looked at stays until the turn ends.
+    await pause(0);
+    memory.used(64 * 1024 * 1024);
+    await eventually(async () => garbage.deref() === undefined);
+    memory.close();
+  });
 });

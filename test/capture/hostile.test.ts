@@ -120,6 +120,32 @@ describe('clients that take their time', () => {
   });
 });
 
+describe('one connection', () => {
+  const request = (body: string, length = body.length) =>
+    `POST /e/ HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n${body}`;
+
+  test('carries one request after the other, refused ones between, also sent all at once', async () => {
+    const client = await begin(Buffer.from(JSON.stringify(one('kept'))));
+    client.socket.write(client.body);
+    await eventually(async () => client.answer().includes('{"status":"Ok"}'));
+    client.socket.write(request('{"broken') + request(JSON.stringify(one('kept'))) + request('{}'));
+    await eventually(async () => client.answer().split('HTTP/1.1 ').length === 5);
+    const statuses = [...client.answer().matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+    expect(statuses).toEqual([200, 400, 200, 401]);
+    expect(client.answer().toLowerCase()).not.toContain('connection: close');
+    expect(await count('kept')).toBe(2);
+    client.socket.destroy();
+  });
+
+  test('is closed after the answer to a request that was not read to its end', async () => {
+    const client = await begin(Buffer.alloc(0));
+    await eventually(async () => client.answer().includes('HTTP/1.1 400'));
+    client.socket.write(request('x', MAX_BODY_BYTES + 1));
+    await client.closed;
+    expect(client.answer()).toMatch(/HTTP\/1\.1 413 [\s\S]*connection: close/i);
+  });
+});
+
 describe('the limit of 20 MiB, over the wire', () => {
   /** A body of exactly this size, most of it one text. */
   function exactly(size: number, event: string): Buffer {
@@ -227,5 +253,22 @@ describe('odd content', () => {
     expect(await count('swarm')).toBe(100_000);
     const nothing = `{"api_key":"${anna.projectToken}","batch":[${Array(100_000).fill('{}').join(',')}]}`;
     expect((await post('/batch/', nothing)).status).toBe(200);
+  });
+
+  test('more events than that are refused as too large, before they are made: clients send halves', async () => {
+    for (const [count, single] of [
+      [100_001, JSON.stringify({ event: 'horde', distinct_id: 'u' })],
+      [1_000_000, '{"event":"horde"}'],
+      [150_000, '0'],
+    ] as [number, string][]) {
+      const batch = Array(count).fill(single).join(',');
+      const refused = await post('/batch/', `{"api_key":"${anna.projectToken}","batch":[${batch}]}`);
+      expect(refused.status).toBe(413);
+      expect(await refused.json()).toMatchObject({
+        code: 'request_too_large',
+        detail: expect.stringContaining(`the body holds ${count} events, at most 100000 are accepted`),
+      });
+    }
+    expect(await count('horde')).toBe(0);
   });
 });

@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { decodeBody } from '../../capture/decode/decode.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import { type ParseContext, parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
+import { parseIso } from '../../capture/parse/timestamp.ts';
 import { checkToken } from '../../capture/parse/token.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
@@ -216,5 +217,38 @@ describe('a historical migration', () => {
     ]);
     const live = await parse({ api_key: 'phc_a', historical_migration: false, batch });
     expect(live.events.every((event) => !event.historical)).toBe(true);
+  });
+});
+
+describe('the usual spelling of a time, read quickly', () => {
+  test('is the same moment as by the language, for every day of four years and odd clock times', () => {
+    const day = 86_400_000;
+    for (let index = 0; index < 1_461; index += 1) {
+      const text = new Date(Date.UTC(2023, 0, 1) + index * day + ((index * 7_919_317) % day)).toISOString();
+      expect([text, parseIso(text)]).toEqual([text, Date.parse(text)]);
+    }
+  });
+
+  test.each([
+    '2023-02-29T00:00:00.000Z',
+    '2023-02-30T00:00:00.000Z',
+    '2023-04-31T00:00:00.000Z',
+    '2023-00-01T00:00:00.000Z',
+    '2023-13-01T00:00:00.000Z',
+    '2023-01-00T00:00:00.000Z',
+    '2023-01-01T25:00:00.000Z',
+    '2023-01-01T00:60:00.000Z',
+    '2023-01-01T00:00:00.00xZ',
+    '2023-01-01T00:00:00.0/0Z',
+    '2023-01-01T0:000:00.000Z',
+    '20:3-01-01T00:00:00.000Z',
+  ])('%s is no time', (text) => {
+    expect(parseIso(text)).toBeNaN();
+  });
+
+  test('what is not so usual is left to the closer look', () => {
+    expect(parseIso('2024-02-29T12:00:00.000Z')).toBe(Date.UTC(2024, 1, 29, 12));
+    expect(parseIso('2023-06-30T23:59:60.000Z')).toBe(Date.UTC(2023, 6, 1));
+    expect(parseIso('0099-01-01T00:00:00.000Z')).toBe(Date.parse('0099-01-01T00:00:00.000Z'));
   });
 });

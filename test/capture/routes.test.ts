@@ -1,6 +1,10 @@
+import { Writable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { buildApp } from '../../api/app.ts';
 import { IngestUnavailableError } from '../../capture/ingest.ts';
+import { createLogger } from '../../telemetry/logger.ts';
+import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 
 let failure: Error | undefined;
@@ -165,6 +169,12 @@ describe('answers', () => {
       { api_key: ['x'], event: 'e', distinct_id: 'u' },
       'API key is not valid: not_a_string',
     ],
+    ['an unknown key and no event', { api_key: 'phc_nobody', batch: [] }, 'API key is not valid: unknown'],
+    [
+      'a key of the wrong kind and no event',
+      { api_key: 'phx_x', batch: [] },
+      'API key is not valid: personal_api_key',
+    ],
   ])('401 for %s', async (_name, body, detail) => {
     const answer = await send('/i/v0/e/', body);
     expect(answer.statusCode).toBe(401);
@@ -174,12 +184,22 @@ describe('answers', () => {
   test.each([
     ['nothing', '', 'request missing data payload'],
     ['half of a JSON', '{"a":', 'not valid JSON'],
-    ['an empty batch', '{"api_key":"x","batch":[]}', 'request holds no event'],
+    ['an empty batch without a key', '{"batch":[]}', 'request holds no event'],
     ['broken gzip', Buffer.from([0x1f, 0x8b, 0x08, 0, 0]), 'invalid GZIP data'],
   ])('400 for %s', async (_name, body, detail) => {
     const answer = await send('/batch/', body);
     expect(answer.statusCode).toBe(400);
     expect(answer.json().detail).toContain(detail);
+  });
+
+  test('400 for an empty batch of a known key, wherever the key stands', async () => {
+    for (const [url, body] of [
+      ['/batch/', { api_key: anna.projectToken, batch: [] }],
+      [`/e/?api_key=${anna.projectToken}`, []],
+    ] as [string, unknown][]) {
+      const answer = await send(url, body);
+      expect([answer.statusCode, answer.json().detail]).toEqual([400, 'request holds no event']);
+    }
   });
 
   test('405 for other methods, 404 for other paths', async () => {
@@ -230,6 +250,106 @@ describe('answers', () => {
     await send('/e/', { ...one(name), api_key: bob.projectToken, properties: { $ip: '1.2.3.4', a: 1 } });
     expect(await stored([name])).toMatchObject([{ properties: { a: 1 } }]);
     expect((await stored([name]))[0]?.properties).not.toHaveProperty('$ip');
+  });
+});
+
+describe('around an answer', () => {
+  const origin = 'https://shop.example.com';
+
+  test('pages of any site may read it, errors too; others are told nothing about that', async () => {
+    const json = { 'content-type': 'application/json' };
+    for (const [body, status] of [
+      [one(fresh()), 200],
+      [{ event: 'e' }, 401],
+    ] as [unknown, number][]) {
+      const answer = await send('/e/', body, { ...json, origin });
+      expect(answer.statusCode).toBe(status);
+      expect(answer.headers).toMatchObject({
+        'access-control-allow-origin': origin,
+        'access-control-allow-credentials': 'true',
+        'access-control-expose-headers': 'x-request-id, retry-after',
+        vary: 'Origin',
+        'content-length': String(answer.body.length),
+      });
+      const plain = await send('/e/', body);
+      expect(plain.headers).toMatchObject({ vary: 'Origin', 'x-request-id': expect.any(String) });
+      expect(plain.headers).not.toHaveProperty('access-control-allow-origin');
+    }
+    expect((await send('/e/', { event: 'e' })).headers['x-content-type-options']).toBe('nosniff');
+  });
+
+  test('carries the request id that was given, or one of ours', async () => {
+    const given = await send('/e/', one(fresh()), { 'x-request-id': 'trace-1' });
+    expect(given.headers['x-request-id']).toBe('trace-1');
+    expect((await send('/e/', '')).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('requests, events and durations are counted by route and status', async () => {
+    const read = async () => {
+      const text = await api.registry.metrics();
+      const number = (start: string, ...labels: string[]) =>
+        Number(
+          text
+            .split('\n')
+            .find((line) => line.startsWith(start) && labels.every((label) => line.includes(label)))
+            ?.split(' ')
+            .at(-1) ?? 0,
+        );
+      const route = 'route="/track/"';
+      return {
+        stored: number('sluice_http_request_seconds_count', route, 'method="POST"', 'status="200"'),
+        fastOrNot: number('sluice_http_request_seconds_bucket', route, 'status="200"', 'le="+Inf"'),
+        refused: number('sluice_http_request_seconds_count', route, 'status="401"'),
+        ok: number('sluice_capture_requests_total', 'status="200"'),
+        events: number('sluice_capture_events_total'),
+        bytes: number('sluice_capture_bytes_total', 'form="received"'),
+      };
+    };
+    const before = await read();
+    const body = { api_key: anna.projectToken, batch: [one(fresh()), one(fresh())] };
+    await send('/track/', body);
+    await send('/track/', { event: 'e' });
+    const after = await read();
+    expect(after).toEqual({
+      stored: before.stored + 1,
+      fastOrNot: before.stored + 1,
+      refused: before.refused + 1,
+      ok: before.ok + 1,
+      events: before.events + 2,
+      bytes: before.bytes + JSON.stringify(body).length + JSON.stringify({ event: 'e' }).length,
+    });
+  });
+
+  test('a fault of ours is a plain 500, and the log names the request and what broke', async () => {
+    const lines: string[] = [];
+    const stream = new Writable({
+      write(chunk, _encoding, done) {
+        lines.push(String(chunk));
+        done();
+      },
+    });
+    const app = await buildApp({
+      config: api.config,
+      pool: api.pool,
+      listener: api.listener,
+      ingest: { submit: () => Promise.reject(new Error('something broke')) },
+      schedules: api.schedules,
+      logger: createLogger({ name: 'test', level: 'info' }, stream),
+      registry: createRegistry('faulty'),
+      isPrepared: () => true,
+      isDraining: () => false,
+    });
+    const answer = await app.inject({
+      method: 'POST',
+      url: '/e/',
+      headers: { 'x-request-id': 'r1' },
+      payload: one('never'),
+    });
+    expect([answer.statusCode, answer.json().detail]).toEqual([500, 'A server error occurred.']);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 'error', reqId: 'r1', url: '/e/', msg: 'request failed', err: { message: 'something broke' } },
+    ]);
+    await app.close();
   });
 });
 

@@ -88,7 +88,7 @@ describe('docker-compose.yml', () => {
     const config = loadConfig(substituted(environment));
     expect(config.DATABASE_URL).toContain('@postgres:5432/');
     expect(config.TEMPORAL_ADDRESS).toBe('temporal:7233');
-    expect(existsSync(path.join(root, command[1] as string))).toBe(true);
+    expect(existsSync(path.join(root, command.at(-1) as string))).toBe(true);
   });
 
   test('health checks ask the ports that the processes listen on', () => {
@@ -112,8 +112,17 @@ describe('Dockerfile', () => {
       (match[1] as string).split(' '),
     );
     expect(copied.filter((one) => !existsSync(path.join(root, one)))).toEqual([]);
-    const [, command] = /^CMD \["node", "([^"]+)"\]$/m.exec(dockerfile) ?? [];
-    expect(existsSync(path.join(root, command as string))).toBe(true);
+    const [, command] = /^CMD (\["node".*\])$/m.exec(dockerfile) ?? [];
+    expect(existsSync(path.join(root, JSON.parse(command as string).at(-1)))).toBe(true);
     expect(dockerfile).toMatch(/^USER node$/m);
   });
+});
+
+test('the API is started with the same options everywhere', () => {
+  const script = JSON.parse(read('package.json')).scripts.api as string;
+  const command = script.replace(/^exec /, '').split(' ');
+  expect(command).toEqual(['node', expect.stringMatching(/^--max-semi-space-size=\d+$/), 'api/main.ts']);
+  expect(read('Dockerfile')).toContain(`CMD ${JSON.stringify(command).replaceAll(',', ', ')}\n`);
+  expect(file.services.api?.command).toEqual(command);
+  expect(read('stack/stack.ts')).toContain(`const API_NODE_OPTIONS = ['${command[1]}'];`);
 });

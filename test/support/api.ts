@@ -4,6 +4,7 @@ import { buildApp } from '../../api/app.ts';
 import type { ApiDependencies, App } from '../../api/dependencies.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { type Config, loadConfig } from '../../config.ts';
+import { createListener, type Listener } from '../../db/listen.ts';
 import { insertMembership } from '../../db/memberships.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -32,6 +33,7 @@ export interface Tenant {
 export interface TestApi {
   app: App;
   pool: Pool;
+  listener: Listener;
   ingest: Ingest;
   registry: Registry;
   config: Config;
@@ -90,6 +92,7 @@ export function apiForFile(
   afterAll(async () => {
     await api.app?.close();
     await api.ingest?.close();
+    await api.listener?.close();
     await api.schedules?.close();
   });
   const database = databaseForFile();
@@ -126,10 +129,12 @@ export function apiForFile(
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
     api.registry = createRegistry('test');
+    api.listener = createListener({ url: database.url, name: 'test-listener' });
     api.ingest = createIngest({ pool: api.pool, registry: api.registry });
     api.app = await buildApp({
       config: api.config,
       pool: api.pool,
+      listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
       logger,

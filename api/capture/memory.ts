@@ -1,0 +1,47 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+/** Bodies of so many bytes leave garbage that is worth a collection of its own. */
+const RUSH_BYTES = 32 * 1024 * 1024;
+const QUIET_MILLISECONDS = 5_000;
+
+/** A collection of everything; the process need not have been started in a special way for it. */
+function collector(): () => Promise<void> {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as (options: object) => Promise<void>;
+  return () => collect({ type: 'major', execution: 'async', flavor: 'last-resort' });
+}
+
+/**
+ * Gives memory back to the system after a rush. The engine keeps what it once needed, for the next time, and looks at
+ * it again only when more is wanted: a process that has nothing to do would stay as large as it ever was.
+ */
+export class MemoryAfterRush {
+  readonly #collect: () => Promise<void>;
+  readonly #timer: NodeJS.Timeout;
+  #bytes = 0;
+  #wasBusy = false;
+
+  constructor(options: { quiet?: number; collect?: () => Promise<void> } = {}) {
+    this.#collect = options.collect ?? collector();
+    this.#timer = setInterval(() => this.#look(), options.quiet ?? QUIET_MILLISECONDS).unref();
+  }
+
+  /** A body of so many bytes came. */
+  used(bytes: number): void {
+    this.#bytes += bytes;
+    this.#wasBusy = true;
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    const isQuiet = !this.#wasBusy;
+    this.#wasBusy = false;
+    if (!isQuiet || this.#bytes < RUSH_BYTES) return;
+    this.#bytes = 0;
+    void this.#collect();
+  }
+}

@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { abandonConnection } from './copy-in.ts';
+
+/** Whoever wants to know of changes in the database as they are committed, by any process. */
+export interface Subscriber {
+  /** Something was told on the channel. */
+  told(payload: string): void;
+  /** Something may have been told that was not heard: from now on everything is heard again. */
+  missed(): void;
+}
+
+export interface Listener {
+  /** Answers how to stop. */
+  subscribe(channel: string, subscriber: Subscriber): () => void;
+  /** Whether everything that is told is heard at the moment; what was known before may be out of date otherwise. */
+  isListening(): boolean;
+  close(): Promise<void>;
+}
+
+export interface ListenerOptions {
+  url: string;
+  /** Shown in pg_stat_activity. */
+  name: string;
+  /** Called once for each loss of the connection. */
+  onError?: (error: Error) => void;
+  /** Milliseconds between two looks whether the connection still is one. */
+  checkEvery?: number;
+  /** Milliseconds until a connection on which nothing happens is given up. */
+  patience?: number;
+}
+
+const FIRST_PAUSE = 100;
+const LONGEST_PAUSE = 5_000;
+const CHECK_EVERY = 10_000;
+const PATIENCE = 5_000;
+
+/** LISTEN on a connection of its own, which is made again as often as it breaks. */
+export function createListener(options: ListenerOptions): Listener {
+  const { checkEvery = CHECK_EVERY, patience = PATIENCE } = options;
+  const channels = new Map<string, Set<Subscriber>>();
+  let client: pg.Client | undefined;
+  let listening = false;
+  let closed = false;
+  let wait = FIRST_PAUSE;
+  let retry: NodeJS.Timeout | undefined;
+  let connecting: Promise<void> | undefined;
+  // What is told here is for this listener alone.
+  const own = `sluice_${randomBytes(8).toString('hex')}`;
+  let heard: ((payload: string) => void) | undefined;
+
+  // A connection takes one statement at a time.
+  let turn: Promise<unknown> = Promise.resolve();
+  function ask(on: pg.Client, text: string, values?: string[]): Promise<unknown> {
+    const answer = turn.then(() => on.query(text, values));
+    turn = answer.catch(() => undefined);
+    return answer;
+  }
+  const listen = (on: pg.Client, channel: string) => ask(on, `listen ${pg.escapeIdentifier(channel)}`);
+
+  function lose(lost: pg.Client, error: Error): void {
+    if (client !== lost) return;
+    client = undefined;
+    listening = false;
+    abandonConnection(lost, error);
+    if (closed) return;
+    if (wait === FIRST_PAUSE) options.onError?.(error);
+    retry = setTimeout(connect, wait).unref();
+    wait = Math.min(wait * 2, LONGEST_PAUSE);
+  }
+
+  /**
+   * Tells itself something and waits until it is heard: a connection whose other end is gone without a word, or a
+   * pooler that shares connections, looks like one on which nothing is told.
+   */
+  function proveAlive(on: pg.Client): Promise<void> {
+    const payload = randomBytes(8).toString('hex');
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => reject(new Error('What was told was not heard.')), patience).unref();
+      heard = (text) => {
+        if (text !== payload) return;
+        clearTimeout(late);
+        resolve();
+      };
+      ask(on, 'select pg_notify($1, $2)', [own, payload]).catch((error) => {
+        clearTimeout(late);
+        reject(error);
+      });
+    });
+  }
+
+  async function open(): Promise<void> {
+    const opening = new pg.Client({
+      connectionString: options.url,
+      application_name: `sluice-${options.name}`,
+      connectionTimeoutMillis: patience,
+      query_timeout: patience,
+      keepAlive: true,
+    });
+    client = opening;
+    opening.on('error', (error) => lose(opening, error));
+    opening.on('end', () => lose(opening, new Error('The connection was ended.')));
+    opening.on('notification', ({ channel, payload }) => {
+      if (channel === own) heard?.(payload ?? '');
+      for (const subscriber of channels.get(channel) ?? []) subscriber.told(payload ?? '');
+    });
+    try {
+      await opening.connect();
+      await listen(opening, own);
+      await proveAlive(opening);
+      for (const channel of channels.keys()) await listen(opening, channel);
+    } catch (error) {
+      lose(opening, error as Error);
+      return;
+    }
+    if (client !== opening) return;
+    wait = FIRST_PAUSE;
+    for (const subscribers of channels.values()) for (const one of subscribers) one.missed();
+    listening = true;
+  }
+
+  function connect(): void {
+    if (!closed) connecting = open();
+  }
+
+  const check = setInterval(() => {
+    const asked = client;
+    if (asked && listening) proveAlive(asked).catch((error) => lose(asked, error));
+  }, checkEvery).unref();
+
+  return {
+    subscribe(channel, subscriber) {
+      const others = channels.get(channel);
+      if (others) others.add(subscriber);
+      else {
+        channels.set(channel, new Set([subscriber]));
+        const current = client;
+        if (!current) {
+          if (!retry) connect();
+        } else if (listening) {
+          listening = false;
+          listen(current, channel).then(
+            () => {
+              if (client !== current) return;
+              subscriber.missed();
+              listening = true;
+            },
+            (error) => lose(current, error),
+          );
+        }
+      }
+      return () => channels.get(channel)?.delete(subscriber);
+    },
+    isListening: () => listening,
+    async close() {
+      closed = true;
+      listening = false;
+      clearInterval(check);
+      clearTimeout(retry);
+      const last = client;
+      client = undefined;
+      await Promise.all([connecting, last?.end().catch(() => undefined)]);
+    },
+  };
+}

@@ -1,6 +1,7 @@
 // The API process: HTTP until it is told to stop.
 import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { addPlaces, openGeoip } from '../capture/geoip.ts';
 import { createIngest } from '../capture/ingest.ts';
 import { createPool } from '../db/pool.ts';
 import { prepareDatabase } from '../db/wait.ts';
@@ -17,6 +18,9 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
   if (!config.DATABASE_URL) {
     throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.');
   }
+  const geoip = config.SLUICE_GEOIP_DATABASE
+    ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
+    : undefined;
   const pool = createPool({
     url: config.DATABASE_URL,
     size: config.SLUICE_DATABASE_POOL,
@@ -35,7 +39,17 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
   const ingest = createIngest({ pool: ingestPool, registry, logger });
   let prepared = false;
   const isPrepared = () => prepared;
-  const app = await buildApp({ config, pool, ingest, schedules, logger, registry, isPrepared, isDraining });
+  const app = await buildApp({
+    config,
+    pool,
+    ingest,
+    transform: geoip && addPlaces(geoip.place),
+    schedules,
+    logger,
+    registry,
+    isPrepared,
+    isDraining,
+  });
   const answering = new Set<ServerResponse>();
   app.server.on('request', (_request, response: ServerResponse) => {
     answering.add(response);
@@ -76,6 +90,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping }) => {
       while (answering.size > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
       await app.close();
       metrics?.close();
+      geoip?.close();
       await ingest.close();
       await schedules.close();
       await Promise.all([pool.end(), ingestPool.end()]);

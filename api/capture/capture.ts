@@ -1,6 +1,7 @@
 import { decodeBody } from '../../capture/decode/decode.ts';
 import { type ParseContext, type Parsed, parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
 import { checkToken, TokenError } from '../../capture/parse/token.ts';
+import type { TransformEvents } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { CaptureProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -42,8 +43,9 @@ export function createCapture(deps: {
   warnings: Warnings;
   metrics: CaptureMetrics;
   gate: Gate;
+  transform: TransformEvents | undefined;
 }): Capture {
-  const { ingest, keys, warnings, metrics, gate } = deps;
+  const { ingest, keys, warnings, metrics, gate, transform } = deps;
 
   async function authenticate(given: unknown): Promise<CaptureProjectRow> {
     const token = checkToken(given);
@@ -78,8 +80,14 @@ export function createCapture(deps: {
     if (request.v1) context.v1 = { sdk: request.v1.sdk };
     const parsed = await parseEvents(decoded, context);
     const project = await authenticate(parsed.token);
-    if (project.anonymize_ips) removeAddresses(parsed.events);
-    if (parsed.events.length > 0) await ingest.submit({ projectId: project.id, events: parsed.events });
+    let { events } = parsed;
+    if (transform) {
+      const transformed = transform(project.id, events);
+      events = transformed instanceof Promise ? await transformed : transformed;
+    }
+    // Last, so that what follows from an address is known before the address is not.
+    if (project.anonymize_ips) removeAddresses(events);
+    if (events.length > 0) await ingest.submit({ projectId: project.id, events });
     warnings.add(project.id, parsed.notices, context.now);
     metrics.answered(parsed.events.length, parsed.notices);
     return parsed;

@@ -119,6 +119,7 @@ export function captureRoutes(deps: ApiDependencies, warnings: Warnings) {
       keys: createProjectKeys(deps.pool),
       metrics: createCaptureMetrics(deps.registry, gate),
       gate,
+      transform: deps.transform,
     });
     app.addHook('onRequest', (_request, _reply, done) => {
       if (deps.isPrepared()) done();

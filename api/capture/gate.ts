@@ -7,6 +7,8 @@ const LARGE = 64 * 1024;
 /** Bytes of large bodies that are events at the same time: their values take many times as much memory. */
 const MOST_AT_WORK = 8 * 1024 * 1024;
 const RETRY_SECONDS = 1;
+/** Milliseconds that a large body waits for its turn: while nothing can be stored, none comes. */
+const PATIENCE = 10_000;
 
 /** What one request holds; given back when it is answered. */
 export interface Ticket {
@@ -18,12 +20,15 @@ export interface Ticket {
 /** Keeps the memory that bodies take bounded, however many clients send large ones at once. */
 export class Gate {
   readonly #mostHeld: number;
+  readonly #patience: number;
   #held = 0;
   #atWork = 0;
-  readonly #waiting: { bytes: number; start: () => void }[] = [];
+  /** In the order in which they came. */
+  readonly #waiting = new Set<{ bytes: number; start: () => void }>();
 
-  constructor(mostHeld = MOST_HELD) {
+  constructor(mostHeld = MOST_HELD, patience = PATIENCE) {
     this.#mostHeld = mostHeld;
+    this.#patience = patience;
   }
 
   get held(): number {
@@ -31,9 +36,7 @@ export class Gate {
   }
 
   hold(ticket: Ticket, bytes: number): void {
-    if (this.#held + bytes > this.#mostHeld) {
-      throw errors.unavailable('Too many large requests at once. Send it again.', RETRY_SECONDS);
-    }
+    if (this.#held + bytes > this.#mostHeld) throw this.#refusal();
     this.#held += bytes;
     ticket.bytes += bytes;
   }
@@ -42,16 +45,25 @@ export class Gate {
   enter(ticket: Ticket, bytes: number): void | Promise<void> {
     this.hold(ticket, bytes);
     if (bytes < LARGE || ticket.atWork > 0) return;
-    if (this.#waiting.length === 0 && this.#hasRoom(bytes)) {
+    if (this.#waiting.size === 0 && this.#hasRoom(bytes)) {
       this.#begin(ticket, bytes);
       return;
     }
-    return new Promise((resolve) => {
-      const start = () => {
-        this.#begin(ticket, bytes);
-        resolve();
+    return new Promise((resolve, reject) => {
+      const turn = {
+        bytes,
+        start: () => {
+          clearTimeout(late);
+          this.#begin(ticket, bytes);
+          resolve();
+        },
       };
-      this.#waiting.push({ bytes, start });
+      const late = setTimeout(() => {
+        this.#waiting.delete(turn);
+        this.#startNext();
+        reject(this.#refusal());
+      }, this.#patience);
+      this.#waiting.add(turn);
     });
   }
 
@@ -60,10 +72,19 @@ export class Gate {
     this.#atWork -= ticket.atWork;
     ticket.bytes = 0;
     ticket.atWork = 0;
-    for (let next = this.#waiting[0]; next && this.#hasRoom(next.bytes); next = this.#waiting[0]) {
-      this.#waiting.shift();
-      next.start();
+    this.#startNext();
+  }
+
+  #startNext(): void {
+    for (const turn of this.#waiting) {
+      if (!this.#hasRoom(turn.bytes)) return;
+      this.#waiting.delete(turn);
+      turn.start();
     }
+  }
+
+  #refusal(): Error {
+    return errors.unavailable('Too many large requests at once. Send it again.', RETRY_SECONDS);
   }
 
   /** The largest body has its turn too, alone. */

@@ -18,6 +18,8 @@ export interface Load {
   progress(more: number): Promise<void>;
   /** Until `more` further requests were answered so. */
   until(answer: '503' | 'broken', more: number): Promise<void>;
+  /** Until each client was refused with 503 `times` more. */
+  untilAllRefused(times: number): Promise<void>;
   /** No new events; waits until every event that was sent is acknowledged. */
   finish(): Promise<void>;
   /** Ends the clients whatever became of their events. */
@@ -38,12 +40,13 @@ export function startLoad({ url, token, clients, events = 5, padding = 200 }: Lo
   const [sent, acknowledged] = [new Set<string>(), new Set<string>()];
   const answers: Record<string, number> = {};
   const wrong: string[] = [];
+  const refusals = Array<number>(clients).fill(0);
   let [stopping, abandoned] = [false, false];
   const text = 'x'.repeat(padding);
   const giveUp = new AbortController();
 
-  /** Sends once; true: acknowledged. */
-  async function attempt(body: string): Promise<boolean> {
+  /** Sends once; answers the status. */
+  async function attempt(body: string): Promise<string> {
     load.bytes += body.length;
     let status: string;
     try {
@@ -58,10 +61,10 @@ export function startLoad({ url, token, clients, events = 5, padding = 200 }: Lo
       status = 'broken';
     }
     answers[status] = (answers[status] ?? 0) + 1;
-    return status === '200';
+    return status;
   }
 
-  async function client(): Promise<void> {
+  async function client(index: number): Promise<void> {
     while (!stopping) {
       const uuids = Array.from({ length: events }, () => uuidv7());
       for (const uuid of uuids) sent.add(uuid);
@@ -72,7 +75,8 @@ export function startLoad({ url, token, clients, events = 5, padding = 200 }: Lo
         properties: { text },
       }));
       const body = JSON.stringify({ api_key: token, batch });
-      while (!(await attempt(body))) {
+      for (let status = await attempt(body); status !== '200'; status = await attempt(body)) {
+        if (status === '503') refusals[index] = (refusals[index] as number) + 1;
         if (abandoned) return;
         await pause(20);
       }
@@ -94,6 +98,10 @@ export function startLoad({ url, token, clients, events = 5, padding = 200 }: Lo
       const goal = (answers[answer] ?? 0) + more;
       await eventually(async () => (answers[answer] ?? 0) >= goal);
     },
+    async untilAllRefused(times) {
+      const goals = refusals.map((count) => count + times);
+      await eventually(async () => goals.every((goal, index) => (refusals[index] as number) >= goal));
+    },
     async finish() {
       stopping = true;
       await ended;
@@ -104,7 +112,7 @@ export function startLoad({ url, token, clients, events = 5, padding = 200 }: Lo
       await ended;
     },
   };
-  const ended = Promise.all(Array.from({ length: clients }, client));
+  const ended = Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
   return load;
 }
 

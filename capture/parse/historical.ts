@@ -31,7 +31,7 @@ export function historicalOffence(
   const offence = timestampOffence(timestamp, now);
   if (hasDistinctId) return offence;
   const missing = 'distinct_id is missing or empty';
-  return offence === undefined ? missing : `${missing}; ${offence}`;
+  return offence === undefined ? missing : `${missing}, ${offence}`;
 }
 
 /** A migration's batch breaks the rules: nothing of it is stored. */

@@ -203,7 +203,7 @@ describe('a historical migration', () => {
       { index: 5, reason: 'distinct_id is missing or empty' },
       { index: 6, reason: 'distinct_id is missing or empty' },
       { index: 7, reason: 'distinct_id is missing or empty' },
-      { index: 8, reason: 'distinct_id is missing or empty; timestamp is missing' },
+      { index: 8, reason: 'distinct_id is missing or empty, timestamp is missing' },
       { index: 9, reason: 'not an object' },
     ]);
   });

@@ -97,6 +97,14 @@ const variables = {
     .describe(
       'Days after which stored events are deleted, in whole weeks by the time they came in. Default: never.',
     ),
+  SLUICE_GEOIP_DATABASE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'MaxMind database file (.mmdb; City or Country, of MaxMind or another) that tells where the address of an ' +
+        'event is. Read again when it is replaced. Default: events get no places.',
+    ),
   SLUICE_EGRESS_ALLOW: z
     .string()
     .default('')
@@ -132,12 +140,17 @@ type Variables = z.output<typeof schema>;
 export interface Config
   extends Omit<
     Variables,
-    'SLUICE_PUBLIC_URL' | 'SLUICE_DATA_DIR' | 'SLUICE_CACHE_DIR' | 'SLUICE_EXPORT_ROOT'
+    | 'SLUICE_PUBLIC_URL'
+    | 'SLUICE_DATA_DIR'
+    | 'SLUICE_CACHE_DIR'
+    | 'SLUICE_EXPORT_ROOT'
+    | 'SLUICE_GEOIP_DATABASE'
   > {
   SLUICE_PUBLIC_URL: string;
   SLUICE_DATA_DIR: string;
   SLUICE_CACHE_DIR: string;
   SLUICE_EXPORT_ROOT: string;
+  SLUICE_GEOIP_DATABASE: string | undefined;
 }
 
 /** The environment does not describe a Sluice that could run. The message names every variable that is wrong. */
@@ -185,6 +198,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
         (process.getuid?.() === 0 ? '/var/cache/sluice' : path.join(os.homedir(), '.cache', 'sluice')),
     ),
     SLUICE_EXPORT_ROOT: path.resolve(value.SLUICE_EXPORT_ROOT ?? path.join(dataDir, 'exports')),
+    SLUICE_GEOIP_DATABASE: value.SLUICE_GEOIP_DATABASE && path.resolve(value.SLUICE_GEOIP_DATABASE),
   };
 }
 

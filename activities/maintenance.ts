@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { dropExpiredEvents, ensureEventPartitions } from '../db/event-partitions.ts';
+import { deleteSomeIngestionWarnings } from '../db/ingestion-warnings.ts';
 import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/project-deletions.ts';
 import { deleteSomeData } from '../db/project-tables.ts';
 import { deleteExpiredRateLimits } from '../db/rate-limits.ts';
@@ -11,6 +12,9 @@ const ROWS_PER_STATEMENT = 5_000;
 const ROWS_PER_RUN = 500_000;
 /** So many weeks may maintenance stand still before events go to the default partition. */
 const WEEKS_AHEAD = 4;
+/** A warning helps as long as somebody still looks for the events that it is about. */
+const WARNING_DAYS = 90;
+const DAY = 86_400_000;
 
 export function createMaintenanceActivities({ pool, schedules, eventRetentionDays }: ActivityDependencies) {
   return {
@@ -55,6 +59,19 @@ export function createMaintenanceActivities({ pool, schedules, eventRetentionDay
           if (some === 0) break;
         }
         await markDataDeleted(pool, row.project_id);
+      }
+      return deleted;
+    },
+
+    /** Deletes ingestion warnings of long ago, in small statements. */
+    async expireIngestionWarnings(): Promise<number> {
+      const firstKept = new Date(Date.now() - WARNING_DAYS * DAY).toISOString().slice(0, 10);
+      let deleted = 0;
+      while (deleted < ROWS_PER_RUN) {
+        Context.current().heartbeat(deleted);
+        const some = await deleteSomeIngestionWarnings(pool, firstKept, ROWS_PER_STATEMENT);
+        if (some === 0) break;
+        deleted += some;
       }
       return deleted;
     },

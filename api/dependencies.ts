@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { Ingest } from '../capture/ingest.ts';
+import type { TransformEvents } from '../capture/transform.ts';
 import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';
@@ -27,6 +28,8 @@ export interface ApiDependencies {
   schedules: Schedules;
   /** Where captured events go; its promise is the acknowledgement. */
   ingest: Pick<Ingest, 'submit'>;
+  /** What changes captured events before they are stored. */
+  transform?: TransformEvents | undefined;
   logger: Logger;
   registry: Registry;
   /** Whether the database is at this code's version; until then, only health is answered. */

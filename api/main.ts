@@ -1,6 +1,7 @@
 // The API process: HTTP until it is told to stop.
 import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { addPlaces, openGeoip } from '../capture/geoip.ts';
 import { createIngest } from '../capture/ingest.ts';
 import { createListener } from '../db/listen.ts';
 import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
@@ -13,6 +14,9 @@ const DRAIN_PAUSE = 25;
 const INGEST_CONNECTIONS = 2;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
+  const geoip = config.SLUICE_GEOIP_DATABASE
+    ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
+    : undefined;
   const pool = database.connect('api');
   // Captured events never wait for a connection behind the management API.
   const ingestPool = database.connect('ingest', INGEST_CONNECTIONS);
@@ -26,7 +30,19 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const ingest = createIngest({ pool: ingestPool, registry, logger });
   let prepared = false;
   const isPrepared = () => prepared;
-  const deps = { config, pool, listener, ingest, schedules, logger, registry, isPrepared, isDraining };
+  const transform = geoip && addPlaces(geoip.place);
+  const deps = {
+    config,
+    pool,
+    listener,
+    ingest,
+    transform,
+    schedules,
+    logger,
+    registry,
+    isPrepared,
+    isDraining,
+  };
   const app = await buildApp(deps);
   let answering = 0;
   const answered = () => {
@@ -66,6 +82,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       while (answering > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
       await app.close();
       metrics?.close();
+      geoip?.close();
       await ingest.close();
       await schedules.close();
       await Promise.all([pool.end(), ingestPool.end(), listener.close()]);

@@ -55,6 +55,35 @@ export async function addIngestionWarnings(
   );
 }
 
+/**
+ * Deletes up to `limit` rows of days before `day` (`2026-01-31`); answers how many. Goes from project to project along
+ * the primary key, so that it costs next to nothing when there is nothing to delete, which is the rule.
+ */
+export async function deleteSomeIngestionWarnings(
+  queryable: Queryable,
+  day: string,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await queryable.query(
+    `with recursive known as (
+       select min(project_id) as project_id from ingestion_warnings
+       union all
+       select (select min(project_id) from ingestion_warnings where project_id > known.project_id)
+       from known where project_id is not null
+     ), expired as (
+       select one.* from known, lateral (
+         select project_id, day, reason from ingestion_warnings
+         where project_id = known.project_id and day < $1::date limit $2) one
+       limit $2
+     )
+     delete from ingestion_warnings using expired
+     where ingestion_warnings.project_id = expired.project_id and ingestion_warnings.day = expired.day
+       and ingestion_warnings.reason = expired.reason`,
+    [day, limit],
+  );
+  return rowCount ?? 0;
+}
+
 /** Newest day first. */
 export async function listIngestionWarnings(
   queryable: Queryable,

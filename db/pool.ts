@@ -99,7 +99,7 @@ const UNAVAILABLE_CODES = new Set([
   '55P03',
 ]);
 const UNAVAILABLE_TEXT =
-  /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|connection ended unexpectedly|not queryable/i;
+  /connection terminated|query read timeout|timeout exceeded when trying to connect|client has encountered a connection error|connection ended unexpectedly|not queryable/i;
 
 /** Whether an error says that Postgres cannot be used right now, so that the same work may succeed later. */
 export function isDatabaseUnavailable(error: unknown): boolean {

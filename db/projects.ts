@@ -157,13 +157,19 @@ export interface CaptureProjectRow {
   anonymize_ips: boolean;
 }
 
+/** A Postgres that does not answer is given up after this long: capture asks it on behalf of waiting clients. */
+const KEY_PATIENCE = 5_000;
+
 /** The project that a public key belongs to. */
 export async function findProjectByToken(
   queryable: Queryable,
   token: string,
 ): Promise<CaptureProjectRow | undefined> {
-  const { rows } = await queryable.query('select id, anonymize_ips from projects where api_token = $1', [
-    token,
-  ]);
+  const query = {
+    text: 'select id, anonymize_ips from projects where api_token = $1',
+    values: [token],
+    query_timeout: KEY_PATIENCE,
+  };
+  const { rows } = await queryable.query(query);
   return rows[0];
 }

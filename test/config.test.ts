@@ -20,6 +20,7 @@ describe('settings', () => {
       TEMPORAL_NAMESPACE: 'default',
     });
     expect(config.DATABASE_URL).toBeUndefined();
+    expect(config.SLUICE_GEOIP_DATABASE).toBeUndefined();
   });
 
   test('that are empty count as unset; others than ours are no business of ours', () => {

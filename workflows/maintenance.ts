@@ -1,12 +1,17 @@
 import { patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
-const { keepEventPartitions, expireSessions, stopDeletedProjects, deleteProjectData } =
-  proxyActivities<Activities>({
-    startToCloseTimeout: '2 minutes',
-    heartbeatTimeout: '30 seconds',
-    retry: { maximumAttempts: 3 },
-  });
+const {
+  keepEventPartitions,
+  expireSessions,
+  stopDeletedProjects,
+  deleteProjectData,
+  expireIngestionWarnings,
+} = proxyActivities<Activities>({
+  startToCloseTimeout: '2 minutes',
+  heartbeatTimeout: '30 seconds',
+  retry: { maximumAttempts: 3 },
+});
 
 export interface MaintenanceReport {
   /** Weeks of events that were made or dropped. */
@@ -14,6 +19,7 @@ export interface MaintenanceReport {
   expiredSessions: number;
   stoppedProjects: number;
   deletedRows: number;
+  expiredWarnings: number;
   /** Steps that failed after their retries; the next minute tries again. */
   failed: string[];
 }
@@ -37,9 +43,13 @@ export async function maintenance(): Promise<MaintenanceReport> {
     expiredSessions: await step('expireSessions', expireSessions),
     stoppedProjects: await step('stopDeletedProjects', stopDeletedProjects),
     deletedRows: await step('deleteProjectData', deleteProjectData),
+    // Runs that began before warnings expired do without.
+    expiredWarnings: patched('ingestion-warnings')
+      ? await step('expireIngestionWarnings', expireIngestionWarnings)
+      : 0,
     failed,
   };
-  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted`;
+  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted, ${report.expiredWarnings} warnings expired`;
   setCurrentDetails(failed.length > 0 ? `${counts}; failed: ${failed.join(', ')}` : counts);
   return report;
 }

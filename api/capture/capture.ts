@@ -7,6 +7,7 @@ import {
   removeAddresses,
 } from '../../capture/parse/parse.ts';
 import { checkToken, TokenError } from '../../capture/parse/token.ts';
+import type { TransformEvents } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { CaptureProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -50,8 +51,9 @@ export function createCapture(deps: {
   warnings: Warnings;
   metrics: CaptureMetrics;
   gate: Gate;
+  transform: TransformEvents | undefined;
 }): Capture {
-  const { ingest, keys, warnings, metrics, gate } = deps;
+  const { ingest, keys, warnings, metrics, gate, transform } = deps;
 
   function known(project: CaptureProjectRow | undefined): CaptureProjectRow {
     if (!project) throw new TokenError('API key is not valid: unknown');
@@ -106,9 +108,15 @@ export function createCapture(deps: {
     const parsed = parsing instanceof Promise ? await parsing : parsing;
     const found = find(parsed.token);
     const project = found instanceof Promise ? await found : found;
-    if (project.anonymize_ips) removeAddresses(parsed.events);
-    if (parsed.events.length > 0) {
-      const { notices } = await ingest.submit({ projectId: project.id, events: parsed.events });
+    let { events } = parsed;
+    if (transform) {
+      const transformed = transform(project.id, events);
+      events = transformed instanceof Promise ? await transformed : transformed;
+    }
+    // Last, so that what follows from an address is known before the address is not.
+    if (project.anonymize_ips) removeAddresses(events);
+    if (events.length > 0) {
+      const { notices } = await ingest.submit({ projectId: project.id, events });
       for (const one of notices ?? []) parsed.notices.notApplied(one.reason, one.index, one.detail);
     }
     warnings.add(project.id, parsed.notices, context.now);

@@ -9,6 +9,8 @@ const MOST_AT_WORK = 4 * 1024 * 1024;
 /** What an event takes beside its own bytes until it is committed. */
 const EVENT_BYTES = 1024;
 const RETRY_SECONDS = 1;
+/** Milliseconds that a large body waits for its turn: while nothing can be stored, none comes. */
+const PATIENCE = 10_000;
 
 /** What one request holds; given back when it is answered. */
 export interface Ticket {
@@ -20,12 +22,15 @@ export interface Ticket {
 /** Keeps the memory that bodies take bounded, however many clients send large ones at once. */
 export class Gate {
   readonly #mostHeld: number;
+  readonly #patience: number;
   #held = 0;
   #atWork = 0;
-  readonly #waiting: { bytes: number; start: () => void }[] = [];
+  /** In the order in which they came. */
+  readonly #waiting = new Set<{ bytes: number; start: () => void }>();
 
-  constructor(mostHeld = MOST_HELD) {
+  constructor(mostHeld = MOST_HELD, patience = PATIENCE) {
     this.#mostHeld = mostHeld;
+    this.#patience = patience;
   }
 
   get held(): number {
@@ -33,9 +38,7 @@ export class Gate {
   }
 
   hold(ticket: Ticket, bytes: number): void {
-    if (this.#held + bytes > this.#mostHeld) {
-      throw errors.unavailable('Too many large requests at once. Send it again.', RETRY_SECONDS);
-    }
+    if (this.#held + bytes > this.#mostHeld) throw this.#refusal();
     this.#held += bytes;
     ticket.bytes += bytes;
   }
@@ -44,16 +47,25 @@ export class Gate {
   enter(ticket: Ticket, bytes: number): void | Promise<void> {
     this.hold(ticket, bytes);
     if (bytes < LARGE || ticket.atWork > 0) return;
-    if (this.#waiting.length === 0 && this.#hasRoom(bytes)) {
+    if (this.#waiting.size === 0 && this.#hasRoom(bytes)) {
       this.#begin(ticket, bytes);
       return;
     }
-    return new Promise((resolve) => {
-      const start = () => {
-        this.#begin(ticket, bytes);
-        resolve();
+    return new Promise((resolve, reject) => {
+      const turn = {
+        bytes,
+        start: () => {
+          clearTimeout(late);
+          this.#begin(ticket, bytes);
+          resolve();
+        },
       };
-      this.#waiting.push({ bytes, start });
+      const late = setTimeout(() => {
+        this.#waiting.delete(turn);
+        this.#startNext();
+        reject(this.#refusal());
+      }, this.#patience);
+      this.#waiting.add(turn);
     });
   }
 
@@ -69,10 +81,19 @@ export class Gate {
     this.#atWork -= ticket.atWork;
     ticket.bytes = 0;
     ticket.atWork = 0;
-    for (let next = this.#waiting[0]; next && this.#hasRoom(next.bytes); next = this.#waiting[0]) {
-      this.#waiting.shift();
-      next.start();
+    this.#startNext();
+  }
+
+  #startNext(): void {
+    for (const turn of this.#waiting) {
+      if (!this.#hasRoom(turn.bytes)) return;
+      this.#waiting.delete(turn);
+      turn.start();
     }
+  }
+
+  #refusal(): Error {
+    return errors.unavailable('Too many large requests at once. Send it again.', RETRY_SECONDS);
   }
 
   /** The largest body has its turn too, alone. */

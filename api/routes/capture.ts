@@ -88,7 +88,13 @@ export function captureRoutes(
     const exchanges = new Exchanges({ gate, durations: more.durations, isPrepared, idle });
     app.addHook('onClose', async () => exchanges.close());
     const metrics = createCaptureMetrics(deps.registry, gate);
-    const capture = createCapture({ ...more, ingest: deps.ingest, metrics, gate });
+    const capture = createCapture({
+      ...more,
+      ingest: deps.ingest,
+      transform: deps.transform,
+      metrics,
+      gate,
+    });
     // Only faults of ours are logged, so a logger for each request is not worth its making.
     app.setChildLoggerFactory((logger) => logger);
     const paths = new Set<string>();

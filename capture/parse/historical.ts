@@ -2,20 +2,16 @@ import { parseIso } from './timestamp.ts';
 
 /** What is imported must have happened at least so long ago. */
 const LEAST_AGE_HOURS = 48;
+/** In the answer's list, and in its sentence. */
 const LISTED = 100;
+const SHOWN = 3;
 
 export interface HistoricalOffence {
   index: number;
   reason: string;
 }
 
-/** Why an event may not be part of a historical migration; undefined when it may. */
-export function historicalOffence(
-  timestamp: unknown,
-  hasDistinctId: boolean,
-  now: number,
-): string | undefined {
-  if (!hasDistinctId) return 'distinct_id is missing or empty';
+function timestampOffence(timestamp: unknown, now: number): string | undefined {
   if (timestamp === undefined || timestamp === null || timestamp === '') return 'timestamp is missing';
   const shown = JSON.stringify(timestamp)?.slice(0, 60);
   const moment = typeof timestamp === 'string' ? parseIso(timestamp.trim()) : Number.NaN;
@@ -26,6 +22,18 @@ export function historicalOffence(
   return undefined;
 }
 
+/** Why an event may not be part of a historical migration, all of it; undefined when it may. */
+export function historicalOffence(
+  timestamp: unknown,
+  hasDistinctId: boolean,
+  now: number,
+): string | undefined {
+  const offence = timestampOffence(timestamp, now);
+  if (hasDistinctId) return offence;
+  const missing = 'distinct_id is missing or empty';
+  return offence === undefined ? missing : `${missing}, ${offence}`;
+}
+
 /** A migration's batch breaks the rules: nothing of it is stored. */
 export class HistoricalMigrationError extends Error {
   override name = 'HistoricalMigrationError';
@@ -34,12 +42,14 @@ export class HistoricalMigrationError extends Error {
 
   constructor(offences: readonly HistoricalOffence[], total: number, events: number) {
     const some = offences
-      .slice(0, 3)
+      .slice(0, SHOWN)
       .map((one) => `batch[${one.index}]: ${one.reason}`)
       .join('; ');
+    const listed = total > offences.length ? ` The first ${offences.length} of them are in "errors".` : '';
     super(
-      `historical_migration: ${total} of ${events} events break its rules, nothing was stored. Each event needs a ` +
-        `distinct_id and an ISO 8601 timestamp at least ${LEAST_AGE_HOURS} hours old. ${some}${total > 3 ? '; …' : ''}`,
+      `historical_migration: ${total} of ${events} events ${total === 1 ? 'breaks' : 'break'} its rules, nothing was ` +
+        `stored. Each event needs a distinct_id and an ISO 8601 timestamp at least ${LEAST_AGE_HOURS} hours old. ` +
+        `${some}${total > SHOWN ? '; …' : ''}${listed}`,
     );
     this.offences = offences;
   }

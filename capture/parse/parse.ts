@@ -150,7 +150,8 @@ class EventParser {
     const moment = resolveTimestamp(
       {
         timestamp: event.timestamp,
-        offset: event.offset,
+        // The time of an event of a migration is the one that was checked.
+        offset: historical ? undefined : event.offset,
         ignoreSentAt: properties.$ignore_sent_at === true,
       },
       this.#clocks,

@@ -192,6 +192,18 @@ describe('the memory for bodies', () => {
     expect(gate.held).toBe(100);
   });
 
+  test('a large body whose turn does not come is refused, and holds up none behind it', async () => {
+    const gate = new Gate(undefined, 50);
+    const [working, larger, smaller] = [ticket(), ticket(), ticket()];
+    await gate.enter(working, 4 * 1024 * 1024);
+    const tooLarge = gate.enter(larger, 6 * 1024 * 1024) as Promise<void>;
+    const behind = gate.enter(smaller, 1024 * 1024) as Promise<void>;
+    await expect(tooLarge).rejects.toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
+    await behind;
+    for (const one of [working, larger, smaller]) gate.leave(one);
+    expect(gate.held).toBe(0);
+  });
+
   test('a body of very many events keeps other large ones waiting until it is stored', async () => {
     const gate = new Gate();
     const [many, few, large] = [ticket(), ticket(), ticket()];

@@ -8,6 +8,8 @@ import { eventually } from '../support/eventually.ts';
 
 /** Shorter than in production, so that the test of it is. Clients that trickle send more often than that. */
 const api = apiForFile({}, { bodyIdleMilliseconds: 3_000 });
+/** Of events; a million in the long run. */
+const NAMES = process.env.TEST_LONG === '1' ? 1_000_000 : 50_000;
 let anna: Tenant;
 let port: number;
 const open = new Set<Socket>();
@@ -241,6 +243,27 @@ describe('odd content', () => {
       `select length(properties ->> 'value') as length from events where event = 'long'`,
     );
     expect(rows).toEqual([{ length: 500_000 }]);
+  });
+
+  test(`${NAMES.toLocaleString('en')} distinct names of events are stored, and cost no memory`, async () => {
+    const series = async () => (await api.registry.metrics()).match(/^sluice_/gm)?.length;
+    await post('/batch/', JSON.stringify(one('before the names')));
+    const before = await series();
+    for (let from = 0; from < NAMES; from += 25_000) {
+      const batch = Array.from({ length: 25_000 }, (_, index) => ({
+        event: `name ${from + index}`,
+        distinct_id: 'namer',
+      }));
+      const answer = await post('/batch/', JSON.stringify({ api_key: anna.projectToken, batch }));
+      expect(answer.status).toBe(200);
+    }
+    const { rows } = await api.pool.query(
+      `select count(*)::int as events, count(distinct event)::int as names from events where distinct_id = 'namer'`,
+    );
+    expect(rows).toEqual([{ events: NAMES, names: NAMES }]);
+    // A name is no label.
+    expect(await series()).toBe(before);
+    expect((await post('/e/', JSON.stringify(one('after the names')))).status).toBe(200);
   });
 
   test('100,000 small events in one body, and 100,000 that are none', async () => {

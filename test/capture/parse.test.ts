@@ -186,21 +186,48 @@ describe('a historical migration', () => {
       { event: 'spelt', distinct_id: 'u', timestamp: 'Sat, 28 Feb 2020 11:00:00 +0100' },
       { event: 'number', distinct_id: 'u', timestamp: 1_572_366_410 },
       { event: 'nobody', timestamp: old(49) },
+      { event: 'nobody', distinct_id: '', timestamp: old(49) },
+      { event: 'nobody', distinct_id: ' \n', timestamp: old(49) },
+      { event: 'nobody', distinct_id: null, properties: { distinct_id: '' } },
       'text',
     ];
     const failure = await parse({ api_key: 'phc_a', historical_migration: true, batch }).catch(
       (error) => error,
     );
     expect(failure).toBeInstanceOf(HistoricalMigrationError);
-    expect(failure.message).toContain('6 of 7 events break its rules, nothing was stored');
+    expect(failure.message).toContain('9 of 10 events break its rules, nothing was stored');
     expect(failure.offences).toEqual([
       { index: 1, reason: 'timestamp is missing' },
       { index: 2, reason: `timestamp "${old(47)}" is less than 48 hours old` },
       { index: 3, reason: 'timestamp "Sat, 28 Feb 2020 11:00:00 +0100" is not ISO 8601' },
       { index: 4, reason: 'timestamp 1572366410 is not ISO 8601' },
       { index: 5, reason: 'distinct_id is missing or empty' },
-      { index: 6, reason: 'not an object' },
+      { index: 6, reason: 'distinct_id is missing or empty' },
+      { index: 7, reason: 'distinct_id is missing or empty' },
+      { index: 8, reason: 'distinct_id is missing or empty, timestamp is missing' },
+      { index: 9, reason: 'not an object' },
     ]);
+  });
+
+  test('of which all is wrong lists the first offences and counts the others', async () => {
+    const batch = Array.from({ length: 5_000 }, () => ({
+      event: 'x'.repeat(50),
+      timestamp: 'y'.repeat(1_000),
+    }));
+    const failure = await parse({ api_key: 'phc_a', historical_migration: true, batch }).catch(
+      (error) => error,
+    );
+    expect(failure.message).toMatch(
+      /5000 of 5000 events break .*; … The first 100 of them are in "errors"\.$/,
+    );
+    expect(failure.offences).toHaveLength(100);
+    expect(JSON.stringify([failure.message, failure.offences]).length).toBeLessThan(20_000);
+  });
+
+  test('keeps the time that was checked, whatever offset an event names', async () => {
+    const batch = [{ event: 'e', distinct_id: 'u', timestamp: old(49), offset: 0 }];
+    const { events } = await parse({ api_key: 'phc_a', historical_migration: true, batch });
+    expect(events.map(({ timestamp }) => timestamp)).toEqual([Date.parse(old(49))]);
   });
 
   test('is marked and keeps its order; 48 hours are enough', async () => {

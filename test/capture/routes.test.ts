@@ -228,8 +228,12 @@ describe('answers', () => {
     ];
     const answer = await send('/batch/', { api_key: anna.projectToken, historical_migration: true, batch });
     expect(answer.statusCode).toBe(400);
-    expect(answer.json()).toMatchObject({
+    expect(answer.json()).toEqual({
+      type: 'validation_error',
       code: 'historical_migration',
+      detail:
+        'historical_migration: 1 of 2 events breaks its rules, nothing was stored. Each event needs a distinct_id ' +
+        'and an ISO 8601 timestamp at least 48 hours old. batch[1]: timestamp is missing',
       attr: 'batch',
       errors: [{ index: 1, reason: 'timestamp is missing' }],
     });

@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { createTenant } from '../support/api.ts';
@@ -139,6 +140,16 @@ describe('a process that cannot start says why in one sentence and ends with 78'
       'api/main.ts',
       { TEMPORAL_TLS_CA: '/nowhere' },
       "TEMPORAL_TLS_CA: the file /nowhere cannot be read (ENOENT: no such file or directory, open '/nowhere').",
+    ],
+    [
+      'api/main.ts',
+      { SLUICE_GEOIP_DATABASE: '/nowhere.mmdb' },
+      "SLUICE_GEOIP_DATABASE: the file /nowhere.mmdb cannot be read (ENOENT: no such file or directory, stat '/nowhere.mmdb').",
+    ],
+    [
+      'api/main.ts',
+      { SLUICE_GEOIP_DATABASE: 'package.json' },
+      `SLUICE_GEOIP_DATABASE: ${path.resolve('package.json')} is not a MaxMind database (.mmdb), or not a whole one.`,
     ],
   ])('%s %j', async (file, more, sentence) => {
     const env = {

@@ -86,7 +86,7 @@ export async function createTenant(pool: Pool, name: string, scopes: string[] = 
 /** The whole API over a database of its own, for the tests of one file. */
 export function apiForFile(
   env: Record<string, string> = {},
-  options: Partial<Pick<ApiDependencies, 'ingest' | 'bodyIdleMilliseconds'>> = {},
+  options: Partial<Pick<ApiDependencies, 'ingest' | 'transform' | 'bodyIdleMilliseconds'>> = {},
 ): TestApi {
   // Hooks run in the order of their definition: the API is closed before its database goes.
   afterAll(async () => {

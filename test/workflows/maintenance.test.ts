@@ -2,10 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { type Config, loadConfig } from '../../config.ts';
+import {
+  addIngestionWarnings,
+  deleteSomeIngestionWarnings,
+  type NewIngestionWarning,
+} from '../../db/ingestion-warnings.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker } from '../../worker/worker.ts';
+import type { MaintenanceReport } from '../../workflows/maintenance.ts';
 import { searchAttributes } from '../../workflows/names.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -42,23 +48,84 @@ describe('the maintenance schedule', () => {
     await database.pool.query(
       `insert into wizard_sessions (hash, expires_at) values ('old', now() - interval '1 second'), ('new', now() + interval '1 hour')`,
     );
+    await addIngestionWarnings(
+      database.pool,
+      [91, 92, 400, 89, 0].map((days) => warning(1, days)),
+    );
     schedules.nudgeMaintenance();
-    const report = await eventually(async () => {
+    // The run that the schedule's own start made may be in the middle of it: what they all did together counts.
+    const reports = await eventually(async () => {
       const query = `${searchAttributes.kind.name} = 'maintenance' and ExecutionStatus = 'Completed'`;
+      const found: MaintenanceReport[] = [];
       for await (const run of client.workflow.list({ query })) {
-        const result = await client.workflow.getHandle(run.workflowId, run.runId).result();
-        if (result.expiredSessions > 0) return result;
+        found.push(await client.workflow.getHandle(run.workflowId, run.runId).result());
       }
-      return undefined;
+      const expired = (name: 'expiredSessions' | 'expiredWarnings') =>
+        found.reduce((sum, one) => sum + one[name], 0);
+      return expired('expiredSessions') === 1 && expired('expiredWarnings') === 3 && found;
     });
-    expect(report).toEqual({
-      changedPartitions: expect.any(Number),
-      expiredSessions: 1,
-      stoppedProjects: 0,
-      deletedRows: 0,
-      failed: [],
-    });
+    for (const report of reports) {
+      expect(report).toEqual({
+        changedPartitions: expect.any(Number),
+        expiredSessions: expect.any(Number),
+        stoppedProjects: 0,
+        deletedRows: 0,
+        expiredWarnings: expect.any(Number),
+        failed: [],
+      });
+    }
     const { rows } = await database.pool.query('select hash from wizard_sessions');
     expect(rows).toEqual([{ hash: 'new' }]);
+    expect(await warningDays(1)).toEqual([89, 0]);
+  });
+});
+
+const DAY = 86_400_000;
+
+function warning(projectId: number, daysAgo: number): NewIngestionWarning {
+  const moment = Date.now() - daysAgo * DAY;
+  return {
+    project_id: projectId,
+    reason: 'missing_distinct_id',
+    effect: 'skipped',
+    count: 1,
+    first_seen: moment,
+    last_seen: moment,
+    sample: {},
+  };
+}
+
+/** How many days ago the project's warnings were. */
+async function warningDays(projectId: number): Promise<number[]> {
+  const { rows } = await database.pool.query(
+    `select (now() at time zone 'utc')::date - day as days from ingestion_warnings where project_id = $1 order by day`,
+    [projectId],
+  );
+  return rows.map((row) => row.days);
+}
+
+describe('deleting ingestion warnings', () => {
+  test('goes in steps, each of which can be repeated, over all projects', async () => {
+    const day = new Date(Date.now() - 5 * DAY).toISOString().slice(0, 10);
+    await addIngestionWarnings(
+      database.pool,
+      [11, 12, 13].flatMap((projectId) => [4, 5, 6, 7, 8].map((days) => warning(projectId, days))),
+    );
+    await database.pool.query('delete from ingestion_warnings where project_id = 1');
+    const left = async () =>
+      (await Promise.all([11, 12, 13].map((projectId) => warningDays(projectId)))).flat().length;
+    let deleted = 0;
+    for (let step = 0; step < 3; step += 1) {
+      // Two at once, as after an attempt that was thought to be lost.
+      const both = [1, 2].map(() => deleteSomeIngestionWarnings(database.pool, day, 4));
+      for (const some of await Promise.all(both)) {
+        expect(some).toBeLessThanOrEqual(4);
+        deleted += some;
+      }
+      expect(await left()).toBe(15 - deleted);
+    }
+    expect(deleted).toBe(9);
+    expect(await deleteSomeIngestionWarnings(database.pool, day, 4)).toBe(0);
+    for (const projectId of [11, 12, 13]) expect(await warningDays(projectId)).toEqual([5, 4]);
   });
 });

@@ -50,13 +50,15 @@ export function knowPaths(app: FastifyInstance): KnownPaths {
   return {
     refusal(request) {
       const pathname = request.url.split('?', 1)[0] as string;
-      const matching = [...known.values()].filter((entry) => entry.pattern.test(pathname));
+      // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
+      const matching = [...known.values()].filter(
+        ({ pattern, methods }) => pattern.test(pathname) && [...methods].some((one) => one !== 'OPTIONS'),
+      );
       const fewest = Math.min(...matching.map((entry) => entry.parameters));
       const methods = new Set<string>();
       for (const entry of matching) {
         if (entry.parameters === fewest) for (const method of entry.methods) methods.add(method);
       }
-      // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
       methods.delete('OPTIONS');
       if (methods.size === 0 || methods.has(request.method)) return errors.notFound('Endpoint not found.');
       return errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());

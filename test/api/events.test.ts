@@ -184,13 +184,15 @@ describe('persons of events', () => {
 
   beforeAll(async () => {
     ben = await api.createTenant('Ben of the persons');
+    // Events that make nobody; the persons are put there by hand.
+    const properties = { $process_person_profile: false };
     await store(
       ben,
-      { event: 'anonymous', distinct_id: 'anon', timestamp: 1 },
-      { event: 'known', distinct_id: 'ada', timestamp: 2 },
-      { event: 'known again', distinct_id: 'ada', timestamp: 3 },
-      { event: 'of nobody', distinct_id: 'nobody', timestamp: 4 },
-      { event: 'plain', distinct_id: 'zed', timestamp: 5 },
+      { event: 'anonymous', distinct_id: 'anon', timestamp: 1, properties },
+      { event: 'known', distinct_id: 'ada', timestamp: 2, properties },
+      { event: 'known again', distinct_id: 'ada', timestamp: 3, properties },
+      { event: 'of nobody', distinct_id: 'nobody', timestamp: 4, properties },
+      { event: 'plain', distinct_id: 'zed', timestamp: 5, properties },
     );
     await insertPerson(api.pool, ben.projectId, {
       id,

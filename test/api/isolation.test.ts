@@ -72,7 +72,9 @@ beforeAll(async () => {
   });
   const store = createPool({ url: api.config.DATABASE_URL as string, size: 2, name: 'ingest' });
   const ingest = createIngest({ pool: store });
-  await ingest.submit({ projectId: ben.projectId, events: [capturedEvent({ uuid: idsOf(ben).id })] });
+  const properties = { $process_person_profile: false };
+  const event = capturedEvent({ uuid: idsOf(ben).id, properties });
+  await ingest.submit({ projectId: ben.projectId, events: [event] });
   await ingest.close();
   await store.end();
   await insertPerson(api.pool, ben.projectId, { id: idsOf(ben).id, distinct_ids: ['user-1'] });

@@ -114,7 +114,7 @@ export function readBody(
     if (finished) return;
     finished = true;
     watch.remove(reader);
-    let body = NOTHING;
+    let body: Buffer = NOTHING;
     if (!error && whole) body = whole.subarray(0, size);
     else if (!error) body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
     // The request outlives its body by a commit.

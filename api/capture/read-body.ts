@@ -7,6 +7,8 @@ import type { Gate, Ticket } from './gate.ts';
 export const IDLE_MILLISECONDS = 30_000;
 /** What a refused client still sends is thrown away up to here, so that it can read the answer. */
 const MOST_DISCARDED = 64 * 1024 * 1024;
+/** More is not set aside for what a client only announced. */
+const MOST_RESERVED = 1024 * 1024;
 /** How often within that time clients are looked at. */
 const TURNS = 4;
 const NOTHING = Buffer.alloc(0);
@@ -98,8 +100,9 @@ export function readBody(
     done(tooLarge());
     return;
   }
-  let first: Buffer | undefined;
-  let chunks: Buffer[] | undefined;
+  const chunks: Buffer[] = [];
+  /** Where a body of known length goes as it comes: chunks that are kept would be as much again. */
+  let whole: Buffer | undefined;
   let size = 0;
   let finished = false;
   const reader: Reader = {
@@ -111,10 +114,12 @@ export function readBody(
     if (finished) return;
     finished = true;
     watch.remove(reader);
-    const body = error ? NOTHING : chunks ? Buffer.concat(chunks, size) : (first ?? NOTHING);
+    let body: Buffer = NOTHING;
+    if (!error && whole) body = whole.subarray(0, size);
+    else if (!error) body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
     // The request outlives its body by a commit.
-    first = undefined;
-    chunks = undefined;
+    whole = undefined;
+    chunks.length = 0;
     if (!error) {
       done(null, body);
       return;
@@ -126,6 +131,7 @@ export function readBody(
   watch.add(reader);
   payload.on('data', (chunk: Buffer) => {
     if (finished) return;
+    const at = size;
     size += chunk.length;
     try {
       if (size > MAX_BODY_BYTES) throw tooLarge();
@@ -135,9 +141,12 @@ export function readBody(
       return;
     }
     reader.turn = watch.turn;
-    if (chunks) chunks.push(chunk);
-    else if (first) chunks = [first, chunk];
-    else first = chunk;
+    if (at === 0 && chunk.length < announced && announced <= MOST_RESERVED) {
+      whole = Buffer.allocUnsafeSlow(announced);
+    }
+    if (whole && size <= whole.length) whole.set(chunk, at);
+    else if (whole) finish(errors.malformed('The body is longer than its Content-Length.'));
+    else chunks.push(chunk);
   });
   payload.on('end', () => finish(null));
   // Nobody reads the answer of a connection that is gone; the request ends all the same.

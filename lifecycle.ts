@@ -14,7 +14,7 @@ export interface ProcessContext {
   database: {
     url: string;
     /** Connections, SLUICE_DATABASE_POOL of them unless said otherwise. */
-    connect(name: string, size?: number): Pool;
+    connect(name: string, options?: { size?: number; patience?: number }): Pool;
     /** Resolves when the database is there and up to date. */
     prepare(): Promise<void>;
   };
@@ -36,10 +36,11 @@ function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): Proc
   }
   return {
     url,
-    connect: (name, size = config.SLUICE_DATABASE_POOL) =>
+    connect: (name, options) =>
       createPool({
         url,
-        size,
+        size: config.SLUICE_DATABASE_POOL,
+        ...options,
         name,
         onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
       }),

@@ -12,14 +12,16 @@ import { buildApp } from './app.ts';
 const DRAIN_PAUSE = 25;
 /** One transaction commits while the next one is written. */
 const INGEST_CONNECTIONS = 2;
+/** Milliseconds after which a Postgres that hangs counts as one that is away. */
+const QUERY_PATIENCE = 30_000;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
   const geoip = config.SLUICE_GEOIP_DATABASE
     ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
     : undefined;
-  const pool = database.connect('api');
+  const pool = database.connect('api', { patience: QUERY_PATIENCE });
   // Captured events never wait for a connection behind the management API.
-  const ingestPool = database.connect('ingest', INGEST_CONNECTIONS);
+  const ingestPool = database.connect('ingest', { size: INGEST_CONNECTIONS });
   const listener = createListener({
     url: database.url,
     name: 'listener',

@@ -28,6 +28,8 @@ export interface PoolOptions {
   /** Shown in pg_stat_activity. */
   name: string;
   onError?: (error: Error) => void;
+  /** Milliseconds until a query whose answer does not come is given up. */
+  patience?: number;
 }
 
 export function createPool(options: PoolOptions): Pool {
@@ -38,6 +40,7 @@ export function createPool(options: PoolOptions): Pool {
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
+    ...(options.patience === undefined ? {} : { query_timeout: options.patience }),
     options: '-c timezone=UTC -c idle_in_transaction_session_timeout=60000',
     types,
   });

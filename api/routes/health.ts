@@ -1,7 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { migrationState } from '../../db/migrate.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
+
+/** Milliseconds: who asks does not wait for a Postgres that hangs. */
+const PATIENCE = 3_000;
 
 const readiness = z.object({
   status: z.enum(['ok', 'unavailable']),
@@ -45,7 +49,10 @@ export function healthRoutes(app: App, { pool, schedules, isPrepared, isDraining
   );
 
   async function answer(reply: FastifyReply): Promise<z.output<typeof readiness>> {
-    const state = await migrationState(pool).catch(() => undefined);
+    const state = await Promise.race([
+      migrationState(pool).catch(() => undefined),
+      pause(PATIENCE, undefined, { ref: false }),
+    ]);
     const migrations = !state ? 'unknown' : state.applied >= state.known ? 'ok' : 'missing';
     // The migrations may be another process's work that this one has not noticed yet.
     const ready = migrations === 'ok' && isPrepared() && !isDraining();

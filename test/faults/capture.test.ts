@@ -153,6 +153,8 @@ test('Postgres paused under load: everybody is told to come back, memory is boun
       expect(await metric('sluice_capture_held_bytes')).toBeLessThanOrEqual(160 * MEGABYTE);
     } while (LONG && Date.now() - began < 20_000);
     expect(loads.map((load) => load.acknowledged.size)).toEqual(acknowledged);
+    // Who balances load is told as well, although nothing answers the question.
+    expect((await fetch(`${url}/_readyz`)).status).toBe(503);
   } finally {
     signal(paused, 'SIGCONT');
   }

@@ -17,7 +17,9 @@ const readiness = z.object({
  * `/_livez`: the process runs. `/_readyz`: it can serve; Postgres and its migrations decide, Temporal's state is
  * told only, because capture and flags work without it.
  */
-export function healthRoutes(app: App, { pool, schedules, isDraining }: ApiDependencies): void {
+export function healthRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, schedules, isPrepared, isDraining } = deps;
+
   for (const path of ['/_livez', '/_health']) {
     app.get(
       path,
@@ -47,7 +49,8 @@ export function healthRoutes(app: App, { pool, schedules, isDraining }: ApiDepen
   async function answer(reply: FastifyReply): Promise<z.output<typeof readiness>> {
     const state = await migrationState(pool).catch(() => undefined);
     const migrations = !state ? 'unknown' : state.applied >= state.known ? 'ok' : 'missing';
-    const ready = migrations === 'ok' && !isDraining();
+    // Migrations can be there before this process knows: until then it sends requests away.
+    const ready = migrations === 'ok' && isPrepared() && !isDraining();
     reply.code(ready ? 200 : 503);
     if (!ready) reply.header('retry-after', '2');
     return {

@@ -188,6 +188,8 @@ describe('health', () => {
       },
     ]);
     expect((await app.inject({ url: '/_livez' })).statusCode).toBe(200);
+    const ready = await app.inject({ url: '/_readyz' });
+    expect([ready.statusCode, ready.json().checks.migrations]).toEqual([503, 'ok']);
     await app.close();
   });
 });

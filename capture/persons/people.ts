@@ -209,7 +209,7 @@ export class People {
     const merge = mergeOf(captured);
     if (!merge) return undefined;
     const { into, from, always } = merge;
-    const about = { event: captured.event, distinct_id: into, other_distinct_id: from };
+    const about = { event: captured.event, distinct_id: captured.distinct_id, into, from };
     const illegal = [into, from].find(isIllegalId);
     if (illegal !== undefined) {
       notice({ reason: 'cannot_merge_with_illegal_distinct_id', detail: { ...about, illegal } });

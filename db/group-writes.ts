@@ -1,5 +1,5 @@
+import { jsonbArray } from './binary-arrays.ts';
 import { instantText } from './instant-text.ts';
-import { jsonbArray } from './jsonb-array.ts';
 import type { Transaction } from './pool.ts';
 
 /** Types of groups that a project can have. */

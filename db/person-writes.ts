@@ -1,5 +1,5 @@
+import { int4Array, int8Array, jsonbArray, textArray, uuidArray } from './binary-arrays.ts';
 import { instantText } from './instant-text.ts';
-import { jsonbArray } from './jsonb-array.ts';
 import type { Transaction } from './pool.ts';
 
 export interface PersonRow {
@@ -11,8 +11,8 @@ export interface PersonRow {
   version: number;
   /** In the horizon's microseconds since 2000. */
   changed_at: number;
-  /** JSON; null when it is what the asker knows. */
-  properties: string | null;
+  /** JSON. */
+  properties: string;
 }
 
 /** A distinct_id to look up, with its person as it is known already. */
@@ -27,33 +27,38 @@ const instant = (microseconds: string) =>
   `(timestamptz '2000-01-01 00:00:00+00' + ${microseconds} * interval '1 microsecond')`;
 
 // A person that was deleted and made again may have an old version, but never at the same time.
-const FIND = `select w.at::int as at, p.project_id, p.id, p.is_identified, p.version,
-       (extract(epoch from p.created_at) * 1000)::float8 as created_at,
-       (extract(epoch from p.changed_at - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint as changed_at,
-       case when p.id = w.id and p.version = w.version and p.changed_at = ${instant('w.changed_at')}
-         then null else p.properties::text end as properties
+// Of a person that is as the asker knows it, nothing is sent or even computed. One that was deleted and made again may
+// have an old version, but never at the same time.
+const FIND = `select w.at::int as at, n.*
      from unnest($1::int[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[]) with ordinality
        as w (project_id, distinct_id, id, version, changed_at, at)
      join person_distinct_ids d on d.project_id = w.project_id and d.distinct_id = w.distinct_id
-     join persons p on p.project_id = d.project_id and p.id = d.person_id`;
+     join persons p on p.project_id = d.project_id and p.id = d.person_id
+     left join lateral (
+       select p.project_id, p.id, p.is_identified, p.version,
+         (extract(epoch from p.created_at) * 1000)::float8 as created_at,
+         (extract(epoch from p.changed_at - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint as changed_at,
+         p.properties::text as properties
+       where p.id is distinct from w.id or p.version <> w.version or p.changed_at <> ${instant('w.changed_at')}
+     ) n on true`;
 
-/** The persons of the distinct_ids as they are now, without locks; by the index of what was wanted. */
+/** The persons of the distinct_ids as they are now, without locks; `row` is undefined for those that are known. */
 export async function findPersons(
   client: Transaction,
   wanted: readonly Wanted[],
-): Promise<(PersonRow & { at: number })[]> {
+): Promise<{ at: number; row: PersonRow | undefined }[]> {
   const { rows } = await client.query({
     name: 'find-persons',
     text: FIND,
     values: [
-      wanted.map((one) => one.projectId),
-      wanted.map((one) => one.distinctId),
-      wanted.map((one) => one.known?.id ?? null),
-      wanted.map((one) => one.known?.version ?? null),
-      wanted.map((one) => one.known?.changedAt ?? null),
+      int4Array(wanted.map((one) => one.projectId)),
+      textArray(wanted.map((one) => one.distinctId)),
+      uuidArray(wanted.map((one) => one.known?.id)),
+      int8Array(wanted.map((one) => one.known?.version)),
+      int8Array(wanted.map((one) => one.known?.changedAt)),
     ],
   });
-  return rows;
+  return rows.map((row) => ({ at: row.at - 1, row: row.id === null ? undefined : row }));
 }
 
 const LOCK = `select p.project_id, p.id, p.version

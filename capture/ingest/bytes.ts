@@ -1,4 +1,4 @@
-import { uuidBytes } from './uuid-bytes.ts';
+import { uuidBytes } from '../../db/uuid-bytes.ts';
 
 const CHUNK = 256 * 1024;
 const KEPT_CHUNKS = 16;

@@ -1,8 +1,8 @@
+import { uuidBytes } from '../../db/uuid-bytes.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { EventsRefusedError } from './errors.ts';
 import { cleanText, propertiesText } from './text.ts';
-import { uuidBytes } from './uuid-bytes.ts';
 
 /** An event on its way into a table: what costs most is done, what is known only in the transaction is not. */
 export interface PendingEvent {

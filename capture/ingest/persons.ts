@@ -57,7 +57,7 @@ const MOST_LOOKS = 10;
 const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
 
 function storedOf(row: PersonRow): StoredPerson {
-  const text = row.properties as string;
+  const text = row.properties;
   return {
     projectId: row.project_id,
     id: row.id,
@@ -128,14 +128,11 @@ export function createPersonRule(): ResolvePersons {
     const found = new Map<string, StoredPerson>();
     // Two distinct_ids of one person must lead to the same object.
     const byPerson = new Map<string, StoredPerson>();
-    for (const row of rows) {
-      const at = row.at - 1;
-      const name = `${row.project_id}:${row.id}`;
-      let person = byPerson.get(name);
-      if (!person) {
-        person = row.properties === null ? (known[at] as StoredPerson) : storedOf(row);
-        byPerson.set(name, person);
-      }
+    for (const { at, row } of rows) {
+      const seen = row ? storedOf(row) : (known[at] as StoredPerson);
+      const name = idKey(seen.projectId, seen.id);
+      const person = byPerson.get(name) ?? seen;
+      byPerson.set(name, person);
       found.set(keys[at] as string, person);
     }
     return found;

@@ -6,13 +6,13 @@ import {
   writeEventsAndCommit,
 } from '../../db/event-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
+import { uuidText } from '../../db/uuid-bytes.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { storableTime } from '../storable-time.ts';
 import { recycle } from './bytes.ts';
 import type { PendingEvent } from './pending.ts';
 import type { PersonChanges, ResolvedPersons, ResolvePersons } from './persons.ts';
 import { EventRows, writeIdRows } from './rows.ts';
-import { uuidText } from './uuid-bytes.ts';
 
 /** Rows between two looks at how much Postgres has taken. */
 const SLICE = 500;

@@ -85,8 +85,9 @@ export function changesOf(captured: CapturedEvent, person: Readonly<Properties>)
     if (initial === undefined || (ofServer && OF_SERVERS.has(name))) continue;
     const value = properties[name];
     if (value === undefined) continue;
-    setIfNew(name, value);
-    setOnce(initial, value);
+    // No object has these names by itself. Nearly always, nothing is new.
+    if (person[name] !== value) setIfNew(name, value);
+    if (person[initial] === undefined) setOnce(initial, value);
   }
   if (typeof properties.$geoip_country_code === 'string') {
     for (const name of PLACE) {

@@ -38,7 +38,12 @@ var asks = map[string]string{
 }
 
 func event(person int, kind string) string {
-	return `{"uuid":"` + zeroUUID + `","event":"$pageview","distinct_id":"user-` + strconv.Itoa(person) + `","timestamp":"` + zeroTime + `","properties":{` + asks[kind] +
+	who := "user-"
+	if kind == "anonymous" {
+		// Somebody whom none of the other kinds makes a person.
+		who = "visitor-"
+	}
+	return `{"uuid":"` + zeroUUID + `","event":"$pageview","distinct_id":"` + who + strconv.Itoa(person) + `","timestamp":"` + zeroTime + `","properties":{` + asks[kind] +
 		`"$os":"Mac OS X","$os_version":"10.15.7","$browser":"Chrome","$browser_version":126,"$device_type":"Desktop",` +
 		`"$current_url":"https://example.com/products/` + strconv.Itoa(person*7) + `?utm_source=newsletter","$host":"example.com",` +
 		`"$pathname":"/products/` + strconv.Itoa(person*7) + `","$screen_height":1080,"$screen_width":1920,"$viewport_height":969,` +

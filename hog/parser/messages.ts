@@ -25,7 +25,9 @@ function syntaxError(reader: Reader, text: string, raw: object): SourceError {
   const { type, message, start, end } = raw as RawError;
   const from = reader.offset(typeof start?.offset === 'number' ? codePoints(text, start.offset) : 0);
   const to = reader.offset(typeof end?.offset === 'number' ? end.offset : 0);
-  const reason = typeof message === 'string' ? message : 'The source cannot be read';
+  const told = typeof message === 'string' ? message : 'The source cannot be read';
+  const atEnd = from >= reader.source.trimEnd().length;
+  const reason = atEnd && told.startsWith('no viable') ? 'Unexpected end of the source' : told;
   const code = type === 'NotImplementedError' ? 'unsupported' : 'syntax';
   return new SourceError(code, readable(reason), reader.source, { start: from, end: Math.max(from, to) });
 }

@@ -1,6 +1,6 @@
 import crypto from 'node:crypto';
 import { HogFailure, runtimeFailure } from './errors.ts';
-import { type ExecOptions, printHogStringOutput, STL } from './hogvm.ts';
+import { type ExecOptions, isHogDate, isHogDateTime, printHogStringOutput, STL } from './hogvm.ts';
 import type { Meter } from './meter.ts';
 import { checkSearch, like, matches } from './operators.ts';
 import { regexExtract, regexMatch } from './regex.ts';
@@ -65,6 +65,13 @@ const replacing =
 
 const searching: Guard = ([whole, part]) => checkSearch(text(whole), String(part));
 
+/** What is no date they would take for today. */
+const needsDate =
+  (at: number): Guard =>
+  (args) => {
+    if (!isHogDate(args[at]) && !isHogDateTime(args[at])) throw runtimeFailure('Expected a DateTime');
+  };
+
 const guards = new Map<string, Guard>(
   Object.entries<Guard>({
     range: (args, meter) => {
@@ -90,6 +97,12 @@ const guards = new Map<string, Guard>(
       const depth = typeof indent === 'number' && indent > 0 ? depthOf(value) * Math.min(indent, 10) : 1;
       meter.allocate(cost * Math.max(1, depth / 4));
     },
+    dateAdd: needsDate(2),
+    addDays: needsDate(0),
+    toStartOfHour: needsDate(0),
+    toStartOfDay: needsDate(0),
+    toStartOfWeek: needsDate(0),
+    toStartOfMonth: needsDate(0),
     position: searching,
     positionCaseInsensitive: searching,
     multiSearchAnyCaseInsensitive: ([whole, parts]) => {
@@ -111,6 +124,15 @@ function depthOf(value: HogValue): number {
     if (level.length > 100_000) return 500;
   }
   return depth;
+}
+
+/** The library's date package takes an apostrophe in a format for one of its own signs. */
+function formatted(value: HogValue, format: HogValue, zone: HogValue): HogValue {
+  const { fn } = STL.formatDateTime as (typeof STL)[string];
+  const one = (part: HogValue) => fn([value, part, zone], 'formatDateTime', options) as HogValue;
+  if (typeof format !== 'string' || !format.includes("'")) return one(format);
+  const parts = format.match(/(?:%[\s\S]?|[^%'])+|'/g) ?? [];
+  return parts.map((part) => (part === "'" ? part : one(part))).join('');
 }
 
 const HEX = '0123456789abcdef';
@@ -141,6 +163,7 @@ const own = new Map<string, LibraryFunction['call']>(
         (place) => HEX[place === 'x' ? digit() : (digit() & 3) | 8] as string,
       );
     },
+    formatDateTime: ([value, format, zone]) => formatted(value, format, zone),
     like: ([subject, pattern]) => like(subject, pattern, false),
     ilike: ([subject, pattern]) => like(subject, pattern, true),
     notLike: ([subject, pattern]) => !like(subject, pattern, false),

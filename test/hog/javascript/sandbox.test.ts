@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { build, type Expr, type Program } from '../../../hog/ast/index.ts';
-import { compileJavaScript, transpile } from '../../../hog/javascript/index.ts';
+import { compileJavaScript } from '../../../hog/javascript/index.ts';
 import { table } from '../../../hog/javascript/runtime.ts';
 import { testParser } from '../parser/support.ts';
 
@@ -235,13 +235,4 @@ describe('compiled programs end', () => {
     const filter = await parser.expression('if(event, 1)');
     expect(compileJavaScript(filter).run({ event: false })).toMatchObject({ result: null });
   });
-});
-
-test('transpiled code is one expression, and names the functions it needs', async () => {
-  const node = await parser.template("{upper(event)} {trim(concat(text, '!'))}");
-  const { lang, code, stl } = transpile(node);
-  expect([lang, stl]).toEqual(['ts', ['concat', 'trim', 'upper']]);
-  expect(code.startsWith('((R) => {\n"use strict";')).toBe(true);
-  const made = new Function(`return ${code}`) as () => unknown;
-  expect(typeof made()).toBe('function');
 });

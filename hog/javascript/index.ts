@@ -4,6 +4,7 @@ import { compileBytecode } from '../bytecode/index.ts';
 import { SourceError } from '../errors.ts';
 import type { HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
+import { activate } from './charge.ts';
 import { emitEntry } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
 import { failureOf, type Run, table, whole } from './runtime.ts';
@@ -83,11 +84,14 @@ function prepare(options: JavaScriptOptions, printed: string[] | null): Run {
 function run(entry: Entry, globals: object, options: JavaScriptOptions): JavaScriptOutcome {
   const printed: string[] = [];
   const prepared = prepare(options, printed);
+  const outer = activate(prepared.meter);
   try {
     const result = whole(prepared, entry(globals, prepared));
     return { status: 'finished', result, printed, steps: prepared.meter.steps };
   } catch (error) {
     return { status: 'failed', error: failureOf(error), printed, steps: prepared.meter.steps };
+  } finally {
+    activate(outer);
   }
 }
 
@@ -96,11 +100,14 @@ function evaluator(entry: Entry, options: JavaScriptOptions): (globals: object) 
   return (globals) => {
     prepared.meter.restart();
     prepared.depth = 0;
+    const outer = activate(prepared.meter);
     try {
       const result = entry(globals, prepared);
       return typeof result === 'object' && result !== null ? whole(prepared, result) : result;
     } catch (error) {
       throw failureOf(error);
+    } finally {
+      activate(outer);
     }
   };
 }

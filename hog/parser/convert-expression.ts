@@ -12,6 +12,7 @@ import {
   type TagAttribute,
   type VariableAssignment,
 } from '../ast/index.ts';
+import { lowered } from './case-expression.ts';
 import { SELECT_NODES, toSelect } from './convert-select.ts';
 import { toBlock } from './convert-statement.ts';
 import { maybeOrder, toWindow } from './convert-window.ts';
@@ -69,19 +70,6 @@ function toConstant(reader: Reader, raw: RawNode): Constant {
     return { kind: 'constant', value };
   }
   throw unexpected('constant', value);
-}
-
-/** `case x when 1 then …` comes as a function that no back end has: it is a chain of comparisons. */
-function named(name: string, args: Expr[]): { name: string; args: Expr[] } {
-  if (name !== '_caseWithExpression' || args.length < 4 || args.length % 2 !== 0) return { name, args };
-  const [value, ...rest] = args as [Expr, ...Expr[]];
-  const branches = rest.map(
-    (one, at): Expr =>
-      at % 2 === 1 || at === rest.length - 1
-        ? one
-        : Object.freeze<Expr>({ kind: 'compare', op: '==', left: value, right: one, span: one.span }),
-  );
-  return { name: 'multiIf', args: Object.freeze(branches) as Expr[] };
 }
 
 /** The JSON has 1 for `1` and for `1.0`: only the text tells them apart. */
@@ -168,7 +156,7 @@ const converters = new Map<string, Converter>(
     }),
     Call: (reader, raw) => ({
       kind: 'call',
-      ...named(stringAt(raw, 'name'), toExprs(reader, listAt(raw, 'args'))),
+      ...lowered(stringAt(raw, 'name'), toExprs(reader, listAt(raw, 'args'))),
       params: maybeExprs(reader, optionalList(raw, 'params')),
       distinct: flag(raw, 'distinct'),
       orderBy: maybeOrder(reader, optionalList(raw, 'order_by')),

@@ -65,6 +65,9 @@ const replacing =
 
 const searching: Guard = ([whole, part]) => checkSearch(text(whole), String(part));
 
+/** The library's date package is slow with formats. */
+const MAX_FORMAT = 10_000;
+
 /** What is no date they would take for today. */
 const needsDate =
   (at: number): Guard =>
@@ -97,6 +100,11 @@ const guards = new Map<string, Guard>(
       const depth = typeof indent === 'number' && indent > 0 ? depthOf(value) * Math.min(indent, 10) : 1;
       meter.allocate(cost * Math.max(1, depth / 4));
     },
+    formatDateTime: ([, format]) => {
+      if (text(format).length > MAX_FORMAT) {
+        throw runtimeFailure(`The format is longer than ${MAX_FORMAT} characters`);
+      }
+    },
     dateAdd: needsDate(2),
     addDays: needsDate(0),
     toStartOfHour: needsDate(0),
@@ -126,10 +134,16 @@ function depthOf(value: HogValue): number {
   return depth;
 }
 
+/** A part of a format costs as much as about so many instructions. */
+const PART_STEPS = 100;
+
 /** The library's date package takes an apostrophe in a format for one of its own signs. */
-function formatted(value: HogValue, format: HogValue, zone: HogValue): HogValue {
+function formatted([value, format, zone]: HogValue[], meter: Meter): HogValue {
   const { fn } = STL.formatDateTime as (typeof STL)[string];
-  const one = (part: HogValue) => fn([value, part, zone], 'formatDateTime', options) as HogValue;
+  const one = (part: HogValue) => {
+    meter.step(PART_STEPS);
+    return fn([value, part, zone], 'formatDateTime', options) as HogValue;
+  };
   if (typeof format !== 'string' || !format.includes("'")) return one(format);
   const parts = format.match(/(?:%[\s\S]?|[^%'])+|'/g) ?? [];
   return parts.map((part) => (part === "'" ? part : one(part))).join('');
@@ -163,7 +177,7 @@ const own = new Map<string, LibraryFunction['call']>(
         (place) => HEX[place === 'x' ? digit() : (digit() & 3) | 8] as string,
       );
     },
-    formatDateTime: ([value, format, zone]) => formatted(value, format, zone),
+    formatDateTime: (args, around) => formatted(args, around.meter),
     like: ([subject, pattern]) => like(subject, pattern, false),
     ilike: ([subject, pattern]) => like(subject, pattern, true),
     notLike: ([subject, pattern]) => !like(subject, pattern, false),

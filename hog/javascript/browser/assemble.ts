@@ -2,6 +2,7 @@
 // of this folder: their text is taken from the running program, so that nothing has to be built.
 import { library } from '../../runtime/stl.ts';
 import { writtenFunctions } from '../written.ts';
+import * as calendar from './calendar.ts';
 import * as data from './data.ts';
 import * as dates from './dates.ts';
 import { browserFunctions } from './functions.ts';
@@ -12,7 +13,7 @@ import * as values from './values.ts';
 
 /** Everything a part may refer to, by name. */
 const parts = new Map<string, string>(
-  [values, dates, operators, texts, json, data].flatMap((module) =>
+  [values, calendar, dates, operators, texts, json, data].flatMap((module) =>
     Object.entries(module).flatMap(([name, part]): [string, string][] =>
       typeof part === 'function' ? [[name, textOf(part as Part)]] : [],
     ),

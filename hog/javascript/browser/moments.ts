@@ -1,12 +1,9 @@
+import { localOf, midnight, momentOf, parseDate } from './calendar.ts';
 import {
   addInterval,
   difference,
   formatDate,
-  localOf,
   localOfValue,
-  midnight,
-  momentOf,
-  parseDate,
   secondsOf,
   truncated,
   weekdayOf,

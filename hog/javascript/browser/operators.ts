@@ -1,4 +1,5 @@
-import { parseDate, secondsOf } from './dates.ts';
+import { parseDate } from './calendar.ts';
+import { secondsOf } from './dates.ts';
 import {
   type BrowserOptions,
   fail,

@@ -226,6 +226,25 @@ describe('compiled programs end', () => {
     expect(() => endless({})).toThrow('Exceeded the maximum of 100 steps.');
   });
 
+  test.each([
+    'a = a',
+    'a != a',
+    'a < a',
+    '-1 in a',
+    '-1 not in a',
+    'a + 1',
+    "a =~ 'x'",
+    "a like 'x'",
+    "s ilike '%x%'",
+    "s =~ 'x'",
+  ])('looking at large values costs steps: %s', async (test) => {
+    const made = "let a := range(50000) let s := arrayStringConcat(a, '-----') let n := 0";
+    const source = `${made} while (n < 100) { n := n + 1; ${test} }`;
+    const compiled = compileJavaScript(await parser.program(source));
+    const outcome = compiled.run({}, { limits: { maxSteps: 60_000 } });
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'steps' } });
+  });
+
   test('what JavaScript cannot do is said at once, with its place', async () => {
     const source = 'return [1, multiIf(a, 1, b, 2)]';
     const program = await parser.program(source);

@@ -16,14 +16,14 @@ const PROJECT = 7;
 const FILL = `
   insert into events (project_id, uuid, timestamp, created_at, inserted_at, historical, event, distinct_id, properties,
     session_id, elements_chain, person_id, person_mode, person_properties)
-  select ${PROJECT}, gen_random_uuid(), now() - (n - i) * interval '1 second', now(), now() + (i % 2) * interval '7 days',
+  select ${PROJECT}, gen_random_uuid(), timestamptz '2026-03-01' + i * interval '1 second', now(), now() + (i % 2) * interval '7 days',
     false, (array['$pageview', '$autocapture', 'signup', 'purchase'])[1 + i % 4], 'user-' || i % 5000,
     json_build_object('$current_url', 'https://example.com/' || (array['docs', 'blog', 'app'])[1 + i % 3] || '/page-' || i % 100,
       'plan', (array['free', 'pro', null])[1 + i % 3], 'price', i % 120, '$browser', 'Chrome', '$os', 'Linux',
       '$lib', 'web', '$lib_version', '1.200.2', '$insert_id', md5(i::text), 'filler', repeat(md5(i::text), 12)),
     's-' || i % 9000, '', md5((i % 5000)::text)::uuid, 'full',
     json_build_object('email', 'user-' || i % 5000 || '@' || (array['x.io', 'y.org'])[1 + i % 2])
-  from (select generate_series(1, $1::int) as i, $1::int as n) as numbers`;
+  from generate_series(1, $1::int) as i`;
 
 const DATABASE = 'hogql_bench';
 const admin = new pg.Client({ connectionString: url });

@@ -133,6 +133,16 @@ describe('transpiled code', () => {
     expect(calls.map((call) => call({}))).toEqual(['A', 'B']);
   });
 
+  test('can stand in a page: no text in it ends the script', async () => {
+    const source = "return ['</script><!--', event.`</script>`, {'</script>': '\u2028'}]";
+    const { code } = transpile(await parser.program(source));
+    expect(code).not.toMatch(/<\/script|<!--|\u2028/);
+    const call = vm.runInContext(`(${code})`, page()) as Transpiled;
+    expect(exact(call({ event: { '</script>': 1 } }))).toBe(
+      exact(['</script><!--', 1, { '</script>': '\u2028' }]),
+    );
+  });
+
   test('calls what the page gives it, ends, and throws what the program throws', async () => {
     const made = async (source: string) =>
       vm.runInContext(`(${transpile(await parser.program(source)).code})`, page()) as Transpiled;

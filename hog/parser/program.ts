@@ -22,7 +22,7 @@ interface Part {
 /** Words and signs that go to the parser at once: some hundredth of a second of its time. */
 const CHUNK = 300;
 /** Words and signs after which others may have their turn. */
-const TURN = 2_000;
+const TURN = 400;
 
 /** What the parser makes of the pieces does not fit together: the program is not what it looked like. */
 class Mismatch extends Error {}

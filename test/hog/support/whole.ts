@@ -6,13 +6,22 @@ import { readProgram } from '../../../hog/parser/program.ts';
 import { createReader } from '../../../hog/parser/reader.ts';
 
 const MAX_DEPTH = 1_000;
-const parser = await createHogQLParser();
+
+/** The parser's caches only ever grow: a new one after so many texts. */
+const TEXTS = 2_000;
+let parser = await createHogQLParser();
+let parsed = 0;
 
 /** What the parser makes of the whole text, and what comes out piece by piece: trees or errors, as text. */
 export async function bothWays(source: string): Promise<{ whole: string; pieces: string; texts: string[] }> {
   const texts: string[] = [];
+  if (parsed > TEXTS) {
+    parser = await createHogQLParser();
+    parsed = 0;
+  }
   const parse = async (some: string[]) => {
     texts.push(...some);
+    parsed += some.length + 1;
     return some.map((text) => parser.parseProgram(text));
   };
   const reader = createReader(source, MAX_DEPTH);

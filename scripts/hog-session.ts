@@ -1,6 +1,7 @@
 // What a REPL remembers between lines: variables as data, functions as the statements that made them.
 import { build, type Expr, type Program, type Statement } from '../hog/ast/index.ts';
 import { compileBytecode } from '../hog/bytecode/index.ts';
+import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import { type Outcome, type RunOptions, run } from '../hog/vm/index.ts';
 
@@ -14,6 +15,8 @@ export interface Answer {
   value: unknown;
   hasValue: boolean;
   error: Error | null;
+  /** The fault is that the line ends too early: with more lines it may be right. */
+  incomplete: boolean;
 }
 
 export class HogSession {
@@ -28,16 +31,17 @@ export class HogSession {
   }
 
   async line(source: string): Promise<Answer> {
-    const nothing: Answer = { printed: [], value: null, hasValue: false, error: null };
+    const nothing: Answer = { printed: [], value: null, hasValue: false, error: null, incomplete: false };
     try {
       const program = await this.#parser.program(source);
       const last = program.declarations.at(-1);
-      const code = compileBytecode(this.#wrap(program));
+      const code = compileBytecode(this.#wrap(program), source);
       const globals = { ...this.#options.globals, [REMEMBERED]: this.#variables };
       const outcome = run(code, { ...this.#options, globals });
       return { ...nothing, ...this.#remember(outcome, program), hasValue: endsInValue(last) };
     } catch (error) {
-      return { ...nothing, error: error instanceof Error ? error : new Error(String(error)) };
+      const incomplete = endsTooEarly(error, source);
+      return { ...nothing, incomplete, error: error instanceof Error ? error : new Error(String(error)) };
     }
   }
 
@@ -98,6 +102,12 @@ export class HogSession {
     // A `return` further up ended the line.
     return { printed, value: result };
   }
+}
+
+/** The fault is found where the text ends: at the end of the source, or in a string that nothing closes. */
+function endsTooEarly(error: unknown, source: string): boolean {
+  if (!(error instanceof SourceError) || error.code !== 'syntax' || !error.span) return false;
+  return error.span.start >= source.trimEnd().length;
 }
 
 type NamedFunction = Extract<Statement, { kind: 'function' | 'variableDeclaration' }>;

@@ -10,41 +10,87 @@ import { createParser, type Parser } from '../hog/parser/index.ts';
 import { type Outcome, type RunOptions, resume, run } from '../hog/vm/index.ts';
 import { HogSession } from './hog-session.ts';
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    bytecode: { type: 'boolean', default: false },
-    js: { type: 'boolean', default: false },
-    ast: { type: 'boolean', default: false },
-    globals: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
-});
-
 const USAGE = `npm run hog -- [file.hog] [--bytecode | --js | --ast] [--globals file.json]
-Runs a Hog program, or shows its bytecode, its JavaScript or its syntax tree. Without a file: a REPL.`;
+Runs a Hog program (- is the standard input), or shows its bytecode, its JavaScript or its syntax tree.
+Without a file: a REPL. A statement goes on over several lines until it is whole; an empty line gives up on it.`;
 
-const options: RunOptions = {
-  globals: values.globals === undefined ? {} : (JSON.parse(readFileSync(values.globals, 'utf8')) as object),
-  clock: Date.now,
-  random: Math.random,
-  asyncFunctions: ['sleep'],
+/** A fault of the call; the usage helps. */
+class UsageError extends Error {}
+
+interface Call {
+  file: string | null;
+  show: 'bytecode' | 'js' | 'ast' | null;
+  globals: object;
+  help: boolean;
+}
+
+function readCall(): Call {
+  const { values, positionals } = parse();
+  const shows = (['bytecode', 'js', 'ast'] as const).filter((one) => values[one]);
+  if (shows.length > 1) throw new UsageError(`--${shows.join(' and --')} exclude each other`);
+  if (positionals.length > 1) throw new UsageError(`One file at a time, not ${positionals.length}`);
+  const [file = null] = positionals;
+  const [show = null] = shows;
+  if (show !== null && file === null) throw new UsageError(`--${show} needs a file`);
+  return { file, show, globals: readGlobals(values.globals), help: values.help };
+}
+
+function parse() {
+  const flag = { type: 'boolean', default: false } as const;
+  const options = { bytecode: flag, js: flag, ast: flag, help: flag, globals: { type: 'string' } } as const;
+  try {
+    return parseArgs({ allowPositionals: true, options });
+  } catch (error) {
+    // Its first sentence; what follows is advice about quoting.
+    throw new UsageError(error instanceof Error ? (error.message.split('. ')[0] as string) : String(error));
+  }
+}
+
+function readGlobals(file: string | undefined): object {
+  if (file === undefined) return {};
+  let globals: unknown;
+  try {
+    globals = JSON.parse(read(file));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new Error(`${file} is not JSON: ${error.message.replace(/\s+/g, ' ')}`);
+  }
+  if (typeof globals !== 'object' || globals === null || Array.isArray(globals)) {
+    throw new Error(`${file} is not a JSON object`);
+  }
+  return globals;
+}
+
+const REASONS: Record<string, string> = {
+  ENOENT: 'there is no such file',
+  EISDIR: 'it is a directory',
+  EACCES: 'permission denied',
 };
 
-const show = (value: unknown) => JSON.stringify(value, null, 2);
+function read(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new Error(`Cannot read ${file}: ${REASONS[code ?? ''] ?? message}`);
+  }
+}
+
+const json = (value: unknown) => JSON.stringify(value, null, 2);
 
 function explain(error: unknown): string {
   if (error instanceof SourceError) return `${error.message}${error.excerpt ? `\n${error.excerpt}` : ''}`;
+  if (error instanceof UsageError) return `${error.message}\n\n${USAGE}`;
   return error instanceof Error ? error.message : String(error);
 }
 
-async function runFile(parser: Parser, file: string): Promise<void> {
-  const source = readFileSync(file, 'utf8');
+async function runFile(parser: Parser, file: string, { show }: Call, options: RunOptions): Promise<void> {
+  const source = read(file);
   const program = await parser.program(source);
-  if (values.ast) return console.log(show(program));
-  if (values.js) return console.log(compileJavaScript(program, source).code);
+  if (show === 'ast') return console.log(json(program));
+  if (show === 'js') return console.log(compileJavaScript(program, source).code);
   const code = compileBytecode(program, source);
-  if (values.bytecode) return console.log(JSON.stringify(code));
+  if (show === 'bytecode') return console.log(JSON.stringify(code));
   const printing = { ...options, onPrint: (line: string) => console.log(line) };
   let outcome: Outcome = run(code, printing);
   while (outcome.status === 'paused') {
@@ -53,10 +99,10 @@ async function runFile(parser: Parser, file: string): Promise<void> {
     outcome = resume(outcome.state, null, printing);
   }
   if (outcome.status === 'failed') throw outcome.error;
-  if (outcome.result !== null) console.log(show(outcome.result));
+  if (outcome.result !== null) console.log(json(outcome.result));
 }
 
-async function repl(parser: Parser): Promise<void> {
+async function repl(parser: Parser, options: RunOptions): Promise<void> {
   const session = new HogSession(parser, { ...options, asyncFunctions: [] });
   const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: 'hog> ' });
   // Input from a pipe ends before its lines are answered.
@@ -64,27 +110,51 @@ async function repl(parser: Parser): Promise<void> {
   lines.on('close', () => {
     open = false;
   });
-  lines.prompt();
-  for await (const line of lines) {
-    if (line.trim() === 'exit') break;
-    const { printed, value, hasValue, error } = await session.line(line);
+  const answer = async (source: string, whole: boolean): Promise<boolean> => {
+    const { printed, value, hasValue, error, incomplete } = await session.line(source);
+    if (incomplete && !whole) return false;
     for (const one of printed) console.log(one);
     if (error) console.log(explain(error));
-    else if (hasValue) console.log(show(value));
+    else if (hasValue) console.log(json(value));
+    return true;
+  };
+  let pending = '';
+  lines.prompt();
+  for await (const line of lines) {
+    if (pending === '' && line.trim() === 'exit') break;
+    const source = pending === '' ? line : `${pending}\n${line}`;
+    const done = await answer(source, pending !== '' && line.trim() === '');
+    pending = done ? '' : source;
+    lines.setPrompt(done ? 'hog> ' : '...> ');
     if (open) lines.prompt();
   }
+  if (pending !== '') await answer(pending, true);
   lines.close();
 }
 
-const parser = createParser();
+async function main(): Promise<void> {
+  const call = readCall();
+  if (call.help) return console.log(USAGE);
+  const options: RunOptions = {
+    globals: call.globals,
+    clock: Date.now,
+    random: Math.random,
+    asyncFunctions: ['sleep'],
+  };
+  const parser = createParser();
+  try {
+    if (call.file === null) await repl(parser, options);
+    else await runFile(parser, call.file, call, options);
+  } finally {
+    await parser.close();
+  }
+}
+
+// Whoever reads the output may have seen enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 try {
-  const [file] = positionals;
-  if (values.help) console.log(USAGE);
-  else if (file === undefined) await repl(parser);
-  else await runFile(parser, file);
+  await main();
 } catch (error) {
   console.error(explain(error));
-  process.exitCode = 1;
-} finally {
-  await parser.close();
+  process.exitCode = error instanceof UsageError ? 2 : 1;
 }

@@ -73,7 +73,11 @@ export function emitExpr(emitter: Emitter, node: Expr): string {
   }
 }
 
+/** In a page no text may end the script that it is in. */
+const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
 export function literal(value: Constant['value']): string {
+  if (typeof value === 'string') return JSON.stringify(value).replace(/[<\u2028\u2029]/g, escaped);
   if (typeof value !== 'number') return JSON.stringify(value);
   if (Number.isNaN(value)) return '(0 / 0)';
   if (!Number.isFinite(value)) return value > 0 ? '(1 / 0)' : '(-1 / 0)';

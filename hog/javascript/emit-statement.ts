@@ -14,6 +14,20 @@ import type {
 import { emitExpr, literal } from './emit-expression.ts';
 import type { Emitter } from './emitter.ts';
 
+/** The code of a whole: the body of a function of the runtime table that gives a function of globals and run. */
+export function emitEntry(emitter: Emitter, node: Program | Expr): string {
+  const body = emitter.body(() => {
+    if (node.kind === 'program') return `${emitBlock(emitter, node)}\nreturn null;`;
+    // `if` without an else value is null at the very top, where nothing else is on the stack.
+    if (node.kind === 'call' && node.name === 'if' && node.args.length === 2) {
+      const [condition, value] = node.args as [Expr, Expr];
+      return `return ${emitExpr(emitter, condition)} ? ${emitExpr(emitter, value)} : null;`;
+    }
+    return `return ${emitExpr(emitter, node)};`;
+  });
+  return `"use strict";\n${emitter.constants}return (G, E) => {\n${body}\n};`;
+}
+
 export function emitBlock(emitter: Emitter, node: Block | Program): string {
   return emitter.within(() => node.declarations.map((one) => emitStatement(emitter, one)).join('\n'));
 }

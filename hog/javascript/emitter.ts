@@ -14,6 +14,7 @@ export class Emitter {
   /** What is made once, before any run: its code, and the name it has. */
   readonly #constants = new Map<string, string>();
   readonly #called = new Set<string>();
+  readonly #globals = new Set<string>();
 
   fresh(prefix: string): string {
     return `${prefix}${this.#count++}`;
@@ -71,6 +72,7 @@ export class Emitter {
   }
 
   globalReader(chain: string[]): string {
+    this.#globals.add(chain[0] as string);
     return this.constant(globalReader(chain));
   }
 
@@ -81,6 +83,11 @@ export class Emitter {
 
   get constants(): string {
     return [...this.#constants].map(([code, name]) => `const ${name} = ${code};\n`).join('');
+  }
+
+  /** First names of the globals that are read. */
+  get globalNames(): string[] {
+    return [...this.#globals];
   }
 
   /** Names of the functions called that are not variables of the program. */

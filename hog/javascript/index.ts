@@ -4,10 +4,12 @@ import { compileBytecode } from '../bytecode/index.ts';
 import { SourceError } from '../errors.ts';
 import type { HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
-import { emitExpr } from './emit-expression.ts';
-import { emitBlock } from './emit-statement.ts';
+import { activate } from './charge.ts';
+import { emitEntry } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
 import { failureOf, type Run, table, whole } from './runtime.ts';
+
+export { type Transpiled, transpile, transpileAll } from './transpile.ts';
 
 export interface JavaScriptOptions {
   functions?: Record<string, (...args: unknown[]) => unknown>;
@@ -32,19 +34,6 @@ export interface Compiled {
   evaluator(options?: JavaScriptOptions): (globals: object) => unknown;
 }
 
-/** How compiled code is stored for browsers: what to run, and which functions the page must bring for it. */
-export interface Transpiled {
-  lang: 'ts';
-  code: string;
-  stl: string[];
-}
-
-/** The code as an expression: given the runtime table it is a function of the globals and the run. */
-export function transpile(node: Program | Expr, source?: string): Transpiled {
-  const { code, functions } = compileJavaScript(node, source);
-  return { lang: 'ts', code: `((R) => {\n${code}\n})`, stl: functions.toSorted() };
-}
-
 type Entry = (globals: object, run: Run) => unknown;
 
 /** Compiles; what the machine's compiler refuses is refused in the same words. */
@@ -54,7 +43,7 @@ export function compileJavaScript(node: Program | Expr, source?: string): Compil
   let code: string;
   let entry: Entry;
   try {
-    code = emit(emitter, node);
+    code = emitEntry(emitter, node);
     // The only way from text to running code. The text holds nothing but this module's own names, keywords,
     // and literals; the function sees its one argument, the table.
     entry = new Function('R', code)(table) as Entry;
@@ -71,19 +60,6 @@ export function compileJavaScript(node: Program | Expr, source?: string): Compil
     run: (globals, options) => run(entry, globals, options ?? {}),
     evaluator: (options) => evaluator(entry, options ?? {}),
   };
-}
-
-function emit(emitter: Emitter, node: Program | Expr): string {
-  const body = emitter.body(() => {
-    if (node.kind === 'program') return `${emitBlock(emitter, node)}\nreturn null;`;
-    // `if` without an else value is null at the very top, where nothing else is on the stack.
-    if (node.kind === 'call' && node.name === 'if' && node.args.length === 2) {
-      const [condition, value] = node.args as [Expr, Expr];
-      return `return ${emitExpr(emitter, condition)} ? ${emitExpr(emitter, value)} : null;`;
-    }
-    return `return ${emitExpr(emitter, node)};`;
-  });
-  return `"use strict";\n${emitter.constants}return (G, E) => {\n${body}\n};`;
 }
 
 function prepare(options: JavaScriptOptions, printed: string[] | null): Run {
@@ -108,11 +84,14 @@ function prepare(options: JavaScriptOptions, printed: string[] | null): Run {
 function run(entry: Entry, globals: object, options: JavaScriptOptions): JavaScriptOutcome {
   const printed: string[] = [];
   const prepared = prepare(options, printed);
+  const outer = activate(prepared.meter);
   try {
     const result = whole(prepared, entry(globals, prepared));
     return { status: 'finished', result, printed, steps: prepared.meter.steps };
   } catch (error) {
     return { status: 'failed', error: failureOf(error), printed, steps: prepared.meter.steps };
+  } finally {
+    activate(outer);
   }
 }
 
@@ -121,11 +100,14 @@ function evaluator(entry: Entry, options: JavaScriptOptions): (globals: object) 
   return (globals) => {
     prepared.meter.restart();
     prepared.depth = 0;
+    const outer = activate(prepared.meter);
     try {
       const result = entry(globals, prepared);
       return typeof result === 'object' && result !== null ? whole(prepared, result) : result;
     } catch (error) {
       throw failureOf(error);
+    } finally {
+      activate(outer);
     }
   };
 }

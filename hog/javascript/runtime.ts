@@ -30,6 +30,7 @@ import {
   uncaught,
 } from '../runtime/values.ts';
 import { namedFunction } from '../vm/calls.ts';
+import { charge, chargeWhole } from './charge.ts';
 import { writtenFunctions } from './written.ts';
 
 /** What one run of compiled code has: everything it can touch besides its globals. */
@@ -200,7 +201,21 @@ function set(run: Run, object: HogValue, key: HogValue, value: HogValue): void {
 }
 
 const same = (right: HogValue, left: HogValue): boolean =>
-  typeof left === typeof right && typeof left !== 'object' ? left === right : compare('==', left, right);
+  typeof left === typeof right && typeof left !== 'object'
+    ? left === right
+    : compare('==', charge(left), charge(right));
+
+const ordered =
+  (op: '<' | '<=' | '>' | '>=') =>
+  (right: HogValue, left: HogValue): boolean =>
+    typeof left === 'object' || typeof right === 'object'
+      ? compare(op, chargeWhole(left), chargeWhole(right))
+      : compare(op, left, right);
+
+const number = (value: HogValue): number =>
+  typeof value === 'number' ? value : toNumber(chargeWhole(value));
+
+const string = (value: HogValue): string => toText(chargeWhole(value));
 
 /**
  * Everything compiled code can call. Operators take their operands in the order the machine evaluates them:
@@ -225,28 +240,28 @@ export const table = Object.freeze({
   raise,
   caught,
   between,
-  string: toText,
+  string,
   not: (value: HogValue) => !value,
-  add: (right: HogValue, left: HogValue) => toNumber(left) + toNumber(right),
-  sub: (right: HogValue, left: HogValue) => toNumber(left) - toNumber(right),
-  mul: (right: HogValue, left: HogValue) => toNumber(left) * toNumber(right),
-  div: (right: HogValue, left: HogValue) => toNumber(left) / toNumber(right),
-  mod: (right: HogValue, left: HogValue) => toNumber(left) % toNumber(right),
+  add: (right: HogValue, left: HogValue) => number(left) + number(right),
+  sub: (right: HogValue, left: HogValue) => number(left) - number(right),
+  mul: (right: HogValue, left: HogValue) => number(left) * number(right),
+  div: (right: HogValue, left: HogValue) => number(left) / number(right),
+  mod: (right: HogValue, left: HogValue) => number(left) % number(right),
   eq: same,
   ne: (right: HogValue, left: HogValue) => !same(right, left),
-  lt: (right: HogValue, left: HogValue) => compare('<', left, right),
-  le: (right: HogValue, left: HogValue) => compare('<=', left, right),
-  gt: (right: HogValue, left: HogValue) => compare('>', left, right),
-  ge: (right: HogValue, left: HogValue) => compare('>=', left, right),
-  like: (right: HogValue, left: HogValue) => like(left, right, false),
-  ilike: (right: HogValue, left: HogValue) => like(left, right, true),
-  nlike: (right: HogValue, left: HogValue) => !like(left, right, false),
-  nilike: (right: HogValue, left: HogValue) => !like(left, right, true),
-  in: (right: HogValue, left: HogValue) => contains(right, left),
-  nin: (right: HogValue, left: HogValue) => !contains(right, left),
-  re: (right: HogValue, left: HogValue) => matches(left, right, false),
-  nre: (right: HogValue, left: HogValue) => !matches(left, right, false),
-  ire: (right: HogValue, left: HogValue) => matches(left, right, true),
-  nire: (right: HogValue, left: HogValue) => !matches(left, right, true),
+  lt: ordered('<'),
+  le: ordered('<='),
+  gt: ordered('>'),
+  ge: ordered('>='),
+  like: (right: HogValue, left: HogValue) => like(chargeWhole(left), right, false),
+  ilike: (right: HogValue, left: HogValue) => like(chargeWhole(left), right, true),
+  nlike: (right: HogValue, left: HogValue) => !like(chargeWhole(left), right, false),
+  nilike: (right: HogValue, left: HogValue) => !like(chargeWhole(left), right, true),
+  in: (right: HogValue, left: HogValue) => contains(charge(right), left),
+  nin: (right: HogValue, left: HogValue) => !contains(charge(right), left),
+  re: (right: HogValue, left: HogValue) => matches(chargeWhole(left), right, false),
+  nre: (right: HogValue, left: HogValue) => !matches(chargeWhole(left), right, false),
+  ire: (right: HogValue, left: HogValue) => matches(chargeWhole(left), right, true),
+  nire: (right: HogValue, left: HogValue) => !matches(chargeWhole(left), right, true),
 });
 for (const one of Object.values(table)) Object.freeze(one);

@@ -12,6 +12,7 @@ import {
   type TagAttribute,
   type VariableAssignment,
 } from '../ast/index.ts';
+import { lowered } from './case-expression.ts';
 import { SELECT_NODES, toSelect } from './convert-select.ts';
 import { toBlock } from './convert-statement.ts';
 import { maybeOrder, toWindow } from './convert-window.ts';
@@ -155,8 +156,7 @@ const converters = new Map<string, Converter>(
     }),
     Call: (reader, raw) => ({
       kind: 'call',
-      name: stringAt(raw, 'name'),
-      args: toExprs(reader, listAt(raw, 'args')),
+      ...lowered(stringAt(raw, 'name'), toExprs(reader, listAt(raw, 'args'))),
       params: maybeExprs(reader, optionalList(raw, 'params')),
       distinct: flag(raw, 'distinct'),
       orderBy: maybeOrder(reader, optionalList(raw, 'order_by')),

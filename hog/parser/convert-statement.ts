@@ -39,7 +39,9 @@ export function toBlock(reader: Reader, raw: RawNode): Block {
   );
 }
 
-function toStatement(reader: Reader, raw: RawNode): Statement {
+export function toStatement(reader: Reader, raw: RawNode): Statement {
+  const filled = reader.filled?.(raw);
+  if (filled) return filled;
   if (raw.node === 'Block') return toBlock(reader, raw);
   // A lone `;` as the body of something: nothing, which is a block without statements.
   if (raw.node === 'ExprStatement' && (raw.expr === null || raw.expr === undefined)) {

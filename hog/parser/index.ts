@@ -4,11 +4,11 @@ import { SourceError } from '../errors.ts';
 import { Cache } from './cache.ts';
 import { toExpr } from './convert-expression.ts';
 import { toSelect } from './convert-select.ts';
-import { toProgram } from './convert-statement.ts';
-import { syntaxError } from './messages.ts';
+import { answerOf } from './messages.ts';
 import { ParserPool } from './pool.ts';
+import { readProgram } from './program.ts';
 import { TEMPLATE_PREFIX } from './protocol.ts';
-import { createReader, isRaw, unexpected } from './reader.ts';
+import { createReader } from './reader.ts';
 import { checkDepth, type SourceKind } from './scan.ts';
 
 export type { SourceKind } from './scan.ts';
@@ -64,9 +64,14 @@ export function createParser(options: ParserOptions = {}): Parser {
 
   async function read(kind: SourceKind, source: string): Promise<Tree> {
     check(source, kind, settings.maxBytes, settings.maxDepth);
-    const limit = kind === 'program' ? settings.programTimeoutMs : settings.timeoutMs;
-    const json = await pool.parse(kind, source, limit);
-    return convert(kind, source, json);
+    const limitMs = kind === 'program' ? settings.programTimeoutMs : settings.timeoutMs;
+    const budget = { limitMs, usedMs: 0 };
+    if (kind === 'program') {
+      const parse = (texts: string[]) => pool.parse('program', texts, budget);
+      return readProgram(source, { parse, lanes: settings.workers, maxDepth: MAX_TREE_DEPTH });
+    }
+    const [json] = await pool.parse(kind, [source], budget);
+    return convert(kind, source, json as string);
   }
 
   function parse(kind: SourceKind, source: string): Promise<Tree> {
@@ -118,12 +123,9 @@ function check(source: string, kind: SourceKind, maxBytes: number, maxDepth: num
   checkDepth(source, kind, maxDepth);
 }
 
-function convert(kind: SourceKind, source: string, json: string): Tree {
-  const raw: unknown = JSON.parse(json);
-  const prefix = kind === 'template' ? TEMPLATE_PREFIX.length : 0;
-  const reader = createReader(source, prefix, MAX_TREE_DEPTH);
-  if (typeof raw === 'object' && raw !== null && 'error' in raw) throw syntaxError(reader, raw);
-  if (!isRaw(raw)) throw unexpected('answer', raw);
-  if (kind === 'program') return toProgram(reader, raw);
+function convert(kind: 'expression' | 'select' | 'template', source: string, json: string): Tree {
+  const prefix = kind === 'template' ? TEMPLATE_PREFIX : '';
+  const reader = createReader(source, MAX_TREE_DEPTH, { prefix: prefix.length });
+  const raw = answerOf(reader, prefix + source, json);
   return kind === 'select' ? toSelect(reader, raw) : toExpr(reader, raw);
 }

@@ -1,5 +1,5 @@
 import { SourceError } from '../errors.ts';
-import type { Reader } from './reader.ts';
+import { isRaw, type RawNode, type Reader, unexpected } from './reader.ts';
 
 interface RawError {
   type?: unknown;
@@ -12,14 +12,36 @@ interface RawError {
 const MAX_EXPECTED = 6;
 const MAX_QUOTED = 40;
 
+/** The tree in an answer of the parser to a text; its errors are thrown. */
+export function answerOf(reader: Reader, text: string, json: string): RawNode {
+  const raw: unknown = JSON.parse(json);
+  if (typeof raw === 'object' && raw !== null && 'error' in raw) throw syntaxError(reader, text, raw);
+  if (!isRaw(raw)) throw unexpected('answer', raw);
+  return raw;
+}
+
 /** The parser's error object as an error of ours, with its place in the source. */
-export function syntaxError(reader: Reader, raw: object): SourceError {
+function syntaxError(reader: Reader, text: string, raw: object): SourceError {
   const { type, message, start, end } = raw as RawError;
-  const from = reader.offset(typeof start?.offset === 'number' ? start.offset : 0);
+  const from = reader.offset(typeof start?.offset === 'number' ? codePoints(text, start.offset) : 0);
   const to = reader.offset(typeof end?.offset === 'number' ? end.offset : 0);
-  const text = typeof message === 'string' ? message : 'The source cannot be read';
+  const told = typeof message === 'string' ? message : 'The source cannot be read';
+  const atEnd = from >= reader.source.trimEnd().length;
+  const reason = atEnd && told.startsWith('no viable') ? 'Unexpected end of the source' : told;
   const code = type === 'NotImplementedError' ? 'unsupported' : 'syntax';
-  return new SourceError(code, readable(text), reader.source, { start: from, end: Math.max(from, to) });
+  return new SourceError(code, readable(reason), reader.source, { start: from, end: Math.max(from, to) });
+}
+
+/** The parser counts the lines before an error in bytes, and what is left of it in code points. */
+function codePoints(text: string, offset: number): number {
+  let [bytes, points] = [0, 0];
+  for (const line of text.split('\n')) {
+    const length = Buffer.byteLength(line) + 1;
+    if (bytes + length > offset) break;
+    bytes += length;
+    points += [...line].length + 1;
+  }
+  return points + offset - bytes;
 }
 
 /** The grammar's own sentences, in words for those who do not know it. */

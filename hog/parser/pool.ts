@@ -8,9 +8,16 @@ export interface PoolOptions {
   maxWaiting: number;
 }
 
+/** What all parts of one text may take together. */
+export interface Budget {
+  limitMs: number;
+  usedMs: number;
+}
+
 interface Job extends ParseRequest {
-  timeoutMs: number;
-  resolve(json: string): void;
+  budget: Budget;
+  started: number;
+  resolve(jsons: string[]): void;
   reject(error: SourceError): void;
 }
 
@@ -39,13 +46,13 @@ export class ParserPool {
     this.#options = options;
   }
 
-  parse(kind: SourceKind, source: string, timeoutMs: number): Promise<string> {
+  parse(kind: SourceKind, sources: string[], budget: Budget): Promise<string[]> {
     if (this.#closed) return Promise.reject(new SourceError('busy', 'The parser is closed'));
     if (this.#waiting.length >= this.#options.maxWaiting) {
       return Promise.reject(new SourceError('busy', 'Too many sources are waiting for the parser'));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ id: this.#nextId++, kind, source, timeoutMs, resolve, reject });
+      this.#waiting.push({ id: this.#nextId++, kind, sources, budget, started: 0, resolve, reject });
       this.#next();
     });
   }
@@ -75,8 +82,10 @@ export class ParserPool {
     const taken = slot;
     slot.job = job;
     slot.worker.ref();
-    slot.timer = setTimeout(() => this.#expire(taken), job.timeoutMs);
-    const request: ParseRequest = { id: job.id, kind: job.kind, source: job.source };
+    job.started = performance.now();
+    const { limitMs, usedMs } = job.budget;
+    slot.timer = setTimeout(() => this.#expire(taken), Math.max(0, limitMs - usedMs));
+    const request: ParseRequest = { id: job.id, kind: job.kind, sources: job.sources };
     slot.worker.postMessage(request);
   }
 
@@ -104,7 +113,7 @@ export class ParserPool {
     const count = (this.#done.get(slot.worker) ?? 0) + 1;
     this.#done.set(slot.worker, count);
     this.#release(slot, response.trap !== undefined || count >= TEXTS_PER_THREAD);
-    if (response.json !== undefined) job.resolve(response.json);
+    if (response.jsons !== undefined) job.resolve(response.jsons);
     else job.reject(new SourceError('too_deep', 'The source is too complex for the parser'));
     this.#next();
   }
@@ -112,7 +121,7 @@ export class ParserPool {
   #expire(slot: Slot): void {
     const { job } = slot;
     this.#release(slot, true);
-    const seconds = (job?.timeoutMs ?? 0) / 1000;
+    const seconds = (job?.budget.limitMs ?? 0) / 1000;
     job?.reject(new SourceError('timeout', `The source could not be parsed within ${seconds} seconds`));
     this.#next();
   }
@@ -129,6 +138,7 @@ export class ParserPool {
 
   #release(slot: Slot, discard: boolean): void {
     if (slot.timer) clearTimeout(slot.timer);
+    if (slot.job) slot.job.budget.usedMs += performance.now() - slot.job.started;
     slot.timer = null;
     slot.job = null;
     if (discard) {

@@ -3,13 +3,14 @@ import type { SourceKind } from './scan.ts';
 export interface ParseRequest {
   id: number;
   kind: SourceKind;
-  source: string;
+  /** One text, or parts of one program. */
+  sources: string[];
 }
 
-/** `json` is the parser's answer; `trap`: WebAssembly gave up and its memory can no longer be trusted. */
+/** The parser's answers; `trap`: WebAssembly gave up and its memory can no longer be trusted. */
 export interface ParseResponse {
   id: number;
-  json?: string;
+  jsons?: string[];
   trap?: string;
 }
 

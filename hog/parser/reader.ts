@@ -1,4 +1,4 @@
-import type { Span } from '../ast/index.ts';
+import type { Span, Statement } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 
 /** A node of the parser's JSON. */
@@ -16,15 +16,45 @@ export interface Reader {
   offset(raw: number): number;
   depth: number;
   maxDepth: number;
+  /** What really stands where the text that was parsed has only a marker. */
+  filled?(raw: RawNode): Statement | null;
 }
 
-export function createReader(source: string, prefixLength: number, maxDepth: number): Reader {
+/** Where a text begins in the source. */
+export interface Origin {
+  /** Its place in the source, in UTF-16 units. */
+  start: number;
+  /** What the parser was given in front of it. */
+  prefix: number;
+}
+
+export function createReader(source: string, maxDepth: number, origin: Partial<Origin> = {}): Reader {
+  return createReaders(source, maxDepth)(origin);
+}
+
+/** Readers of parts of one text. */
+export function createReaders(source: string, maxDepth: number): (origin: Partial<Origin>) => Reader {
   const table = /[\ud800-\udfff]/.test(source) ? codePointOffsets(source) : null;
-  const offset = (raw: number) => {
-    const index = Math.max(0, raw - prefixLength);
-    return table ? (table[Math.min(index, table.length - 1)] as number) : Math.min(index, source.length);
+  return ({ start = 0, prefix = 0 }) => {
+    // Code points before the start, less those that are not in the source.
+    const shift = (table ? indexOf(table, start) : start) - prefix;
+    const offset = (raw: number) => {
+      const index = Math.max(0, raw + shift);
+      return table ? (table[Math.min(index, table.length - 1)] as number) : Math.min(index, source.length);
+    };
+    return { source, offset, depth: 0, maxDepth };
   };
-  return { source, offset, depth: 0, maxDepth };
+}
+
+/** Which code point starts at an offset. */
+function indexOf(offsets: Uint32Array, offset: number): number {
+  let [low, high] = [0, offsets.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((offsets[middle] as number) < offset) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 function codePointOffsets(source: string): Uint32Array {

@@ -38,10 +38,8 @@ export function checkDepth(source: string, kind: SourceKind, maxDepth: number): 
         stack.push('template');
       } else i = skipString(source, i, "'");
     } else if (character === '"' || character === '`') i = skipString(source, i, character);
-    else if ((character === '/' && next === '/') || (character === '-' && next === '-')) {
-      const end = source.indexOf('\n', i);
-      if (end === -1) return;
-      i = end;
+    else if (startsComment(character, next)) {
+      while (i < source.length && source[i] !== '\n' && source[i] !== '\r') i++;
     } else if (character === '/' && next === '*') {
       const end = source.indexOf('*/', i + 2);
       if (end === -1) return;
@@ -54,6 +52,12 @@ export function checkDepth(source: string, kind: SourceKind, maxDepth: number): 
       if (character === '}' && stack.length > 1) stack.pop();
     }
   }
+}
+
+/** A comment to the end of the line; `#1` is a column by its number. */
+function startsComment(character: string, next: string | undefined): boolean {
+  if (character === '#') return !/\d/.test(next ?? '');
+  return (character === '/' || character === '-') && next === character;
 }
 
 /** The offset of the closing quote; a backslash escapes the next character, a doubled quote is one quote. */

@@ -2,10 +2,11 @@
 import { parentPort } from 'node:worker_threads';
 import createHogQLParser, { type HogQLParser } from '@posthog/hogql-parser';
 import { type ParseRequest, type ParseResponse, TEMPLATE_PREFIX } from './protocol.ts';
+import type { SourceKind } from './scan.ts';
 
 const parser = await createHogQLParser();
 
-function parse(parser: HogQLParser, { kind, source }: ParseRequest): string {
+function parse(parser: HogQLParser, kind: SourceKind, source: string): string {
   switch (kind) {
     case 'program':
       return parser.parseProgram(source);
@@ -21,7 +22,8 @@ function parse(parser: HogQLParser, { kind, source }: ParseRequest): string {
 parentPort?.on('message', (request: ParseRequest) => {
   let response: ParseResponse;
   try {
-    response = { id: request.id, json: parse(parser, request) };
+    const jsons = request.sources.map((source) => parse(parser, request.kind, source));
+    response = { id: request.id, jsons };
   } catch (error) {
     response = { id: request.id, trap: String(error) };
   }

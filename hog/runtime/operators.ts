@@ -102,14 +102,19 @@ function makeMatcher(pattern: string, insensitive: boolean): Matcher {
   }
   // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
   if (!/^[\u0000-\u007f]*$/.test(literal)) return slow;
-  const lower = literal.toLowerCase();
+  // One look for the literal and for those letters whose case only Unicode knows: mostly there is neither.
+  const either = new RegExp(`${literal.replace(/[^a-z0-9]/gi, escapedUnit)}|${UNICODE_TWINS.source}`, 'i');
   return (text) => {
-    checkSearch(text, lower);
-    // The two letters whose lower case and whose case-insensitive twin are not the same in ASCII.
-    if (text.includes('\u0130') || text.includes('\u017f')) return slow(text);
-    return text.toLowerCase().includes(lower);
+    checkSearch(text, literal);
+    if (!either.test(text)) return false;
+    return UNICODE_TWINS.test(text) ? slow(text) : true;
   };
 }
+
+/** Letters that are, whatever their case, an i, a k or an s; JavaScript's own comparison does not see that. */
+const UNICODE_TWINS = /[\u0130\u017f\u212a]/;
+
+const escapedUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 export function matches(text: HogValue, pattern: HogValue, insensitive: boolean): boolean {
   const source = insensitive ? `(?i)${toText(pattern)}` : pattern;

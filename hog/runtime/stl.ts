@@ -1,6 +1,6 @@
 import crypto from 'node:crypto';
 import { HogFailure, runtimeFailure } from './errors.ts';
-import { type ExecOptions, printHogStringOutput, STL } from './hogvm.ts';
+import { type ExecOptions, isHogDate, isHogDateTime, printHogStringOutput, STL } from './hogvm.ts';
 import type { Meter } from './meter.ts';
 import { checkSearch, like, matches } from './operators.ts';
 import { regexExtract, regexMatch } from './regex.ts';
@@ -65,6 +65,16 @@ const replacing =
 
 const searching: Guard = ([whole, part]) => checkSearch(text(whole), String(part));
 
+/** The library's date package is slow with formats. */
+const MAX_FORMAT = 10_000;
+
+/** What is no date they would take for today. */
+const needsDate =
+  (at: number): Guard =>
+  (args) => {
+    if (!isHogDate(args[at]) && !isHogDateTime(args[at])) throw runtimeFailure('Expected a DateTime');
+  };
+
 const guards = new Map<string, Guard>(
   Object.entries<Guard>({
     range: (args, meter) => {
@@ -90,6 +100,17 @@ const guards = new Map<string, Guard>(
       const depth = typeof indent === 'number' && indent > 0 ? depthOf(value) * Math.min(indent, 10) : 1;
       meter.allocate(cost * Math.max(1, depth / 4));
     },
+    formatDateTime: ([, format]) => {
+      if (text(format).length > MAX_FORMAT) {
+        throw runtimeFailure(`The format is longer than ${MAX_FORMAT} characters`);
+      }
+    },
+    dateAdd: needsDate(2),
+    addDays: needsDate(0),
+    toStartOfHour: needsDate(0),
+    toStartOfDay: needsDate(0),
+    toStartOfWeek: needsDate(0),
+    toStartOfMonth: needsDate(0),
     position: searching,
     positionCaseInsensitive: searching,
     multiSearchAnyCaseInsensitive: ([whole, parts]) => {
@@ -111,6 +132,21 @@ function depthOf(value: HogValue): number {
     if (level.length > 100_000) return 500;
   }
   return depth;
+}
+
+/** A part of a format costs as much as about so many instructions. */
+const PART_STEPS = 100;
+
+/** The library's date package takes an apostrophe in a format for one of its own signs. */
+function formatted([value, format, zone]: HogValue[], meter: Meter): HogValue {
+  const { fn } = STL.formatDateTime as (typeof STL)[string];
+  const one = (part: HogValue) => {
+    meter.step(PART_STEPS);
+    return fn([value, part, zone], 'formatDateTime', options) as HogValue;
+  };
+  if (typeof format !== 'string' || !format.includes("'")) return one(format);
+  const parts = format.match(/(?:%[\s\S]?|[^%'])+|'/g) ?? [];
+  return parts.map((part) => (part === "'" ? part : one(part))).join('');
 }
 
 const HEX = '0123456789abcdef';
@@ -141,6 +177,7 @@ const own = new Map<string, LibraryFunction['call']>(
         (place) => HEX[place === 'x' ? digit() : (digit() & 3) | 8] as string,
       );
     },
+    formatDateTime: (args, around) => formatted(args, around.meter),
     like: ([subject, pattern]) => like(subject, pattern, false),
     ilike: ([subject, pattern]) => like(subject, pattern, true),
     notLike: ([subject, pattern]) => !like(subject, pattern, false),

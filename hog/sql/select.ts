@@ -57,7 +57,7 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
   const values = select.map((one) => printExpr(place, one));
   const having = node.having ? sql` having ${printCondition(place, node.having, true)}` : NOTHING;
   const order = orderOf(place, node, select, values);
-  const limitBy = node.limitBy ? printLimitBy(place, node, order) : null;
+  const kept = node.limitBy ? printLimitBy(place, node, order) : printQualify(place, node, select);
   checkGroups(printer);
   const columns = values.map(
     (value, index): NamedColumn => ({
@@ -69,14 +69,15 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
   );
   const list = values.map((value, index) => sql`${value.sql} as ${columns[index]!.sql}`);
   const distinct = node.distinct ? sql`distinct ` : NOTHING;
-  const body = sql`${join(limitBy ? [...list, ...limitBy.list] : list)}${from()}${where}${groupBy}${having}`;
+  const body = sql`${join(kept ? [...list, ...kept.list] : list)}${from()}${where}${groupBy}${having}`;
   const limit = printLimit(place, node, top);
-  if (limitBy) {
+  if (kept) {
     const outer = printer.name('t');
-    const kept = columns.map((one) => sql`${outer}.${one.sql}`);
-    const filter = limitBy.filter(outer);
+    const shown = columns.map((one) => sql`${outer}.${one.sql}`);
+    const ordered = kept.order(outer);
+    const orderBy = ordered.text === '' ? NOTHING : sql` order by ${ordered}`;
     return {
-      sql: sql`select ${join(kept)} from (select ${body}) as ${outer} where ${filter} order by ${outer}.${limitBy.order}${limit}`,
+      sql: sql`select ${join(shown)} from (select ${body}) as ${outer} where ${kept.filter(outer)}${orderBy}${limit}`,
       columns,
     };
   }
@@ -93,7 +94,9 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
 }
 
 function refuse(node: SelectQuery): void {
-  if (node.qualify) throw unsupported('QUALIFY', node.span);
+  if (node.qualify && (node.distinct || node.limitBy)) {
+    throw unsupported(`QUALIFY beside ${node.distinct ? 'DISTINCT' : 'LIMIT BY'}`, node.span);
+  }
   if (node.limitWithTies) throw unsupported('LIMIT WITH TIES', node.span);
   if (node.limitPercent) throw unsupported('LIMIT in percent', node.span);
   if (node.limitBy && node.distinct) throw unsupported('LIMIT BY beside DISTINCT', node.span);
@@ -141,8 +144,34 @@ function distinctOrder(
   return join(terms);
 }
 
+/** Rows that are not in the result, and in which order the others are. */
+interface Kept {
+  list: Sql[];
+  filter: (outer: Sql) => Sql;
+  order: (outer: Sql) => Sql;
+}
+
+/** QUALIFY …: a condition on window functions, which a query can only look at from outside. */
+function printQualify(place: Place, node: SelectQuery, select: Expr[]): Kept | null {
+  if (!node.qualify) return null;
+  const { printer } = place;
+  const test = printer.name('w');
+  const terms = (node.orderBy ?? []).map((one) => {
+    const { sql: text, type } = printExpr(place, positional(one.expr, select));
+    return { text, order: one.order, column: { name: '', sql: printer.name('w'), type } };
+  });
+  return {
+    list: [
+      sql`${printCondition(place, node.qualify, true)} as ${test}`,
+      ...terms.map(({ text, column }) => sql`${text} as ${column.sql}`),
+    ],
+    filter: (outer) => sql`${outer}.${test}`,
+    order: (outer) => join(terms.map(({ column, order }) => orderColumn(outer, column, order))),
+  };
+}
+
 /** LIMIT n BY …: at most n rows of each kind, the first in the query's order. */
-function printLimitBy(place: Place, node: SelectQuery, order: Sql | null) {
+function printLimitBy(place: Place, node: SelectQuery, order: Sql | null): Kept {
   const { printer } = place;
   const by = node.limitBy!;
   const keys = join(by.exprs.map((one) => printExpr(place, one).sql));
@@ -157,7 +186,7 @@ function printLimitBy(place: Place, node: SelectQuery, order: Sql | null) {
     ],
     filter: (outer: Sql) =>
       sql`${outer}.${within} > ${skipped} and ${outer}.${within} <= ${skipped} + ${rows}`,
-    order: overall,
+    order: (outer) => sql`${outer}.${overall}`,
   };
 }
 

@@ -37,30 +37,48 @@ interface Visit {
 /** Opens a page that uses posthog-js on an origin of its own, until it has been left and everything has come. */
 export async function visit(browser: string, { library, host, token, arrived }: Visit): Promise<void> {
   const folder = path.dirname(createRequire(import.meta.url).resolve(`${library}/package.json`));
-  const files: Record<string, string> = {
+  const files = {
     '/': pageOf(host, token),
     '/page.js': `${readFileSync(path.join(CLIENTS, 'page.js'), 'utf8')}; window.usePage = usePage;`,
     '/library.js': readFileSync(path.join(folder, 'dist/array.full.no-external.js'), 'utf8'),
     '/left': '<!doctype html><title>Left</title><script>fetch("/done")</script>',
-    '/done': 'done',
   };
-  const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+  await browse(browser, { files, path: '/?utm_source=mail', arrived });
+}
+
+interface Site {
+  files: Record<string, string>;
+  path: string;
+  arrived?: Promise<unknown>;
+}
+
+/** Serves a site and opens a page of it, until it asks for `/done`: what it posted there. */
+export async function browse(browser: string, { files, path: page, arrived }: Site): Promise<string> {
+  const { promise: done, resolve: finish } = Promise.withResolvers<string>();
   const server = createServer((request, response) => {
-    const file = files[(request.url as string).split('?')[0] as string];
-    const type = request.url?.endsWith('.js') ? 'application/javascript' : 'text/html';
-    response
-      .writeHead(file === undefined ? 404 : 200, { 'content-type': `${type}; charset=utf-8` })
-      .end(file);
-    if (request.url === '/done') response.once('close', leave);
+    const name = (request.url as string).split('?')[0] as string;
+    const file = name === '/done' ? 'done' : files[name];
+    const type = name.endsWith('.js') ? 'application/javascript' : 'text/html';
+    let posted = '';
+    request.on('data', (chunk) => {
+      posted += chunk;
+    });
+    request.on('end', () => {
+      response
+        .writeHead(file === undefined ? 404 : 200, { 'content-type': `${type}; charset=utf-8` })
+        .end(file);
+    });
+    if (name === '/done') response.once('close', () => finish(posted));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const profile = mkdtempSync(path.join(tmpdir(), 'sluice-chromium-'));
   try {
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/?utm_source=mail`;
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${page}`;
     const result = await runProgram(browser, [...ALONE, `--user-data-dir=${profile}`, url], {
-      until: Promise.all([left, arrived.catch(() => undefined)]),
+      until: Promise.all([done, arrived?.catch(() => undefined)]),
     });
     if (!server.listening || result.code === 1) throw new Error(`Chromium failed:\n${result.output}`);
+    return await Promise.race([done, Promise.reject(new Error(`Chromium ended early:\n${result.output}`))]);
   } finally {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -15,8 +15,10 @@ function file(name: string, text: string): string {
   return path.join(folder, name);
 }
 
-const hog = (...args: string[]) =>
-  spawnSync(process.execPath, ['scripts/hog.ts', ...args], { cwd: root, encoding: 'utf8' });
+const hog = (...args: string[]) => hogWith('', ...args);
+
+const hogWith = (input: string, ...args: string[]) =>
+  spawnSync(process.execPath, ['scripts/hog.ts', ...args], { cwd: root, encoding: 'utf8', input });
 
 describe('npm run hog', () => {
   test('runs a file with globals and says what it printed and returned', () => {
@@ -44,13 +46,30 @@ describe('npm run hog', () => {
     expect(hog(file('fails.hog', 'return nothing')).stderr).toContain('Global variable not found: nothing');
   });
 
-  test('is a prompt without a file', () => {
-    const output = execFileSync(process.execPath, ['scripts/hog.ts'], {
-      cwd: root,
-      encoding: 'utf8',
-      input: 'let a := 20\na + 1\nexit\n',
-    });
-    expect(output).toContain('21');
+  test('takes a program from the standard input', () => {
+    expect(hogWith('print(1)\nreturn 2', '-').stdout).toBe('1\n2\n');
+  });
+
+  test('is a prompt without a file, for statements of several lines too', () => {
+    const { stdout } = hogWith('let a := 20\na + 1\nfun f(x) {\n  return x * 2\n}\nf(40)\nf(\n\n1 +');
+    expect(stdout).toContain('21\n');
+    expect(stdout).toContain('80\n');
+    expect(stdout).toMatch(/Unexpected end of the source \(line 2, column 1\)\n\n\^\n/);
+    expect(stdout).toMatch(/Unexpected end of the source \(line 1, column 4\)\n1 \+\n {3}\^\n$/);
+  });
+
+  test.each<[string[], number, RegExp]>([
+    [['/nope.hog'], 1, /^Cannot read \/nope.hog: there is no such file\n$/],
+    [[folder], 1, /^Cannot read .*: it is a directory\n$/],
+    [['--nope'], 2, /^Unknown option '--nope'\n\nnpm run hog/],
+    [['--bytecode'], 2, /^--bytecode needs a file\n/],
+    [['a.hog', '--js', '--ast'], 2, /^--js and --ast exclude each other\n/],
+    [['--globals', 'README.md'], 1, /^README.md is not JSON: [^\n]*\n$/],
+  ])('%j is told in a sentence', (args, code, message) => {
+    const { stderr, stdout, status } = hog(...args);
+    expect(stderr).toMatch(message);
+    expect(stdout).toBe('');
+    expect(status).toBe(code);
   });
 });
 
@@ -84,7 +103,9 @@ describe('the prompt remembers', () => {
   test('what was there before a line failed', async () => {
     const session = new HogSession(parser, { asyncFunctions: ['wait'] });
     await session.line('let x := 1');
-    expect((await session.line('x +')).error?.message).toContain('line 1');
+    expect(await session.line('x +')).toMatchObject({ incomplete: true, error: { line: 1 } });
+    expect(await session.line('x + )')).toMatchObject({ incomplete: false, error: { line: 1 } });
+    expect(await session.line('y := 1')).toMatchObject({ error: { line: 1, column: 1 } });
     expect((await session.line('nothing')).error?.message).toContain('Global variable not found');
     expect((await session.line('wait(1)')).error?.message).toContain('wait() waits');
     expect((await session.line("print('p'); x")).printed).toEqual(['p']);

@@ -107,7 +107,10 @@ export const DATES: FunctionTable = {
   toISOYear: field(sql`isoyear`),
   toWeek: custom(1, 2, ({ place, args, span }) => {
     const mode = args[1] ? coerced(place, args[1], 'int', span) : sql`0::bigint`;
-    return { sql: sql`hq.week(${wall(place, args[0]!, span)}, ${mode})`, type: 'int' };
+    const moment = wall(place, args[0]!, span);
+    // The function itself fails where there is no date.
+    const known = sql`num_nulls(${moment}, ${mode}) = 0`;
+    return { sql: sql`(case when ${known} then hq.week(${moment}, ${mode}) end)`, type: 'int' };
   }),
   toYYYYMM: yyyymm,
   toYYYYMMDD: numbered(sql`'YYYYMMDD'`),

@@ -3,7 +3,7 @@ import type { Call } from '../../ast/index.ts';
 import { coerced, postgresType } from '../coerce.ts';
 import { compareValues, likeTest } from '../compare.ts';
 import { tupleOf, unifyAll } from '../compound.ts';
-import { printCondition, printExpr } from '../dispatch.ts';
+import { printCondition, printExpr, printSelect } from '../dispatch.ts';
 import { fault } from '../errors.ts';
 import type { Place } from '../printer.ts';
 import { join, type Sql, sql } from '../sql.ts';
@@ -107,6 +107,12 @@ export const LOGIC: FunctionTable = {
     ),
     type: 'bool',
   })),
+  exists: lazy(1, 1, (place, { args: [query], span }) => {
+    if (query?.kind !== 'selectQuery' && query?.kind !== 'selectSetQuery') {
+      throw fault('exists takes a query: exists(select …)', span);
+    }
+    return bool(sql`exists (${printSelect(place.printer, query, place.scope).sql})`);
+  }),
   coalesce,
   ifNull: coalesce,
   nullIf: custom(2, 2, ({ place, args, span }) => ({

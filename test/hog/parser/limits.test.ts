@@ -23,7 +23,9 @@ describe('errors have a place', () => {
     ['program', 'let x := 1;\n\nlet é := 2', 3, 5, 'Unexpected character U+00E9'],
     ['program', "let x := '😀😀' + )", 1, 17, "Cannot make sense of '+ )'"],
     ['template', 'Hi {1.5', 1, 8, "Missing '}' before end of the source"],
-    ['select', 'select a from', 1, 14, 'Cannot make sense of'],
+    ['template', 'Grüße €\n😀 {1 + }', 2, 8, "Unexpected '}'"],
+    ['program', '// é\nlet a := 1; b(\n// é\n 1 +)', 4, 5, 'Cannot make sense of'],
+    ['select', 'select a from', 1, 14, 'Unexpected end of the source'],
   ])('%s %j', async (kind, source, line, column, reason) => {
     const error = await fault((parser[kind] as (source: string) => Promise<unknown>)(source));
     expect(error.code).toBe('syntax');
@@ -73,13 +75,15 @@ describe('limits', () => {
     ['template', '{'.repeat(101)],
     ['program', `${"f'{".repeat(101)}1`],
     ['select', `select ${'f('.repeat(101)}`],
+    ['expression', `1 // '\r${'('.repeat(101)}`],
+    ['expression', `1 # '\n${'('.repeat(101)}`],
   ] as const)('brackets of a %s nest at most 100 deep: %s', async (kind, source) => {
     expect((await fault(parser[kind](source))).code).toBe('too_deep');
   });
 
   test('brackets in strings, names and comments are no brackets', async () => {
     const many = '('.repeat(300);
-    const source = `/* ${many} */ '${many} \\' '' ${many}' = "${many}" // ${many}\n -- ${many}`;
+    const source = `/* ${many} */ '${many} \\' '' ${many}' = "${many}" // ${many}\n -- ${many}\r# ${many}`;
     await expect(parser.expression(source)).resolves.toMatchObject({ kind: 'compare' });
   });
 

@@ -38,6 +38,17 @@ describe('expressions', () => {
     ['a is null', { ...compare('==', field('a'), constant(null)), isNullStyle: true }],
     ['a not between 1 and 2', between(field('a'), integer(1), integer(2), true)],
     ['a ? b : c', call('if', field('a'), field('b'), field('c'))],
+    [
+      'case a when 1 then b when 2 then c end',
+      call(
+        'multiIf',
+        compare('==', field('a'), integer(1)),
+        field('b'),
+        compare('==', field('a'), integer(2)),
+        field('c'),
+        constant(null),
+      ),
+    ],
     ['a ?? b', call('ifNull', field('a'), field('b'))],
     ["a || 'x' || b", call('concat', field('a'), constant('x'), field('b'))],
     ["f'a {b} c'", call('concat', constant('a '), field('b'), constant(' c'))],

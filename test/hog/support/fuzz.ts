@@ -1,7 +1,7 @@
 import type { Expr, Program } from '../../../hog/ast/index.ts';
 import { type Bytecode, compileBytecode } from '../../../hog/bytecode/index.ts';
 import { SourceError } from '../../../hog/errors.ts';
-import { compileJavaScript } from '../../../hog/javascript/index.ts';
+import { compileJavaScript, transpile } from '../../../hog/javascript/index.ts';
 import type { Parser, SourceKind } from '../../../hog/parser/index.ts';
 import { type PausedState, resume, run } from '../../../hog/vm/index.ts';
 import { exact } from './compare.ts';
@@ -127,6 +127,7 @@ function fuzzRun(code: Bytecode, tree: Program | Expr, count: FuzzCount): void {
       const [a, b] = [exact(plain.result), exact(javaScript.result)];
       if (a !== b) throw new Error(`the machine gives ${a}, JavaScript ${b}`);
     }
+    transpile(tree);
   } catch (error) {
     if (!(error instanceof SourceError)) throw error;
   }

@@ -1,0 +1,107 @@
+import type { Value } from './values.ts';
+
+// Clocks of zones and the calendar in the browser, by its own means.
+
+export interface Local {
+  year: number;
+  month: number;
+  day: number;
+  hour: number;
+  minute: number;
+  second: number;
+  ms: number;
+}
+
+/** Minutes east of Greenwich at a moment; NaN if there is no such zone. */
+export function offsetOf(zone: string, at: number): number {
+  if (typeof zone !== 'string') return Number.NaN;
+  if (/^(?:utc|gmt)?$/i.test(zone)) return 0;
+  const fixed = /^(?:utc|gmt)([+-]\d{1,2})(?::(\d{2}))?$/i.exec(zone);
+  if (fixed) return Number(fixed[1]) * 60 + (Number(fixed[1]) < 0 ? -1 : 1) * Number(fixed[2] ?? 0);
+  if (!Number.isFinite(at)) return Number.NaN;
+  try {
+    const numeric = '2-digit';
+    const format = new Intl.DateTimeFormat('en-US', {
+      timeZone: /^(?:local|system|default)$/i.test(zone) ? undefined : zone,
+      hourCycle: 'h23',
+      era: 'short',
+      year: 'numeric',
+      month: numeric,
+      day: numeric,
+      hour: numeric,
+      minute: numeric,
+      second: numeric,
+    });
+    const parts: Record<string, string> = {};
+    for (const { type, value } of format.formatToParts(at)) parts[type] = value;
+    const year = parts.era === 'BC' ? 1 - Number(parts.year) : Number(parts.year);
+    const clock = [parts.month, parts.day, parts.hour, parts.minute, parts.second].map(Number);
+    const [month, day, hour, minute, second] = clock as [number, number, number, number, number];
+    const local = utcOf({ year, month, day, hour, minute, second, ms: 0 });
+    return (local - Math.floor(at / 1000) * 1000) / 60_000;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+export function utcOf({ year, month, day, hour, minute, second, ms }: Local): number {
+  const date = new Date(0);
+  date.setUTCFullYear(year, month - 1, day);
+  date.setUTCHours(hour, minute, second, ms);
+  return date.getTime();
+}
+
+/** The moment a clock in the zone shows this. */
+export function momentOf(local: Local, zone: string): number {
+  const wanted = utcOf(local);
+  const first = offsetOf(zone, wanted);
+  const guess = wanted - first * 60_000;
+  const second = offsetOf(zone, guess);
+  if (first === second) return guess;
+  const third = offsetOf(zone, wanted - second * 60_000);
+  return wanted - (second === third ? second : Math.min(second, third)) * 60_000;
+}
+
+/** What a clock in the zone shows. */
+export function localOf(moment: number, zone: string): Local {
+  const date = new Date(moment + offsetOf(zone, moment) * 60_000);
+  return {
+    year: date.getUTCFullYear(),
+    month: date.getUTCMonth() + 1,
+    day: date.getUTCDate(),
+    hour: date.getUTCHours(),
+    minute: date.getUTCMinutes(),
+    second: date.getUTCSeconds(),
+    ms: date.getUTCMilliseconds(),
+  };
+}
+
+export function midnight(year: number, month: number, day: number): Local {
+  return { year, month, day, hour: 0, minute: 0, second: 0, ms: 0 };
+}
+
+/** The text of a date, in the one form all machines read. */
+export function parseDate(text: Value, zone: string): { seconds: number; local: Local } | null {
+  if (typeof text !== 'string') return null;
+  const found =
+    /^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.,]([0-9]{1,9}))?)?(?:([Zz])|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?)?)?$/.exec(
+      text.trim(),
+    );
+  if (!found || found[1] === '0000') return null;
+  const number = (at: number) => Number(found[at] ?? 0);
+  const local = {
+    ...midnight(number(1), number(2), number(3)),
+    hour: number(4),
+    minute: number(5),
+    second: number(6),
+    ms: Number((found[7] ?? '').slice(0, 3).padEnd(3, '0')),
+  };
+  const utc = utcOf(local);
+  const date = new Date(utc);
+  if (date.getUTCMonth() + 1 !== local.month || date.getUTCDate() !== local.day) return null;
+  if (found[8]) return { seconds: utc / 1000, local: localOf(utc, zone) };
+  if (!found[9]) return { seconds: momentOf(local, zone) / 1000, local };
+  const offset = (number(10) * 60 + number(11)) * (found[9] === '-' ? -1 : 1);
+  const moment = utc - offset * 60_000;
+  return { seconds: moment / 1000, local: localOf(moment, zone) };
+}

@@ -114,6 +114,7 @@ describe('reading a COPY', () => {
   });
 
   test('leaves a connection that works, outside of any transaction and without its settings', async () => {
+    await database.pool.query('select 1');
     const before = database.pool.totalCount;
     await readAll(copy("select current_setting('work_mem')"), { settings: { work_mem: '77MB' } });
     expect(database.pool.totalCount).toBe(before);

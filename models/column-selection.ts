@@ -35,6 +35,7 @@ export async function readSelection(
   const exprs = columnsOf(query);
   const names = exprs.map((expr) => nameOf(expr, source));
   const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (names.includes('')) throw refused('Invalid HogQL query: a column has no name');
   if (twice !== undefined) throw refused(`Invalid HogQL query: two columns are called '${twice}'`);
   for (const expr of exprs) {
     const wrong = misplaced(expr);
@@ -124,7 +125,7 @@ const nameOf = (expr: Expr, source: string): string =>
   expr.kind === 'alias' ? expr.alias : expr.kind === 'field' ? expr.chain.join('.') : textOf(expr, source);
 
 const identifier = (name: string): string =>
-  /^[A-Za-z_]\w*$/.test(name) ? name : `\`${name.replace(/[\\`]/g, '\\$&')}\``;
+  /^[A-Za-z_]\w*$/.test(name) ? name : `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '``')}\``;
 
 /** JSON documents that stand in the row as text: nothing needs to be done for them to be read so. */
 const JSON_FIELDS = new Set(['properties', 'person_properties', 'set', 'set_once']);

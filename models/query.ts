@@ -76,22 +76,34 @@ export async function previewRows(
   });
 }
 
-/** How many rows and bytes an interval has: counted within the time, guessed otherwise. */
+/** How many rows and bytes an interval has: counted and measured within the time, the planner's guess otherwise. */
 export async function estimate(pool: Pool, query: ModelQuery, timeoutMs: number): Promise<Estimate> {
-  let exact = true;
-  const rows = await countRows(pool, query, timeoutMs).catch((error) => {
-    if (!isStatementTimeout(error)) throw error;
-    exact = false;
-    return plannedRows(pool, query, timeoutMs);
-  });
-  const bytes = rows === 0 ? 0 : Math.round(rows * (await bytesOfRow(pool, query, timeoutMs)));
-  return { rows, exact, bytes };
+  const counted = await unlessTooLong(countRows(pool, query, timeoutMs));
+  const rows = counted ?? (await planned(pool, query, timeoutMs)).rows;
+  if (rows === 0) return { rows, exact: counted !== undefined, bytes: 0 };
+  const measured = await unlessTooLong(bytesOfRow(pool, query, timeoutMs));
+  const bytes = measured ?? (await planned(pool, query, timeoutMs)).bytes;
+  return { rows, exact: counted !== undefined, bytes: Math.round(rows * bytes) };
 }
 
-async function plannedRows(pool: Pool, query: ModelQuery, timeoutMs: number): Promise<number> {
+async function unlessTooLong<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (isStatementTimeout(error)) return undefined;
+    throw error;
+  }
+}
+
+async function planned(
+  pool: Pool,
+  query: ModelQuery,
+  timeoutMs: number,
+): Promise<{ rows: number; bytes: number }> {
   return inTransaction(pool, query, timeoutMs, async (client) => {
     const { rows } = await client.query(`explain (format json) ${query.select}`);
-    return rows[0]['QUERY PLAN'][0].Plan['Plan Rows'];
+    const { 'Plan Rows': count, 'Plan Width': width } = rows[0]['QUERY PLAN'][0].Plan;
+    return { rows: count, bytes: width };
   });
 }
 

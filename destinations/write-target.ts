@@ -3,9 +3,9 @@
 /** Files under keys that follow from a template and the interval. */
 export interface ObjectTarget {
   kind: 'objects';
-  /** What the keys are in, in a form that is the same for everybody: `s3:https://host/bucket`, `file:/directory`. */
+  /** What the keys are in, in a form that is the same for everybody: `s3:https://host/bucket`, `file`. */
   store: string;
-  /** With its variables, `{table}` included. */
+  /** With its variables, `{table}` included; behind a directory, where it stands in one. */
   prefix: string;
   model: string;
   interval: string;
@@ -60,9 +60,10 @@ interface Sign {
 /** A template as the texts that it can give: variables have a fixed length, so it is a list of signs. */
 function signsOf({ prefix, model }: ObjectTarget): Sign[] {
   const signs: Sign[] = [];
-  for (const [part, name] of prefix.replaceAll('{table}', model).matchAll(/\{(\w+)\}|./gsu)) {
+  const parts = prefix.replaceAll('{table}', model).matchAll(/(\{\{|\}\})|\{(\w+)\}|./gsu);
+  for (const [part, escaped, name] of parts) {
     const form = name !== undefined && Object.hasOwn(VARIABLES, name) ? VARIABLES[name] : undefined;
-    if (form === undefined) for (const text of part) signs.push({ text, digit: false });
+    if (form === undefined) for (const text of escaped?.[0] ?? part) signs.push({ text, digit: false });
     else for (const text of form) signs.push({ text, digit: text === '0' });
   }
   // A key has no slash in front, and one between its parts, however many the template has.

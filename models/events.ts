@@ -3,7 +3,7 @@ import type { Column } from '../formats/columns.ts';
 import { build, type Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
-import { printStatement, selection } from '../hog/sql/index.ts';
+import { printStatement, QUERY_LIMITS, selection } from '../hog/sql/index.ts';
 import { columnOf, readSelection } from './column-selection.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
 import { EVENT_SCHEMA } from './event-schema.ts';
@@ -39,8 +39,6 @@ const IN_ORDER = {
   synchronize_seqscans: 'off',
 };
 
-const LIMITS = { defaultRows: null, maxRows: null };
-
 interface Chosen {
   exprs: Expr[];
   source?: string;
@@ -54,16 +52,16 @@ export async function eventsQuery(parser: Parser, options: EventOptions): Promis
   const { projectId, interval, timezone } = options;
   const chosen = await chosenColumns(parser, options);
   const condition = await filterCondition(options.filters ?? null, parser, { now: interval.end, timezone });
-  const where: Expr[] = [
-    ...bounds(interval),
-    ...eventNames(options.includeEvents ?? [], options.excludeEvents ?? []),
-  ];
+  const { includeEvents = [], excludeEvents = [] } = options;
+  const where: Expr[] = [...bounds(interval), ...eventNames(includeEvents, excludeEvents)];
+  // Names are a list, not a part of what somebody wrote: there may be as many as there are.
+  const maxNodes = QUERY_LIMITS.maxNodes + includeEvents.length + excludeEvents.length;
   const print = (select: Expr[], all: Expr[]) =>
     printStatement(selection({ table: 'events', select, where: build.and(all) }), {
       schema: EVENT_SCHEMA,
       projectId,
       timezone,
-      limits: LIMITS,
+      limits: { defaultRows: null, maxRows: null, maxNodes },
     });
   // Alone first: then it is known whose fault a fault is.
   if (condition) faultsOf('filters', () => print([build.field('uuid')], [condition]));

@@ -39,6 +39,8 @@ describe('files', () => {
     ['{data_interval_end}', '2026-01-31T12:00:00+00:00', true],
     ['{unknown}', '{unknown}', true],
     ['{unknown}', '{other}', false],
+    ['{{year}}', '{year}', false],
+    ['{{a}}', '{a}', true],
     ['😀{hour}', '😀23', true],
   ])('%s and %s: %s', (one, other, collide) => {
     expect(targetsCollide(objects(one), objects(other))).toBe(collide);

@@ -95,6 +95,7 @@ describe('events', () => {
     ['names with quotes', { includeEvents: ["it's"] }, ['second']],
     ['excluded names', { excludeEvents: ['signup', "it's"] }, ['last']],
     ['both', { includeEvents: ['signup', "it's"], excludeEvents: ['signup'] }, ['second']],
+    ['thousands of names', { includeEvents: [...Array(20_000).keys(), 'signup'].map(String) }, ['first']],
     ['empty lists', { includeEvents: [], excludeEvents: [] }, ['first', 'second', 'last']],
     ['no filters', { filters: [] }, ['first', 'second', 'last']],
     [

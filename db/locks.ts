@@ -12,3 +12,14 @@ export const LOCKS = {
   /** Writers of events hold it shared, who closes the horizon holds it alone. */
   horizon: 7_163_945_024,
 } as const;
+
+/**
+ * Advisory locks of which there is one for each of many things: the first of two numbers, the second is a hash of the
+ * thing's name.
+ */
+export const LOCK_KINDS = {
+  /** Who saves an export that writes to a store sees all others that do. */
+  exportStore: 716_394_501,
+  /** Backfills of a project are counted and begun by one at a time. */
+  backfills: 716_394_502,
+} as const;

@@ -15,6 +15,11 @@ export interface ProjectTable {
 
 export const PROJECT_TABLES: readonly ProjectTable[] = [
   { name: 'activity_log', kind: 'history' },
+  { name: 'batch_exports', kind: 'configuration' },
+  { name: 'batch_export_runs', kind: 'configuration' },
+  { name: 'batch_export_backfills', kind: 'configuration' },
+  { name: 'batch_export_logs', kind: 'configuration' },
+  { name: 'batch_export_metrics', kind: 'configuration' },
   // Events first: while one is there, so is its id, and it cannot be stored twice.
   { name: 'events', kind: 'data' },
   { name: 'event_ids', kind: 'data' },

@@ -9,7 +9,7 @@ export interface SealedColumn {
   column: string;
 }
 
-export const SEALED_COLUMNS: readonly SealedColumn[] = [];
+export const SEALED_COLUMNS: readonly SealedColumn[] = [{ table: 'batch_exports', column: 'secrets' }];
 
 /** Ids of the keys that stored secrets need. */
 export async function sealedKeyIds(

@@ -10,6 +10,10 @@ export type Target = 'string' | 'number' | 'int' | 'float' | 'bool' | 'datetime'
 
 export function coerce(place: Place, value: Value, target: Target, span?: Span): Value {
   const { printer } = place;
+  // Documents of events are kept as text; functions take the binary form.
+  if (target === 'json' && value.type === 'json' && value.json) {
+    return { ...plain(value), sql: sql`(${value.json})::jsonb` };
+  }
   if (value.type === target || (target === 'number' && isNumber(value.type))) return plain(value);
   if (value.type === 'null') return { sql: sql`null::${TYPE_SQL[target]}`, type: targetType(target) };
   if (typeof value.literal === 'number' && (target === 'float' || target === 'number')) {

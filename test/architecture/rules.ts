@@ -63,7 +63,10 @@ export const rules: Record<string, FolderRule> = {
     own: ['hog', 'properties', 'egress', 'db', 'secrets', 'telemetry'],
     neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
   },
-  models: { own: ['db', 'hog', 'intervals'], neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'] },
+  models: {
+    own: ['db', 'hog', 'properties', 'intervals'],
+    neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
+  },
   schedules: {
     own: ['db', 'intervals', 'telemetry', 'config.ts', 'workflows/names.ts'],
     neverPackages: ['fastify', '@fastify/*', '@temporalio/worker'],

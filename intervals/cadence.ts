@@ -1,0 +1,43 @@
+/** The lengths that an export's intervals can have. */
+export const INTERVAL_LENGTHS = ['every 5 minutes', 'every 15 minutes', 'hour', 'day', 'week'] as const;
+export type IntervalLength = (typeof INTERVAL_LENGTHS)[number];
+
+/** How time is cut into intervals. */
+export interface Cadence {
+  interval: IntervalLength;
+  /** IANA name: where days and weeks begin. Shorter intervals begin at whole multiples of their length in UTC. */
+  timezone: string;
+  /** 0–23, the local hour at which days and weeks begin. */
+  offsetHour: number;
+  /** 0–6, the day on which weeks begin; 0 is Sunday. */
+  offsetDay: number;
+}
+
+/** [start, end), in milliseconds since 1970. */
+export interface Interval {
+  start: number;
+  end: number;
+}
+
+export const HOUR = 3_600_000;
+export const DAY = 24 * HOUR;
+
+/** Milliseconds of the intervals whose length is always the same. */
+const FIXED: Partial<Record<IntervalLength, number>> = {
+  'every 5 minutes': 300_000,
+  'every 15 minutes': 900_000,
+  hour: HOUR,
+};
+
+export const fixedLength = (cadence: Cadence): number | undefined => FIXED[cadence.interval];
+
+/** The offsets as they are stored: one number, in seconds. */
+export function offsetSeconds({ interval, offsetHour, offsetDay }: Cadence): number {
+  return ((interval === 'week' ? offsetDay * 24 : 0) + offsetHour) * 3600;
+}
+
+/** The other way round. */
+export function cadenceOf(interval: IntervalLength, timezone: string, seconds: number): Cadence {
+  const hours = Math.floor(seconds / 3600);
+  return { interval, timezone, offsetHour: hours % 24, offsetDay: Math.floor(hours / 24) % 7 };
+}

@@ -1,0 +1,133 @@
+// Time cut into intervals, without gap or overlap: every instant lies in exactly one.
+import { type Cadence, DAY, fixedLength, HOUR, type Interval } from './cadence.ts';
+import { ZONE_DATA, type Zone, zoneOf } from './zone.ts';
+
+/** 1970-01-01 was a Thursday. */
+const FIRST_WEEKDAY = 4;
+
+/** Local dates are counted in days since 1970-01-01. */
+export const weekdayOf = (date: number): number => (((date + FIRST_WEEKDAY) % 7) + 7) % 7;
+
+/** Whether the zone has this date at all: at the date line one was left out now and then. */
+function hasDate(zone: Zone, date: number): boolean {
+  const midnight = zone.instantOf(date * DAY);
+  return Math.floor((midnight + zone.offsetAt(midnight)) / DAY) === date;
+}
+
+/** When the day or week of a date begins. */
+export const startOfDate = (cadence: Cadence, date: number): number =>
+  zoneOf(cadence.timezone).instantOf(date * DAY + cadence.offsetHour * HOUR);
+
+/** The nearest date, from `date` on in steps of 1 or -1, on which an interval begins. */
+function nearestDate(cadence: Cadence, date: number, step: 1 | -1): number {
+  let found = date;
+  if (cadence.interval === 'week') {
+    while (weekdayOf(found) !== cadence.offsetDay) found += step;
+    return found;
+  }
+  const zone = zoneOf(cadence.timezone);
+  while (!hasDate(zone, found)) found += step;
+  return found;
+}
+
+/** The date on which the day or week that contains the instant began. */
+function dateAt(cadence: Cadence, instant: number): number {
+  const zone = zoneOf(cadence.timezone);
+  const wall = instant + zone.offsetAt(instant) - cadence.offsetHour * HOUR;
+  // Where the clocks are changed, the wall clock may be a day off.
+  let date = nearestDate(cadence, Math.floor(wall / DAY) + 1, -1);
+  while (startOfDate(cadence, date) > instant) date = nearestDate(cadence, date - 1, -1);
+  return date;
+}
+
+/** The interval that contains the instant. */
+export function intervalAt(cadence: Cadence, instant: number): Interval {
+  const length = fixedLength(cadence);
+  if (length !== undefined) {
+    const start = Math.floor(instant / length) * length;
+    return { start, end: start + length };
+  }
+  const date = dateAt(cadence, instant);
+  return {
+    start: startOfDate(cadence, date),
+    end: startOfDate(cadence, nearestDate(cadence, date + 1, 1)),
+  };
+}
+
+/** The last interval that is over at the instant. */
+export const lastComplete = (cadence: Cadence, instant: number): Interval =>
+  intervalAt(cadence, intervalAt(cadence, instant).start - 1);
+
+export const nextInterval = (cadence: Cadence, interval: Interval): Interval =>
+  intervalAt(cadence, interval.end);
+
+export const previousInterval = (cadence: Cadence, interval: Interval): Interval =>
+  intervalAt(cadence, interval.start - 1);
+
+/** Whether an interval begins, and another ends, at the instant. */
+export const isEdge = (cadence: Cadence, instant: number): boolean =>
+  intervalAt(cadence, instant).start === instant;
+
+/**
+ * The interval that a schedule's nominal time ends; null if none ends then. Where the clocks are set back over its hour a
+ * schedule may fire twice, and the first time is no edge: there is nothing to do.
+ */
+export function intervalEndingAt(cadence: Cadence, nominal: number): Interval | null {
+  const interval = intervalAt(cadence, nominal - 1);
+  return interval.end === nominal ? interval : null;
+}
+
+/** The smallest range of whole intervals that contains [from, to). */
+export function alignOutward(cadence: Cadence, { start, end }: Interval): Interval {
+  return {
+    start: intervalAt(cadence, start).start,
+    end: isEdge(cadence, end) ? end : intervalAt(cadence, end).end,
+  };
+}
+
+/** The largest range of whole intervals within [from, to); empty (start = end) if there is none. */
+export function alignInward(cadence: Cadence, { start, end }: Interval): Interval {
+  const first = isEdge(cadence, start) ? start : intervalAt(cadence, start).end;
+  return { start: first, end: Math.max(first, intervalAt(cadence, end).start) };
+}
+
+/** The whole intervals within [from, to), in their order. */
+export function* intervalsWithin(cadence: Cadence, range: Interval): Generator<Interval> {
+  const { start, end } = alignInward(cadence, range);
+  if (start >= end) return;
+  const length = fixedLength(cadence);
+  if (length !== undefined) {
+    for (let at = start; at < end; at += length) yield { start: at, end: at + length };
+    return;
+  }
+  let date = dateAt(cadence, start);
+  for (let at = start; at < end; ) {
+    date = nearestDate(cadence, date + 1, 1);
+    const next = startOfDate(cadence, date);
+    yield { start: at, end: next };
+    at = next;
+  }
+}
+
+/** How many `intervalsWithin` gives. */
+export function countWithin(cadence: Cadence, range: Interval): number {
+  const { start, end } = alignInward(cadence, range);
+  if (start >= end) return 0;
+  const length = fixedLength(cadence);
+  if (length !== undefined) return (end - start) / length;
+  const dates = dateAt(cadence, end) - dateAt(cadence, start);
+  if (cadence.interval === 'week') return dates / 7;
+  return dates - missingDates(zoneOf(cadence.timezone), start, end);
+}
+
+/** A zone that leaves a date out is a day further east from then on. */
+function missingDates(zone: Zone, from: number, to: number): number {
+  const step = 3 * DAY;
+  const last = Math.min(to, ZONE_DATA.to);
+  let missing = 0;
+  for (let at = Math.max(from, ZONE_DATA.from); at < last; at += step) {
+    const next = Math.min(at + step, last);
+    if (zone.offsetAt(next) - zone.offsetAt(at) > 20 * HOUR) missing += 1;
+  }
+  return missing;
+}

@@ -1,0 +1,171 @@
+import type { Column } from '../formats/columns.ts';
+import { build, type Expr, type SelectQuery } from '../hog/ast/index.ts';
+import { SourceError } from '../hog/errors.ts';
+import type { Parser } from '../hog/parser/index.ts';
+import { hasAggregate, type Type } from '../hog/sql/index.ts';
+import { EVENT_COLUMNS } from './event-columns.ts';
+import { ModelError } from './model-query.ts';
+import { misplaced } from './syntax-tree.ts';
+
+/** What an export keeps of a `hogql_query`: its columns, and the query that they make. It is read again at each run. */
+export interface SelectionSchema {
+  fields: { expression: string; alias: string }[];
+  values: Record<string, never>;
+  hogql_query: string;
+}
+
+export interface ColumnSelection {
+  /** As they were written, with their aliases. */
+  exprs: Expr[];
+  names: string[];
+  source: string;
+  schema: SelectionSchema;
+}
+
+const refused = (message: string, detail: string | null = null) =>
+  new ModelError('hogql_query', message, detail);
+const unsupported = (what: string) => refused(`Unsupported HogQL query: ${what}`);
+
+/** Reads `select … from events`, of which nothing but a list of columns is allowed. */
+export async function readSelection(
+  source: string,
+  parser: Pick<Parser, 'select'>,
+): Promise<ColumnSelection> {
+  const query = await parse(source, parser);
+  const exprs = columnsOf(query);
+  const names = exprs.map((expr) => nameOf(expr, source));
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (names.includes('')) throw refused('Invalid HogQL query: a column has no name');
+  if (twice !== undefined) throw refused(`Invalid HogQL query: two columns are called '${twice}'`);
+  for (const expr of exprs) {
+    const wrong = misplaced(expr);
+    if (wrong)
+      throw wrong.subquery ? refused('Subqueries or CTEs are not supported') : unsupported(wrong.what);
+    if (hasAggregate(expr)) throw unsupported('an aggregate; an export has a row for each event');
+  }
+  const fields = exprs.map((expr, index) => ({
+    expression: textOf(expr.kind === 'alias' ? expr.expr : expr, source),
+    alias: names[index] as string,
+  }));
+  const columns = fields.map(({ expression, alias }) =>
+    alias === expression ? expression : `${expression} AS ${identifier(alias)}`,
+  );
+  return {
+    exprs,
+    names,
+    source,
+    schema: { fields, values: {}, hogql_query: `SELECT ${columns.join(', ')} FROM events` },
+  };
+}
+
+async function parse(source: string, parser: Pick<Parser, 'select'>): Promise<SelectQuery> {
+  let node: Awaited<ReturnType<Parser['select']>>;
+  try {
+    node = await parser.select(source);
+  } catch (error) {
+    if (!(error instanceof SourceError) || error.code === 'busy') throw error;
+    throw refused('Failed to parse query', error.message);
+  }
+  if (node.kind === 'selectSetQuery') throw refused('UNIONs are not supported');
+  if (node.kind !== 'selectQuery') throw refused('Unsupported HogQL query');
+  if (node.ctes.length > 0) throw refused('Subqueries or CTEs are not supported');
+  const { from } = node;
+  if (!from) throw refused('Query must SELECT FROM events');
+  if (from.table.kind === 'selectQuery' || from.table.kind === 'selectSetQuery') {
+    throw refused('Subqueries or CTEs are not supported');
+  }
+  if (from.table.kind !== 'field' || from.table.chain.join('.') !== 'events') {
+    throw refused('Query must only SELECT FROM events');
+  }
+  if (from.next) throw refused('JOINs are not supported');
+  refuseTheRest(node);
+  return node;
+}
+
+/** PostHog's exports take such queries and leave these parts out; here nobody is to think that they do something. */
+function refuseTheRest(node: SelectQuery): void {
+  const { from } = node;
+  const parts: [string, unknown][] = [
+    ['WHERE', node.where ?? node.prewhere],
+    ['GROUP BY', node.groupBy ?? node.groupByMode],
+    ['HAVING', node.having],
+    ['QUALIFY', node.qualify],
+    ['ORDER BY', node.orderBy],
+    ['LIMIT', node.limit ?? node.offset ?? node.limitBy],
+    ['DISTINCT', node.distinct || null],
+    ['ARRAY JOIN', node.arrayJoin],
+    ['WINDOW', node.windows.length > 0 || null],
+    ['SAMPLE or FINAL', from?.sample ?? (from?.final || null)],
+    ['an alias of the table', from?.alias ?? from?.columnAliases ?? from?.tableArgs],
+  ];
+  for (const [name, part] of parts) {
+    if (part === null || part === undefined) continue;
+    throw unsupported(`it is a list of columns, ${name} has no place in it; 'filters' choose events`);
+  }
+}
+
+/** `*` is what goes to files when nothing is chosen. */
+function columnsOf(node: SelectQuery): Expr[] {
+  return node.select.flatMap((one) => {
+    const star =
+      (one.kind === 'columns' && one.all && one.exclude.length === 0 && one.replace.length === 0) ||
+      (one.kind === 'field' && one.chain.length === 1 && one.chain[0] === '*');
+    return star ? EVENT_COLUMNS.files.map(({ name }) => build.field(name)) : [one];
+  });
+}
+
+const textOf = (expr: Expr, source: string): string =>
+  expr.span
+    ? source.slice(expr.span.start, expr.span.end)
+    : expr.kind === 'field'
+      ? expr.chain.join('.')
+      : expr.kind;
+
+const nameOf = (expr: Expr, source: string): string =>
+  expr.kind === 'alias' ? expr.alias : expr.kind === 'field' ? expr.chain.join('.') : textOf(expr, source);
+
+const identifier = (name: string): string =>
+  /^[A-Za-z_]\w*$/.test(name) ? name : `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '``')}\``;
+
+/** JSON documents that stand in the row as text: nothing needs to be done for them to be read so. */
+const JSON_FIELDS = new Set(['properties', 'person_properties', 'set', 'set_once']);
+
+/** How a selected column of a HogQL type leaves Postgres; `cast` is around its name. */
+export function columnOf(
+  expr: Expr,
+  name: string,
+  type: Type,
+): { column: Column; cast: (name: string) => string } {
+  const bare = expr.kind === 'alias' ? expr.expr : expr;
+  const field =
+    bare.kind === 'field' ? bare.chain.filter((part, index) => index > 0 || part !== 'events') : [];
+  const known = EVENT_COLUMNS.files.find((one) => field.length === 1 && one.name === field[0]);
+  const asIs = field.length === 1 && JSON_FIELDS.has(field[0] as string);
+  const [columnType, cast] = exported(type, asIs);
+  return { column: { name, type: columnType, nullable: known ? known.nullable : true }, cast };
+}
+
+function exported(type: Type, asIs: boolean): [Column['type'], (name: string) => string] {
+  if (typeof type === 'object') {
+    if ('array' in type && type.array === 'string') return ['strings', (name) => `${name}::text[]`];
+    return ['json', (name) => `to_json(${name})::text`];
+  }
+  switch (type) {
+    case 'int':
+      return ['int64', (name) => `${name}::bigint`];
+    case 'float':
+      return ['float64', (name) => `${name}::float8`];
+    case 'bool':
+      return ['bool', (name) => `${name}::boolean`];
+    case 'datetime':
+      return ['timestamp', (name) => `${name}::timestamptz`];
+    case 'uuid':
+      return ['uuid', (name) => `${name}::uuid`];
+    case 'json':
+      return ['json', (name) => (asIs ? name : `${name}::text`)];
+    case 'date':
+      return ['string', (name) => `to_char(${name}, 'YYYY-MM-DD')`];
+    default:
+      return ['string', (name) => `${name}::text`];
+  }
+}

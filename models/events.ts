@@ -1,0 +1,123 @@
+import { instantText } from '../db/instant-text.ts';
+import type { Column } from '../formats/columns.ts';
+import { build, type Expr } from '../hog/ast/index.ts';
+import { SourceError } from '../hog/errors.ts';
+import type { Parser } from '../hog/parser/index.ts';
+import { printStatement, QUERY_LIMITS, selection } from '../hog/sql/index.ts';
+import { columnOf, readSelection } from './column-selection.ts';
+import { EVENT_COLUMNS } from './event-columns.ts';
+import { EVENT_SCHEMA } from './event-schema.ts';
+import { eventNames, filterCondition, sourceFault } from './filters.ts';
+import { inlineValues } from './inline-values.ts';
+import { type ColumnSet, copyText, ModelError, type ModelInterval, type ModelQuery } from './model-query.ts';
+
+export interface EventOptions {
+  projectId: number;
+  interval: ModelInterval;
+  columnSet: ColumnSet;
+  /** Where days begin, for dates in filters and columns. */
+  timezone: string;
+  /** Names of events; an empty list is no limit. */
+  includeEvents?: readonly string[];
+  excludeEvents?: readonly string[];
+  /** As the client sent them. */
+  filters?: unknown;
+  /** Other columns than those of the set. */
+  hogqlQuery?: string | null;
+}
+
+/**
+ * Rows come in the order in which they were stored, the order of the heap: partition by partition, block by block, by
+ * one process from the beginning. Only scans that keep to it are left to the planner. Which of them it takes makes no
+ * difference, so two reads of an interval give the same rows in the same order, unless a partition is rewritten
+ * (`vacuum full`, a restore, rows moved out of the default partition).
+ */
+const IN_ORDER = {
+  enable_indexscan: 'off',
+  enable_indexonlyscan: 'off',
+  max_parallel_workers_per_gather: '0',
+  synchronize_seqscans: 'off',
+};
+
+interface Chosen {
+  exprs: Expr[];
+  source?: string;
+  columns: (
+    types: readonly Parameters<typeof columnOf>[2][],
+  ) => { column: Column; cast: (name: string) => string }[];
+}
+
+/** Events of a project that came in within an interval. */
+export async function eventsQuery(parser: Parser, options: EventOptions): Promise<ModelQuery> {
+  const { projectId, interval, timezone } = options;
+  const chosen = await chosenColumns(parser, options);
+  const condition = await filterCondition(options.filters ?? null, parser, { now: interval.end, timezone });
+  const { includeEvents = [], excludeEvents = [] } = options;
+  const where: Expr[] = [...bounds(interval), ...eventNames(includeEvents, excludeEvents)];
+  // Names are a list, not a part of what somebody wrote: there may be as many as there are.
+  const maxNodes = QUERY_LIMITS.maxNodes + includeEvents.length + excludeEvents.length;
+  const print = (select: Expr[], all: Expr[]) =>
+    printStatement(selection({ table: 'events', select, where: build.and(all) }), {
+      schema: EVENT_SCHEMA,
+      projectId,
+      timezone,
+      limits: { defaultRows: null, maxRows: null, maxNodes },
+    });
+  // Alone first: then it is known whose fault a fault is.
+  if (condition) faultsOf('filters', () => print([build.field('uuid')], [condition]));
+  const statement = faultsOf('hogql_query', () =>
+    print(chosen.exprs, condition ? [...where, condition] : where),
+  );
+  const columns = chosen.columns(statement.columns.map((one) => one.type));
+  const names = columns.map((_, index) => `f${index + 1}`);
+  const casts = columns.map(({ cast }, index) => cast(`x.${names[index]}`));
+  const select = `select ${casts.join(', ')} from (${inlineValues(statement)}) as x (${names.join(', ')})`;
+  return { text: copyText(select), select, columns: columns.map((one) => one.column), settings: IN_ORDER };
+}
+
+async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOptions): Promise<Chosen> {
+  if (hogqlQuery === null || hogqlQuery === undefined) {
+    const columns = EVENT_COLUMNS[columnSet];
+    return {
+      exprs: columns.map((one) => one.expr),
+      columns: () =>
+        columns.map(({ expr: _, ...column }) => ({
+          column,
+          // What HogQL types loosely: a NULL without a type.
+          cast: (name) => (column.type === 'string' ? `${name}::text` : name),
+        })),
+    };
+  }
+  if (columnSet === 'http') {
+    throw new ModelError(
+      'hogql_query',
+      "HTTP batch exports send events as they are: 'hogql_query' is not supported",
+    );
+  }
+  const { exprs, names } = await readSelection(hogqlQuery, parser);
+  return {
+    exprs,
+    columns: (types) => exprs.map((expr, index) => columnOf(expr, names[index] as string, types[index]!)),
+  };
+}
+
+/** Named by their table, so that no alias of the selected columns can stand in for what they test. */
+function bounds({ start, end }: ModelInterval): Expr[] {
+  const insertedAt = build.field('events', 'inserted_at');
+  const at = (instant: number) => build.constant(instantText(instant));
+  return [
+    ...(start === null ? [] : [build.compare('>=', insertedAt, at(start))]),
+    build.compare('<', insertedAt, at(end)),
+  ];
+}
+
+function faultsOf<T>(field: 'filters' | 'hogql_query', work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    throw field === 'filters'
+      ? sourceFault(error)
+      : new ModelError(field, `Invalid HogQL query: ${error.reason}`, error.excerpt);
+  }
+}

@@ -1,0 +1,81 @@
+import { build, type Expr } from '../hog/ast/index.ts';
+import { SourceError } from '../hog/errors.ts';
+import type { Parser } from '../hog/parser/index.ts';
+import {
+  FilterError,
+  filterExpression,
+  hogqlSources,
+  type Moment,
+  readFilters,
+} from '../properties/index.ts';
+import { type Model, ModelError } from './model-query.ts';
+import { misplaced, qualified } from './syntax-tree.ts';
+
+const TYPES = ['event', 'hogql', 'person'];
+const refused = (message: string) => new ModelError('filters', message);
+const invalid = (reason: string) => refused(`One or more provided filters are invalid: ${reason}`);
+
+/** The outer form of an export's filters: a list of objects of known types, for events only. */
+export function checkFilters(
+  filters: unknown,
+  model: Model,
+): asserts filters is Record<string, unknown>[] | null {
+  if (filters === null || filters === undefined) return;
+  if (!Array.isArray(filters)) throw refused("'filters' should be an array of filters");
+  for (const filter of filters) {
+    if (typeof filter !== 'object' || filter === null || Array.isArray(filter)) {
+      throw refused('Each filter must be an object');
+    }
+    if ('data_interval_start' in filter || 'data_interval_end' in filter) {
+      throw refused(
+        "'data_interval_start' and 'data_interval_end' are run attributes and not 'filters'. Trigger a backfill if you wish to manually control which periods to batch export.",
+      );
+    }
+    if (!TYPES.includes(filter.type)) {
+      throw refused(`Each filter must have a 'type' of one of: ${TYPES.map((one) => `'${one}'`).join(', ')}`);
+    }
+  }
+  if (filters.length > 0 && model !== 'events') {
+    throw refused(`'filters' is only supported for 'events' not '${model}' model`);
+  }
+}
+
+/** The condition that all filters make together, over fields named by their table; null: there is none. */
+export async function filterCondition(
+  filters: unknown,
+  parser: Pick<Parser, 'expression'>,
+  moment: Moment,
+): Promise<Expr | null> {
+  checkFilters(filters, 'events');
+  if (filters === null || filters.length === 0) return null;
+  try {
+    const tree = readFilters(filters, { strict: true });
+    const hogql = new Map<string, Expr>();
+    for (const source of hogqlSources(tree)) hogql.set(source, await parser.expression(source));
+    for (const expr of hogql.values()) {
+      const wrong = misplaced(expr);
+      if (wrong) throw invalid(`a filter must not hold ${wrong.what}`);
+    }
+    return qualified(filterExpression(tree, { moment, scope: 'events', hogql }), 'events');
+  } catch (error) {
+    if (error instanceof FilterError)
+      throw invalid(error.path ? `${error.path}: ${error.message}` : error.message);
+    if (error instanceof SourceError) throw sourceFault(error);
+    throw error;
+  }
+}
+
+/** A fault of a filter's text; what is the machine's fault (no time, no room) is none. */
+export function sourceFault(error: SourceError): Error {
+  return error.code === 'busy' ? error : invalid(error.message);
+}
+
+/** `event in (…)` and its opposite; an empty list is no limit. */
+export function eventNames(include: readonly string[], exclude: readonly string[]): Expr[] {
+  const tuple = (names: readonly string[]): Expr => build.tuple(names.map((name) => build.constant(name)));
+  const event = build.field('events', 'event');
+  return [
+    ...(include.length > 0 ? [build.compare('in', event, tuple(include))] : []),
+    ...(exclude.length > 0 ? [build.compare('not in', event, tuple(exclude))] : []),
+  ];
+}

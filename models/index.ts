@@ -1,0 +1,20 @@
+export { readSelection, type SelectionSchema } from './column-selection.ts';
+export type { EventOptions } from './events.ts';
+export {
+  type ColumnSet,
+  MODELS,
+  type Model,
+  ModelError,
+  type ModelInterval,
+  type ModelQuery,
+} from './model-query.ts';
+export { type ModelOptions, modelQuery } from './models.ts';
+export {
+  countQuery,
+  countRows,
+  type Estimate,
+  estimate,
+  type Preview,
+  previewQuery,
+  previewRows,
+} from './query.ts';

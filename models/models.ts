@@ -1,0 +1,29 @@
+import type { Parser } from '../hog/parser/index.ts';
+import { type EventOptions, eventsQuery } from './events.ts';
+import { checkFilters } from './filters.ts';
+import { type Model, ModelError, type ModelQuery } from './model-query.ts';
+import { personsQuery } from './persons.ts';
+import { sessionsQuery } from './sessions.ts';
+
+export interface ModelOptions extends EventOptions {
+  model: Model;
+}
+
+/**
+ * The statement that gives what an interval of an export has. Throws a ModelError for what the export must not be set up
+ * with, whatever the interval: calling it is how settings are checked when they are saved.
+ */
+export async function modelQuery(parser: Parser, options: ModelOptions): Promise<ModelQuery> {
+  const { model, projectId, interval, columnSet, hogqlQuery, filters } = options;
+  if (model === 'events') return eventsQuery(parser, options);
+  if (columnSet === 'http') {
+    throw new ModelError('model', 'HTTP batch exports only support the events model');
+  }
+  checkFilters(filters ?? null, model);
+  if (hogqlQuery !== null && hogqlQuery !== undefined) {
+    throw new ModelError('hogql_query', `'hogql_query' is only supported for 'events' not '${model}' model`);
+  }
+  return model === 'persons'
+    ? personsQuery(projectId, interval, columnSet)
+    : sessionsQuery(projectId, interval);
+}

@@ -1,0 +1,58 @@
+// Looking into and changing syntax trees of any kind.
+import type { Expr } from '../hog/ast/index.ts';
+
+type Node = Record<string, unknown> & { kind: string };
+
+const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && typeof (value as Node).kind === 'string';
+
+/** All nodes, from the root down. */
+export function* nodesOf(value: unknown): Generator<Node> {
+  if (Array.isArray(value)) {
+    for (const one of value) yield* nodesOf(one);
+  } else if (typeof value === 'object' && value !== null) {
+    if (isNode(value)) yield value;
+    for (const [key, one] of Object.entries(value)) if (key !== 'span') yield* nodesOf(one);
+  }
+}
+
+/** The same expression with every field named by its table: what an alias of the same name means is no longer asked. */
+export function qualified(expr: Expr, table: string): Expr {
+  return qualify(expr, table, new Set()) as Expr;
+}
+
+function qualify(value: unknown, table: string, bound: ReadonlySet<string>): unknown {
+  if (Array.isArray(value)) return value.map((one) => qualify(one, table, bound));
+  if (typeof value !== 'object' || value === null) return value;
+  if (isNode(value) && value.kind === 'field') {
+    const chain = value.chain as string[];
+    const own = bound.has(chain[0] as string) || chain[0] === table;
+    return own ? value : { ...value, chain: [table, ...chain] };
+  }
+  const names =
+    isNode(value) && value.kind === 'lambda' ? new Set([...bound, ...(value.params as string[])]) : bound;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, key === 'span' ? one : qualify(one, table, names)]),
+  );
+}
+
+const UNREPEATABLE = new Set(['now', 'now64', 'today', 'yesterday']);
+const QUERIES = new Set(['selectQuery', 'selectSetQuery', 'valuesQuery', 'subquery']);
+
+/** What an expression over single events must not hold, in words; null if there is nothing. */
+export function misplaced(expr: Expr): { subquery: boolean; what: string } | null {
+  for (const node of nodesOf(expr)) {
+    if (QUERIES.has(node.kind)) return { subquery: true, what: 'a subquery' };
+    if (node.kind === 'windowFunction') return { subquery: false, what: 'a window function' };
+    if (node.kind !== 'call') continue;
+    const name = String(node.name);
+    if (name === 'arrayJoin') return { subquery: false, what: 'arrayJoin, which makes several rows of one' };
+    if (UNREPEATABLE.has(name.toLowerCase())) {
+      return {
+        subquery: false,
+        what: `${name}(): the same interval must give the same rows whenever it is exported`,
+      };
+    }
+  }
+  return null;
+}

@@ -1,0 +1,206 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { ModelError, type ModelOptions, readSelection } from '../../models/index.ts';
+import { parserForFile, queryOf } from './support.ts';
+
+const parser = parserForFile();
+
+async function refusal(options: Partial<ModelOptions>): Promise<{ field: string; message: string }> {
+  const refused = await queryOf(parser, options).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (!(refused instanceof ModelError)) throw new Error(`not refused: ${String(refused)}`);
+  return { field: refused.field, message: refused.message };
+}
+
+const event = (given: object) => [{ type: 'event', key: 'a', operator: 'exact', value: 'b', ...given }];
+
+describe('filters that are refused', () => {
+  test.each<[unknown, string]>([
+    ['x', "'filters' should be an array of filters"],
+    [{}, "'filters' should be an array of filters"],
+    [['x'], 'Each filter must be an object'],
+    [[[]], 'Each filter must be an object'],
+    [[null], 'Each filter must be an object'],
+    [[{ key: 'a' }], "Each filter must have a 'type' of one of: 'event', 'hogql', 'person'"],
+    [event({ type: 'cohort' }), "Each filter must have a 'type' of one of: 'event', 'hogql', 'person'"],
+    [
+      [{ data_interval_start: 'x' }],
+      "'data_interval_start' and 'data_interval_end' are run attributes and not 'filters'. Trigger a backfill if you wish to manually control which periods to batch export.",
+    ],
+    [
+      event({ operator: 'nope' }),
+      'One or more provided filters are invalid: 0.operator: Unknown operator "nope"',
+    ],
+    [event({ key: '' }), 'One or more provided filters are invalid: 0.key: This field is required.'],
+    [event({ value: null }), 'One or more provided filters are invalid: 0.value: This field is required.'],
+    [event({ operator: 'regex', value: '(' }), 'One or more provided filters are invalid: '],
+    [[{ type: 'hogql', key: 'event =' }], 'One or more provided filters are invalid: '],
+    [
+      [{ type: 'hogql', key: 'nope = 1' }],
+      "One or more provided filters are invalid: Unable to resolve field: 'nope'",
+    ],
+    [
+      [{ type: 'hogql', key: 'session.$entry_gclid = 1' }],
+      'One or more provided filters are invalid: Unable to resolve field',
+    ],
+    [[{ type: 'hogql', key: 'count() > 1' }], 'One or more provided filters are invalid: '],
+    [
+      [{ type: 'hogql', key: 'event in (select event from events)' }],
+      'One or more provided filters are invalid: a filter must not hold a subquery',
+    ],
+    [
+      [{ type: 'hogql', key: 'timestamp > now()' }],
+      'One or more provided filters are invalid: a filter must not hold now(): the same interval must give the same rows whenever it is exported',
+    ],
+  ])('%j', async (filters, message) => {
+    const refused = await refusal({ filters });
+    expect(refused.field).toBe('filters');
+    expect(refused.message.slice(0, message.length)).toBe(message);
+  });
+
+  test('with other models', async () => {
+    for (const model of ['persons', 'sessions'] as const) {
+      expect(await refusal({ model, filters: event({}) })).toEqual({
+        field: 'filters',
+        message: `'filters' is only supported for 'events' not '${model}' model`,
+      });
+      await queryOf(parser, { model, filters: [] });
+      await queryOf(parser, { model, filters: null });
+    }
+  });
+});
+
+describe('columns that are refused', () => {
+  test.each([
+    ['SELECT', 'Failed to parse query'],
+    ['SELECT event,, FROM events', 'Failed to parse query'],
+    ['SELECT unknown_field FROM events', "Invalid HogQL query: Unable to resolve field: 'unknown_field'"],
+    ['SELECT event FROM events UNION ALL SELECT event FROM events', 'UNIONs are not supported'],
+    ['SELECT 1', 'Query must SELECT FROM events'],
+    ['SELECT event FROM (SELECT event FROM events)', 'Subqueries or CTEs are not supported'],
+    ['WITH cte AS (SELECT event FROM events) SELECT event FROM cte', 'Subqueries or CTEs are not supported'],
+    ['SELECT (SELECT 1) AS one FROM events', 'Subqueries or CTEs are not supported'],
+    [
+      'SELECT event IN (SELECT event FROM events) AS known FROM events',
+      'Subqueries or CTEs are not supported',
+    ],
+    ['SELECT id FROM persons', 'Query must only SELECT FROM events'],
+    [
+      'SELECT event, persons.id FROM events LEFT JOIN persons ON events.person_id = persons.id',
+      'JOINs are not supported',
+    ],
+    [
+      "SELECT event FROM events WHERE event = 'a'",
+      'Unsupported HogQL query: it is a list of columns, WHERE has no place in it',
+    ],
+    [
+      'SELECT DISTINCT event FROM events',
+      'Unsupported HogQL query: it is a list of columns, DISTINCT has no place in it',
+    ],
+    [
+      'SELECT event FROM events ORDER BY event',
+      'Unsupported HogQL query: it is a list of columns, ORDER BY has no place in it',
+    ],
+    [
+      'SELECT event FROM events LIMIT 5',
+      'Unsupported HogQL query: it is a list of columns, LIMIT has no place in it',
+    ],
+    [
+      'SELECT event FROM events AS e',
+      'Unsupported HogQL query: it is a list of columns, an alias of the table',
+    ],
+    [
+      'SELECT event, count() FROM events GROUP BY event',
+      'Unsupported HogQL query: it is a list of columns, GROUP BY has no place in it',
+    ],
+    [
+      'SELECT count() FROM events',
+      'Unsupported HogQL query: an aggregate; an export has a row for each event',
+    ],
+    ['SELECT row_number() OVER () AS n FROM events', 'Unsupported HogQL query: a window function'],
+    [
+      'SELECT arrayJoin([1, 2]) AS n FROM events',
+      'Unsupported HogQL query: arrayJoin, which makes several rows of one',
+    ],
+    [
+      'SELECT NOW() AS n FROM events',
+      'Unsupported HogQL query: NOW(): the same interval must give the same rows',
+    ],
+    [
+      'SELECT event, upper(event) AS event FROM events',
+      "Invalid HogQL query: two columns are called 'event'",
+    ],
+    ['SELECT session.$entry_gclid FROM events', 'Invalid HogQL query: Unable to resolve field'],
+    ['SELECT event AS `` FROM events', 'Invalid HogQL query: a column has no name'],
+    ['SELECT pg_sleep(1) AS x FROM events', 'Invalid HogQL query: '],
+  ])('%s', async (hogqlQuery, message) => {
+    const refused = await refusal({ hogqlQuery });
+    expect(refused.field).toBe('hogql_query');
+    expect(refused.message.slice(0, message.length)).toBe(message);
+  });
+
+  test('with other models, and for HTTP', async () => {
+    const hogqlQuery = 'SELECT event FROM events';
+    expect((await refusal({ hogqlQuery, model: 'persons' })).message).toBe(
+      "'hogql_query' is only supported for 'events' not 'persons' model",
+    );
+    expect((await refusal({ hogqlQuery, columnSet: 'http' })).message).toBe(
+      "HTTP batch exports send events as they are: 'hogql_query' is not supported",
+    );
+    expect(await refusal({ model: 'sessions', columnSet: 'http' })).toEqual({
+      field: 'model',
+      message: 'HTTP batch exports only support the events model',
+    });
+  });
+});
+
+describe('the schema of selected columns', () => {
+  test('lists them, and makes the same query again', async () => {
+    const source =
+      'select event, properties.$browser as `the "browser`, upper( event ) as `a``b\\\\c`, 1 + 1 two, person.properties.x from events';
+    const { schema } = await readSelection(source, parser);
+    expect(schema).toEqual({
+      fields: [
+        { expression: 'event', alias: 'event' },
+        { expression: 'properties.$browser', alias: 'the "browser' },
+        { expression: 'upper( event )', alias: 'a`b\\c' },
+        { expression: '1 + 1', alias: 'two' },
+        { expression: 'person.properties.x', alias: 'person.properties.x' },
+      ],
+      values: {},
+      hogql_query:
+        'SELECT event, properties.$browser AS `the "browser`, upper( event ) AS `a``b\\\\c`, 1 + 1 AS two, person.properties.x FROM events',
+    });
+    const again = await readSelection(schema.hogql_query, parser);
+    expect(again.schema).toEqual(schema);
+    const [first, second] = [source, schema.hogql_query].map((hogqlQuery) => queryOf(parser, { hogqlQuery }));
+    expect(await first).toEqual(await second);
+  });
+
+  test('is the same again whatever columns are called', async () => {
+    const name = fc
+      .oneof(
+        fc.string({ unit: 'grapheme' }),
+        fc.constantFrom('`', '\\', '\\`', '{a}', '"', "'", 'select', 'a b', '\\n', '--'),
+      )
+      .filter((one) => one !== '' && !one.includes('\0') && one.isWellFormed());
+    await fc.assert(
+      fc.asyncProperty(fc.array(name, { minLength: 2, maxLength: 2 }), async ([one, other]) => {
+        const quoted = `${one}${other}`.replaceAll('\\', '\\\\').replaceAll('"', '""');
+        const { schema } = await readSelection(`select event as "${quoted}" from events`, parser);
+        expect(schema.fields).toEqual([{ expression: 'event', alias: `${one}${other}` }]);
+        expect((await readSelection(schema.hogql_query, parser)).schema).toEqual(schema);
+      }),
+    );
+  });
+
+  test('of a star has the columns of files', async () => {
+    const { schema } = await readSelection('select * from events', parser);
+    const files = await queryOf(parser);
+    expect(schema.fields.map((one) => one.alias)).toEqual(files.columns.map((one) => one.name));
+    const selected = await queryOf(parser, { hogqlQuery: schema.hogql_query });
+    expect(selected.columns).toEqual(files.columns);
+  });
+});

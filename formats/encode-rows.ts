@@ -1,3 +1,4 @@
+import { BufferPool } from './buffer-pool.ts';
 import type { Column } from './columns.ts';
 import { CopyInput, type RejectedRow } from './copy-input.ts';
 import type { EncodedFile, FileSink } from './file-sink.ts';
@@ -6,7 +7,7 @@ import { Kernel } from './kernel/kernel.ts';
 import { STATUS } from './kernel/layout.ts';
 import { BlockFiles } from './lines/block-files.ts';
 import { brotli, identity, zstd } from './lines/compressor.ts';
-import { LinesEncoder } from './lines/lines-encoder.ts';
+import { LARGEST_BLOCK, LinesEncoder } from './lines/lines-encoder.ts';
 import { OutputFiles } from './output-files.ts';
 import { ParquetEncoder } from './parquet/parquet-encoder.ts';
 import type { RowEncoder } from './row-encoder.ts';
@@ -110,13 +111,19 @@ function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOption
   const compressor = () =>
     compression === 'zstd' ? zstd(level) : compression === 'brotli' ? brotli(level) : identity();
   const csv = format === 'CSV';
+  const pool = new BufferPool(LARGEST_BLOCK);
+  // Without compression the blocks themselves go to the sink, which may keep them.
+  const release = (raw: Buffer) => (compression === null ? undefined : pool.give(raw));
+  const take = (length: number) =>
+    compression === null ? Buffer.allocUnsafeSlow(length) : pool.take(length);
   const blocks = new BlockFiles({
     files,
     compression: compression === 'gzip' ? { level: level ?? 6 } : { compressor },
     header: Buffer.from(csv ? `${columns.map(({ name }) => csvName(name)).join(',')}\r\n` : ''),
     maxFileBytes,
+    release,
   });
-  return new LinesEncoder({ kernel, csv, blocks, maxFileBytes });
+  return new LinesEncoder({ kernel, csv, blocks, maxFileBytes, take });
 }
 
 const csvName = (name: string) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);

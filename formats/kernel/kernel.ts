@@ -6,7 +6,6 @@ import { COLUMN, COLUMN_SIZE, TYPES } from './layout.ts';
 /** What formats/kernel/assembly/index.ts exports. Pointers and sizes are in bytes. */
 interface Exports {
   memory: WebAssembly.Memory;
-  __heap_base: WebAssembly.Global;
   setColumns(count: number, columns: number, fields: number): void;
   prepareLines(csv: boolean): void;
   jsonLines(at: number, end: number, to: number, limit: number): number;
@@ -66,7 +65,8 @@ export class Kernel {
     this.run = instance.exports as unknown as Exports;
     this.bytes = new Uint8Array(this.run.memory.buffer);
     this.view = new DataView(this.run.memory.buffer);
-    this.#top = Math.ceil((this.run.__heap_base.value as number) / MARGIN) * MARGIN;
+    // What it begins with holds its tables.
+    this.#top = this.bytes.length;
     this.columns = columns;
     this.#columnsAt = this.allocate(columns.length * COLUMN_SIZE).at;
     const fields = this.allocate(columns.length * 8);

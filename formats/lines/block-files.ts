@@ -13,6 +13,8 @@ export interface BlockFilesOptions {
   compression: { level: number } | { compressor: () => Compressor };
   /** What each file begins with. */
   header: Buffer;
+  /** Is given a block's memory back when nobody reads it any more. */
+  release: (raw: Buffer) => void;
   maxFileBytes: number | undefined;
 }
 
@@ -54,13 +56,14 @@ export class BlockFiles {
   }
 
   async #write(block: Block, packed: Promise<Buffer> | undefined): Promise<void> {
-    const { files, maxFileBytes } = this.#options;
+    const { files, maxFileBytes, release } = this.#options;
     const ready = await packed;
     if (this.#file && maxFileBytes !== undefined && (await this.#file.exceeds(maxFileBytes, block, ready)))
       await this.#end(this.#file);
     this.#file ??= await this.#begin();
     await this.#file.write(block.raw, ready);
     files.progress(block.rows);
+    release(block.raw);
   }
 
   async #begin(): Promise<TextFile> {
@@ -136,6 +139,8 @@ class CompressedFile implements TextFile {
   raw = 0;
   /** Bytes before compression that may not have come out yet. */
   #inside = 0;
+  /** The block before, which is written while the next one is compressed. */
+  #writing: Promise<void> = Promise.resolve();
   readonly #compressor: Compressor;
   readonly #write: (chunks: Buffer[]) => Promise<void>;
   readonly #bytes: () => number;
@@ -149,6 +154,7 @@ class CompressedFile implements TextFile {
   async begin(): Promise<void> {}
 
   async exceeds(max: number, { raw }: Block): Promise<boolean> {
+    await this.#writing;
     if (this.#bytes() + this.#inside + raw.length <= max) return false;
     if (!this.#compressor.flush) return true;
     await this.#write(await this.#compressor.flush());
@@ -160,11 +166,16 @@ class CompressedFile implements TextFile {
   async write(raw: Buffer): Promise<void> {
     this.raw += raw.length;
     if (this.#compressor.flush) this.#inside += raw.length;
-    await this.#write(await this.#compressor.write(raw));
+    const chunks = await this.#compressor.write(raw);
+    await this.#writing;
+    this.#writing = this.#write(chunks);
+    this.#writing.catch(() => undefined);
   }
 
   async end(): Promise<void> {
-    await this.#write(await this.#compressor.end());
+    const chunks = await this.#compressor.end();
+    await this.#writing;
+    await this.#write(chunks);
   }
 
   destroy(): void {

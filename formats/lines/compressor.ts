@@ -20,7 +20,8 @@ export const identity = (): Compressor => ({
   destroy: () => undefined,
 });
 
-const OUTPUT = 128 * 1024;
+/** Output is cut from pieces of this size; a full one costs another turn on the thread pool. */
+const OUTPUT = 1024 * 1024;
 
 /**
  * One zstd frame or brotli stream for each file, on the thread pool. Frames could be compressed side by side and

@@ -3,7 +3,7 @@ import { STATUS } from '../kernel/layout.ts';
 import type { RowEncoder } from '../row-encoder.ts';
 import type { BlockFiles } from './block-files.ts';
 
-const LARGEST_BLOCK = 1024 * 1024 - 64;
+export const LARGEST_BLOCK = 1024 * 1024 - 64;
 const SMALLEST_BLOCK = 16 * 1024;
 
 export interface LinesEncoderOptions {
@@ -11,6 +11,8 @@ export interface LinesEncoderOptions {
   csv: boolean;
   blocks: BlockFiles;
   maxFileBytes: number | undefined;
+  /** A buffer for a block. */
+  take(length: number): Buffer;
 }
 
 /** Rows into blocks of lines. */
@@ -19,14 +21,16 @@ export class LinesEncoder implements RowEncoder {
   readonly #kernel: Kernel;
   readonly #blocks: BlockFiles;
   readonly #blockSize: number;
+  readonly #take: (length: number) => Buffer;
   #region: Region;
   /** Where the block ends if no row is larger. */
   #limit: number;
   #to: number;
   #rowsBefore = 0;
 
-  constructor({ kernel, csv, blocks, maxFileBytes }: LinesEncoderOptions) {
+  constructor({ kernel, csv, blocks, maxFileBytes, take }: LinesEncoderOptions) {
     this.#kernel = kernel;
+    this.#take = take;
     this.#blocks = blocks;
     // Files end between blocks.
     const share = Math.max(SMALLEST_BLOCK, (maxFileBytes ?? Number.POSITIVE_INFINITY) / 4);
@@ -65,7 +69,8 @@ export class LinesEncoder implements RowEncoder {
 
   async #emit(): Promise<void> {
     const { run } = this.#kernel;
-    const raw = this.#kernel.copy(this.#region.at, this.#to);
+    const raw = this.#take(this.#to - this.#region.at);
+    raw.set(this.#kernel.bytes.subarray(this.#region.at, this.#to));
     const rows = (run.rows.value - this.#rowsBefore) >>> 0;
     this.#rowsBefore = run.rows.value;
     if (this.#region.size > LARGEST_BLOCK) {

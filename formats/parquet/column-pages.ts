@@ -37,6 +37,7 @@ export class ColumnPages {
   readonly #index: number;
   readonly #column: Column;
   readonly #target: number;
+  readonly #take: (length: number) => Buffer;
   readonly #submit: (page: RawPage) => Promise<Page>;
   #values: Region;
   #definitions: Region;
@@ -49,13 +50,18 @@ export class ColumnPages {
   constructor(
     kernel: Kernel,
     index: number,
-    options: { pageBytes: number; submit: (page: RawPage) => Promise<Page> },
+    options: {
+      pageBytes: number;
+      take: (length: number) => Buffer;
+      submit: (page: RawPage) => Promise<Page>;
+    },
   ) {
     this.#kernel = kernel;
     this.#index = index;
     this.#column = kernel.columns[index] as Column;
     this.#target = options.pageBytes;
     this.#submit = options.submit;
+    this.#take = options.take;
     this.#values = kernel.allocate(Math.min(SMALLEST, this.#target));
     this.#definitions = kernel.allocate(this.#levelRoom);
     this.#repetitions = kernel.allocate(this.#levelRoom);
@@ -185,7 +191,7 @@ export class ColumnPages {
       values = values.subarray(0, 0);
     }
     const front = to - scratch.at;
-    const raw = Buffer.allocUnsafeSlow(front + values.length);
+    const raw = this.#take(front + values.length);
     raw.set(this.#kernel.bytes.subarray(scratch.at, to));
     raw.set(values, front);
     this.#kernel.free(scratch);

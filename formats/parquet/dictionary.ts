@@ -40,8 +40,7 @@ export class Dictionary {
     const { count } = this;
     const used = this.#kernel.get(this.#index, 'entriesUsed');
     if (seen >= ENOUGH) {
-      // How many distinct values there are in all follows from how often one came again.
-      const expected = seen ** 2 / (2 * Math.max(1, seen - count));
+      const expected = estimateDistinct(seen, count);
       if (expected > MOST_ENTRIES || (expected * used) / count > LARGEST) return false;
     }
     if (count === this.#limit) {
@@ -81,4 +80,12 @@ export class Dictionary {
     set('entryLimit', this.#limit);
     this.#kernel.run.rehash(this.#kernel.columnAt(this.#index));
   }
+}
+
+/** How many distinct values there are in all, if all are as frequent and so many of those seen were distinct. */
+function estimateDistinct(seen: number, distinct: number): number {
+  if (distinct >= seen) return Number.POSITIVE_INFINITY;
+  let all = seen ** 2 / (2 * (seen - distinct));
+  for (let round = 0; round < 20; round += 1) all = distinct / (1 - Math.exp(-seen / all));
+  return all;
 }

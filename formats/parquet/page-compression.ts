@@ -20,6 +20,13 @@ const zstd = promisify<zlib.InputType, zlib.ZstdOptions, Buffer>(zlib.zstdCompre
 const gzip = promisify<zlib.InputType, zlib.ZlibOptions, Buffer>(zlib.gzip);
 const brotli = promisify<zlib.InputType, zlib.BrotliOptions, Buffer>(zlib.brotliCompress);
 
+/** Without the room that was not needed: pages wait until their row group ends. */
+const compact = (body: Buffer) => {
+  const exact = Buffer.allocUnsafeSlow(body.length);
+  body.copy(exact);
+  return exact;
+};
+
 /** Room for all of a page's output, so that compressing it is one step. */
 const roomFor = (raw: Buffer) => Math.max(1024, (raw.length >> 1) + 256);
 
@@ -34,16 +41,17 @@ export function pageCompression(
       return async (raw) => raw;
     case 'zstd': {
       const params = { [constants.ZSTD_c_compressionLevel]: level ?? 1 };
-      return (raw) => zstd(raw, { params, chunkSize: roomFor(raw), pledgedSrcSize: raw.length });
+      return async (raw) =>
+        compact(await zstd(raw, { params, chunkSize: roomFor(raw), pledgedSrcSize: raw.length }));
     }
     case 'gzip':
-      return (raw) => gzip(raw, { level: level ?? 6, chunkSize: roomFor(raw) });
+      return async (raw) => compact(await gzip(raw, { level: level ?? 6, chunkSize: roomFor(raw) }));
     case 'brotli': {
       const params = (raw: Buffer) => ({
         [constants.BROTLI_PARAM_QUALITY]: level ?? 4,
         [constants.BROTLI_PARAM_SIZE_HINT]: raw.length,
       });
-      return (raw) => brotli(raw, { params: params(raw), chunkSize: roomFor(raw) });
+      return async (raw) => compact(await brotli(raw, { params: params(raw), chunkSize: roomFor(raw) }));
     }
     default:
       return blockCompression(kernel, compression);

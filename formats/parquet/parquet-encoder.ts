@@ -1,3 +1,4 @@
+import { BufferPool } from '../buffer-pool.ts';
 import type { Compression } from '../formats.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { STATUS } from '../kernel/layout.ts';
@@ -12,10 +13,12 @@ const LARGEST_PAGE = 1024 * 1024 - 64;
 const SMALLEST_PAGE = 4 * 1024;
 /** A row group ends at the first of these: rows, bytes before compression, and bytes that wait in memory. */
 const GROUP_ROWS = 1_000_000;
-const GROUP_RAW_BYTES = 128 * 1024 * 1024;
-const GROUP_BYTES = 32 * 1024 * 1024;
+const GROUP_RAW_BYTES = 96 * 1024 * 1024;
+const GROUP_BYTES = 24 * 1024 * 1024;
+/** A page with its levels in front. */
+const PAGE_MEMORY = LARGEST_PAGE + 256 * 1024;
 /** Bytes that may be on their way through compression. */
-const IN_FLIGHT = 6 * 1024 * 1024;
+const IN_FLIGHT = 5 * 1024 * 1024;
 
 export interface ParquetEncoderOptions {
   kernel: Kernel;
@@ -42,6 +45,8 @@ export class ParquetEncoder implements RowEncoder {
   #doneBytes = 0;
   #pages: Promise<Page>[] = [];
   #inFlight = 0;
+  readonly #release: (raw: Buffer) => void;
+  readonly #pool = new BufferPool(PAGE_MEMORY);
   #oldest: Promise<unknown>[] = [];
   /** The group before, which may still be on its way into its file. */
   #writing: Promise<void> = Promise.resolve();
@@ -56,7 +61,13 @@ export class ParquetEncoder implements RowEncoder {
     const share = Math.max(SMALLEST_PAGE, Math.floor(this.#maxFileBytes / 8));
     const pageBytes = Math.min(LARGEST_PAGE, share);
     const submit = (page: RawPage) => this.#submit(page);
-    this.#columns = kernel.columns.map((_, index) => new ColumnPages(kernel, index, { pageBytes, submit }));
+    // Without compression the pages themselves wait for their row group to end.
+    const take = (length: number) =>
+      compression === null ? Buffer.allocUnsafeSlow(length) : this.#pool.take(length);
+    this.#release = (raw) => (compression === null ? undefined : this.#pool.give(raw));
+    this.#columns = kernel.columns.map(
+      (_, index) => new ColumnPages(kernel, index, { pageBytes, take, submit }),
+    );
     this.encode = (at, end) => run.addRows(at, end, GROUP_ROWS - this.#groupRows);
   }
 
@@ -100,6 +111,7 @@ export class ParquetEncoder implements RowEncoder {
       this.#inFlight -= raw.length;
       this.#doneRaw += raw.length;
       this.#doneBytes += body.length;
+      this.#release(raw);
       return makePage(raw.length, body, { values, encoding, kind });
     });
     page.catch(() => undefined);

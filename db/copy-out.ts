@@ -1,0 +1,168 @@
+import type { Socket } from 'node:net';
+import type { Submittable } from 'pg';
+import { abandonConnection } from './copy-in.ts';
+import { CopyMessages } from './copy-messages.ts';
+import type { Pool, Transaction } from './pool.ts';
+import { quoted } from './sql-literal.ts';
+
+/** As much of a COPY as may wait in the process's memory for its reader. */
+const HIGH_WATER = 1024 * 1024;
+
+export interface CopyOutOptions {
+  /** Settings of Postgres for this transaction, by name. */
+  settings?: Readonly<Record<string, string>>;
+  /** Postgres ends the statement after this long, the time that it waits for its reader included; 0: never. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+/** The bytes of a COPY, cut anywhere. They can be read once. */
+export interface CopyOut extends AsyncIterable<Buffer> {
+  /** How many rows there were, as Postgres says it; known when all was read. */
+  readonly rows: number | undefined;
+}
+
+interface Connection {
+  stream: Socket;
+  query(text: string): void;
+}
+
+type Listener = (chunk: Buffer) => void;
+
+/**
+ * A COPY TO STDOUT whose bytes are taken from the socket as they are: the driver would make an object of every row. All
+ * other messages go on to the driver, which tells errors and the end.
+ */
+class CopyQuery implements Submittable {
+  rows: number | undefined;
+  readonly #text: string;
+  #stream: Socket | undefined;
+  readonly #chunks: Buffer[] = [];
+  #waiting = 0;
+  #ended = false;
+  #failure: Error | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  submit(connection: unknown): void {
+    const { stream } = connection as Connection;
+    this.#stream = stream;
+    const driver = stream.listeners('data') as Listener[];
+    const messages = new CopyMessages((bytes) => {
+      for (const listener of driver) listener.call(stream, bytes);
+    });
+    const take = (chunk: Buffer) => {
+      const data = messages.take(chunk);
+      if (data.length > 0) this.#keep(data);
+      if (!messages.ready) return;
+      stream.off('data', take);
+      for (const listener of driver) stream.on('data', listener);
+      stream.resume();
+    };
+    for (const listener of driver) stream.off('data', listener);
+    stream.on('data', take);
+    (connection as Connection).query(this.#text);
+  }
+
+  #keep(data: Buffer): void {
+    this.#chunks.push(data);
+    this.#waiting += data.length;
+    if (this.#waiting >= HIGH_WATER) this.#stream?.pause();
+    this.#stir();
+  }
+
+  #stir(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+
+  /** The next chunk; undefined at the end. Throws what went wrong, whatever is still there to be read. */
+  async next(): Promise<Buffer | undefined> {
+    for (;;) {
+      if (this.#failure) throw this.#failure;
+      const chunk = this.#chunks.shift();
+      if (chunk) {
+        this.#waiting -= chunk.length;
+        if (this.#waiting < HIGH_WATER && this.#stream?.isPaused()) this.#stream.resume();
+        return chunk;
+      }
+      if (this.#ended) {
+        if (this.rows === undefined)
+          throw new Error('Postgres ended a COPY without saying how many rows it had');
+        return undefined;
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  handleRowDescription(): void {}
+  handleDataRow(): void {}
+  handleCopyInResponse(): void {}
+  handleEmptyQuery(): void {}
+  handlePortalSuspended(): void {}
+  handleCommandComplete(message: { text: string }): void {
+    const match = /^COPY (\d+)$/.exec(message.text);
+    if (match) this.rows = Number(match[1]);
+  }
+  handleError(error: Error): void {
+    this.#failure ??= error;
+    this.#stir();
+  }
+  handleReadyForQuery(): void {
+    this.#ended = true;
+    this.#stir();
+  }
+}
+
+/**
+ * Runs `copy (…) to stdout` in a transaction of its own that only reads: one statement, so one snapshot. Nothing happens
+ * before it is iterated over. Whatever goes wrong on the way is thrown by the iteration: one that ends has given
+ * everything. Ending the iteration early, or the signal, closes the connection, and Postgres stops.
+ */
+export function copyOut(pool: Pool, text: string, options: CopyOutOptions = {}): CopyOut {
+  const { settings = {}, timeoutMs = 0, signal } = options;
+  const set = Object.entries({
+    statement_timeout: `${timeoutMs}ms`,
+    // Whoever went away while Postgres was looking for rows is noticed before the next row.
+    client_connection_check_interval: '5s',
+    ...settings,
+  });
+  const local = set.map(([name, value]) => `set local ${name} = ${quoted(value)}; `);
+  const query = new CopyQuery(`begin read only; ${local.join('')}${text}; commit`);
+  return {
+    get rows() {
+      return query.rows;
+    },
+    [Symbol.asyncIterator]: () => read(pool, query, signal),
+  };
+}
+
+async function* read(pool: Pool, query: CopyQuery, signal: AbortSignal | undefined): AsyncGenerator<Buffer> {
+  signal?.throwIfAborted();
+  const client: Transaction = await pool.connect();
+  let whole = false;
+  // Without a listener, a lost connection would end the process; the query hears of it too.
+  const lost = () => undefined;
+  const abort = () => abandonConnection(client, signal?.reason as Error);
+  client.on('error', lost);
+  try {
+    signal?.throwIfAborted();
+    signal?.addEventListener('abort', abort);
+    client.query(query);
+    for (let chunk = await query.next(); chunk; chunk = await query.next()) {
+      yield chunk;
+      signal?.throwIfAborted();
+    }
+    whole = true;
+  } finally {
+    signal?.removeEventListener('abort', abort);
+    if (!whole) abandonConnection(client, new Error('The COPY was given up'));
+    client.off('error', lost);
+    client.release(!whole);
+  }
+}

@@ -42,6 +42,7 @@ const result = await encodeRows(copyOut(pool, `copy (${QUERY}${limit}) to stdout
   compression: compression === 'none' ? null : (compression as Compression),
   level: level === '' || level === undefined ? undefined : Number(level),
   openFile,
+  freeChunks: true,
 });
 console.log(JSON.stringify({ rows: result.rows, idle, peak: await memory('VmHWM') }));
 await pool.end();

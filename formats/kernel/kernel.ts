@@ -98,8 +98,9 @@ export class Kernel {
 
   /** A region of at least this size; its content is whatever was there. */
   allocate(size: number): Region {
-    let room = SMALLEST;
-    while (room < size + MARGIN) room *= 2;
+    // Of few sizes, so that what was freed fits another time: four for each power of two.
+    const step = Math.max(SMALLEST, 2 ** Math.floor(Math.log2(size + MARGIN) - 2));
+    const room = Math.ceil((size + MARGIN) / step) * step;
     const at = this.#free.get(room)?.pop() ?? this.#extend(room);
     return { at, size: room - MARGIN };
   }

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
+import { freeMemory } from '../buffer-pool.ts';
 import type { Compression } from '../formats.ts';
 import type { Kernel, Region } from '../kernel/kernel.ts';
 import { LZ_TABLE_SIZE } from '../kernel/layout.ts';
@@ -24,11 +25,13 @@ const brotli = promisify<zlib.InputType, zlib.BrotliOptions, Buffer>(zlib.brotli
 const compact = (body: Buffer) => {
   const exact = Buffer.allocUnsafeSlow(body.length);
   body.copy(exact);
+  // Smaller ones are parts of memory that others have other parts of.
+  if (body.buffer.byteLength > Buffer.poolSize) freeMemory(body);
   return exact;
 };
 
 /** Room for all of a page's output, so that compressing it is one step. */
-const roomFor = (raw: Buffer) => Math.max(1024, (raw.length >> 1) + 256);
+const roomFor = (raw: Buffer) => Math.max(1024, (raw.length >> 2) + 256);
 
 export function pageCompression(
   kernel: Kernel,

@@ -13,12 +13,12 @@ const LARGEST_PAGE = 1024 * 1024 - 64;
 const SMALLEST_PAGE = 4 * 1024;
 /** A row group ends at the first of these: rows, bytes before compression, and bytes that wait in memory. */
 const GROUP_ROWS = 1_000_000;
-const GROUP_RAW_BYTES = 96 * 1024 * 1024;
-const GROUP_BYTES = 24 * 1024 * 1024;
+const GROUP_RAW_BYTES = 64 * 1024 * 1024;
+const GROUP_BYTES = 16 * 1024 * 1024;
 /** A page with its levels in front. */
 const PAGE_MEMORY = LARGEST_PAGE + 256 * 1024;
 /** Bytes that may be on their way through compression. */
-const IN_FLIGHT = 5 * 1024 * 1024;
+const IN_FLIGHT = 4 * 1024 * 1024;
 
 export interface ParquetEncoderOptions {
   kernel: Kernel;

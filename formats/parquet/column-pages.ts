@@ -179,12 +179,13 @@ export class ColumnPages {
     const depth = definitionDepth(this.#column);
     if (this.#column.type === 'strings') to = this.#packLevels(this.#repetitions, levels, 1, to);
     if (depth > 0) to = this.#packLevels(this.#definitions, levels, depth === 1 ? 1 : 2, to);
-    const encoding = this.#dictionary ? ENCODING.dictionary : ENCODING.plain;
+    // A page of nulls needs no dictionary, and one without entries confuses readers.
+    const dictionary = this.#dictionary?.count ? this.#dictionary : undefined;
+    const encoding = dictionary ? ENCODING.dictionary : ENCODING.plain;
     let values = this.#kernel.bytes.subarray(this.#values.at, this.#values.at + used);
-    if (this.#dictionary) {
-      const { width } = this.#dictionary;
-      this.#kernel.bytes[to] = width;
-      to = run.packIndices(this.#values.at, used / 4, width, to + 1);
+    if (dictionary) {
+      this.#kernel.bytes[to] = dictionary.width;
+      to = run.packIndices(this.#values.at, used / 4, dictionary.width, to + 1);
       values = values.subarray(0, 0);
     } else if (this.#column.type === 'bool') {
       to = run.packBits(this.#values.at, used, to);
@@ -197,9 +198,9 @@ export class ColumnPages {
     this.#kernel.free(scratch);
     this.#chunk.values += levels;
     this.#chunk.nulls += nulls;
-    if (!this.#chunk.encodings.includes(encoding)) this.#chunk.encodings.push(encoding);
-    if (this.#dictionary && !this.#chunk.encodings.includes(ENCODING.plain))
-      this.#chunk.encodings.push(ENCODING.plain);
+    // The dictionary itself is a plain page.
+    for (const one of [encoding, ENCODING.plain])
+      if (!this.#chunk.encodings.includes(one)) this.#chunk.encodings.push(one);
     this.#chunk.pages.push(this.#submit({ raw, values: levels, encoding, kind: 'data' }));
     this.#emptyPage();
   }

@@ -1,0 +1,145 @@
+import { BrokenRowsError } from './broken-rows.ts';
+import type { Kernel, Region } from './kernel/kernel.ts';
+import { REASON, STATUS } from './kernel/layout.ts';
+
+/** A row that no file can hold as the columns are declared. It is in the hash and not in the files. */
+export interface RejectedRow {
+  /** Which row of the stream it is, from 0 on. */
+  row: number;
+  column: string;
+  reason: string;
+  /** The row in COPY's binary form. */
+  bytes: Buffer;
+}
+
+const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
+const HEADER = SIGNATURE.length + 8;
+const ROOM = 256 * 1024 - 64;
+
+/**
+ * The bytes of a COPY BINARY, brought into the kernel's memory piece by piece, cut anywhere. `encode` is given whole and
+ * cut-off rows and answers how far it came; what it cannot go on with is judged here.
+ */
+export class CopyInput {
+  rejected = 0;
+  readonly #kernel: Kernel;
+  readonly #onReject: ((rejected: RejectedRow) => void) | undefined;
+  #region: Region;
+  #at: number;
+  #end: number;
+  #header: number | undefined;
+  #ended = false;
+
+  constructor(kernel: Kernel, onReject?: (rejected: RejectedRow) => void) {
+    this.#kernel = kernel;
+    this.#onReject = onReject;
+    this.#region = kernel.allocate(ROOM);
+    this.#at = this.#region.at;
+    this.#end = this.#at;
+  }
+
+  /** Rows seen so far, the rejected ones too. */
+  get rows(): number {
+    return this.#kernel.run.rows.value + this.rejected;
+  }
+
+  /** Takes as much of the chunk as there is room for, and returns how much that was. */
+  append(chunk: Uint8Array, from: number): number {
+    if (this.#ended) throw this.#broken('there is more after its end', false);
+    const rest = this.#end - this.#at;
+    if (this.#at > this.#region.at) {
+      this.#kernel.bytes.copyWithin(this.#region.at, this.#at, this.#end);
+    } else if (rest === this.#region.size) {
+      this.#region = this.#kernel.grow(this.#region, Math.max(this.#region.size * 2, this.#needed), rest);
+    }
+    this.#at = this.#region.at;
+    const taken = Math.min(this.#region.size - rest, chunk.length - from);
+    this.#kernel.bytes.set(chunk.subarray(from, from + taken), this.#at + rest);
+    this.#end = this.#at + rest + taken;
+    if (this.#header === undefined) this.#readHeader();
+    return taken;
+  }
+
+  /**
+   * Lets `encode(at, end)` go on. Its status is `more` when all whole rows are encoded; any other that is returned is
+   * the encoder's own to resolve, after which it is to be asked again.
+   */
+  advance(encode: (at: number, end: number) => number): number {
+    if (this.#header === undefined || this.#ended) return STATUS.more;
+    for (;;) {
+      const status = encode(this.#at, this.#end);
+      this.#at = this.#kernel.run.position.value;
+      if (status === STATUS.fault) throw this.#fault();
+      if (status === STATUS.reject) {
+        this.#reject();
+        continue;
+      }
+      if (status !== STATUS.end) return status;
+      this.#ended = true;
+      if (this.#end - this.#at > 2) throw this.#broken('there is more after its end', false);
+      return STATUS.more;
+    }
+  }
+
+  /** To be called after the last chunk. */
+  finish(): void {
+    if (this.#ended) return;
+    const rest = this.#header === undefined ? 'its header' : `row ${this.rows} or its end`;
+    throw this.#broken(`it stops before ${rest} is complete`, true);
+  }
+
+  get #needed(): number {
+    return this.#header === undefined ? HEADER : this.#kernel.run.needed.value;
+  }
+
+  #readHeader(): void {
+    const { bytes, view } = this.#kernel;
+    const length = this.#end - this.#at;
+    const seen = Math.min(length, SIGNATURE.length);
+    if (!SIGNATURE.subarray(0, seen).equals(bytes.subarray(this.#at, this.#at + seen)))
+      throw this.#broken('it does not begin as COPY in binary form does', false);
+    if (length < HEADER) return;
+    const flags = view.getUint32(this.#at + SIGNATURE.length);
+    const extension = view.getUint32(this.#at + SIGNATURE.length + 4);
+    if (flags !== 0 || extension !== 0) throw this.#broken('its header has flags that are not known', false);
+    this.#header = HEADER;
+    this.#at += HEADER;
+  }
+
+  #reject(): void {
+    const { run, columns } = this.#kernel;
+    const next: number = run.next.value;
+    const column = columns[run.faultColumn.value]?.name ?? '';
+    this.#onReject?.({
+      row: this.rows,
+      column,
+      reason:
+        run.faultReason.value === REASON.nullValue
+          ? `"${column}" is null, which it never should be`
+          : `"${column}" is an array of ${run.faultValue.value} dimensions, and only those of one can be exported`,
+      bytes: this.#kernel.copy(this.#at, next),
+    });
+    run.addHash(run.xxh64(this.#at, next - this.#at));
+    this.rejected += 1;
+    this.#at = next;
+  }
+
+  #fault(): BrokenRowsError {
+    const { run, columns } = this.#kernel;
+    const value: number = run.faultValue.value;
+    const column = columns[run.faultColumn.value];
+    const name = `"${column?.name}"`;
+    const where = `row ${this.rows}`;
+    const texts: Record<number, string> = {
+      [REASON.fieldCount]: `${where} has ${value} fields, and there are ${columns.length} columns`,
+      [REASON.fieldLength]: `${where} says that ${name} has ${value} bytes`,
+      [REASON.fieldWidth]: `${where} has ${value} bytes in ${name}, which is no ${column?.type}`,
+      [REASON.brokenList]: `${where} has something in ${name} that is no array of texts`,
+    };
+    return this.#broken(texts[run.faultReason.value] ?? `${where} cannot be read`, false);
+  }
+
+  #broken(what: string, retryable: boolean): BrokenRowsError {
+    return new BrokenRowsError(`The stream of rows is broken: ${what}.`, { retryable });
+  }
+}

@@ -1,0 +1,184 @@
+import type { OutputFiles } from '../output-files.ts';
+import type { Compressor } from './compressor.ts';
+import { deflateBlock, GzipMember } from './gzip.ts';
+
+export interface Block {
+  raw: Buffer;
+  rows: number;
+}
+
+export interface BlockFilesOptions {
+  files: OutputFiles;
+  /** `level` makes gzip, whose blocks are compressed side by side; else a compressor is made for each file. */
+  compression: { level: number } | { compressor: () => Compressor };
+  /** What each file begins with. */
+  header: Buffer;
+  /** Is given a block's memory back when nobody reads it any more. */
+  release: (raw: Buffer) => void;
+  maxFileBytes: number | undefined;
+}
+
+/** So many blocks may be on their way into files; enough for the thread pool. */
+const DEPTH = 5;
+
+/**
+ * Blocks of whole rows into files, in order. Into which file a block goes is decided when its turn comes, so that a
+ * file is never more than one block larger than it may be, and mostly smaller.
+ */
+export class BlockFiles {
+  readonly #options: BlockFilesOptions;
+  #pending: Promise<void>[] = [];
+  #last: Promise<void> = Promise.resolve();
+  #file: TextFile | undefined;
+
+  constructor(options: BlockFilesOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when there is room for another block. Rejects when an earlier one failed. */
+  async put(block: Block): Promise<void> {
+    const { compression } = this.#options;
+    const packed = 'level' in compression ? deflateBlock(block.raw, compression.level) : undefined;
+    packed?.catch(() => undefined);
+    this.#last = this.#last.then(() => this.#write(block, packed));
+    this.#last.catch(() => undefined);
+    this.#pending.push(this.#last);
+    if (this.#pending.length >= DEPTH) await this.#pending.shift();
+  }
+
+  async finish(): Promise<void> {
+    await this.#last;
+    if (this.#file) await this.#end(this.#file);
+  }
+
+  destroy(): void {
+    this.#file?.destroy();
+  }
+
+  async #write(block: Block, packed: Promise<Buffer> | undefined): Promise<void> {
+    const { files, maxFileBytes, release } = this.#options;
+    const ready = await packed;
+    if (this.#file && maxFileBytes !== undefined && (await this.#file.exceeds(maxFileBytes, block, ready)))
+      await this.#end(this.#file);
+    this.#file ??= await this.#begin();
+    await this.#file.write(block.raw, ready);
+    files.progress(block.rows);
+    release(block.raw);
+  }
+
+  async #begin(): Promise<TextFile> {
+    const { files, compression, header } = this.#options;
+    const output = await files.open();
+    const write = (chunks: Buffer[]) => writeAll(output, chunks);
+    const file =
+      'level' in compression
+        ? new GzipFile(write, () => output.bytes)
+        : new CompressedFile(compression.compressor(), write, () => output.bytes);
+    await file.begin();
+    if (header.length === 0) return file;
+    const packed = 'level' in compression ? await deflateBlock(header, compression.level) : undefined;
+    await file.write(header, packed);
+    return file;
+  }
+
+  async #end(file: TextFile): Promise<void> {
+    await file.end();
+    this.#file = undefined;
+    await this.#options.files.close(file.raw);
+  }
+}
+
+async function writeAll(output: { write(chunk: Buffer): Promise<void> }, chunks: Buffer[]): Promise<void> {
+  for (const chunk of chunks) await output.write(chunk);
+}
+
+interface TextFile {
+  /** Bytes before compression. */
+  raw: number;
+  begin(): Promise<void>;
+  /** Whether the file would be larger than that with the block. */
+  exceeds(max: number, block: Block, packed: Buffer | undefined): boolean | Promise<boolean>;
+  write(raw: Buffer, packed: Buffer | undefined): Promise<void>;
+  end(): Promise<void>;
+  destroy(): void;
+}
+
+class GzipFile implements TextFile {
+  raw = 0;
+  readonly #member = new GzipMember();
+  readonly #write: (chunks: Buffer[]) => Promise<void>;
+  readonly #bytes: () => number;
+
+  constructor(write: (chunks: Buffer[]) => Promise<void>, bytes: () => number) {
+    this.#write = write;
+    this.#bytes = bytes;
+  }
+
+  begin(): Promise<void> {
+    return this.#write([this.#member.begin()]);
+  }
+
+  exceeds(max: number, _block: Block, packed: Buffer | undefined): boolean {
+    return this.#bytes() + (packed?.length ?? 0) + GzipMember.overhead > max;
+  }
+
+  async write(raw: Buffer, packed: Buffer | undefined): Promise<void> {
+    this.#member.add(raw);
+    this.raw += raw.length;
+    if (packed) await this.#write([packed]);
+  }
+
+  end(): Promise<void> {
+    return this.#write([this.#member.end()]);
+  }
+
+  destroy(): void {}
+}
+
+class CompressedFile implements TextFile {
+  raw = 0;
+  /** Bytes before compression that may not have come out yet. */
+  #inside = 0;
+  /** The block before, which is written while the next one is compressed. */
+  #writing: Promise<void> = Promise.resolve();
+  readonly #compressor: Compressor;
+  readonly #write: (chunks: Buffer[]) => Promise<void>;
+  readonly #bytes: () => number;
+
+  constructor(compressor: Compressor, write: (chunks: Buffer[]) => Promise<void>, bytes: () => number) {
+    this.#compressor = compressor;
+    this.#write = write;
+    this.#bytes = bytes;
+  }
+
+  async begin(): Promise<void> {}
+
+  async exceeds(max: number, { raw }: Block): Promise<boolean> {
+    await this.#writing;
+    if (this.#bytes() + this.#inside + raw.length <= max) return false;
+    if (!this.#compressor.flush) return true;
+    await this.#write(await this.#compressor.flush());
+    this.#inside = 0;
+    const ratio = this.#bytes() / Math.max(1, this.raw);
+    return this.#bytes() + raw.length * ratio > max;
+  }
+
+  async write(raw: Buffer): Promise<void> {
+    this.raw += raw.length;
+    if (this.#compressor.flush) this.#inside += raw.length;
+    const chunks = await this.#compressor.write(raw);
+    await this.#writing;
+    this.#writing = this.#write(chunks);
+    this.#writing.catch(() => undefined);
+  }
+
+  async end(): Promise<void> {
+    const chunks = await this.#compressor.end();
+    await this.#writing;
+    await this.#write(chunks);
+  }
+
+  destroy(): void {
+    this.#compressor.destroy();
+  }
+}

@@ -1,0 +1,84 @@
+import type { Kernel, Region } from '../kernel/kernel.ts';
+import { STATUS } from '../kernel/layout.ts';
+import type { RowEncoder } from '../row-encoder.ts';
+import type { BlockFiles } from './block-files.ts';
+
+export const LARGEST_BLOCK = 1024 * 1024 - 64;
+const SMALLEST_BLOCK = 16 * 1024;
+
+export interface LinesEncoderOptions {
+  kernel: Kernel;
+  csv: boolean;
+  blocks: BlockFiles;
+  maxFileBytes: number | undefined;
+  /** A buffer for a block. */
+  take(length: number): Buffer;
+}
+
+/** Rows into blocks of lines. */
+export class LinesEncoder implements RowEncoder {
+  readonly encode: (at: number, end: number) => number;
+  readonly #kernel: Kernel;
+  readonly #blocks: BlockFiles;
+  readonly #blockSize: number;
+  readonly #take: (length: number) => Buffer;
+  #region: Region;
+  /** Where the block ends if no row is larger. */
+  #limit: number;
+  #to: number;
+  #rowsBefore = 0;
+
+  constructor({ kernel, csv, blocks, maxFileBytes, take }: LinesEncoderOptions) {
+    this.#kernel = kernel;
+    this.#take = take;
+    this.#blocks = blocks;
+    // Files end between blocks.
+    const share = Math.max(SMALLEST_BLOCK, (maxFileBytes ?? Number.POSITIVE_INFINITY) / 4);
+    this.#blockSize = Math.floor(Math.min(LARGEST_BLOCK, share));
+    this.#region = kernel.allocate(this.#blockSize);
+    this.#to = this.#region.at;
+    this.#limit = this.#to + this.#blockSize;
+    const { run } = kernel;
+    run.prepareLines(csv);
+    const lines = csv ? run.csvLines : run.jsonLines;
+    this.encode = (at, end) => {
+      const status = lines(at, end, this.#to, this.#limit);
+      this.#to = run.written.value;
+      return status;
+    };
+  }
+
+  async resolve(status: number): Promise<void> {
+    if (status !== STATUS.full) throw new Error(`The lines' encoder stopped with ${status}.`);
+    if (this.#to > this.#region.at) return this.#emit();
+    const { needed } = this.#kernel.run;
+    this.#kernel.free(this.#region);
+    this.#region = this.#kernel.allocate(needed.value);
+    this.#to = this.#region.at;
+    this.#limit = this.#to + this.#region.size;
+  }
+
+  async finish(): Promise<void> {
+    if (this.#to > this.#region.at) await this.#emit();
+    await this.#blocks.finish();
+  }
+
+  destroy(): void {
+    this.#blocks.destroy();
+  }
+
+  async #emit(): Promise<void> {
+    const { run } = this.#kernel;
+    const raw = this.#take(this.#to - this.#region.at);
+    raw.set(this.#kernel.bytes.subarray(this.#region.at, this.#to));
+    const rows = (run.rows.value - this.#rowsBefore) >>> 0;
+    this.#rowsBefore = run.rows.value;
+    if (this.#region.size > LARGEST_BLOCK) {
+      this.#kernel.free(this.#region);
+      this.#region = this.#kernel.allocate(this.#blockSize);
+    }
+    this.#to = this.#region.at;
+    this.#limit = this.#to + this.#blockSize;
+    await this.#blocks.put({ raw, rows });
+  }
+}

@@ -1,0 +1,148 @@
+import { BufferPool } from '../buffer-pool.ts';
+import type { Compression } from '../formats.ts';
+import type { Kernel } from '../kernel/kernel.ts';
+import { STATUS } from '../kernel/layout.ts';
+import type { OutputFiles } from '../output-files.ts';
+import type { RowEncoder } from '../row-encoder.ts';
+import { type Chunk, ColumnPages, type RawPage } from './column-pages.ts';
+import { makePage, type Page } from './page.ts';
+import { CODECS, pageCompression } from './page-compression.ts';
+import { ParquetFiles } from './parquet-files.ts';
+
+const LARGEST_PAGE = 1024 * 1024 - 64;
+const SMALLEST_PAGE = 4 * 1024;
+/** A row group ends at the first of these: rows, bytes before compression, and bytes that wait in memory. */
+const GROUP_ROWS = 1_000_000;
+const GROUP_RAW_BYTES = 64 * 1024 * 1024;
+const GROUP_BYTES = 16 * 1024 * 1024;
+/** A page with its levels in front. */
+const PAGE_MEMORY = LARGEST_PAGE + 256 * 1024;
+/** Bytes that may be on their way through compression. */
+const IN_FLIGHT = 4 * 1024 * 1024;
+
+export interface ParquetEncoderOptions {
+  kernel: Kernel;
+  files: OutputFiles;
+  compression: Compression | null;
+  level: number | undefined;
+  maxFileBytes: number | undefined;
+}
+
+/** Rows into pages, pages into row groups, row groups into files. */
+export class ParquetEncoder implements RowEncoder {
+  readonly encode: (at: number, end: number) => number;
+  readonly #kernel: Kernel;
+  readonly #columns: ColumnPages[];
+  readonly #compress: (raw: Buffer) => Promise<Buffer>;
+  readonly #files: ParquetFiles;
+  readonly #maxFileBytes: number;
+  /** Of the file that takes the next group. */
+  #fileBytes = 0;
+  #groupStart = 0;
+  /** The group's pages: before compression, those of them that are compressed, and what became of those. */
+  #raw = 0;
+  #doneRaw = 0;
+  #doneBytes = 0;
+  #pages: Promise<Page>[] = [];
+  #inFlight = 0;
+  readonly #release: (raw: Buffer) => void;
+  readonly #pool = new BufferPool(PAGE_MEMORY);
+  #oldest: Promise<unknown>[] = [];
+  /** The group before, which may still be on its way into its file. */
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor({ kernel, files, compression, level, maxFileBytes }: ParquetEncoderOptions) {
+    this.#kernel = kernel;
+    this.#compress = pageCompression(kernel, compression, level);
+    this.#maxFileBytes = maxFileBytes ?? Number.POSITIVE_INFINITY;
+    this.#files = new ParquetFiles(files, kernel.columns, CODECS[compression ?? 'none']);
+    const { run } = kernel;
+    run.preparePages(kernel.allocate(64).at);
+    const share = Math.max(SMALLEST_PAGE, Math.floor(this.#maxFileBytes / 8));
+    const pageBytes = Math.min(LARGEST_PAGE, share);
+    const submit = (page: RawPage) => this.#submit(page);
+    // Without compression the pages themselves wait for their row group to end.
+    const take = (length: number) =>
+      compression === null ? Buffer.allocUnsafeSlow(length) : this.#pool.take(length);
+    this.#release = (raw) => (compression === null ? undefined : this.#pool.give(raw));
+    this.#columns = kernel.columns.map(
+      (_, index) => new ColumnPages(kernel, index, { pageBytes, take, submit }),
+    );
+    this.encode = (at, end) => run.addRows(at, end, GROUP_ROWS - this.#groupRows);
+  }
+
+  async resolve(status: number): Promise<void> {
+    const { run } = this.#kernel;
+    const column = this.#columns[run.faultColumn.value] as ColumnPages;
+    if (status === STATUS.rows) return this.#endGroup();
+    if (status === STATUS.dictionary) column.growDictionary(run.needed.value >>> 0);
+    else if (status === STATUS.full) column.makeRoom(run.needed.value >>> 0, run.neededLevels.value >>> 0);
+    else throw new Error(`The Parquet encoder stopped with ${status}.`);
+    while (this.#inFlight > IN_FLIGHT) await this.#oldest.shift();
+    if (this.#groupIsFull()) await this.#endGroup();
+  }
+
+  async finish(): Promise<void> {
+    if (this.#groupRows > 0) await this.#endGroup();
+    await this.#writing;
+    await this.#files.end();
+  }
+
+  destroy(): void {}
+
+  get #groupRows(): number {
+    return (this.#kernel.run.rows.value - this.#groupStart) >>> 0;
+  }
+
+  #groupIsFull(): boolean {
+    if (this.#groupRows === 0) return false;
+    if (this.#raw >= GROUP_RAW_BYTES || this.#doneBytes >= GROUP_BYTES) return true;
+    if (this.#maxFileBytes === Number.POSITIVE_INFINITY) return false;
+    const ratio = this.#doneRaw > 0 ? this.#doneBytes / this.#doneRaw : 1;
+    let open = this.#raw - this.#doneRaw;
+    for (const column of this.#columns) open += column.waiting;
+    return this.#fileBytes + this.#doneBytes + open * ratio >= this.#maxFileBytes;
+  }
+
+  #submit({ raw, values, encoding, kind }: RawPage): Promise<Page> {
+    this.#raw += raw.length;
+    this.#inFlight += raw.length;
+    const page = this.#compress(raw).then((body) => {
+      this.#inFlight -= raw.length;
+      this.#doneRaw += raw.length;
+      this.#doneBytes += body.length;
+      this.#release(raw);
+      return makePage(raw.length, body, { values, encoding, kind });
+    });
+    page.catch(() => undefined);
+    this.#pages.push(page);
+    this.#oldest.push(page);
+    return page;
+  }
+
+  async #endGroup(): Promise<void> {
+    const rows = this.#groupRows;
+    const chunks: Chunk[] = this.#columns.map((column) => column.endChunk());
+    const pages = await Promise.all(this.#pages);
+    const bytes = pages.reduce((sum, { header, body }) => sum + header.length + body.length, 0);
+    this.#groupStart = this.#kernel.run.rows.value;
+    this.#raw = 0;
+    this.#doneRaw = 0;
+    this.#doneBytes = 0;
+    this.#pages = [];
+    this.#oldest = [];
+    await this.#writing;
+    const first = this.#fileBytes > 0 && this.#fileBytes + bytes > this.#maxFileBytes;
+    const last = (first ? 0 : this.#fileBytes) + bytes >= this.#maxFileBytes;
+    this.#fileBytes = last ? 0 : first ? bytes : this.#fileBytes + bytes;
+    this.#writing = this.#write(rows, chunks, { first, last });
+    this.#writing.catch(() => undefined);
+  }
+
+  /** Writes a group; first or last of a file, it ends the file before or this one. */
+  async #write(rows: number, chunks: Chunk[], ends: { first: boolean; last: boolean }): Promise<void> {
+    if (ends.first) await this.#files.end();
+    await this.#files.write(rows, chunks);
+    if (ends.last) await this.#files.end();
+  }
+}

@@ -101,11 +101,11 @@ export async function guardedFetch(
   url: string | URL,
   options: FetchOptions = {},
 ): Promise<FetchAnswer> {
+  let at = target(url);
   const milliseconds = options.timeoutMilliseconds ?? TIMEOUT_MILLISECONDS;
   const timeout = new AbortController();
   const timer = setTimeout(() => timeout.abort(), milliseconds);
   const signal = options.signal ? AbortSignal.any([options.signal, timeout.signal]) : timeout.signal;
-  let at = target(url);
   let { method = 'GET', body } = options;
   let headers = Object.entries(options.headers ?? {});
   try {

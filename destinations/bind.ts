@@ -53,12 +53,11 @@ export function bindDestination(
   const destination = requireDestination(settings.type);
   const secrets = secretValues(destination.fields, settings.config);
   const config = parsed(settings, destination.fields);
-  const clean = <T>(work: Promise<T>): Promise<T> =>
-    work.catch((error) => {
-      if (!(error instanceof DestinationError)) throw error;
-      const { code, message, retryAfterMilliseconds } = error;
-      throw new DestinationError(code, withoutSecrets(message, secrets), { retryAfterMilliseconds });
-    });
+  const clean: Clean = (error) => {
+    if (!(error instanceof DestinationError)) throw error;
+    const { code, message, retryAfterMilliseconds } = error;
+    throw new DestinationError(code, withoutSecrets(message, secrets), { retryAfterMilliseconds });
+  };
   const bound: Bound = {
     type: settings.type,
     identity: (model) => destination.identity(config, model),
@@ -79,7 +78,7 @@ function parsed(settings: DestinationSettings, fields: FilesDestination<unknown>
   }
 }
 
-type Clean = <T>(work: Promise<T>) => Promise<T>;
+type Clean = (error: unknown) => never;
 
 function boundFiles(
   destination: FilesDestination<unknown>,
@@ -93,24 +92,27 @@ function boundFiles(
     options,
     keys: (run) => keysOf(options, run),
     async open(run, work) {
-      const opened = await clean(openFileRun(destination, config, surroundings, run, work));
+      const opened = await openFileRun(destination, config, surroundings, run, work).catch(clean);
       return {
         ...opened,
         async openFile(index) {
-          const sink = await clean(opened.openFile(index));
+          const sink = await opened.openFile(index).catch(clean);
           return {
             write(chunk) {
-              const waiting = sink.write(chunk);
-              return waiting && clean(waiting);
+              try {
+                return sink.write(chunk)?.catch(clean);
+              } catch (error) {
+                return clean(error);
+              }
             },
-            close: () => clean(sink.close()),
-            abort: () => clean(sink.abort()),
+            close: () => sink.close().catch(clean),
+            abort: () => sink.abort().catch(clean),
           };
         },
-        finish: (encoded) => clean(opened.finish(encoded)),
+        finish: (encoded) => opened.finish(encoded).catch(clean),
       };
     },
-    verify: (run, signal) => clean(verifyFiles(destination, config, surroundings, run, signal)),
+    verify: (run, signal) => verifyFiles(destination, config, surroundings, run, signal).catch(clean),
   };
 }
 
@@ -123,7 +125,7 @@ function boundRows(
   const { find } = destination;
   return {
     kind: 'rows',
-    deliver: (delivery) => clean(destination.deliver(config, surroundings, delivery)),
-    ...(find ? { find: (delivery: Delivery) => clean(find(config, surroundings, delivery)) } : {}),
+    deliver: (delivery) => destination.deliver(config, surroundings, delivery).catch(clean),
+    ...(find ? { find: (delivery: Delivery) => find(config, surroundings, delivery).catch(clean) } : {}),
   };
 }

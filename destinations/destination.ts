@@ -75,12 +75,14 @@ export interface RowsFound {
 
 export type StepResult = { status: 'Passed' | 'Failed' | 'Skipped'; message: string | null };
 
+/** A message if a step failed, nothing if it passed. */
+export type StepOutcome = string | undefined | { skipped: string };
+
 /** One step of the test of a connection. Steps are run in order, to the first that fails. */
 export interface TestStep<Config> {
   name: string;
   description: string;
-  /** A message if it fails, nothing if it passes. Throws what the destination says. */
-  run(config: Config, surroundings: Surroundings, signal?: AbortSignal): Promise<string | undefined>;
+  run(config: Config, surroundings: Surroundings, signal?: AbortSignal): Promise<StepOutcome>;
 }
 
 interface Common<Config> {

@@ -1,4 +1,4 @@
-import { egressRefusal } from '../egress/egress-refused.ts';
+import { causesOf, egressRefusal } from '../egress/egress-refused.ts';
 
 /**
  * Everything that can go wrong at a destination. `again` tells whether the same work may succeed later without
@@ -102,13 +102,9 @@ const NETWORK: Record<string, [DestinationErrorCode, string]> = {
 const CERTIFICATE = /^(ERR_TLS_CERT|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|INVALID_CA|HOSTNAME_MISMATCH)/;
 
 function codeOf(error: unknown): string | undefined {
-  for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth += 1) {
-    const { code } = at as { code?: unknown };
-    if (typeof code === 'string' && (code in NETWORK || CERTIFICATE.test(code))) return code;
-    if (at instanceof AggregateError) {
-      const inner = at.errors.map(codeOf).find(Boolean);
-      if (inner) return inner;
-    }
+  for (const one of causesOf(error)) {
+    const { code } = one as { code?: unknown };
+    if (typeof code === 'string' && (Object.hasOwn(NETWORK, code) || CERTIFICATE.test(code))) return code;
   }
   return undefined;
 }

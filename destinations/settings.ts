@@ -1,5 +1,5 @@
 import { checkConfig, mergeConfig, type RawConfig, secretValues, withoutSecretKeys } from './config.ts';
-import type { StepResult, Surroundings } from './destination.ts';
+import type { StepOutcome, StepResult, Surroundings } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import { findDestination, requireDestination } from './registry.ts';
 
@@ -57,10 +57,11 @@ export async function runTestStep(
   const step = destination?.steps[index];
   if (!destination || !step) return undefined;
   const { name, description } = step;
-  const done = (message: string | undefined): ShownStep => {
-    const clean =
-      message === undefined ? null : withoutSecrets(message, secretValues(destination.fields, config));
-    return { name, description, result: { status: clean === null ? 'Passed' : 'Failed', message: clean } };
+  const done = (outcome: StepOutcome): ShownStep => {
+    const said = typeof outcome === 'object' ? outcome.skipped : (outcome ?? null);
+    const message = said === null ? null : withoutSecrets(said, secretValues(destination.fields, config));
+    const status = outcome === undefined ? 'Passed' : typeof outcome === 'string' ? 'Failed' : 'Skipped';
+    return { name, description, result: { status, message } };
   };
   let parsed: unknown;
   try {

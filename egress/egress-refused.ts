@@ -14,14 +14,22 @@ export class EgressRefusedError extends Error {
   }
 }
 
+interface Chained {
+  cause?: unknown;
+  errors?: unknown;
+}
+
+/** An error, what caused it, and what that was caused by; also where several were made one (AggregateError). */
+export function* causesOf(error: unknown, depth = 0): Generator<object> {
+  if (typeof error !== 'object' || error === null || depth > 8) return;
+  yield error;
+  const { cause, errors } = error as Chained;
+  for (const inner of Array.isArray(errors) ? errors : []) yield* causesOf(inner, depth + 1);
+  yield* causesOf(cause, depth + 1);
+}
+
 /** The refusal behind an error that a client library made of it, if there is one. */
 export function egressRefusal(error: unknown): EgressRefusedError | undefined {
-  for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth += 1) {
-    if (at instanceof EgressRefusedError) return at;
-    if (at instanceof AggregateError) {
-      const inner = at.errors.map(egressRefusal).find(Boolean);
-      if (inner) return inner;
-    }
-  }
+  for (const one of causesOf(error)) if (one instanceof EgressRefusedError) return one;
   return undefined;
 }

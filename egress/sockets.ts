@@ -20,6 +20,24 @@ function guarded<T extends Target>(guard: Guard, options: T): T {
   return { ...options, lookup: guard.lookup };
 }
 
+/** Refusals come as any connection that fails: clients that are asked for one do not expect a throw. */
+function guardedConnection<T>(
+  guard: Guard,
+  options: T,
+  callback: Connected | undefined,
+  connect: (checked: T) => Duplex | null | undefined,
+): Duplex | null | undefined {
+  let checked: T;
+  try {
+    checked = guarded(guard, options as Target) as T;
+  } catch (error) {
+    if (!callback) throw error;
+    process.nextTick(callback, error);
+    return undefined;
+  }
+  return connect(checked);
+}
+
 class GuardedHttpAgent extends http.Agent {
   readonly #guard: Guard;
   constructor(guard: Guard, options: http.AgentOptions) {
@@ -30,7 +48,9 @@ class GuardedHttpAgent extends http.Agent {
     options: http.ClientRequestArgs,
     callback?: Connected,
   ): Duplex | null | undefined {
-    return super.createConnection(guarded(this.#guard, options as Target) as typeof options, callback);
+    return guardedConnection(this.#guard, options, callback, (checked) =>
+      super.createConnection(checked, callback),
+    );
   }
 }
 
@@ -41,7 +61,9 @@ class GuardedHttpsAgent extends https.Agent {
     this.#guard = guard;
   }
   override createConnection(options: https.RequestOptions, callback?: Connected): Duplex | null | undefined {
-    return super.createConnection(guarded(this.#guard, options as Target) as typeof options, callback);
+    return guardedConnection(this.#guard, options, callback, (checked) =>
+      super.createConnection(checked, callback),
+    );
   }
 }
 

@@ -103,8 +103,11 @@ const CERTIFICATE = /^(ERR_TLS_CERT|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|IN
 
 function codeOf(error: unknown): string | undefined {
   for (const one of causesOf(error)) {
-    const { code } = one as { code?: unknown };
+    const { code, message } = one as { code?: unknown; message?: unknown };
     if (typeof code === 'string' && (Object.hasOwn(NETWORK, code) || CERTIFICATE.test(code))) return code;
+    // Clients that wrap an error may keep no more than its text, `connect ECONNREFUSED 192.0.2.1:443`.
+    const named = /\b(?:connect|read|write|getaddrinfo) (E[A-Z_]+)\b/.exec(String(message))?.[1];
+    if (named !== undefined && Object.hasOwn(NETWORK, named)) return named;
   }
   return undefined;
 }

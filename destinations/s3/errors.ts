@@ -59,7 +59,7 @@ export function s3Error(error: unknown, config: S3Config, where: string, doing: 
   const known = OPERATOR[name];
   if (known) return make(known[0], known[1]);
   // The client found that an answer is not what its checksum says, or that it ends too early.
-  if (/checksum mismatch|^aborted$|premature close|terminated|socket hang up/i.test(message))
+  if (/checksum mismatch|^aborted$|premature close|terminated|socket hang up|parse error/i.test(message))
     return make('interrupted', 'the connection was cut, or the answer was damaged');
   const below = networkError(error, where);
   if (below) return below;

@@ -90,7 +90,8 @@ export function s3ForFile(): S3Server {
     mkdirSync(path.join(folder, 'data'));
     const port = await reservePort();
     // When the channel closes, however the test process ended, the shell ends the server and removes its files.
-    const script = '"$@" & server=$!; cat >/dev/null; exec 2>/dev/null; kill -9 $server; wait $server; rm -rf "$FOLDER"';
+    const script =
+      '"$@" & server=$!; cat >/dev/null; exec 2>/dev/null; kill -9 $server; wait $server; rm -rf "$FOLDER"';
     const child = spawn(
       'sh',
       [

@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process';
-import path from 'node:path';
+import { goInstall } from '../go-install.ts';
 import type { Report } from '../problem.ts';
 
 /** The newest version that `go install` accepts; later ones have replace directives in their go.mod. */
 export const TEMPORAL_MODULE = 'github.com/temporalio/cli/cmd/temporal@v1.5.1';
-const PROGRESS_MILLISECONDS = 4_000;
 
 /** Builds the Temporal CLI with the machine's Go into `folder`; about four minutes on two cores. */
 export function buildTemporal(
@@ -13,44 +11,5 @@ export function buildTemporal(
   env: NodeJS.ProcessEnv,
   signal?: AbortSignal,
 ): Promise<string> {
-  const began = Date.now();
-  let compiled = 0;
-  let downloaded = 0;
-  const lastLines: string[] = [];
-  const child = spawn('go', ['install', '-v', TEMPORAL_MODULE], {
-    // Without cgo no C compiler is needed.
-    env: { ...env, GOBIN: folder, CGO_ENABLED: '0' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-    // The compilers that Go starts must end with it.
-    detached: true,
-  });
-  const abort = () => {
-    if (child.pid) process.kill(-child.pid, 'SIGTERM');
-  };
-  signal?.addEventListener('abort', abort);
-  let rest = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() as string;
-    for (const line of lines) {
-      if (line.startsWith('go: downloading')) downloaded += 1;
-      else if (/^[\w.\-/]+$/.test(line)) compiled += 1;
-      lastLines.push(line);
-      if (lastLines.length > 5) lastLines.shift();
-    }
-  });
-  const ticker = setInterval(() => {
-    const seconds = Math.round((Date.now() - began) / 1000);
-    report(`  ${seconds} s: ${downloaded} modules downloaded, ${compiled} packages compiled`);
-  }, PROGRESS_MILLISECONDS);
-  return new Promise<string>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) => {
-      if (code === 0) resolve(path.join(folder, 'temporal'));
-      else reject(new Error(`go install failed: ${[...lastLines, rest].filter(Boolean).join(' | ')}`));
-    });
-  }).finally(() => {
-    clearInterval(ticker);
-    signal?.removeEventListener('abort', abort);
-  });
+  return goInstall({ module: TEMPORAL_MODULE, program: 'temporal', folder, report, env, signal });
 }

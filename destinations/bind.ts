@@ -1,0 +1,131 @@
+import { checkConfig, secretValues } from './config.ts';
+import type {
+  Delivered,
+  Delivery,
+  FilesDestination,
+  ModelName,
+  RowsDestination,
+  RowsFound,
+  Run,
+  Surroundings,
+  Work,
+} from './destination.ts';
+import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
+import type { FileOptions } from './file-options.ts';
+import { type FileRun, keysOf, openFileRun, verifyFiles } from './file-run.ts';
+import type { Verification } from './file-store.ts';
+import type { ObjectKeys } from './object-keys.ts';
+import { requireDestination } from './registry.ts';
+import type { DestinationSettings } from './settings.ts';
+
+interface Bound {
+  type: string;
+  /** Two exports with the same are refused: they would write over each other. Null if no two can. */
+  identity(model: ModelName): string | null;
+}
+
+/** A destination that is given files. */
+export interface BoundFiles extends Bound {
+  kind: 'files';
+  options: FileOptions;
+  keys(run: Pick<Run, 'model' | 'interval'>): ObjectKeys;
+  open(run: Run, work?: Work): Promise<FileRun>;
+  verify(run: Run, signal?: AbortSignal): Promise<Verification>;
+}
+
+/** A destination that is given rows. */
+export interface BoundRows extends Bound {
+  kind: 'rows';
+  deliver(delivery: Delivery): Promise<Delivered>;
+  /** Absent where the destination cannot be asked what it has. */
+  find?(delivery: Delivery): Promise<RowsFound>;
+}
+
+/**
+ * A destination with its configuration. What it throws are DestinationErrors without a secret and without a cause, so
+ * that they may be stored and shown; a cancellation, and what the source, the fence or the encoder throw, stay what
+ * they are.
+ */
+export function bindDestination(
+  settings: DestinationSettings,
+  surroundings: Surroundings,
+): BoundFiles | BoundRows {
+  const destination = requireDestination(settings.type);
+  const secrets = secretValues(destination.fields, settings.config);
+  const config = parsed(settings, destination.fields);
+  const clean: Clean = (error) => {
+    if (!(error instanceof DestinationError)) throw error;
+    const { code, message, retryAfterMilliseconds } = error;
+    throw new DestinationError(code, withoutSecrets(message, secrets), { retryAfterMilliseconds });
+  };
+  const bound: Bound = {
+    type: settings.type,
+    identity: (model) => destination.identity(config, model),
+  };
+  return destination.kind === 'files'
+    ? { ...bound, ...boundFiles(destination, config, surroundings, clean) }
+    : { ...bound, ...boundRows(destination, config, surroundings, clean) };
+}
+
+function parsed(settings: DestinationSettings, fields: FilesDestination<unknown>['fields']): unknown {
+  try {
+    return fields.parse(checkConfig(fields, settings.config));
+  } catch (error) {
+    // Stored by another version, or by hand: nobody is there to be told but the operator.
+    if (error instanceof DestinationConfigError)
+      throw new DestinationError('not-configured', `${settings.type}: ${error.message}`);
+    throw error;
+  }
+}
+
+type Clean = (error: unknown) => never;
+
+function boundFiles(
+  destination: FilesDestination<unknown>,
+  config: unknown,
+  surroundings: Surroundings,
+  clean: Clean,
+): Omit<BoundFiles, keyof Bound> {
+  const options = destination.options(config);
+  return {
+    kind: 'files',
+    options,
+    keys: (run) => keysOf(options, run),
+    async open(run, work) {
+      const opened = await openFileRun(destination, config, surroundings, run, work).catch(clean);
+      return {
+        ...opened,
+        async openFile(index) {
+          const sink = await opened.openFile(index).catch(clean);
+          return {
+            write(chunk) {
+              try {
+                return sink.write(chunk)?.catch(clean);
+              } catch (error) {
+                return clean(error);
+              }
+            },
+            close: () => sink.close().catch(clean),
+            abort: () => sink.abort().catch(clean),
+          };
+        },
+        finish: (encoded) => opened.finish(encoded).catch(clean),
+      };
+    },
+    verify: (run, signal) => verifyFiles(destination, config, surroundings, run, signal).catch(clean),
+  };
+}
+
+function boundRows(
+  destination: RowsDestination<unknown>,
+  config: unknown,
+  surroundings: Surroundings,
+  clean: Clean,
+): Omit<BoundRows, keyof Bound> {
+  const { find } = destination;
+  return {
+    kind: 'rows',
+    deliver: (delivery) => destination.deliver(config, surroundings, delivery).catch(clean),
+    ...(find ? { find: (delivery: Delivery) => find(config, surroundings, delivery).catch(clean) } : {}),
+  };
+}

@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import { DestinationConfigError } from './errors.ts';
+
+/** What a destination is configured with: plain JSON, keys as on the wire. */
+export type RawConfig = Record<string, unknown>;
+type Fields = z.ZodObject<Record<string, z.ZodType>>;
+
+/** Marks a key as a secret: it is stored, but never in an answer or a message. */
+export function secret<T extends z.ZodType>(type: T): T {
+  return type.meta({ secret: true }) as T;
+}
+
+/** Keys that every type of destination has. */
+export const eventNames = {
+  include_events: z.array(z.string()).nullish().describe('Only events with these names; none: all.'),
+  exclude_events: z.array(z.string()).nullish().describe('No events with these names.'),
+};
+
+/** Types as the API names them. */
+function nameOf(value: unknown): string {
+  if (value === null) return 'NoneType';
+  if (Array.isArray(value)) return 'list';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'int' : 'float';
+  return { string: 'str', boolean: 'bool', object: 'dict' }[typeof value as string] ?? typeof value;
+}
+
+interface Inner {
+  type: z.ZodType;
+  nullable: boolean;
+}
+
+function unwrap(type: z.ZodType): Inner {
+  let nullable = false;
+  let at = type;
+  for (;;) {
+    if (at instanceof z.ZodNullable) nullable = true;
+    else if (!(at instanceof z.ZodOptional || at instanceof z.ZodDefault)) return { type: at, nullable };
+    at = at.unwrap() as z.ZodType;
+  }
+}
+
+function expectedName(type: z.ZodType): string {
+  if (type instanceof z.ZodNumber) return 'int';
+  if (type instanceof z.ZodBoolean) return 'bool';
+  if (type instanceof z.ZodArray) return 'list';
+  return 'str';
+}
+
+/** Forms send everything as text. */
+function coerce(value: unknown, expected: string): unknown {
+  if (typeof value !== 'string') return value;
+  const text = value.trim();
+  if (expected === 'int' && /^[+-]?\d{1,15}$/.test(text)) return Number(text);
+  if (expected === 'bool' && /^(true|1)$/i.test(text)) return true;
+  if (expected === 'bool' && /^(false|0)$/i.test(text)) return false;
+  return value;
+}
+
+function checkField(key: string, field: z.ZodType, given: unknown): unknown {
+  const { type, nullable } = unwrap(field);
+  const expected = expectedName(type);
+  const value = coerce(given, expected);
+  if (value === null && nullable) return value;
+  const wrong = [value, ...(Array.isArray(value) && type instanceof z.ZodArray ? value : [])].find(
+    (one, at) => (at === 0 ? nameOf(one) !== expected : nameOf(one) !== 'str'),
+  );
+  const strange = nameOf(value) !== expected ? expected : 'str';
+  if (wrong !== undefined) {
+    throw new DestinationConfigError(
+      `Configuration has invalid type: got '${nameOf(wrong)}', expected '${strange}'`,
+      key,
+    );
+  }
+  return value;
+}
+
+const quoted = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
+/** A list as the messages of the API write it. */
+export const listText = (names: readonly string[]) => `[${quoted(names)}]`;
+
+/**
+ * The configuration as it is stored: keys checked, texts of forms made numbers and booleans, nothing added. Throws
+ * what is wrong first: unknown keys, missing keys, types, values.
+ */
+export function checkConfig(fields: Fields, given: unknown): RawConfig {
+  if (nameOf(given) !== 'dict')
+    throw new DestinationConfigError(
+      `Configuration has invalid type: got '${nameOf(given)}', expected 'dict'`,
+    );
+  const config = given as RawConfig;
+  const { shape } = fields;
+  const unknown = Object.keys(config).filter((key) => !Object.hasOwn(shape, key));
+  if (unknown.length > 0)
+    throw new DestinationConfigError(`Configuration has unknown field/s: ${quoted(unknown.sort())}`);
+  for (const [key, field] of Object.entries(shape)) {
+    if (config[key] === undefined && !field.safeParse(undefined).success)
+      throw new DestinationConfigError(`Configuration missing required field: '${key}'`, key);
+  }
+  const checked = Object.fromEntries(
+    Object.entries(config)
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [key, checkField(key, shape[key] as z.ZodType, value)]),
+  );
+  const parsed = fields.safeParse(checked);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0] as z.core.$ZodIssue;
+    throw new DestinationConfigError(
+      issue.message,
+      issue.path[0] === undefined ? undefined : String(issue.path[0]),
+    );
+  }
+  return checked;
+}
+
+const isObject = (value: unknown): value is RawConfig => nameOf(value) === 'dict';
+
+/** A PATCH: keys that are not sent stay, and so do all secrets; null or another value takes the place of the old one. */
+export function mergeConfig(stored: RawConfig, sent: RawConfig): RawConfig {
+  const merged = new Map<string, unknown>(Object.entries(stored));
+  for (const [key, value] of Object.entries(sent)) {
+    const old = merged.get(key);
+    merged.set(key, isObject(old) && isObject(value) ? mergeConfig(old, value) : value);
+  }
+  return Object.fromEntries(merged);
+}
+
+function isSecret(field: z.ZodType | undefined): boolean {
+  for (
+    let at = field;
+    at;
+    at =
+      at instanceof z.ZodNullable || at instanceof z.ZodOptional || at instanceof z.ZodDefault
+        ? (at.unwrap() as z.ZodType)
+        : undefined
+  ) {
+    if (at.meta()?.secret === true) return true;
+  }
+  return false;
+}
+
+/** The configuration without its secrets, for answers. A key that this type does not know is left out too. */
+export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig {
+  return Object.fromEntries(
+    Object.entries(config).filter(
+      ([key]) => Object.hasOwn(fields.shape, key) && !isSecret(fields.shape[key]),
+    ),
+  );
+}
+
+/** The values that no message may hold. */
+export function secretValues(fields: Fields, config: RawConfig): string[] {
+  return Object.entries(config)
+    .filter(([key, value]) => isSecret(fields.shape[key]) && typeof value === 'string' && value !== '')
+    .map(([, value]) => value as string);
+}

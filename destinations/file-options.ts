@@ -1,0 +1,75 @@
+import { z } from 'zod';
+import { eventNames, listText } from './config.ts';
+import { prefixProblem } from './object-keys.ts';
+
+export type FileFormat = 'JSONLines' | 'Parquet' | 'CSV';
+export type Compression = 'gzip' | 'zstd' | 'brotli' | 'snappy' | 'lz4';
+
+const COMPRESSIONS: Record<FileFormat, readonly Compression[]> = {
+  Parquet: ['zstd', 'lz4', 'snappy', 'gzip', 'brotli'],
+  JSONLines: ['gzip', 'brotli', 'zstd', 'snappy', 'lz4'],
+  CSV: ['gzip', 'brotli', 'zstd', 'snappy', 'lz4'],
+};
+export const FILE_FORMATS = Object.keys(COMPRESSIONS) as FileFormat[];
+
+export interface FileOptions {
+  prefix: string;
+  format: FileFormat;
+  compression: Compression | null;
+  maxFileBytes: number | undefined;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Keys of every destination that is given files. */
+export const fileFields = {
+  file_format: z.string().default('JSONLines').describe('JSONLines, Parquet or CSV.'),
+  compression: z.string().nullish().describe('Compression of the files; none by default.'),
+  max_file_size_mb: z
+    .number()
+    .nullish()
+    .describe('Begins another file when one has reached this size, in MiB.'),
+  ...eventNames,
+};
+
+interface FileConfig {
+  prefix: string;
+  file_format: string;
+  compression?: string | null | undefined;
+  max_file_size_mb?: number | null | undefined;
+}
+
+/** The rules between the keys of files; to be the check of a schema that has them. */
+export function checkFileFields(config: FileConfig, context: z.core.$RefinementCtx<unknown>): void {
+  const complain = (path: string, message: string) =>
+    context.addIssue({ code: 'custom', path: [path], message });
+  const supported = COMPRESSIONS[config.file_format as FileFormat];
+  if (!Object.hasOwn(COMPRESSIONS, config.file_format)) {
+    complain(
+      'file_format',
+      `File format ${config.file_format} is not supported. Supported file formats are ${listText(FILE_FORMATS)}`,
+    );
+    return;
+  }
+  const { compression, max_file_size_mb: size } = config;
+  if (compression !== null && compression !== undefined && !supported.includes(compression as Compression)) {
+    complain(
+      'compression',
+      `Compression ${compression} is not supported for file format ${config.file_format}. ` +
+        `Supported compressions are ${listText(supported)}`,
+    );
+  }
+  if (size !== null && size !== undefined && size < 1)
+    complain('max_file_size_mb', `max_file_size_mb must be at least 1, not ${size}`);
+  const problem = prefixProblem(config.prefix);
+  if (problem) complain('prefix', problem);
+}
+
+export function fileOptions(config: FileConfig): FileOptions {
+  return {
+    prefix: config.prefix,
+    format: config.file_format as FileFormat,
+    compression: (config.compression ?? null) as Compression | null,
+    maxFileBytes: config.max_file_size_mb ? config.max_file_size_mb * MEBIBYTE : undefined,
+  };
+}

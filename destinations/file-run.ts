@@ -1,0 +1,164 @@
+import type { EncodedFile, FileSink } from '../formats/file-sink.ts';
+import type { FilesDestination, Run, Surroundings, Work } from './destination.ts';
+import { DestinationError } from './errors.ts';
+import type { FileOptions } from './file-options.ts';
+import type { FileStore, HiddenFile, StoredBytes, Verification } from './file-store.ts';
+import { intervalText, type Manifest, manifestBytes, parseManifest, requireOwn } from './manifest.ts';
+import { type ObjectKeys, objectKeys } from './object-keys.ts';
+
+/** What the encoder says about what it wrote. */
+export interface Encoded {
+  files: readonly EncodedFile[];
+  rows: number;
+  hash: string;
+}
+
+/** One interval on its way into files. Until `finish`, nothing of it can be seen at the destination. */
+export interface FileRun {
+  options: FileOptions;
+  keys: ObjectKeys;
+  openFile(index: number): Promise<FileSink>;
+  /**
+   * Makes the files visible, writes the manifest, then deletes what an earlier run of the same export wrote and this
+   * one did not. It is not interrupted: a cancellation comes before it or after it.
+   */
+  finish(encoded: Encoded): Promise<Manifest>;
+  /** Leaves nothing of what was not finished. Never throws. */
+  abort(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function keysOf(options: FileOptions, run: Pick<Run, 'model' | 'interval'>): ObjectKeys {
+  return objectKeys({ ...options, ...run, numbered: options.maxFileBytes !== undefined });
+}
+
+async function readManifest(
+  store: FileStore,
+  keys: ObjectKeys,
+): Promise<{ seen: StoredBytes | undefined; manifest: Manifest | undefined }> {
+  const seen = await store.get(keys.manifest);
+  return { seen, manifest: seen && parseManifest(seen.bytes, store.describe(keys.manifest)) };
+}
+
+/** Begins a run: refuses keys of another export, and removes what killed attempts left. */
+export async function openFileRun<Config>(
+  destination: FilesDestination<Config>,
+  config: Config,
+  surroundings: Surroundings,
+  run: Run,
+  work: Work = {},
+): Promise<FileRun> {
+  const options = destination.options(config);
+  const keys = keysOf(options, run);
+  const store = await destination.store(config, surroundings);
+  const fence = work.fence ?? (async () => undefined);
+  const files = new Map<number, HiddenFile>();
+  const before = await (async () => {
+    work.signal?.throwIfAborted();
+    const found = await readManifest(store, keys);
+    requireOwn(found.manifest, run.exportId, store.describe(keys.manifest));
+    await fence();
+    await store.sweep(keys);
+    return found;
+  })().catch(async (error) => {
+    await store.close();
+    throw error;
+  });
+
+  async function writeManifest(manifest: Manifest): Promise<void> {
+    const bytes = manifestBytes(manifest);
+    if (await store.put(keys.manifest, bytes, before.seen)) return;
+    // Somebody wrote one since this run began: this very run, whose answer was lost, or somebody else.
+    const { seen, manifest: other } = await readManifest(store, keys);
+    if (seen?.bytes.equals(bytes)) return;
+    requireOwn(other, run.exportId, store.describe(keys.manifest));
+    throw new DestinationError(
+      'overtaken',
+      `${store.describe(keys.manifest)} was written by the run ${other?.run_id ?? '(removed since)'} while this one was under way`,
+    );
+  }
+
+  return {
+    options,
+    keys,
+    async openFile(index) {
+      const labels = { 'sluice-export': run.exportId, 'sluice-run': run.runId };
+      const file = await store.open(keys.file(index), labels, work.signal);
+      files.set(index, file);
+      return file;
+    },
+    async finish({ files: encoded, rows, hash }) {
+      work.signal?.throwIfAborted();
+      const manifest: Manifest = {
+        version: 1,
+        export_id: run.exportId,
+        run_id: run.runId,
+        model: run.model,
+        interval: intervalText(run.interval),
+        format: options.format,
+        compression: options.compression,
+        rows,
+        bytes: encoded.reduce((sum, file) => sum + file.bytes, 0),
+        hash,
+        files: encoded.map((file) => ({
+          key: keys.file(file.index),
+          rows: file.rows,
+          bytes: file.bytes,
+          sha256: file.sha256,
+        })),
+      };
+      for (const { index } of encoded) {
+        const file = files.get(index);
+        if (!file) throw new Error(`file ${index} was never opened`);
+        await fence();
+        await file.publish();
+        files.delete(index);
+      }
+      await fence();
+      await writeManifest(manifest);
+      const current = new Set(manifest.files.map((file) => file.key));
+      for (const { key } of before.manifest?.files ?? []) {
+        // A manifest can be edited by anybody who can write there: only keys of this interval are deleted.
+        if (!current.has(key) && keys.owns(key)) await store.remove(key);
+      }
+      return manifest;
+    },
+    async abort() {
+      await Promise.all([...files.values()].map((file) => file.abort().catch(() => undefined)));
+      files.clear();
+    },
+    async close() {
+      await store.close();
+    },
+  };
+}
+
+/** Reads the destination again and compares it with its manifest. */
+export async function verifyFiles<Config>(
+  destination: FilesDestination<Config>,
+  config: Config,
+  surroundings: Surroundings,
+  run: Run,
+  signal?: AbortSignal,
+): Promise<Verification> {
+  const keys = keysOf(destination.options(config), run);
+  const store = await destination.store(config, surroundings);
+  try {
+    const { manifest } = await readManifest(store, keys);
+    requireOwn(manifest, run.exportId, store.describe(keys.manifest));
+    const files: Verification['files'] = [];
+    for (const { key, bytes, sha256 } of manifest?.files ?? []) {
+      const found = keys.owns(key) ? ((await store.digest(key, signal)) ?? null) : null;
+      const same = found?.bytes === bytes && found.sha256 === sha256;
+      files.push({
+        key,
+        state: found === null ? 'missing' : same ? 'same' : 'different',
+        expected: { bytes, sha256 },
+        found,
+      });
+    }
+    return { manifest: manifest ?? null, files };
+  } finally {
+    await store.close();
+  }
+}

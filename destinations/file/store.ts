@@ -1,0 +1,201 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, link, open, readdir, rename, rm, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import type { FileStore, HiddenFile, StoredBytes } from '../file-store.ts';
+import { type Folder, fileError, isMissing, syncDirectory } from './folder.ts';
+
+const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.partial$/;
+const temporaryName = (file: string) =>
+  path.join(path.dirname(file), `.${path.basename(file)}.${randomBytes(6).toString('hex')}.partial`);
+
+const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW, O_RDONLY } = constants;
+
+class HiddenLocalFile implements HiddenFile {
+  readonly #handle: FileHandle;
+  readonly #temporary: string;
+  readonly #place: string;
+  readonly #locate: () => Promise<string>;
+  readonly #signal: AbortSignal | undefined;
+  #open = true;
+
+  constructor(
+    handle: FileHandle,
+    temporary: string,
+    place: string,
+    locate: () => Promise<string>,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#handle = handle;
+    this.#temporary = temporary;
+    this.#place = place;
+    this.#locate = locate;
+    this.#signal = signal;
+  }
+
+  async write(chunk: Buffer): Promise<void> {
+    this.#signal?.throwIfAborted();
+    try {
+      for (let at = 0; at < chunk.length; ) at += (await this.#handle.write(chunk, at)).bytesWritten;
+    } catch (error) {
+      throw fileError(error, this.#place);
+    }
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#handle.sync();
+      await this.#handle.close();
+      this.#open = false;
+    } catch (error) {
+      throw fileError(error, this.#place);
+    }
+  }
+
+  async publish(): Promise<void> {
+    try {
+      // Looked up again: a directory may have become a link since.
+      const file = await this.#locate();
+      await rename(this.#temporary, file);
+      await syncDirectory(path.dirname(file));
+    } catch (error) {
+      throw fileError(error, this.#place);
+    }
+  }
+
+  async abort(): Promise<void> {
+    if (this.#open) await this.#handle.close().catch(() => undefined);
+    this.#open = false;
+    await rm(this.#temporary, { force: true });
+  }
+}
+
+/** The version of a small file: its content, since times of files are no proof. */
+const versionOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+async function linkOrRename(temporary: string, file: string): Promise<void> {
+  try {
+    await link(temporary, file);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    // File systems without hard links, such as those of many network drives.
+    if (!['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK'].includes(code)) throw error;
+    await (await open(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644)).close();
+    await rename(temporary, file);
+  }
+}
+
+export function localStore(folder: Folder): FileStore {
+  async function read(key: string): Promise<FileHandle | undefined> {
+    try {
+      return await open(await folder.locate(key, false), O_RDONLY | O_NOFOLLOW);
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw fileError(error, folder.describe(key));
+    }
+  }
+
+  async function get(key: string): Promise<StoredBytes | undefined> {
+    const handle = await read(key);
+    if (!handle) return undefined;
+    try {
+      const bytes = await handle.readFile();
+      return { bytes, version: versionOf(bytes) };
+    } catch (error) {
+      throw fileError(error, folder.describe(key));
+    } finally {
+      await handle.close();
+    }
+  }
+
+  return {
+    describe: (key) => folder.describe(key),
+    get,
+
+    async sweep(keys) {
+      try {
+        const directory = path.dirname(await folder.locate(keys.manifest, false));
+        const keyFolder = path.posix.dirname(keys.manifest);
+        for (const name of await readdir(directory)) {
+          const meant = TEMPORARY.exec(name)?.[1];
+          const key = meant && path.posix.join(keyFolder === '.' ? '' : keyFolder, meant);
+          if (key && (keys.owns(key) || key === keys.manifest))
+            await rm(path.join(directory, name), { force: true });
+        }
+      } catch (error) {
+        if (!isMissing(error)) throw fileError(error, folder.describe(keys.stem));
+      }
+    },
+
+    async open(key, _labels, signal) {
+      const place = folder.describe(key);
+      const temporary = temporaryName(await folder.locate(key, true));
+      try {
+        const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644);
+        return new HiddenLocalFile(handle, temporary, place, () => folder.locate(key, false), signal);
+      } catch (error) {
+        throw fileError(error, place);
+      }
+    },
+
+    async put(key, bytes, seen) {
+      const file = await folder.locate(key, true);
+      const temporary = temporaryName(file);
+      try {
+        const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644);
+        try {
+          await handle.writeFile(bytes);
+          await handle.sync();
+        } finally {
+          await handle.close();
+        }
+        if (seen === undefined) {
+          // Unlike a rename, a link is refused where there is something.
+          await linkOrRename(temporary, file);
+        } else {
+          if ((await get(key))?.version !== seen.version) return false;
+          await rename(temporary, file);
+        }
+        await syncDirectory(path.dirname(file));
+        return true;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+        throw fileError(error, folder.describe(key));
+      } finally {
+        await rm(temporary, { force: true }).catch(() => undefined);
+      }
+    },
+
+    async remove(key) {
+      try {
+        const file = await folder.locate(key, false);
+        await unlink(file);
+        await syncDirectory(path.dirname(file));
+      } catch (error) {
+        if (!isMissing(error)) throw fileError(error, folder.describe(key));
+      }
+    },
+
+    async digest(key, signal) {
+      const handle = await read(key);
+      if (!handle) return undefined;
+      const hash = createHash('sha256');
+      let bytes = 0;
+      try {
+        for await (const chunk of handle.createReadStream({ highWaterMark: 1024 * 1024, autoClose: false })) {
+          signal?.throwIfAborted();
+          hash.update(chunk as Buffer);
+          bytes += (chunk as Buffer).length;
+        }
+        return { bytes, sha256: hash.digest('hex') };
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw fileError(error, folder.describe(key));
+      } finally {
+        await handle.close();
+      }
+    },
+
+    close: () => undefined,
+  };
+}

@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { eventNames, secret } from './config.ts';
+import type { RowsDestination } from './destination.ts';
+import { deliverByHttp } from './http/deliver.ts';
+import { httpSteps } from './http/steps.ts';
+
+const httpFields = z
+  .object({
+    url: z.string().describe('Where batches are posted to, such as https://sluice.example.com/batch/.'),
+    token: secret(z.string()).describe('Project key (phc_…) of the receiver.'),
+    ...eventNames,
+  })
+  .superRefine(({ url, token }, context) => {
+    const complain = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    const parsed = URL.parse(url);
+    // The text is not repeated where it may hold a password.
+    if (!parsed) complain('url', 'Invalid destination URL: it is no URL');
+    else if (!/^https?:$/.test(parsed.protocol))
+      complain('url', `Invalid destination URL: ${parsed.protocol} is neither http: nor https:`);
+    else if (parsed.username !== '' || parsed.password !== '')
+      complain('url', 'Invalid destination URL: it holds a user name or password');
+    else if (parsed.hash !== '') complain('url', 'Invalid destination URL: it holds a fragment');
+    if (token.trim() === '') complain('token', "The following inputs are empty: ['token']");
+  });
+
+export type HttpConfig = z.output<typeof httpFields>;
+
+/** Events to the `/batch/` endpoint of another Sluice, or of PostHog. */
+export const http: RowsDestination<HttpConfig> = {
+  kind: 'rows',
+  types: ['HTTP'],
+  fields: httpFields,
+  models: ['events'],
+  steps: httpSteps,
+  deliver: deliverByHttp,
+  // The receiver stores an event once, by its uuid.
+  identity: () => null,
+};

@@ -1,0 +1,143 @@
+import type { Column } from '../../formats/columns.ts';
+import type { CopyRows } from '../copy-rows.ts';
+
+/** The number of events that PostHog's own exports put into a request. */
+const MOST_EVENTS = 5_000;
+/** Sluice takes 20,971,520 bytes; a request stays below by what the envelope may need. */
+export const MOST_BODY_BYTES = 20_971_519;
+/** A request is sent when it has so much, so that those on their way fit into memory. One event may be larger. */
+const FULL_BODY_BYTES = 4 * 1024 * 1024;
+
+const MILLISECONDS_2000 = Date.UTC(2000, 0, 1);
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const COMMA = Buffer.from(',');
+const isSpace = (byte: number | undefined) =>
+  byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+
+/** Microseconds since 2000 as ISO 8601 in UTC, none of them lost. */
+export function timestampText(microseconds: bigint): string {
+  const within = ((microseconds % 1_000_000n) + 1_000_000n) % 1_000_000n;
+  const seconds = (microseconds - within) / 1_000_000n;
+  const text = new Date(MILLISECONDS_2000 + Number(seconds) * 1000).toISOString();
+  return `${text.slice(0, -5)}.${String(within).padStart(6, '0')}Z`;
+}
+
+export function uuidText(bytes: Buffer): string {
+  const hex = bytes.toString('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+/** Members added to the text of a JSON object. Behind the others: of two members with a name, readers take the last. */
+export function withMembers(object: Buffer | null, members: string): Buffer {
+  if (object === null) return Buffer.from(`{${members}}`);
+  let last = object.length - 1;
+  while (isSpace(object[last])) last -= 1;
+  let first = 0;
+  while (isSpace(object[first])) first += 1;
+  if (object[first] !== OPEN_BRACE || object[last] !== CLOSE_BRACE) return Buffer.from(`{${members}}`);
+  let inner = last - 1;
+  while (isSpace(object[inner])) inner -= 1;
+  const separator = inner === first ? '' : ',';
+  return Buffer.concat([object.subarray(first, last), Buffer.from(`${separator}${members}}`)]);
+}
+
+export interface EventColumns {
+  uuid: number;
+  event: number;
+  distinctId: number;
+  timestamp: number;
+  properties: number;
+  elementsChain: number;
+  isBinaryUuid: boolean;
+}
+
+/** Where the fields of an event are; undefined if one is missing that an event cannot do without. */
+export function eventColumns(columns: readonly Column[]): EventColumns | undefined {
+  const at = (name: string) => columns.findIndex((column) => column.name === name);
+  const found = {
+    uuid: at('uuid'),
+    event: at('event'),
+    distinctId: at('distinct_id'),
+    timestamp: at('timestamp'),
+    properties: at('properties'),
+    elementsChain: at('elements_chain'),
+  };
+  const { elementsChain: _optional, ...needed } = found;
+  if (Object.values(needed).some((index) => index < 0)) return undefined;
+  return { ...found, isBinaryUuid: columns[found.uuid]?.type === 'uuid' };
+}
+
+export interface WireEvent {
+  uuid: string;
+  /** Milliseconds since 1970. */
+  time: number;
+  bytes: Buffer;
+}
+
+/** The current row as an event of the capture API. The document of properties is not parsed but carried over. */
+export function wireEvent(rows: CopyRows, columns: EventColumns): WireEvent {
+  const text = (index: number) => rows.field(index)?.toString('utf8') ?? '';
+  const id = rows.field(columns.uuid) ?? Buffer.alloc(16);
+  const uuid = columns.isBinaryUuid ? uuidText(id) : id.toString('utf8');
+  const microseconds = rows.field(columns.timestamp)?.readBigInt64BE(0) ?? 0n;
+  const event = text(columns.event);
+  const members = ['"$geoip_disable":true'];
+  if (event === '$autocapture' && columns.elementsChain >= 0) {
+    const chain = text(columns.elementsChain);
+    if (chain !== '') members.push(`"$elements_chain":${JSON.stringify(chain)}`);
+  }
+  const head =
+    `{"uuid":${JSON.stringify(uuid)},"distinct_id":${JSON.stringify(text(columns.distinctId))},` +
+    `"timestamp":"${timestampText(microseconds)}","event":${JSON.stringify(event)},"properties":`;
+  return {
+    uuid,
+    time: MILLISECONDS_2000 + Number(microseconds / 1000n),
+    bytes: Buffer.concat([
+      Buffer.from(head),
+      withMembers(rows.field(columns.properties), members.join(',')),
+      Buffer.from('}'),
+    ]),
+  };
+}
+
+/** A request that fills up. */
+export class Batch {
+  readonly #head: Buffer;
+  #pieces: Buffer[] = [];
+  #bytes: number;
+  count = 0;
+
+  constructor(token: string, historical: boolean) {
+    const flag = historical ? ',"historical_migration":true' : '';
+    this.#head = Buffer.from(`{"api_key":${JSON.stringify(token)}${flag},"batch":[`);
+    this.#bytes = this.#head.length + 2;
+  }
+
+  /** Whether the event fits into a request of its own. */
+  couldTake(event: Buffer): boolean {
+    return this.#head.length + 2 + event.length <= MOST_BODY_BYTES;
+  }
+
+  hasRoomFor(event: Buffer): boolean {
+    return (
+      this.count === 0 || (this.count < MOST_EVENTS && this.#bytes + event.length + 1 <= FULL_BODY_BYTES)
+    );
+  }
+
+  add(event: Buffer): void {
+    if (this.count > 0) this.#pieces.push(COMMA);
+    this.#pieces.push(event);
+    this.count += 1;
+    this.#bytes += event.length + 1;
+  }
+
+  /** The body, after which the batch is empty. */
+  take(): Buffer {
+    const body = Buffer.concat([this.#head, ...this.#pieces, Buffer.from(']}')]);
+    this.#pieces = [];
+    this.count = 0;
+    this.#bytes = this.#head.length + 2;
+    return body;
+  }
+}

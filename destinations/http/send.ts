@@ -1,0 +1,85 @@
+import type { FetchAnswer } from '../../egress/fetch.ts';
+import type { Surroundings } from '../destination.ts';
+import { DestinationError, networkError, withoutSecrets } from '../errors.ts';
+import type { HttpConfig } from '../http.ts';
+import { patiently } from '../retry.ts';
+
+const ANSWER_MILLISECONDS = 60_000;
+const MOST_ANSWER_BYTES = 64 * 1024;
+
+export function place(config: HttpConfig): string {
+  const url = new URL(config.url);
+  return `HTTP ${url.origin}${url.pathname}`;
+}
+
+/** Seconds, or a date. */
+export function retryAfter(value: string | undefined, now: Date): number | undefined {
+  if (value === undefined) return undefined;
+  const milliseconds = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now.getTime();
+  return Number.isNaN(milliseconds) ? undefined : Math.max(0, milliseconds);
+}
+
+/** What an answer means to an export; undefined: the receiver took the batch. */
+export function answerError(
+  answer: FetchAnswer,
+  config: HttpConfig,
+  now: Date,
+): DestinationError | undefined {
+  const { status } = answer;
+  if (status >= 200 && status < 300) return undefined;
+  const where = place(config);
+  const said = withoutSecrets(answer.body.toString('utf8').replaceAll(/\s+/g, ' '), [config.token]).slice(
+    0,
+    200,
+  );
+  const text = `${where}: the receiver answered ${status}${said ? ` (${said})` : ''}`;
+  const options = { retryAfterMilliseconds: retryAfter(answer.headers['retry-after'], now) };
+  if (status === 429) return new DestinationError('throttled', text, options);
+  if (status >= 500) return new DestinationError('unavailable', text, options);
+  if (status === 401 || status === 403) return new DestinationError('denied', text);
+  if (status === 404 || status === 405) return new DestinationError('missing', text);
+  if (status >= 300 && status < 400) {
+    const target = URL.parse(answer.headers.location ?? '', config.url);
+    return new DestinationError(
+      'mismatch',
+      `${text}: it redirects to ${target?.origin ?? 'elsewhere'}; set url to that`,
+    );
+  }
+  return new DestinationError('rejected', text);
+}
+
+/** Posts a body until it is taken, or until there is no point in it. */
+export async function post(
+  config: HttpConfig,
+  surroundings: Surroundings,
+  body: Buffer,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const now = surroundings.now ?? (() => new Date());
+  await patiently(
+    async () => {
+      const answer = await surroundings.egress
+        .fetch(config.url, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body,
+          timeoutMilliseconds: surroundings.idleMilliseconds ?? ANSWER_MILLISECONDS,
+          maxAnswerBytes: MOST_ANSWER_BYTES,
+          ...(signal ? { signal } : {}),
+        })
+        .catch((error) => {
+          signal?.throwIfAborted();
+          throw (
+            networkError(error, place(config)) ??
+            new DestinationError('interrupted', `${place(config)}: the answer could not be read`, {
+              cause: error,
+            })
+          );
+        });
+      const error = answerError(answer, config, now());
+      if (error) throw error;
+    },
+    signal,
+    surroundings.patience,
+  );
+}

@@ -1,0 +1,130 @@
+import type { Compression, FileFormat } from './file-options.ts';
+
+export interface Interval {
+  /** Null: from the beginning. */
+  start: Date | null;
+  end: Date;
+}
+
+export interface KeyOptions {
+  /** Template, see docs/exports-destinations.md. */
+  prefix: string;
+  model: string;
+  interval: Interval;
+  format: FileFormat;
+  compression: Compression | null;
+  /** Whether an interval may have several files, which are then numbered from the first on. */
+  numbered: boolean;
+}
+
+/** Where the files of one interval go: a function of the export's configuration and of the interval, nothing else. */
+export interface ObjectKeys {
+  file(index: number): string;
+  manifest: string;
+  /** What every key of the interval begins with. */
+  stem: string;
+  /** Whether a key is one that this interval may have, in whatever format. */
+  owns(key: string): boolean;
+}
+
+const EXTENSIONS: Record<FileFormat, string> = { JSONLines: 'jsonl', Parquet: 'parquet', CSV: 'csv' };
+const CODECS: Record<Compression, string> = {
+  gzip: 'gz',
+  zstd: 'zst',
+  brotli: 'br',
+  snappy: 'sz',
+  lz4: 'lz4',
+};
+const FILE_NAME = /^(-\d{1,9})?\.(jsonl|parquet|csv)(\.(gz|zst|br|sz|lz4))?$/;
+const MANIFEST = '_manifest.json';
+/** What S3 takes, less the longest name of a file. */
+const LONGEST_PREFIX_BYTES = 850;
+
+/** ISO 8601 in UTC, as `2026-01-31T12:00:00+00:00`; a fraction only where there is one. */
+export function isoText(instant: Date): string {
+  const text = instant.toISOString();
+  const fraction = text.slice(19, 23);
+  return `${text.slice(0, 19)}${fraction === '.000' ? '' : `${fraction}000`}+00:00`;
+}
+
+const boundText = (instant: Date | null) => (instant === null ? 'None' : isoText(instant));
+
+function variables(interval: Interval, model: string): Map<string, string> {
+  const end = interval.end.toISOString();
+  return new Map([
+    ['year', end.slice(0, -20)],
+    ['month', end.slice(-19, -17)],
+    ['day', end.slice(-16, -14)],
+    ['hour', end.slice(-13, -11)],
+    ['minute', end.slice(-10, -8)],
+    ['second', end.slice(-7, -5)],
+    ['data_interval_start', boundText(interval.start)],
+    ['data_interval_end', isoText(interval.end)],
+    ['table', model],
+  ]);
+}
+
+const TEMPLATE = /\{\{|\}\}|\{([^{}]*)\}|[{}]/g;
+
+function expand(prefix: string, values: ReadonlyMap<string, string>): string {
+  return prefix.replace(TEMPLATE, (found, name: string | undefined) => {
+    if (found === '{{') return '{';
+    if (found === '}}') return '}';
+    return values.get(name ?? '') ?? found;
+  });
+}
+
+const SAMPLE: Interval = {
+  start: new Date('2026-01-31T12:00:00.123Z'),
+  end: new Date('2026-01-31T13:00:00.123Z'),
+};
+
+/** Why a prefix cannot be used; undefined if it can. */
+export function prefixProblem(prefix: string): string | undefined {
+  const known = variables(SAMPLE, 'sessions');
+  for (const [found, name] of prefix.matchAll(TEMPLATE)) {
+    if (found === '{{' || found === '}}') continue;
+    if (name === undefined)
+      return `The prefix has a '${found}' without its counterpart; write '${found}${found}' for the character`;
+    if (!known.has(name))
+      return `The prefix has the unknown variable '{${name}}'. Known variables are ${[...known.keys()].map((one) => `'{${one}}'`).join(', ')}`;
+  }
+  const expanded = expand(prefix, known);
+  const segments = expanded.split('/');
+  if (segments.some((segment) => segment === '..' || segment === '.'))
+    return `The prefix must not have the segments '.' and '..'`;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  if (/[\u0000-\u001f\u007f\\]/.test(expanded) || !expanded.isWellFormed())
+    return 'The prefix must not have control characters, backslashes or halves of characters';
+  if (Buffer.byteLength(expanded) > LONGEST_PREFIX_BYTES)
+    return `The prefix is longer than ${LONGEST_PREFIX_BYTES} bytes`;
+  return undefined;
+}
+
+/** The prefix as the beginning of a key: no slash in front, one between segments, one at the end. */
+function folderOf(expanded: string): string {
+  const segments = expanded.split('/').filter((segment) => segment !== '');
+  return segments.length === 0 ? '' : `${segments.join('/')}/`;
+}
+
+export function objectKeys(options: KeyOptions): ObjectKeys {
+  const { prefix, model, interval, format, compression, numbered } = options;
+  const stem = `${folderOf(expand(prefix, variables(interval, model)))}${boundText(interval.start)}-${isoText(interval.end)}`;
+  // Parquet compresses inside of the file, which any reader of Parquet reads.
+  const codec = compression === null || format === 'Parquet' ? '' : `.${CODECS[compression]}`;
+  const extension = `.${EXTENSIONS[format]}${codec}`;
+  return {
+    file: (index) => `${stem}${numbered || index > 0 ? `-${index}` : ''}${extension}`,
+    manifest: `${stem}${MANIFEST}`,
+    stem,
+    owns: (key) => key.startsWith(stem) && FILE_NAME.test(key.slice(stem.length)),
+  };
+}
+
+/**
+ * What two exports must not have in common: with the same place, model-less templates of the same form write the same
+ * keys. Equal for templates that differ only in slashes.
+ */
+export function prefixIdentity(prefix: string, model: string): string {
+  return folderOf(prefix.replaceAll('{table}', model));
+}

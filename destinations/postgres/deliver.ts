@@ -1,0 +1,148 @@
+import type pg from 'pg';
+import type { Delivered, Delivery, RowsFound, Surroundings } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import type { PostgresConfig } from './config.ts';
+import { withConnection } from './connect.ts';
+import { CallerError, sendCopy } from './copy-in.ts';
+import { directChanges, directRows } from './direct.ts';
+import { place, postgresError, stateOf } from './errors.ts';
+import { columnsToMerge, countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
+import { lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
+
+const MOST_REJECTIONS = 20;
+
+/** A transaction that no setting of the user's role ends halfway. */
+async function begin(client: pg.Client): Promise<void> {
+  await client.query('begin');
+  await client.query('set local statement_timeout = 0');
+  await client.query('set local idle_in_transaction_session_timeout = 0');
+}
+
+const isDuplicate = (error: unknown) => stateOf(error) === '23505';
+const isBadValue = (error: unknown) => stateOf(error)?.startsWith('22') === true;
+
+/**
+ * Straight into the table: nothing is written twice, and what is there already makes its unique index refuse the whole.
+ * Undefined if it did.
+ */
+async function deliverDirectly(
+  client: pg.Client,
+  config: PostgresConfig,
+  table: TargetTable,
+  delivery: Delivery,
+): Promise<Delivered | undefined> {
+  if (delivery.run.model !== 'events' || !table.uniqueOn) return undefined;
+  const changes = directChanges(delivery.columns, table.columns);
+  if (!changes) return undefined;
+  const names = table.columns.map((column) => quoted(column.name)).join(', ');
+  await begin(client);
+  try {
+    const text = `copy ${tableName(config)} (${names}) from stdin (format binary)`;
+    const source = directRows(delivery.read(), changes);
+    const { rows, bytes } = await sendCopy(client, text, source, (sent) => delivery.onProgress?.(0, sent));
+    await askFence(delivery);
+    await client.query('commit');
+    return { rows, bytes, written: rows, rejected: 0, rejections: [] };
+  } catch (error) {
+    if (!isDuplicate(error) && !isBadValue(error)) throw error;
+    await client.query('rollback');
+    return undefined;
+  }
+}
+
+async function insertStaged(
+  client: pg.Client,
+  config: PostgresConfig,
+  table: TargetTable,
+  delivery: Delivery,
+): Promise<Pick<Delivered, 'written' | 'rejected' | 'rejections'>> {
+  const { model } = delivery.run;
+  await client.query('savepoint insert_all');
+  try {
+    const { rowCount } = await client.query(insertText(table, tableName(config), model));
+    return { written: rowCount, rejected: 0, rejections: [] };
+  } catch (error) {
+    if (!isBadValue(error)) throw error;
+  }
+  await client.query('rollback to savepoint insert_all');
+  const written = await insertEach(client, table, tableName(config), model);
+  return { written, ...(await rejectedRows(client, MOST_REJECTIONS)) };
+}
+
+async function deliverStaged(
+  client: pg.Client,
+  config: PostgresConfig,
+  table: TargetTable,
+  delivery: Delivery,
+): Promise<Delivered> {
+  await begin(client);
+  const { rows, bytes } = await stageRows(client, delivery);
+  // Without a unique index, two attempts at once would each find that the other's rows are not there.
+  if (!table.uniqueOn) await lockTable(client, config);
+  const inserted = await insertStaged(client, config, table, delivery);
+  if (rows > 0 && inserted.rejected === rows) {
+    throw new DestinationError(
+      'mismatch',
+      `${place(config)}: the table takes none of the ${rows} rows (${inserted.rejections[0]?.reason})`,
+    );
+  }
+  await askFence(delivery);
+  await client.query('commit');
+  return { rows, bytes, ...inserted };
+}
+
+function requireColumns(config: PostgresConfig, table: TargetTable, delivery: Delivery): void {
+  const names = new Set(table.columns.map((column) => column.name));
+  const absent = columnsToMerge(delivery.run.model).filter((name) => !names.has(name));
+  if (absent.length > 0) {
+    throw new DestinationError(
+      'mismatch',
+      `${place(config)}: the table lacks ${absent.join(', ')}, which tell which of two rows is newer`,
+    );
+  }
+}
+
+/** One transaction: all rows, each once, or nothing. */
+export async function deliverToPostgres(
+  config: PostgresConfig,
+  surroundings: Surroundings,
+  delivery: Delivery,
+): Promise<Delivered> {
+  return withConnection(config, surroundings, delivery.signal, async (client) => {
+    const table = await prepareTable(client, config, delivery.columns, delivery.run.model);
+    requireColumns(config, table, delivery);
+    return (
+      (await deliverDirectly(client, config, table, delivery)) ??
+      (await deliverStaged(client, config, table, delivery))
+    );
+  }).catch((error) => rethrow(error, config, delivery.signal));
+}
+
+/** Asks the table which of the rows it has; changes nothing. */
+export async function findInPostgres(
+  config: PostgresConfig,
+  surroundings: Surroundings,
+  delivery: Delivery,
+): Promise<RowsFound> {
+  return withConnection(config, surroundings, delivery.signal, async (client) => {
+    const table = await prepareTable(client, config, delivery.columns, delivery.run.model);
+    await begin(client);
+    await stageRows(client, delivery);
+    const counts = await countStaged(client, table, tableName(config), delivery.run.model);
+    await client.query('rollback');
+    return counts;
+  }).catch((error) => rethrow(error, config, delivery.signal));
+}
+
+async function askFence(delivery: Delivery): Promise<void> {
+  await delivery.fence?.().catch((error) => {
+    throw new CallerError(error);
+  });
+}
+
+/** Errors of the source and of the fence are not the destination's, and stay what they are. */
+function rethrow(error: unknown, config: PostgresConfig, signal: AbortSignal | undefined): never {
+  signal?.throwIfAborted();
+  if (error instanceof CallerError) throw error.original;
+  throw postgresError(error, config);
+}

@@ -1,0 +1,59 @@
+import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
+import type { PostgresConfig } from './config.ts';
+
+/** By SQLSTATE, or by its class of two characters. The server's own words follow. */
+const STATES: Record<string, [DestinationErrorCode, string]> = {
+  '08': ['interrupted', 'the connection broke'],
+  '22': ['rejected', 'a value does not fit its column'],
+  '23': ['rejected', 'a row breaks a constraint of the table'],
+  '25006': ['denied', 'the server is read-only'],
+  '28': ['denied', 'the server refuses this user or password'],
+  '3D000': ['missing', 'there is no such database'],
+  '3F000': ['missing', 'there is no such schema'],
+  '40': ['conflict', 'another transaction stood in the way'],
+  '42': ['mismatch', 'the table is not one that this can be written to'],
+  '42501': ['denied', 'the user lacks a right'],
+  '42P01': ['missing', 'there is no such table'],
+  '53': ['unavailable', 'the server lacks resources'],
+  '53100': ['full', 'the disk of the server is full'],
+  '54': ['rejected', 'a value or the table is beyond what the server can hold'],
+  '55': ['conflict', 'somebody else uses the table'],
+  '57': ['unavailable', 'the server stopped, or cancelled the work'],
+  '58': ['unavailable', 'the server has trouble with its disk'],
+  XX: ['unavailable', 'the server has an internal error'],
+};
+
+export function place(config: PostgresConfig): string {
+  return `Postgres at ${config.host}:${config.port}, table ${JSON.stringify(`${config.schema}.${config.table_name}`)}`;
+}
+
+export function stateOf(error: unknown): string | undefined {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** What an error of the server, or of the way there, means to an export. */
+export function postgresError(error: unknown, config: PostgresConfig): DestinationError {
+  if (error instanceof DestinationError) return error;
+  const where = place(config);
+  const said = withoutSecrets((error as Error).message, [config.password, config.user]).slice(0, 500);
+  const state = stateOf(error);
+  if (state !== undefined && state !== 'EPIPE') {
+    const [code, text] = STATES[state] ??
+      STATES[state.slice(0, 2)] ?? ['unexpected' as const, 'unexpected error'];
+    return new DestinationError(code, `${where}: ${text} (${said}, SQLSTATE ${state})`, { cause: error });
+  }
+  const below = networkError(error, where);
+  if (below) return below;
+  if (/timeout expired|timeout exceeded/i.test(said))
+    return new DestinationError('timed-out', `${where}: the connection could not be made in time`, {
+      cause: error,
+    });
+  if (/SASL|password must be a string|authentication/i.test(said))
+    return new DestinationError('denied', `${where}: the server refuses this user or password`, {
+      cause: error,
+    });
+  if (/connection (terminated|ended)|connection error|not queryable|SSL connection/i.test(said))
+    return new DestinationError('interrupted', `${where}: the connection broke`, { cause: error });
+  return new DestinationError('unexpected', `${where}: ${said}`, { cause: error });
+}

@@ -1,0 +1,183 @@
+import type pg from 'pg';
+import type { Column } from '../../formats/columns.ts';
+import type { Delivery, ModelName } from '../destination.ts';
+import { sendCopy } from './copy-in.ts';
+import { KEYS, quoted, type TargetColumn, type TargetTable } from './table.ts';
+
+/** In the schema of temporary tables, so that no table of the user's is ever meant. */
+export const STAGE = 'pg_temp.sluice_stage';
+const REJECTED = 'pg_temp.sluice_rejected';
+
+/** The types whose binary form is the one that the rows come in: the server reads them as they are. */
+const STAGED: Record<Column['type'], string> = {
+  string: 'text',
+  json: 'text',
+  uuid: 'uuid',
+  int32: 'integer',
+  int64: 'bigint',
+  float64: 'double precision',
+  bool: 'boolean',
+  timestamp: 'timestamptz',
+  strings: 'text[]',
+};
+
+/** Loads all rows into a table of this transaction's own. */
+export async function stageRows(
+  client: pg.Client,
+  delivery: Delivery,
+): Promise<{ rows: number; bytes: number }> {
+  const columns = delivery.columns.map((column) => `${quoted(column.name)} ${STAGED[column.type]}`);
+  await client.query(`create temporary table sluice_stage (${columns.join(', ')}) on commit drop`);
+  const names = delivery.columns.map((column) => quoted(column.name)).join(', ');
+  const sent = await sendCopy(
+    client,
+    `copy ${STAGE} (${names}) from stdin (format binary)`,
+    delivery.read(),
+    (bytes) => delivery.onProgress?.(0, bytes),
+  );
+  // The server knows nothing of a new temporary table, and would plan as if it were almost empty.
+  await client.query(`analyze ${STAGE}`);
+  return sent;
+}
+
+/** A staged column as the table's type. What assignment converts by itself is left to it: it checks lengths, a cast cuts. */
+function converted({ name, type, isText, source }: TargetColumn): string {
+  const staged = `s.${quoted(name)}`;
+  const isStagedAsText = STAGED[source.type] === 'text';
+  if (isText) return staged;
+  if (isStagedAsText) return `cast(${staged} as ${type})`;
+  return type === 'jsonb' || type === 'json' ? `to_${type}(${staged})` : staged;
+}
+
+function sameKey(table: TargetTable, key: readonly string[], target: string): string {
+  return key
+    .map((name) => {
+      const column = table.columns.find((one) => one.name === name) as TargetColumn;
+      return `${target}.${quoted(name)} = cast(s.${quoted(name)} as ${column.type})`;
+    })
+    .join(' and ');
+}
+
+/** The best key of a model that the table has all columns of. */
+export function keyOf(table: TargetTable, model: ModelName): readonly string[] {
+  const names = new Set(table.columns.map((column) => column.name));
+  const found = table.uniqueOn ?? KEYS[model].find((key) => key.every((name) => names.has(name)));
+  return found as readonly string[];
+}
+
+/** Which of two rows with the same key stays. */
+const NEWER: Record<ModelName, { order: string[]; wins: string[]; needs: string[] }> = {
+  events: { order: [], wins: [], needs: [] },
+  persons: {
+    order: ['person_version', 'person_distinct_id_version'],
+    wins: [
+      'excluded.person_version > coalesce(t.person_version, -1)',
+      'excluded.person_distinct_id_version > coalesce(t.person_distinct_id_version, -1)',
+    ],
+    needs: ['person_version', 'person_distinct_id_version'],
+  },
+  sessions: {
+    order: ['end_timestamp'],
+    // Equal ends too: what came late into the middle of a session changes its counts.
+    wins: [`excluded.end_timestamp >= coalesce(t.end_timestamp, '-infinity')`],
+    needs: ['end_timestamp'],
+  },
+};
+
+export function columnsToMerge(model: ModelName): readonly string[] {
+  return NEWER[model].needs;
+}
+
+/** Brings staged rows into the table; of rows that are there already, nothing is doubled. `where` picks staged rows. */
+export function insertText(table: TargetTable, name: string, model: ModelName, where = 'true'): string {
+  const names = table.columns.map((column) => quoted(column.name));
+  const key = keyOf(table, model);
+  const values = table.columns.map(converted).join(', ');
+  const insert = `insert into ${name} as t (${names.join(', ')})`;
+  if (model === 'events') {
+    // A uuid that stands twice in the source, where no index would notice.
+    const rows = `select ${values} from ${STAGE} s where ${where}`;
+    return table.uniqueOn
+      ? `${insert} ${rows} on conflict (${key.map(quoted).join(', ')}) do nothing`
+      : `${insert} ${rows} and not exists (select 1 from ${name} old where ${sameKey(table, key, 'old')})`;
+  }
+  const { order, wins } = NEWER[model];
+  const keys = key.map((one) => `s.${quoted(one)}`).join(', ');
+  const changed = names.filter((_, index) => !key.includes(table.columns[index]?.name as string));
+  const newest = order.map((one) => `s.${quoted(one)} desc nulls last`).join(', ');
+  return (
+    `${insert} select distinct on (${keys}) ${values} from ${STAGE} s where ${where} order by ${keys}, ${newest} ` +
+    `on conflict (${key.map(quoted).join(', ')}) do update ` +
+    `set ${changed.map((one) => `${one} = excluded.${one}`).join(', ')} where ${wins.join(' or ')}`
+  );
+}
+
+/**
+ * The same, row by row: slower by far, and needed only where a value does not fit its column. Rows with such a value
+ * are kept apart with the reason, and the others go in.
+ */
+export async function insertEach(
+  client: pg.Client,
+  table: TargetTable,
+  name: string,
+  model: ModelName,
+): Promise<number> {
+  const key = keyOf(table, model).at(-1) as string;
+  await client.query(`create temporary table sluice_rejected (key text, reason text) on commit drop`);
+  const newest = NEWER[model].order.map((one) => `s.${quoted(one)} asc nulls first`);
+  const order = newest.length > 0 ? `order by ${newest.join(', ')}` : '';
+  const insert = insertText(table, name, model, 's.ctid = one.place');
+  // The texts are made of quoted names only; the tag cannot end early, since names with it are refused.
+  const tag = '$sluice_rows$';
+  if (insert.includes(tag)) throw new Error(`a column must not be called ${tag}`);
+  await client.query(
+    `create function pg_temp.sluice_insert_each() returns bigint language plpgsql as ${tag}
+     #variable_conflict use_column
+     declare one record; written bigint := 0; added bigint;
+     begin
+       for one in select s.ctid as place, s.${quoted(key)}::text as key from ${STAGE} s ${order} loop
+         begin
+           ${insert};
+           get diagnostics added = row_count;
+           written := written + added;
+         exception when data_exception then
+           insert into ${REJECTED} values (one.key, sqlerrm);
+         end;
+       end loop;
+       return written;
+     end ${tag}`,
+  );
+  const { rows } = await client.query<{ written: string }>(
+    'select pg_temp.sluice_insert_each()::text as written',
+  );
+  await client.query('drop function pg_temp.sluice_insert_each()');
+  return Number(rows[0]?.written);
+}
+
+export async function rejectedRows(
+  client: pg.Client,
+  most: number,
+): Promise<{ rejected: number; rejections: { key: string; reason: string }[] }> {
+  const counted = await client.query<{ count: string }>(`select count(*)::text as count from ${REJECTED}`);
+  const { rows } = await client.query<{ key: string; reason: string }>(
+    `select key, left(reason, 300) as reason from ${REJECTED} order by key limit ${most}`,
+  );
+  return { rejected: Number(counted.rows[0]?.count), rejections: rows };
+}
+
+/** How many different staged rows there are, and how many of them the table has. */
+export async function countStaged(
+  client: pg.Client,
+  table: TargetTable,
+  name: string,
+  model: ModelName,
+): Promise<{ expected: number; found: number }> {
+  const key = keyOf(table, model);
+  const keys = key.map((one) => `s.${quoted(one)}`).join(', ');
+  const { rows } = await client.query<{ expected: string; found: string }>(
+    `select count(*)::text as expected,
+       (count(*) filter (where exists (select 1 from ${name} t where ${sameKey(table, key, 't')})))::text as found
+     from (select distinct ${keys} from ${STAGE} s) s`,
+  );
+  return { expected: Number(rows[0]?.expected), found: Number(rows[0]?.found) };
+}

@@ -1,0 +1,170 @@
+import pg from 'pg';
+import type { Column } from '../../formats/columns.ts';
+import type { ModelName } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import type { PostgresConfig } from './config.ts';
+import { place } from './errors.ts';
+
+export const quoted = (name: string) => pg.escapeIdentifier(name);
+export const tableName = (config: PostgresConfig) => `${quoted(config.schema)}.${quoted(config.table_name)}`;
+
+/** What tells one row from another, best first. */
+export const KEYS: Record<ModelName, readonly (readonly [string, ...string[]])[]> = {
+  events: [['team_id', 'uuid'], ['uuid']],
+  persons: [['team_id', 'distinct_id']],
+  sessions: [['team_id', 'session_id']],
+};
+
+export interface TargetColumn {
+  name: string;
+  /** As Postgres names it, without length: `character varying`, `jsonb`, `text[]`. */
+  type: string;
+  /** Whether it is one of the types of text. */
+  isText: boolean;
+  source: Column;
+}
+
+export interface TargetTable {
+  /** Columns that the rows have and the table too, in the order of the rows. */
+  columns: TargetColumn[];
+  /** Columns of an index that is unique over them, so that a row cannot be there twice. */
+  uniqueOn: readonly string[] | undefined;
+}
+
+const BY_TYPE: Record<Column['type'], string> = {
+  string: 'text',
+  json: 'jsonb',
+  uuid: 'text',
+  int32: 'integer',
+  int64: 'bigint',
+  float64: 'double precision',
+  bool: 'boolean',
+  timestamp: 'timestamptz',
+  strings: 'text[]',
+};
+const DOCUMENTS = new Set(['properties', 'set', 'set_once', 'person_properties', 'elements']);
+const SHORT_TEXTS = new Set(['uuid', 'event', 'distinct_id', 'ip', 'site_url']);
+
+/** The type of a column in a table that Sluice makes. */
+export function createdType(column: Column, model: ModelName): string {
+  if (DOCUMENTS.has(column.name) && ['string', 'json'].includes(column.type)) return 'jsonb';
+  if (model === 'events' && SHORT_TEXTS.has(column.name)) return 'varchar(200)';
+  return BY_TYPE[column.type];
+}
+
+export function createTableText(
+  config: PostgresConfig,
+  columns: readonly Column[],
+  model: ModelName,
+): string {
+  const names = new Set(columns.map((column) => column.name));
+  const key = KEYS[model].find((one) => one.every((name) => names.has(name)));
+  const lines = columns.map((column) => `${quoted(column.name)} ${createdType(column, model)}`);
+  if (key) lines.push(`primary key (${key.map(quoted).join(', ')})`);
+  return `create table if not exists ${tableName(config)} (\n  ${lines.join(',\n  ')}\n)`;
+}
+
+interface Found {
+  oid: string;
+  kind: string;
+}
+
+async function findTable(client: pg.Client, config: PostgresConfig): Promise<Found | undefined> {
+  const { rows } = await client.query<Found>(
+    `select c.oid::text, c.relkind as kind from pg_catalog.pg_class c
+     join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relname = $2`,
+    [config.schema, config.table_name],
+  );
+  return rows[0];
+}
+
+/** Serialises what Sluice does with a table where two runs at once would disturb each other; until the transaction ends. */
+export async function lockTable(client: pg.Client, config: PostgresConfig): Promise<void> {
+  await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `sluice export ${tableName(config)}`,
+  ]);
+}
+
+async function createTable(
+  client: pg.Client,
+  config: PostgresConfig,
+  columns: readonly Column[],
+  model: ModelName,
+): Promise<void> {
+  await client.query('begin');
+  // `if not exists` alone fails when two transactions find at once that it does not.
+  await lockTable(client, config);
+  await client.query(createTableText(config, columns, model));
+  await client.query('commit');
+}
+
+/** The table as it is, made first if it is not there. No column is ever added or changed: that is the owner's choice. */
+export async function prepareTable(
+  client: pg.Client,
+  config: PostgresConfig,
+  columns: readonly Column[],
+  model: ModelName,
+): Promise<TargetTable> {
+  let found = await findTable(client, config);
+  if (!found) {
+    await createTable(client, config, columns, model);
+    found = await findTable(client, config);
+  }
+  const where = place(config);
+  if (!found) throw new DestinationError('missing', `${where}: the table is gone again`);
+  if (!['r', 'p'].includes(found.kind)) throw new DestinationError('mismatch', `${where}: this is no table`);
+  const { rows } = await client.query<{
+    name: string;
+    type: string;
+    is_text: boolean;
+    is_generated: boolean;
+  }>(
+    `select a.attname as name, pg_catalog.format_type(a.atttypid, null) as type, t.typcategory = 'S' as is_text,
+       a.attgenerated <> '' or a.attidentity = 'a' as is_generated
+     from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid
+     where a.attrelid = $1::oid and a.attnum > 0 and not a.attisdropped`,
+    [found.oid],
+  );
+  const there = new Map(rows.filter((row) => !row.is_generated).map((row) => [row.name, row]));
+  const common = columns.flatMap((source): TargetColumn[] => {
+    const row = there.get(source.name);
+    return row ? [{ name: source.name, type: row.type, isText: row.is_text, source }] : [];
+  });
+  if (common.length === 0)
+    throw new DestinationError('mismatch', `${where}: the table has none of the columns of ${model}`);
+  const names = new Set(common.map((column) => column.name));
+  if (!KEYS[model].some((key) => key.every((name) => names.has(name)))) {
+    const needed = KEYS[model].map((key) => key.join(' and ')).join(', or ');
+    throw new DestinationError(
+      'mismatch',
+      `${where}: the table needs the columns ${needed}, without which a row that is sent again could not be recognised`,
+    );
+  }
+  const uniqueOn = await uniqueKey(client, found.oid, KEYS[model]);
+  if (!uniqueOn && model !== 'events') {
+    throw new DestinationError(
+      'mismatch',
+      `${where}: the table needs a primary key or a unique index on (${KEYS[model][0]?.join(', ')}), so that rows can be merged`,
+    );
+  }
+  return { columns: common, uniqueOn };
+}
+
+/** The first key over exactly whose columns the table has a unique index that `on conflict` can use. */
+async function uniqueKey(
+  client: pg.Client,
+  oid: string,
+  keys: readonly (readonly string[])[],
+): Promise<readonly string[] | undefined> {
+  const { rows } = await client.query<{ names: string[] }>(
+    `select array(select a.attname::text from pg_catalog.pg_attribute a
+       where a.attrelid = i.indrelid and a.attnum = any(i.indkey[0:i.indnkeyatts - 1])) as names
+     from pg_catalog.pg_index i
+     where i.indrelid = $1::oid and i.indisunique and i.indisvalid and i.indimmediate
+       and i.indpred is null and i.indexprs is null`,
+    [oid],
+  );
+  return keys.find((key) =>
+    rows.some(({ names }) => names.length === key.length && key.every((name) => names.includes(name))),
+  );
+}

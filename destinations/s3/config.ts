@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { listText, secret } from '../config.ts';
+import { checkFileFields, fileFields } from '../file-options.ts';
+
+const ENCRYPTIONS = ['AES256', 'aws:kms'];
+
+export const s3Fields = z
+  .object({
+    bucket_name: z.string(),
+    region: z.string(),
+    prefix: z.string().describe('What keys begin with; a template.'),
+    aws_access_key_id: secret(z.string().nullish()),
+    aws_secret_access_key: secret(z.string().nullish()),
+    endpoint_url: z.string().nullish().describe('Of an S3-compatible server; none: AWS.'),
+    use_virtual_style_addressing: z
+      .boolean()
+      .default(false)
+      .describe('Whether the bucket is part of the host name rather than of the path.'),
+    encryption: z.string().nullish().describe('AES256 or aws:kms.'),
+    kms_key_id: z.string().nullish().describe('Key for aws:kms; none: the one of the account.'),
+    ...fileFields,
+  })
+  .superRefine((config, context) => {
+    const empty = (['bucket_name', 'region', 'prefix'] as const).filter((key) => config[key].trim() === '');
+    const complain = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (empty.length > 0) {
+      complain(empty[0] as string, `The following inputs are empty: ${listText(empty)}`);
+      return;
+    }
+    checkFileFields(config, context);
+    const { bucket_name: bucket, region, endpoint_url: endpoint, encryption, kms_key_id: key } = config;
+    if (!/^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/.test(bucket) || bucket.includes('..'))
+      complain('bucket_name', `bucket_name: ${JSON.stringify(bucket)} is no name of a bucket`);
+    if (!/^[A-Za-z0-9-]{1,64}$/.test(region))
+      complain('region', `region: ${JSON.stringify(region)} is no name of a region`);
+    if (endpoint) {
+      const url = URL.parse(endpoint);
+      // The text is not repeated: a URL may hold a password.
+      if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+        complain(
+          'endpoint_url',
+          'endpoint_url must be an http or https URL without user, password and query',
+        );
+    }
+    if (encryption && !ENCRYPTIONS.includes(encryption)) {
+      complain(
+        'encryption',
+        `Encryption ${encryption} is not supported. Supported encryptions are ${listText(ENCRYPTIONS)}`,
+      );
+    }
+    if (key && encryption !== 'aws:kms') complain('kms_key_id', 'kms_key_id needs the encryption aws:kms');
+    if (!config.aws_access_key_id !== !config.aws_secret_access_key) {
+      complain(
+        config.aws_access_key_id ? 'aws_secret_access_key' : 'aws_access_key_id',
+        'aws_access_key_id and aws_secret_access_key belong together: one of them is missing',
+      );
+    }
+  });
+
+export type S3Config = z.output<typeof s3Fields>;

@@ -1,0 +1,89 @@
+import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
+import type { S3Config } from './config.ts';
+
+/** What S3 servers call what the operator has to mend, and how. */
+const OPERATOR: Record<string, [DestinationErrorCode, string]> = {
+  NoSuchBucket: ['missing', 'there is no such bucket'],
+  InvalidBucketName: ['missing', 'this is no name of a bucket'],
+  PermanentRedirect: ['mismatch', 'the bucket is in another region; set region to that one'],
+  AuthorizationHeaderMalformed: ['mismatch', 'the bucket is in another region; set region to that one'],
+  IllegalLocationConstraintException: ['mismatch', 'the bucket is in another region; set region to that one'],
+  InvalidAccessKeyId: ['denied', 'aws_access_key_id is not known there'],
+  SignatureDoesNotMatch: ['denied', 'aws_secret_access_key does not belong to aws_access_key_id'],
+  ExpiredToken: ['denied', 'the credentials have expired'],
+  AccessDenied: ['denied', 'access denied'],
+  RequestTimeTooSkewed: ['denied', 'the clock of this machine differs too much from that of the server'],
+  NotImplemented: ['rejected', 'the server does not implement this'],
+  EntityTooLarge: ['rejected', 'the server refuses files of this size; set max_file_size_mb'],
+};
+
+const SOON: Record<string, DestinationErrorCode> = {
+  SlowDown: 'throttled',
+  Throttling: 'throttled',
+  ThrottlingException: 'throttled',
+  TooManyRequests: 'throttled',
+  RequestLimitExceeded: 'throttled',
+  RequestTimeout: 'timed-out',
+  TimeoutError: 'timed-out',
+  InternalError: 'unavailable',
+  ServiceUnavailable: 'unavailable',
+  ConditionalRequestConflict: 'unavailable',
+  OperationAborted: 'unavailable',
+  // What arrived is not what was sent: the way there damaged it.
+  BadDigest: 'interrupted',
+  IncompleteBody: 'interrupted',
+  XAmzContentSHA256Mismatch: 'interrupted',
+  XAmzContentChecksumMismatch: 'interrupted',
+};
+
+interface ServiceError extends Error {
+  $metadata?: { httpStatusCode?: number };
+  $response?: { headers?: Record<string, string> };
+}
+
+export const statusOf = (error: unknown) => (error as ServiceError).$metadata?.httpStatusCode;
+
+export function place(config: Pick<S3Config, 'bucket_name'>, key?: string): string {
+  return `S3 bucket ${JSON.stringify(config.bucket_name)}${key === undefined ? '' : `, ${JSON.stringify(key)}`}`;
+}
+
+/** What an error of the S3 client means to an export. `doing` names the right that the request needs. */
+export function s3Error(error: unknown, config: S3Config, where: string, doing: string): DestinationError {
+  if (error instanceof DestinationError) return error;
+  const { name, message } = error as ServiceError;
+  const status = statusOf(error);
+  const make = (code: DestinationErrorCode, text: string, retryAfterMilliseconds?: number) =>
+    new DestinationError(code, `${where}: ${text} (${doing})`, { cause: error, retryAfterMilliseconds });
+  if (name in SOON)
+    return make(SOON[name] as DestinationErrorCode, `the server says ${name}`, retryAfter(error));
+  const known = OPERATOR[name];
+  if (known) return make(known[0], known[1]);
+  // The client found that an answer is not what its checksum says, or that it ends too early.
+  if (/checksum mismatch|^aborted$|premature close|terminated|socket hang up|parse error/i.test(message))
+    return make('interrupted', 'the connection was cut, or the answer was damaged');
+  const below = networkError(error, where);
+  if (below) return below;
+  if (status === 429 || status === 503)
+    return make('throttled', `the server answered ${status}`, retryAfter(error));
+  if (status === 408) return make('timed-out', 'the server answered 408');
+  if (status !== undefined && status >= 500) return make('unavailable', `the server answered ${status}`);
+  if (status === 401 || status === 403) return make('denied', 'access denied');
+  if (status === 404) return make('missing', 'not found');
+  if (status !== undefined && status >= 300 && status < 400)
+    return make('mismatch', `the server redirects (${status}); check region and endpoint_url`);
+  const secrets = [config.aws_access_key_id, config.aws_secret_access_key].filter(
+    (one) => typeof one === 'string',
+  );
+  const said = withoutSecrets(`${name}: ${message}`, secrets).slice(0, 500);
+  if (status !== undefined && status >= 400)
+    return make('rejected', `the server refused the request, ${said}`);
+  // An answer that is no XML of S3, or cut off within it.
+  if (status !== undefined || /deserialization|unexpected end|xml/i.test(message))
+    return make('interrupted', 'the answer could not be read');
+  return make('unexpected', said);
+}
+
+function retryAfter(error: unknown): number | undefined {
+  const seconds = Number((error as ServiceError).$response?.headers?.['retry-after']);
+  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
+}

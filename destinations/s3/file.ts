@@ -1,0 +1,262 @@
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import { DestinationError } from '../errors.ts';
+import type { HiddenFile } from '../file-store.ts';
+import type { S3Connection } from './client.ts';
+import { place, statusOf } from './errors.ts';
+import { crc32Text, IN_FLIGHT_BYTES, MOST_PARTS, type PartBuffers, partSize } from './parts.ts';
+
+interface Part {
+  PartNumber: number;
+  ETag: string | undefined;
+  ChecksumCRC32: string;
+}
+
+export interface S3FileOptions {
+  connection: S3Connection;
+  buffers: PartBuffers;
+  key: string;
+  /** Kept with the object; `sluice-attempt` is known to this attempt alone. */
+  labels: Record<string, string>;
+  signal?: AbortSignal | undefined;
+  /** Whether a file that is smaller than a part may wait in memory, to be sent in one request. */
+  mayWait: boolean;
+  /** An upload may have begun of which the id is not known. */
+  onDoubt(): void;
+}
+
+export function encryptionOf(config: S3Connection['config']) {
+  return {
+    ...(config.encryption ? { ServerSideEncryption: config.encryption as 'AES256' } : {}),
+    ...(config.kms_key_id ? { SSEKMSKeyId: config.kms_key_id } : {}),
+  };
+}
+
+/**
+ * One object, uploaded in parts that go out while the next one fills. Not before `publish` does S3 put them together:
+ * until then there is no object, or the one that was there before.
+ */
+export class S3File implements HiddenFile {
+  readonly #options: S3FileOptions;
+  readonly #stop = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #parts: Part[] = [];
+  readonly #sending = new Map<Promise<void>, number>();
+  #buffer: Buffer | undefined;
+  #used = 0;
+  #next = 0;
+  #uploadId: Promise<string> | undefined;
+  #failure: Error | undefined;
+  #whole: Buffer | undefined;
+
+  constructor(options: S3FileOptions) {
+    this.#options = options;
+    this.#signal = options.signal ? AbortSignal.any([options.signal, this.#stop.signal]) : this.#stop.signal;
+  }
+
+  get #target() {
+    return { Bucket: this.#options.connection.config.bucket_name, Key: this.#options.key };
+  }
+
+  /** Copies what is written, so that the caller may use its memory again; waits only while enough is on its way. */
+  write(chunk: Buffer): void | Promise<void> {
+    if (this.#failure) throw this.#failure;
+    const rest = this.#fill(chunk, 0);
+    return rest === chunk.length ? undefined : this.#writeRest(chunk, rest);
+  }
+
+  async #writeRest(chunk: Buffer, from: number): Promise<void> {
+    for (let at = from; at < chunk.length; at = this.#fill(chunk, at)) {
+      await this.#room();
+      this.#send();
+    }
+  }
+
+  #fill(chunk: Buffer, from: number): number {
+    if (from === chunk.length) return from;
+    this.#buffer ??= this.#options.buffers.take(partSize(this.#next));
+    const copied = chunk.copy(this.#buffer, this.#used, from);
+    this.#used += copied;
+    return from + copied;
+  }
+
+  async #room(): Promise<void> {
+    const sent = () => [...this.#sending.values()].reduce((sum, bytes) => sum + bytes, 0);
+    while (this.#sending.size > 0 && sent() + this.#used > IN_FLIGHT_BYTES && !this.#failure)
+      await Promise.race(this.#sending.keys());
+    if (this.#failure) throw this.#failure;
+    this.#signal.throwIfAborted();
+  }
+
+  /** Begins to send the part that is full. */
+  #send(): void {
+    const { key, connection, buffers } = this.#options;
+    const buffer = this.#buffer ?? Buffer.alloc(0);
+    const bytes = buffer.subarray(0, this.#used);
+    const number = this.#next + 1;
+    if (number > MOST_PARTS) {
+      this.#failure = new DestinationError(
+        'rejected',
+        `${place(connection.config, key)}: the file is too large for S3; set max_file_size_mb`,
+      );
+      throw this.#failure;
+    }
+    this.#next = number;
+    this.#buffer = undefined;
+    this.#used = 0;
+    const sending = this.#sendPart(number, bytes)
+      .catch((error) => {
+        this.#failure ??= error as Error;
+        this.#stop.abort(error);
+      })
+      .finally(() => {
+        this.#sending.delete(sending);
+        buffers.give(buffer);
+      });
+    this.#sending.set(sending, bytes.length);
+  }
+
+  async #sendPart(number: number, bytes: Buffer): Promise<void> {
+    this.#uploadId ??= this.#create();
+    const UploadId = await this.#uploadId;
+    this.#signal.throwIfAborted();
+    const ChecksumCRC32 = crc32Text(bytes);
+    const command = { ...this.#target, UploadId, PartNumber: number, Body: bytes, ChecksumCRC32 };
+    const { ETag } = await this.#options.connection.send(
+      (client, abortSignal) =>
+        client.send(new UploadPartCommand(command), abortSignal ? { abortSignal } : {}),
+      { key: this.#options.key, doing: 's3:PutObject', signal: this.#signal },
+    );
+    this.#parts.push({ PartNumber: number, ETag, ChecksumCRC32 });
+  }
+
+  /** A request is not interrupted, only not repeated: an upload whose id nobody knows could not be aborted. */
+  async #create(): Promise<string> {
+    const { connection, key, labels, onDoubt } = this.#options;
+    const command = {
+      ...this.#target,
+      ...encryptionOf(connection.config),
+      ChecksumAlgorithm: 'CRC32' as const,
+      Metadata: labels,
+    };
+    try {
+      const { UploadId } = await connection.send(
+        (client) => client.send(new CreateMultipartUploadCommand(command)),
+        { key, doing: 's3:PutObject', signal: this.#signal, onRetry: onDoubt },
+      );
+      return UploadId as string;
+    } catch (error) {
+      onDoubt();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#failure) throw this.#failure;
+    if (this.#next === 0 && this.#options.mayWait) {
+      this.#whole = Buffer.from(this.#buffer?.subarray(0, this.#used) ?? []);
+      if (this.#buffer) this.#options.buffers.give(this.#buffer);
+      this.#buffer = undefined;
+      return;
+    }
+    if (this.#used > 0 || this.#next === 0) {
+      await this.#room();
+      this.#send();
+    }
+    await Promise.all(this.#sending.keys());
+    if (this.#failure) throw this.#failure;
+  }
+
+  async publish(): Promise<void> {
+    const { connection, key, labels } = this.#options;
+    if (this.#whole) {
+      const Body = this.#whole;
+      const command = {
+        ...this.#target,
+        ...encryptionOf(connection.config),
+        Body,
+        ChecksumCRC32: crc32Text(Body),
+        Metadata: labels,
+      };
+      await connection.send((client) => client.send(new PutObjectCommand(command)), {
+        key,
+        doing: 's3:PutObject',
+      });
+      this.#whole = undefined;
+      return;
+    }
+    const UploadId = await this.#uploadId;
+    const Parts = this.#parts.sort((one, other) => one.PartNumber - other.PartNumber);
+    const command = { ...this.#target, UploadId, MultipartUpload: { Parts } };
+    await connection.send(
+      async (client) => {
+        try {
+          await client.send(new CompleteMultipartUploadCommand(command));
+        } catch (error) {
+          // Perhaps it was completed, and only the answer got lost.
+          if ((error as Error).name !== 'NoSuchUpload' && statusOf(error) !== 404) throw error;
+          if (!(await this.#isThere())) throw overtaken(place(connection.config, key), error);
+        }
+      },
+      { key, doing: 's3:PutObject' },
+    );
+    this.#uploadId = undefined;
+  }
+
+  async #isThere(): Promise<boolean> {
+    const { connection, key, labels } = this.#options;
+    try {
+      const { Metadata } = await connection.send(
+        (client) => client.send(new HeadObjectCommand(this.#target)),
+        { key, doing: 's3:GetObject' },
+      );
+      return Metadata?.['sluice-attempt'] === labels['sluice-attempt'];
+    } catch (error) {
+      if (error instanceof DestinationError && error.code === 'missing') return false;
+      throw error;
+    }
+  }
+
+  async abort(): Promise<void> {
+    this.#stop.abort(new Error('the file was given up'));
+    this.#failure ??= this.#stop.signal.reason as Error;
+    // A part that arrives after the upload was aborted would be stored, and paid for, for ever.
+    await Promise.all(this.#sending.keys());
+    this.#buffer = undefined;
+    this.#whole = undefined;
+    const UploadId = await this.#uploadId?.catch(() => undefined);
+    if (UploadId === undefined) return;
+    const { connection, key, onDoubt } = this.#options;
+    try {
+      await abortUpload(connection, key, UploadId);
+      this.#uploadId = undefined;
+    } catch (error) {
+      onDoubt();
+      throw error;
+    }
+  }
+}
+
+function overtaken(where: string, cause: unknown): DestinationError {
+  return new DestinationError('overtaken', `${where}: the upload was ended by somebody else`, { cause });
+}
+
+export async function abortUpload(connection: S3Connection, key: string, UploadId: string): Promise<void> {
+  const command = { Bucket: connection.config.bucket_name, Key: key, UploadId };
+  await connection.send(
+    async (client) => {
+      try {
+        await client.send(new AbortMultipartUploadCommand(command));
+      } catch (error) {
+        if ((error as Error).name !== 'NoSuchUpload') throw error;
+      }
+    },
+    { key, doing: 's3:AbortMultipartUpload', attempts: 3 },
+  );
+}

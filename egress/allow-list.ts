@@ -1,0 +1,44 @@
+import type { BlockList } from 'node:net';
+import { isListed, type Network, networkList, parseNetwork, plainAddress } from './addresses.ts';
+
+/** What the operator allows although it is private: `SLUICE_EGRESS_ALLOW`, parsed. */
+export interface AllowList {
+  hosts: ReadonlySet<string>;
+  networks: BlockList;
+}
+
+export class AllowListError extends Error {
+  override name = 'AllowListError';
+}
+
+const HOST = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?)*$/;
+
+/** Host names are compared without case, a closing dot and brackets. */
+export function plainHost(host: string): string {
+  const bare = host.replace(/^\[(.*)\]$/, '$1');
+  return (plainAddress(bare) ?? bare).toLowerCase().replace(/\.$/, '');
+}
+
+/** Parses host names, addresses and CIDRs, separated by commas. */
+export function parseAllowList(text: string): AllowList {
+  const hosts = new Set<string>();
+  const networks: Network[] = [];
+  for (const entry of text.split(',').map((one) => one.trim())) {
+    if (entry === '') continue;
+    const network = parseNetwork(entry.replace(/^\[(.*)\]$/, '$1'));
+    if (network) networks.push(network);
+    else if (HOST.test(plainHost(entry)) && !/^[\d.]+$/.test(entry)) hosts.add(plainHost(entry));
+    else {
+      throw new AllowListError(
+        `SLUICE_EGRESS_ALLOW: ${JSON.stringify(entry)} is no host name, no address and no CIDR (like 10.0.0.0/8)`,
+      );
+    }
+  }
+  return { hosts, networks: networkList(networks) };
+}
+
+/** Whether the operator named this host, or a network that contains this address. */
+export function isAllowed(list: AllowList, host: string, address: string): boolean {
+  const plain = plainAddress(address);
+  return list.hosts.has(plainHost(host)) || (plain !== undefined && isListed(list.networks, plain));
+}

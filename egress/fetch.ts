@@ -1,0 +1,148 @@
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import { EgressRefusedError } from './egress-refused.ts';
+import type { Guard } from './guard.ts';
+
+export interface FetchOptions {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string | Buffer;
+  signal?: AbortSignal;
+  /** For all of it, from the look-up of the host to the last byte of the answer. */
+  timeoutMilliseconds?: number;
+  /** The rest of a longer answer is not read. */
+  maxAnswerBytes?: number;
+  /** Redirects that are followed, each checked like the first address; by default a redirect is the answer. */
+  redirects?: number;
+}
+
+export interface FetchAnswer {
+  /** Where the answer came from, after redirects. */
+  url: string;
+  status: number;
+  headers: Record<string, string>;
+  body: Buffer;
+  /** Whether the answer was longer than `maxAnswerBytes`. */
+  truncated: boolean;
+}
+
+/** No answer came in time. */
+export class FetchTimeoutError extends Error {
+  override name = 'FetchTimeoutError';
+  readonly code = 'ETIMEDOUT';
+}
+
+const CONNECT_MILLISECONDS = 10_000;
+const TIMEOUT_MILLISECONDS = 30_000;
+const MAX_ANSWER_BYTES = 1024 * 1024;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+/** What one origin may know and another must not. */
+const CONFIDENTIAL = new Set(['authorization', 'cookie', 'proxy-authorization', 'x-api-key']);
+
+export function guardedDispatcher(guard: Guard): Agent {
+  const connect = buildConnector({ timeout: CONNECT_MILLISECONDS, lookup: guard.lookup });
+  return new Agent({
+    connect(options, callback) {
+      try {
+        guard.checkLiteral(options.hostname);
+      } catch (error) {
+        callback(error as Error, null);
+        return;
+      }
+      connect(options, callback);
+    },
+  });
+}
+
+/** The address as one that may be asked; it is not shown where it is wrong, since it may hold a password. */
+function target(url: string | URL, base?: URL): URL {
+  const parsed = URL.parse(String(url), base?.href) ?? undefined;
+  if (!parsed) throw new EgressRefusedError('the address', undefined, 'it is not a valid URL');
+  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
+    throw new EgressRefusedError(
+      parsed.host || 'the address',
+      undefined,
+      `${parsed.protocol} is neither http: nor https:`,
+    );
+  }
+  if (parsed.username !== '' || parsed.password !== '') {
+    throw new EgressRefusedError(parsed.host, undefined, 'the URL holds a user name or password');
+  }
+  return parsed;
+}
+
+async function read(
+  answer: Dispatcher.ResponseData,
+  most: number,
+): Promise<{ body: Buffer; truncated: boolean }> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer.body) {
+    const room = most - bytes;
+    bytes += (chunk as Buffer).length;
+    if (room > 0) chunks.push((chunk as Buffer).subarray(0, room));
+    // Leaving the loop ends the connection, so that an endless answer costs nothing more.
+    if (bytes > most) return { body: Buffer.concat(chunks), truncated: true };
+  }
+  return { body: Buffer.concat(chunks), truncated: false };
+}
+
+function plainHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.join(', ') : (value ?? ''),
+    ]),
+  );
+}
+
+/** One request through the guard. Answers of every status are answers; what brings no answer throws. */
+export async function guardedFetch(
+  dispatcher: Dispatcher,
+  url: string | URL,
+  options: FetchOptions = {},
+): Promise<FetchAnswer> {
+  let at = target(url);
+  const milliseconds = options.timeoutMilliseconds ?? TIMEOUT_MILLISECONDS;
+  const timeout = new AbortController();
+  const timer = setTimeout(() => timeout.abort(), milliseconds);
+  const signal = options.signal ? AbortSignal.any([options.signal, timeout.signal]) : timeout.signal;
+  let { method = 'GET', body } = options;
+  let headers = Object.entries(options.headers ?? {});
+  try {
+    for (let left = options.redirects ?? 0; ; left -= 1) {
+      const answer = await request(at, {
+        dispatcher,
+        method: method as Dispatcher.HttpMethod,
+        headers: Object.fromEntries(headers),
+        body: body ?? null,
+        signal,
+        headersTimeout: milliseconds,
+        bodyTimeout: milliseconds,
+      });
+      const { statusCode: status } = answer;
+      const location = answer.headers.location;
+      if (left > 0 && REDIRECTS.has(status) && typeof location === 'string') {
+        await answer.body.dump();
+        const next = target(location, at);
+        if (status === 303 || (status < 303 && method === 'POST')) {
+          method = 'GET';
+          body = undefined;
+          headers = headers.filter(([name]) => !name.toLowerCase().startsWith('content-'));
+        }
+        if (next.origin !== at.origin)
+          headers = headers.filter(([name]) => !CONFIDENTIAL.has(name.toLowerCase()));
+        at = next;
+        continue;
+      }
+      const content = await read(answer, options.maxAnswerBytes ?? MAX_ANSWER_BYTES);
+      return { url: at.href, status, headers: plainHeaders(answer.headers), ...content };
+    }
+  } catch (error) {
+    if (options.signal?.aborted) throw options.signal.reason;
+    if (timeout.signal.aborted)
+      throw new FetchTimeoutError(`${at.host} did not answer within ${milliseconds / 1000} s`);
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,77 @@
+import type { LookupAddress } from 'node:dns';
+import dns from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { plainAddress, specialUse } from './addresses.ts';
+import { type AllowList, isAllowed, plainHost } from './allow-list.ts';
+import { EgressRefusedError } from './egress-refused.ts';
+
+/** Resolves a host to all of its addresses; what the machine's resolver does unless a test brings another. */
+export type Resolve = (host: string) => Promise<LookupAddress[]>;
+
+export interface Guard {
+  /** Throws if a connection to this address, which may be written as a host, is not allowed. Names pass. */
+  checkLiteral(host: string): void;
+  /** For `net.connect` and everything above it: the addresses it answers are checked, and are the ones connected to. */
+  lookup: LookupFunction;
+  /** The same guard, which lets through what the operator named and nothing else, public or not. */
+  listedOnly: Guard;
+}
+
+export function createGuard(allow: AllowList, resolve: Resolve = resolveWithSystem): Guard {
+  const guard = guardOf(allow, resolve, false, () => listed);
+  const listed: Guard = guardOf(allow, resolve, true, () => listed);
+  return guard;
+}
+
+function resolveWithSystem(host: string): Promise<LookupAddress[]> {
+  return dns.promises.lookup(host, { all: true, verbatim: true });
+}
+
+function guardOf(allow: AllowList, resolve: Resolve, listedOnly: boolean, listed: () => Guard): Guard {
+  const check = (host: string, address: string) => {
+    if (isAllowed(allow, host, address)) return;
+    const reason = specialUse(address);
+    if (reason) {
+      throw new EgressRefusedError(
+        host,
+        address,
+        `the address is ${reason}. SLUICE_EGRESS_ALLOW can name hosts and networks that may be reached nevertheless`,
+      );
+    }
+    if (listedOnly) throw new EgressRefusedError(host, address, 'SLUICE_EGRESS_ALLOW does not name it');
+  };
+  return {
+    get listedOnly() {
+      return listed();
+    },
+    checkLiteral(host) {
+      const address = plainAddress(host);
+      if (address !== undefined) check(plainHost(host), address);
+    },
+    lookup(host, options, callback) {
+      resolve(host).then(
+        (addresses) => {
+          try {
+            const family = options.family === 4 || options.family === 6 ? options.family : 0;
+            const wanted = addresses.filter((one) => family === 0 || one.family === family);
+            if (wanted.length === 0) throw notFound(host);
+            // One refused address refuses the host: which of them is used is the connection's choice.
+            for (const { address } of wanted) check(host, address);
+            if (options.all) callback(null, wanted);
+            else callback(null, (wanted[0] as LookupAddress).address, (wanted[0] as LookupAddress).family);
+          } catch (error) {
+            callback(error as Error, '', 0);
+          }
+        },
+        (error) => callback(error as Error, '', 0),
+      );
+    },
+  };
+}
+
+function notFound(host: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`getaddrinfo ENOTFOUND ${host}`), {
+    code: 'ENOTFOUND',
+    syscall: 'getaddrinfo',
+  });
+}

@@ -1,0 +1,121 @@
+import http from 'node:http';
+import https from 'node:https';
+import net from 'node:net';
+import type { Duplex } from 'node:stream';
+import { EgressRefusedError } from './egress-refused.ts';
+import type { Guard } from './guard.ts';
+
+type Connected = (error: Error | null, stream: Duplex) => void;
+interface Target {
+  host?: string;
+  hostname?: string;
+  path?: string | null;
+  socketPath?: string;
+}
+
+/** Options of a connection with the guard in them. An address needs no look-up, so it is checked here. */
+function guarded<T extends Target>(guard: Guard, options: T): T {
+  if (options.socketPath) throw new EgressRefusedError(options.socketPath, undefined, 'it is a local socket');
+  guard.checkLiteral(options.host ?? options.hostname ?? 'localhost');
+  return { ...options, lookup: guard.lookup };
+}
+
+/** Refusals come as any connection that fails: clients that are asked for one do not expect a throw. */
+function guardedConnection<T>(
+  guard: Guard,
+  options: T,
+  callback: Connected | undefined,
+  connect: (checked: T) => Duplex | null | undefined,
+): Duplex | null | undefined {
+  let checked: T;
+  try {
+    checked = guarded(guard, options as Target) as T;
+  } catch (error) {
+    if (!callback) throw error;
+    process.nextTick(callback, error);
+    return undefined;
+  }
+  return connect(checked);
+}
+
+class GuardedHttpAgent extends http.Agent {
+  readonly #guard: Guard;
+  constructor(guard: Guard, options: http.AgentOptions) {
+    super(options);
+    this.#guard = guard;
+  }
+  override createConnection(
+    options: http.ClientRequestArgs,
+    callback?: Connected,
+  ): Duplex | null | undefined {
+    return guardedConnection(this.#guard, options, callback, (checked) =>
+      super.createConnection(checked, callback),
+    );
+  }
+}
+
+class GuardedHttpsAgent extends https.Agent {
+  readonly #guard: Guard;
+  constructor(guard: Guard, options: https.AgentOptions) {
+    super(options);
+    this.#guard = guard;
+  }
+  override createConnection(options: https.RequestOptions, callback?: Connected): Duplex | null | undefined {
+    return guardedConnection(this.#guard, options, callback, (checked) =>
+      super.createConnection(checked, callback),
+    );
+  }
+}
+
+export interface AgentPair {
+  httpAgent: http.Agent;
+  httpsAgent: https.Agent;
+  /** Closes the connections that are kept open. */
+  destroy(): void;
+}
+
+/** Agents for clients that are built on node:http, such as the SDK of S3. */
+export function guardedAgents(guard: Guard, maxSockets: number): AgentPair {
+  const options = { keepAlive: true, maxSockets };
+  const httpAgent = new GuardedHttpAgent(guard, options);
+  const httpsAgent = new GuardedHttpsAgent(guard, options);
+  return {
+    httpAgent,
+    httpsAgent,
+    destroy() {
+      httpAgent.destroy();
+      httpsAgent.destroy();
+    },
+  };
+}
+
+/** A socket for clients that connect it themselves (`connect(port, host)`), such as pg. */
+export class GuardedSocket extends net.Socket {
+  readonly #guard: Guard;
+  constructor(guard: Guard) {
+    super();
+    this.#guard = guard;
+  }
+  override connect(...parts: unknown[]): this {
+    const [first, second] = parts;
+    const target: net.TcpNetConnectOpts | { path: string } =
+      typeof first === 'object' && first !== null
+        ? (first as net.TcpNetConnectOpts)
+        : typeof first === 'number' || /^\d+$/.test(String(first))
+          ? { port: Number(first), host: typeof second === 'string' ? second : 'localhost' }
+          : { path: String(first) };
+    const listener = parts.find((part) => typeof part === 'function') as (() => void) | undefined;
+    try {
+      if (!('port' in target) || ('path' in target && target.path)) {
+        const path = (target as { path: string }).path;
+        throw new EgressRefusedError(path, undefined, 'it is a local socket');
+      }
+      const options = guarded(this.#guard, { host: 'localhost', ...target });
+      return super.connect(options as net.TcpNetConnectOpts, listener);
+    } catch (error) {
+      // As any connection that fails: the one who connects listens for `error`.
+      this.destroy(error as Error);
+      return this;
+    }
+  }
+}

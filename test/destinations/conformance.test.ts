@@ -1,0 +1,449 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { bindDestination } from '../../destinations/bind.ts';
+import type { RawConfig } from '../../destinations/config.ts';
+import type { Surroundings } from '../../destinations/destination.ts';
+import { DestinationError } from '../../destinations/errors.ts';
+import { runTestStep, testSteps } from '../../destinations/settings.ts';
+import { createEgress, type Egress } from '../../egress/egress.ts';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { databaseForFile } from '../support/database.ts';
+import { reservePort } from '../support/ports.ts';
+import { s3ForFile } from '../support/versitygw.ts';
+import { type DeliverOptions, deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';
+import { sampleEvents, sampleUuid } from './sample.ts';
+
+// One suite for every destination, each against the real thing.
+
+const s3 = s3ForFile();
+const database = databaseForFile();
+const api = apiForFile();
+let egress: Egress;
+let exportRoot = '';
+let receiver: { tenant: Tenant; url: string };
+
+interface Subject {
+  name: string;
+  /** A place of its own for each test. */
+  config(): Promise<RawConfig>;
+  /** The same, with a secret that is wrong; undefined for destinations without one. */
+  wrongSecret?(config: RawConfig): RawConfig;
+  nobodyListens?(config: RawConfig, port: number): RawConfig;
+  /** The uuids that a reader finds, each as often as it is there. */
+  visible(config: RawConfig): Promise<string[]>;
+  /** Whether a failed attempt leaves nothing that can be seen. */
+  isAtomic: boolean;
+  isFiles: boolean;
+}
+
+const CANARY = 'canary-of-a-secret';
+let serial = 0;
+
+async function objectsOf(bucket: string): Promise<string[]> {
+  const { Contents } = await s3.client.send(new ListObjectsV2Command({ Bucket: bucket }));
+  return (Contents ?? []).map(({ Key }) => Key as string);
+}
+
+const uuidsIn = (text: string) =>
+  text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => (JSON.parse(line) as { uuid: string }).uuid);
+
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+}
+
+const subjects: Subject[] = [
+  {
+    name: 'S3',
+    isAtomic: true,
+    isFiles: true,
+    async config() {
+      return {
+        bucket_name: await s3.createBucket(),
+        region: 'us-east-1',
+        prefix: '{table}/',
+        endpoint_url: s3.endpoint,
+        aws_access_key_id: s3.accessKeyId,
+        aws_secret_access_key: s3.secretAccessKey,
+        max_file_size_mb: 100,
+      };
+    },
+    wrongSecret: (config) => ({ ...config, aws_secret_access_key: CANARY }),
+    nobodyListens: (config, port) => ({ ...config, endpoint_url: `http://127.0.0.1:${port}` }),
+    async visible({ bucket_name: Bucket }) {
+      const uuids: string[] = [];
+      for (const Key of await objectsOf(Bucket as string)) {
+        if (Key.endsWith('.json')) continue;
+        const { Body } = await s3.client.send(new GetObjectCommand({ Bucket: Bucket as string, Key }));
+        uuids.push(...uuidsIn((await Body?.transformToString()) ?? ''));
+      }
+      const open = await s3.client.send(new ListMultipartUploadsCommand({ Bucket: Bucket as string }));
+      expect(open.Uploads ?? []).toEqual([]);
+      return uuids;
+    },
+  },
+  {
+    name: 'File',
+    isAtomic: true,
+    isFiles: true,
+    async config() {
+      serial += 1;
+      return { directory: `lake/${serial}`, prefix: '{table}/', max_file_size_mb: 100 };
+    },
+    async visible({ directory }) {
+      const folder = path.join(exportRoot, directory as string);
+      const all = await Promise.resolve()
+        .then(() => filesBelow(folder))
+        .catch(() => []);
+      expect(all.filter((name) => name.endsWith('.partial'))).toEqual([]);
+      return all
+        .filter((name) => !name.endsWith('.json'))
+        .flatMap((name) => uuidsIn(readFileSync(name, 'utf8')));
+    },
+  },
+  {
+    name: 'Postgres',
+    isAtomic: true,
+    isFiles: false,
+    async config() {
+      serial += 1;
+      const url = new URL(database.url);
+      return {
+        user: url.username,
+        password: decodeURIComponent(url.password),
+        host: url.hostname,
+        port: Number(url.port),
+        database: url.pathname.slice(1),
+        table_name: `lake_${serial}`,
+      };
+    },
+    wrongSecret: (config) => ({ ...config, password: CANARY }),
+    nobodyListens: (config, port) => ({ ...config, port }),
+    async visible({ table_name: name }) {
+      const { rows } = await database.pool.query(`select to_regclass('public.${name}') is not null as there`);
+      if (!rows[0].there) return [];
+      const found = await database.pool.query(`select uuid from ${name}`);
+      return found.rows.map((row) => row.uuid);
+    },
+  },
+  {
+    name: 'HTTP',
+    isAtomic: false,
+    isFiles: false,
+    async config() {
+      serial += 1;
+      const tenant = await api.createTenant(`receiver ${serial}`);
+      receiver = { ...receiver, tenant };
+      return { url: `${receiver.url}/batch/`, token: tenant.projectToken };
+    },
+    wrongSecret: (config) => ({ ...config, token: `phc_${CANARY}` }),
+    nobodyListens: (config, port) => ({ ...config, url: `http://127.0.0.1:${port}/batch/` }),
+    async visible() {
+      const { rows } = await api.pool.query('select uuid::text from events where project_id = $1', [
+        receiver.tenant.projectId,
+      ]);
+      return rows.map((row) => row.uuid);
+    },
+  },
+];
+
+beforeAll(async () => {
+  egress = createEgress({ allow: '127.0.0.1' });
+  exportRoot = mkdtempSync(path.join(tmpdir(), 'sluice-test-exports-'));
+  const url = await api.app.listen({ port: 0, host: '127.0.0.1' });
+  receiver = { tenant: undefined as unknown as Tenant, url };
+});
+afterAll(async () => {
+  await egress.close();
+  rmSync(exportRoot, { recursive: true, force: true });
+});
+
+describe.each(subjects)('$name', (subject) => {
+  let config: RawConfig;
+  let surroundings: Surroundings;
+  const events = sampleEvents(300);
+  const uuids = events.map((event) => event.uuid);
+
+  beforeEach(async () => {
+    config = await subject.config();
+    surroundings = { egress, exportRoot, patience: HASTE };
+  });
+
+  const send = (options: Partial<DeliverOptions> = {}) =>
+    deliver({ type: subject.name, config, surroundings, events, perFile: 100, ...options });
+  const visible = async () => (await subject.visible(config)).sort();
+
+  test('delivers each event once', async () => {
+    const result = await send();
+    expect(await visible()).toEqual(uuids);
+    expect(result.rows).toBe(300);
+  });
+
+  test('delivered twice, there is one copy', async () => {
+    await send();
+    await send({ run: { ...RUN, runId: 'run-2' } });
+    expect(await visible()).toEqual(uuids);
+  });
+
+  test('half delivered by an attempt that failed, the next one completes it', async () => {
+    await failureOf(send({ breakAfter: { bytes: 9_000, error: new Error('source') }, pieceBytes: 1_000 }));
+    await send();
+    expect(await visible()).toEqual(uuids);
+  });
+
+  test('an interval without events succeeds', async () => {
+    const result = await send({ events: [] });
+    expect(result.rows).toBe(0);
+    expect(await visible()).toEqual([]);
+  });
+
+  test('a source that breaks fails with its own error, and nothing is visible', async () => {
+    const error = Object.assign(new Error('the source broke'), { code: '57P01' });
+    for (const bytes of [0, 5_000, Number.POSITIVE_INFINITY]) {
+      const failed = await failureOf(send({ breakAfter: { bytes, error }, pieceBytes: 1_000 }));
+      expect(failed).toBe(error);
+      if (subject.isAtomic) expect(await visible()).toEqual([]);
+    }
+  });
+
+  test('cancelled at any point, it ends with the reason, and nothing is visible', async () => {
+    for (const at of [0, 1, 5]) {
+      const controller = new AbortController();
+      const reason = new Error(`cancelled at ${at}`);
+      const onPiece = (index: number) => {
+        if (index === at) controller.abort(reason);
+      };
+      const failed = await failureOf(send({ signal: controller.signal, onPiece, pieceBytes: 1_000 }));
+      expect(failed).toBe(reason);
+      if (subject.isAtomic) expect(await visible()).toEqual([]);
+    }
+    const already = AbortSignal.abort(new Error('before it began'));
+    expect((await failureOf(send({ signal: already }))).message).toBe('before it began');
+  });
+
+  test('an attempt that may no longer write changes nothing that others see', async () => {
+    await send({ events: events.slice(0, 100) });
+    const before = await visible();
+    const error = new Error('this run was taken over');
+    const failed = await failureOf(
+      send({
+        fence: async () => {
+          throw error;
+        },
+      }),
+    );
+    expect(failed).toBe(error);
+    expect(await visible()).toEqual(before);
+  });
+
+  test('the fence is asked before each step that others see', async () => {
+    let asked = 0;
+    let visibleAtFence: string[] | undefined;
+    await send({
+      fence: async () => {
+        asked += 1;
+        visibleAtFence ??= await visible().catch(() => undefined);
+      },
+    });
+    expect(asked).toBeGreaterThanOrEqual(1);
+    expect(visibleAtFence ?? []).toEqual([]);
+  });
+
+  test('its test passes, step by step, and leaves nothing', async () => {
+    const settings = { type: subject.name, config };
+    const steps = testSteps(subject.name) ?? [];
+    expect(steps.length).toBeGreaterThan(0);
+    for (const index of steps.keys()) {
+      const step = await runTestStep(settings, index, surroundings);
+      expect(step).toEqual({ ...steps[index], result: { status: 'Passed', message: null } });
+    }
+    expect(await runTestStep(settings, steps.length, surroundings)).toBeUndefined();
+    expect(await visible()).toEqual([]);
+  });
+
+  test('without its configuration, its test says so', async () => {
+    const step = await runTestStep({ type: subject.name, config: {} }, 0, surroundings);
+    expect(step?.result?.status).toBe('Failed');
+    expect(step?.result?.message).toMatch(/^The test step cannot run as it's not configured\./);
+  });
+
+  if (subject.wrongSecret) {
+    const wrongSecret = subject.wrongSecret;
+    test('a wrong secret is for the operator, and stands in no message', async () => {
+      config = wrongSecret(config);
+      const failed = await failureOf(send());
+      expect(failed).toBeInstanceOf(DestinationError);
+      expect(failed).toMatchObject({ code: 'denied', retryable: false });
+      expect(textOf(failed)).not.toContain(CANARY);
+      const steps = await Promise.all(
+        (testSteps(subject.name) ?? []).map((_, index) =>
+          runTestStep({ type: subject.name, config }, index, surroundings),
+        ),
+      );
+      expect(steps.map((step) => step?.result?.status)).toContain('Failed');
+      expect(JSON.stringify(steps)).not.toContain(CANARY);
+    });
+  }
+
+  if (subject.nobodyListens) {
+    const nobodyListens = subject.nobodyListens;
+    test('a server that is not there is tried again', async () => {
+      config = nobodyListens(config, await reservePort());
+      const failed = await failureOf(send());
+      expect(failed).toMatchObject({ code: 'unreachable', retryable: true });
+    });
+
+    test('a private address that nobody allowed is refused', async () => {
+      const strict = createEgress();
+      try {
+        surroundings = { ...surroundings, egress: strict };
+        const failed = await failureOf(send());
+        expect(failed).toMatchObject({ code: 'egress-refused', retryable: false });
+        expect(failed.message).toContain('127.0.0.1');
+      } finally {
+        await strict.close();
+      }
+    });
+  }
+
+  if (subject.isFiles) {
+    const open = () => {
+      const destination = bindDestination({ type: subject.name, config }, surroundings);
+      if (destination.kind !== 'files') throw new Error('this is no destination of files');
+      return destination;
+    };
+
+    test('the manifest is written last, and says what is there', async () => {
+      const manifest = await send();
+      const keys = open().keys(RUN);
+      expect(manifest).toMatchObject({
+        version: 1,
+        export_id: RUN.exportId,
+        run_id: 'run-1',
+        model: 'events',
+        interval: { start: '2026-01-31T12:00:00+00:00', end: '2026-01-31T13:00:00+00:00' },
+        format: 'JSONLines',
+        compression: null,
+        rows: 300,
+        hash: 'hash-300',
+        files: [
+          { key: keys.file(0), rows: 100 },
+          { key: keys.file(1), rows: 100 },
+          { key: keys.file(2), rows: 100 },
+        ],
+      });
+      const verified = await open().verify(RUN);
+      expect(verified.manifest).toEqual(manifest);
+      expect(verified.files.map((file) => file.state)).toEqual(['same', 'same', 'same']);
+    });
+
+    test('a run with fewer files deletes those that are left over, and no others', async () => {
+      const other = { ...RUN, interval: { start: RUN.interval.end, end: new Date('2026-01-31T14:00:00Z') } };
+      await send({ run: other, events: sampleEvents(2, (index) => ({ uuid: sampleUuid(9_000 + index) })) });
+      await send();
+      await send({ events: events.slice(0, 150), run: { ...RUN, runId: 'run-2' } });
+      expect(await visible()).toEqual([...uuids.slice(0, 150), sampleUuid(9_000), sampleUuid(9_001)]);
+      expect((await open().verify(RUN)).manifest?.files).toHaveLength(2);
+    });
+
+    test('a manifest that was edited deletes nothing of others', async () => {
+      const other = { ...RUN, interval: { start: RUN.interval.end, end: new Date('2026-01-31T14:00:00Z') } };
+      await send({ run: other, events: sampleEvents(1, () => ({ uuid: sampleUuid(9_000) })) });
+      const destination = open();
+      const mine = await destination.open(RUN);
+      const foreign = destination.keys(other).file(0);
+      const sha256 = '0'.repeat(64);
+      // Names a file of another interval as its own.
+      const sink = await mine.openFile(0);
+      await sink.write(Buffer.from('{"uuid":"x"}\n'));
+      await sink.close();
+      const manifest = await mine.finish({
+        files: [{ index: 0, rows: 1, bytes: 13, uncompressedBytes: 13, sha256 }],
+        rows: 1,
+        hash: 'h',
+      });
+      await mine.close();
+      manifest.files.push({ key: foreign, rows: 1, bytes: 1, sha256 });
+      await overwriteManifest(subject, config, destination.keys(RUN).manifest, manifest);
+      await send();
+      expect(await visible()).toContain(sampleUuid(9_000));
+    });
+
+    test('keys of another export are refused, and left as they are', async () => {
+      await send();
+      const thief = { ...RUN, exportId: '01990000-bbbb-7000-8000-000000000002' };
+      const failed = await failureOf(send({ run: thief, events: events.slice(0, 1) }));
+      expect(failed).toMatchObject({ code: 'occupied', retryable: false });
+      expect(failed.message).toContain(RUN.exportId);
+      expect(await visible()).toEqual(uuids);
+      expect(await failureOf(open().verify(thief))).toMatchObject({ code: 'occupied' });
+    });
+
+    test('something else where the manifest goes is refused, and left as it is', async () => {
+      await overwriteManifest(subject, config, open().keys(RUN).manifest, { files: ['a'] });
+      expect(await failureOf(send())).toMatchObject({ code: 'occupied', retryable: false });
+      expect(await visible()).toEqual([]);
+    });
+
+    test('two attempts at once: the second to finish finds that it was overtaken', async () => {
+      const destination = open();
+      const [first, second] = [
+        await destination.open(RUN),
+        await destination.open({ ...RUN, runId: 'run-2' }),
+      ];
+      await first.finish({ files: [], rows: 0, hash: 'first' });
+      const failed = await failureOf(second.finish({ files: [], rows: 0, hash: 'second' }));
+      expect(failed).toMatchObject({ code: 'overtaken', retryable: true });
+      expect((await destination.verify(RUN)).manifest?.hash).toBe('first');
+      await Promise.all([first.close(), second.close()]);
+    });
+
+    test('verify finds what was changed and what was removed', async () => {
+      const manifest = await send();
+      const keys = open().keys(RUN);
+      await overwriteManifest(subject, config, keys.file(1), { changed: true });
+      await removeFile(subject, config, keys.file(2));
+      expect((await open().verify(RUN)).files.map((file) => file.state)).toEqual([
+        'same',
+        'different',
+        'missing',
+      ]);
+      expect('files' in manifest && manifest.files).toHaveLength(3);
+      expect(await open().verify({ ...RUN, model: 'persons' })).toEqual({ manifest: null, files: [] });
+    });
+  }
+});
+
+async function overwriteManifest(
+  subject: Subject,
+  config: RawConfig,
+  key: string,
+  content: unknown,
+): Promise<void> {
+  const { PutObjectCommand } = await import('@aws-sdk/client-s3');
+  const { mkdir, writeFile } = await import('node:fs/promises');
+  const text = JSON.stringify(content);
+  if (subject.name === 'S3') {
+    await s3.client.send(
+      new PutObjectCommand({ Bucket: config.bucket_name as string, Key: key, Body: text }),
+    );
+    return;
+  }
+  const file = path.join(exportRoot, config.directory as string, key);
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, text);
+}
+
+async function removeFile(subject: Subject, config: RawConfig, key: string): Promise<void> {
+  const { DeleteObjectCommand } = await import('@aws-sdk/client-s3');
+  if (subject.name === 'S3')
+    await s3.client.send(new DeleteObjectCommand({ Bucket: config.bucket_name as string, Key: key }));
+  else rmSync(path.join(exportRoot, config.directory as string, key));
+}

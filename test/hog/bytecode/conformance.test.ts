@@ -24,7 +24,7 @@ if (folder) {
     const code = compileBytecode(await parser.program(source), source);
     expect(code).toEqual(JSON.parse(text('hoge')) as Bytecode);
     if (!existsSync(path.join(folder, `${name}.stdout`))) return;
-    const { printed } = run(code);
+    const { printed } = run(code, { clock: Date.now, random: Math.random });
     expect(printed.join('\n').trim()).toBe(text('stdout').trim());
   });
 } else {

@@ -44,7 +44,10 @@ export function encryptionOf(config: S3Connection['config']) {
  */
 export class S3File implements HiddenFile {
   readonly #options: S3FileOptions;
-  readonly #stop = new AbortController();
+  /** No further request is begun. */
+  readonly #quit = new AbortController();
+  /** Those that are on their way are cut. */
+  readonly #cut = new AbortController();
   readonly #signal: AbortSignal;
   readonly #parts: Part[] = [];
   readonly #sending = new Map<Promise<void>, number>();
@@ -57,7 +60,7 @@ export class S3File implements HiddenFile {
 
   constructor(options: S3FileOptions) {
     this.#options = options;
-    this.#signal = options.signal ? AbortSignal.any([options.signal, this.#stop.signal]) : this.#stop.signal;
+    this.#signal = options.signal ? AbortSignal.any([options.signal, this.#quit.signal]) : this.#quit.signal;
   }
 
   get #target() {
@@ -88,8 +91,15 @@ export class S3File implements HiddenFile {
 
   async #room(): Promise<void> {
     const sent = () => [...this.#sending.values()].reduce((sum, bytes) => sum + bytes, 0);
-    while (this.#sending.size > 0 && sent() + this.#used > IN_FLIGHT_BYTES && !this.#failure)
-      await Promise.race(this.#sending.keys());
+    const { promise: quit, resolve } = Promise.withResolvers<void>();
+    const onQuit = () => resolve();
+    this.#signal.addEventListener('abort', onQuit);
+    try {
+      while (this.#sending.size > 0 && sent() + this.#used > IN_FLIGHT_BYTES && !this.#signal.aborted)
+        await Promise.race([...this.#sending.keys(), quit]);
+    } finally {
+      this.#signal.removeEventListener('abort', onQuit);
+    }
     if (this.#failure) throw this.#failure;
     this.#signal.throwIfAborted();
   }
@@ -113,7 +123,7 @@ export class S3File implements HiddenFile {
     const sending = this.#sendPart(number, bytes)
       .catch((error) => {
         this.#failure ??= error as Error;
-        this.#stop.abort(error);
+        this.#quit.abort(error);
       })
       .finally(() => {
         this.#sending.delete(sending);
@@ -129,8 +139,7 @@ export class S3File implements HiddenFile {
     const ChecksumCRC32 = crc32Text(bytes);
     const command = { ...this.#target, UploadId, PartNumber: number, Body: bytes, ChecksumCRC32 };
     const { ETag } = await this.#options.connection.send(
-      (client, abortSignal) =>
-        client.send(new UploadPartCommand(command), abortSignal ? { abortSignal } : {}),
+      (client) => client.send(new UploadPartCommand(command), { abortSignal: this.#cut.signal }),
       { key: this.#options.key, doing: 's3:PutObject', signal: this.#signal },
     );
     this.#parts.push({ PartNumber: number, ETag, ChecksumCRC32 });
@@ -224,15 +233,21 @@ export class S3File implements HiddenFile {
   }
 
   async abort(): Promise<void> {
-    this.#stop.abort(new Error('the file was given up'));
-    this.#failure ??= this.#stop.signal.reason as Error;
-    // A part that arrives after the upload was aborted would be stored, and paid for, for ever.
+    const { connection, key, onDoubt } = this.#options;
+    const reason = new Error('the file was given up');
+    this.#quit.abort(reason);
+    this.#failure ??= reason;
+    // A part that the server is still taking when the upload is aborted may be stored for ever: they may arrive first.
+    const timer = setTimeout(() => {
+      onDoubt();
+      this.#cut.abort(reason);
+    }, connection.graceMilliseconds);
     await Promise.all(this.#sending.keys());
+    clearTimeout(timer);
     this.#buffer = undefined;
     this.#whole = undefined;
     const UploadId = await this.#uploadId?.catch(() => undefined);
     if (UploadId === undefined) return;
-    const { connection, key, onDoubt } = this.#options;
     try {
       await abortUpload(connection, key, UploadId);
       this.#uploadId = undefined;

@@ -1,5 +1,4 @@
 import {
-  AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   HeadObjectCommand,
@@ -9,8 +8,10 @@ import {
 import { DestinationError } from '../errors.ts';
 import type { HiddenFile } from '../file-store.ts';
 import type { S3Connection } from './client.ts';
+import { encryptionOf } from './config.ts';
 import { place, statusOf } from './errors.ts';
 import { crc32Text, IN_FLIGHT_BYTES, MOST_PARTS, type PartBuffers, partSize } from './parts.ts';
+import { abortUpload } from './uploads.ts';
 
 interface Part {
   PartNumber: number;
@@ -29,13 +30,6 @@ export interface S3FileOptions {
   mayWait: boolean;
   /** An upload may have begun of which the id is not known. */
   onDoubt(): void;
-}
-
-export function encryptionOf(config: S3Connection['config']) {
-  return {
-    ...(config.encryption ? { ServerSideEncryption: config.encryption as 'AES256' } : {}),
-    ...(config.kms_key_id ? { SSEKMSKeyId: config.kms_key_id } : {}),
-  };
 }
 
 /**
@@ -260,18 +254,4 @@ export class S3File implements HiddenFile {
 
 function overtaken(where: string, cause: unknown): DestinationError {
   return new DestinationError('overtaken', `${where}: the upload was ended by somebody else`, { cause });
-}
-
-export async function abortUpload(connection: S3Connection, key: string, UploadId: string): Promise<void> {
-  const command = { Bucket: connection.config.bucket_name, Key: key, UploadId };
-  await connection.send(
-    async (client) => {
-      try {
-        await client.send(new AbortMultipartUploadCommand(command));
-      } catch (error) {
-        if ((error as Error).name !== 'NoSuchUpload') throw error;
-      }
-    },
-    { key, doing: 's3:AbortMultipartUpload', attempts: 3 },
-  );
 }

@@ -44,7 +44,7 @@ export interface Work {
 export interface Delivery extends Work {
   run: Run;
   columns: readonly Column[];
-  /** The bytes of `copy … to stdout (format binary)`; each call begins anew. */
+  /** The bytes of `copy … to stdout (format binary)`. Each call begins anew, also after one that was left unread. */
   read(): AsyncIterable<Buffer>;
 }
 

@@ -7,8 +7,8 @@ export type Compression = 'gzip' | 'zstd' | 'brotli' | 'snappy' | 'lz4';
 
 const COMPRESSIONS: Record<FileFormat, readonly Compression[]> = {
   Parquet: ['zstd', 'lz4', 'snappy', 'gzip', 'brotli'],
-  JSONLines: ['gzip', 'brotli', 'zstd', 'snappy', 'lz4'],
-  CSV: ['gzip', 'brotli', 'zstd', 'snappy', 'lz4'],
+  JSONLines: ['gzip', 'brotli', 'zstd'],
+  CSV: ['gzip', 'brotli', 'zstd'],
 };
 export const FILE_FORMATS = Object.keys(COMPRESSIONS) as FileFormat[];
 

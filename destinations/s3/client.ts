@@ -6,6 +6,7 @@ import type { S3Config } from './config.ts';
 import { place, s3Error } from './errors.ts';
 
 const CONNECT_MILLISECONDS = 10_000;
+const GRACE_MILLISECONDS = 5_000;
 const IDLE_MILLISECONDS = 30_000;
 /** For one request with its answer: a part that drips in takes longer than sending it again. */
 const REQUEST_MILLISECONDS = 300_000;
@@ -21,6 +22,8 @@ interface SendOptions {
 
 export interface S3Connection {
   config: S3Config;
+  /** How long requests on their way may take to end when they are no longer wanted. */
+  graceMilliseconds: number;
   /** Sends until it is answered or there is no point in it. `doing` names the right that it needs. */
   send<T>(
     request: (client: S3Client, signal: AbortSignal | undefined) => Promise<T>,
@@ -69,6 +72,7 @@ export function connectS3(config: S3Config, surroundings: Surroundings): S3Conne
   });
   return {
     config,
+    graceMilliseconds: Math.min(GRACE_MILLISECONDS, surroundings.idleMilliseconds ?? IDLE_MILLISECONDS),
     send: (request, { key, doing, signal, attempts, onRetry }) =>
       patiently(
         async (attempt) => {

@@ -59,3 +59,11 @@ export const s3Fields = z
   });
 
 export type S3Config = z.output<typeof s3Fields>;
+
+/** What every request that makes an object says about its encryption. */
+export function encryptionOf(config: S3Config) {
+  return {
+    ...(config.encryption ? { ServerSideEncryption: config.encryption as 'AES256' } : {}),
+    ...(config.kms_key_id ? { SSEKMSKeyId: config.kms_key_id } : {}),
+  };
+}

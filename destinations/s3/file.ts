@@ -1,5 +1,4 @@
 import {
-  AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
   HeadObjectCommand,
@@ -9,8 +8,10 @@ import {
 import { DestinationError } from '../errors.ts';
 import type { HiddenFile } from '../file-store.ts';
 import type { S3Connection } from './client.ts';
+import { encryptionOf } from './config.ts';
 import { place, statusOf } from './errors.ts';
 import { crc32Text, IN_FLIGHT_BYTES, MOST_PARTS, type PartBuffers, partSize } from './parts.ts';
+import { abortUpload } from './uploads.ts';
 
 interface Part {
   PartNumber: number;
@@ -31,20 +32,16 @@ export interface S3FileOptions {
   onDoubt(): void;
 }
 
-export function encryptionOf(config: S3Connection['config']) {
-  return {
-    ...(config.encryption ? { ServerSideEncryption: config.encryption as 'AES256' } : {}),
-    ...(config.kms_key_id ? { SSEKMSKeyId: config.kms_key_id } : {}),
-  };
-}
-
 /**
  * One object, uploaded in parts that go out while the next one fills. Not before `publish` does S3 put them together:
  * until then there is no object, or the one that was there before.
  */
 export class S3File implements HiddenFile {
   readonly #options: S3FileOptions;
-  readonly #stop = new AbortController();
+  /** No further request is begun. */
+  readonly #quit = new AbortController();
+  /** Those that are on their way are cut. */
+  readonly #cut = new AbortController();
   readonly #signal: AbortSignal;
   readonly #parts: Part[] = [];
   readonly #sending = new Map<Promise<void>, number>();
@@ -57,7 +54,7 @@ export class S3File implements HiddenFile {
 
   constructor(options: S3FileOptions) {
     this.#options = options;
-    this.#signal = options.signal ? AbortSignal.any([options.signal, this.#stop.signal]) : this.#stop.signal;
+    this.#signal = options.signal ? AbortSignal.any([options.signal, this.#quit.signal]) : this.#quit.signal;
   }
 
   get #target() {
@@ -88,8 +85,15 @@ export class S3File implements HiddenFile {
 
   async #room(): Promise<void> {
     const sent = () => [...this.#sending.values()].reduce((sum, bytes) => sum + bytes, 0);
-    while (this.#sending.size > 0 && sent() + this.#used > IN_FLIGHT_BYTES && !this.#failure)
-      await Promise.race(this.#sending.keys());
+    const { promise: quit, resolve } = Promise.withResolvers<void>();
+    const onQuit = () => resolve();
+    this.#signal.addEventListener('abort', onQuit);
+    try {
+      while (this.#sending.size > 0 && sent() + this.#used > IN_FLIGHT_BYTES && !this.#signal.aborted)
+        await Promise.race([...this.#sending.keys(), quit]);
+    } finally {
+      this.#signal.removeEventListener('abort', onQuit);
+    }
     if (this.#failure) throw this.#failure;
     this.#signal.throwIfAborted();
   }
@@ -113,7 +117,7 @@ export class S3File implements HiddenFile {
     const sending = this.#sendPart(number, bytes)
       .catch((error) => {
         this.#failure ??= error as Error;
-        this.#stop.abort(error);
+        this.#quit.abort(error);
       })
       .finally(() => {
         this.#sending.delete(sending);
@@ -129,8 +133,7 @@ export class S3File implements HiddenFile {
     const ChecksumCRC32 = crc32Text(bytes);
     const command = { ...this.#target, UploadId, PartNumber: number, Body: bytes, ChecksumCRC32 };
     const { ETag } = await this.#options.connection.send(
-      (client, abortSignal) =>
-        client.send(new UploadPartCommand(command), abortSignal ? { abortSignal } : {}),
+      (client) => client.send(new UploadPartCommand(command), { abortSignal: this.#cut.signal }),
       { key: this.#options.key, doing: 's3:PutObject', signal: this.#signal },
     );
     this.#parts.push({ PartNumber: number, ETag, ChecksumCRC32 });
@@ -224,15 +227,21 @@ export class S3File implements HiddenFile {
   }
 
   async abort(): Promise<void> {
-    this.#stop.abort(new Error('the file was given up'));
-    this.#failure ??= this.#stop.signal.reason as Error;
-    // A part that arrives after the upload was aborted would be stored, and paid for, for ever.
+    const { connection, key, onDoubt } = this.#options;
+    const reason = new Error('the file was given up');
+    this.#quit.abort(reason);
+    this.#failure ??= reason;
+    // A part that the server is still taking when the upload is aborted may be stored for ever: they may arrive first.
+    const timer = setTimeout(() => {
+      onDoubt();
+      this.#cut.abort(reason);
+    }, connection.graceMilliseconds);
     await Promise.all(this.#sending.keys());
+    clearTimeout(timer);
     this.#buffer = undefined;
     this.#whole = undefined;
     const UploadId = await this.#uploadId?.catch(() => undefined);
     if (UploadId === undefined) return;
-    const { connection, key, onDoubt } = this.#options;
     try {
       await abortUpload(connection, key, UploadId);
       this.#uploadId = undefined;
@@ -245,18 +254,4 @@ export class S3File implements HiddenFile {
 
 function overtaken(where: string, cause: unknown): DestinationError {
   return new DestinationError('overtaken', `${where}: the upload was ended by somebody else`, { cause });
-}
-
-export async function abortUpload(connection: S3Connection, key: string, UploadId: string): Promise<void> {
-  const command = { Bucket: connection.config.bucket_name, Key: key, UploadId };
-  await connection.send(
-    async (client) => {
-      try {
-        await client.send(new AbortMultipartUploadCommand(command));
-      } catch (error) {
-        if ((error as Error).name !== 'NoSuchUpload') throw error;
-      }
-    },
-    { key, doing: 's3:AbortMultipartUpload', attempts: 3 },
-  );
 }

@@ -3,8 +3,7 @@ import { DeleteObjectCommand, HeadBucketCommand, PutObjectCommand } from '@aws-s
 import type { Surroundings, TestStep } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { connectS3, type S3Connection } from './client.ts';
-import type { S3Config } from './config.ts';
-import { encryptionOf } from './file.ts';
+import { encryptionOf, type S3Config } from './config.ts';
 
 async function connected<T>(
   config: S3Config,

@@ -1,20 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import {
-  DeleteObjectCommand,
-  GetObjectCommand,
-  ListMultipartUploadsCommand,
-  PutObjectCommand,
-} from '@aws-sdk/client-s3';
+import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import type { Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { FileStore } from '../file-store.ts';
 import type { ObjectKeys } from '../object-keys.ts';
-import { connectS3, type S3Connection } from './client.ts';
-import type { S3Config } from './config.ts';
+import { connectS3 } from './client.ts';
+import { encryptionOf, type S3Config } from './config.ts';
 import { place, statusOf } from './errors.ts';
-import { abortUpload, encryptionOf, S3File } from './file.ts';
+import { S3File } from './file.ts';
 import { crc32Text, PartBuffers } from './parts.ts';
+import { abortUploads } from './uploads.ts';
 
 /** No manifest is larger; what is, is none. */
 const MOST_SMALL_BYTES = 64 * 1024 * 1024;
@@ -142,48 +138,4 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
 function absent(error: unknown): undefined {
   if ((error as Error).name === 'NoSuchKey') return undefined;
   throw error;
-}
-
-interface Upload {
-  key: string;
-  id: string;
-}
-interface Position {
-  KeyMarker?: string | undefined;
-  UploadIdMarker?: string | undefined;
-}
-
-async function pageOfUploads(
-  connection: S3Connection,
-  prefix: string,
-  position: Position,
-): Promise<{ uploads: Upload[]; next: Position | undefined }> {
-  const command = { Bucket: connection.config.bucket_name, Prefix: prefix, ...position };
-  const page = await connection.send((client) => client.send(new ListMultipartUploadsCommand(command)), {
-    doing: 's3:ListBucketMultipartUploads',
-  });
-  return {
-    uploads: (page.Uploads ?? []).flatMap(({ Key, UploadId }) =>
-      Key === undefined || UploadId === undefined ? [] : [{ key: Key, id: UploadId }],
-    ),
-    next: page.IsTruncated
-      ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker }
-      : undefined,
-  };
-}
-
-/** Aborts uploads of these keys that nobody will complete. Not every operator gives the right to list: goes without. */
-async function abortUploads(connection: S3Connection, keys: ObjectKeys): Promise<void> {
-  const found: Upload[] = [];
-  try {
-    for (let at: Position | undefined = {}; at; ) {
-      const page = await pageOfUploads(connection, keys.stem, at);
-      found.push(...page.uploads.filter(({ key }) => keys.owns(key)));
-      at = page.next;
-    }
-  } catch (error) {
-    const code = error instanceof DestinationError ? error.code : undefined;
-    if (code !== 'denied' && code !== 'rejected') throw error;
-  }
-  for (const { key, id } of found) await abortUpload(connection, key, id);
 }

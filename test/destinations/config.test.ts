@@ -127,6 +127,11 @@ const refused: [type: string, config: unknown, message: string][] = [
     { ...S3, file_format: 'Parquet', compression: 'bzip2' },
     "Compression bzip2 is not supported for file format Parquet. Supported compressions are ['zstd', 'lz4', 'snappy', 'gzip', 'brotli']",
   ],
+  [
+    'File',
+    { ...FILE, compression: 'snappy' },
+    "Compression snappy is not supported for file format JSONLines. Supported compressions are ['gzip', 'brotli', 'zstd']",
+  ],
   ['S3', { ...S3, max_file_size_mb: 0 }, 'max_file_size_mb must be at least 1, not 0'],
   ['S3', { ...S3, prefix: '{tabel}' }, "The prefix has the unknown variable '{tabel}'"],
   ['S3', { ...S3, prefix: '../x' }, "must not have the segments '.' and '..'"],

@@ -232,15 +232,22 @@ describe.each(subjects)('$name', (subject) => {
     await send({ events: events.slice(0, 100) });
     const before = await visible();
     const error = new Error('this run was taken over');
-    const failed = await failureOf(
-      send({
-        fence: async () => {
-          throw error;
-        },
-      }),
-    );
-    expect(failed).toBe(error);
-    expect(await visible()).toEqual(before);
+    // Taken over at the beginning, and while the rows were read.
+    for (const late of [false, true]) {
+      let hasBegun = !late;
+      const failed = await failureOf(
+        send({
+          onPiece: () => {
+            hasBegun = true;
+          },
+          fence: async () => {
+            if (hasBegun) throw error;
+          },
+        }),
+      );
+      expect(failed).toBe(error);
+      expect(await visible()).toEqual(before);
+    }
   });
 
   test('the fence is asked before each step that others see', async () => {

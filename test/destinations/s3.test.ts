@@ -206,6 +206,20 @@ describe('large files', () => {
     expect(await objects()).toEqual([]);
   });
 
+  test('cancelled while the server hangs, it ends, and nothing is left', async () => {
+    const controller = new AbortController();
+    harm = (request, _response, forward) => {
+      if (isPart(request)) controller.abort(new Error('cancelled'));
+      else forward();
+    };
+    const usual = surroundings;
+    surroundings = { ...usual, idleMilliseconds: 200 };
+    const failed = await failureOf(writeLarge(60 * MEBIBYTE, undefined, controller.signal));
+    surroundings = usual;
+    expect(failed.message).toBe('cancelled');
+    expect(await openUploads()).toEqual([]);
+  });
+
   test('what a killed worker left is removed by the next attempt, and nothing else', async () => {
     const { keys } = destination();
     const mine = keys(RUN).file(0);

@@ -51,11 +51,12 @@ export class LinesEncoder implements RowEncoder {
   async resolve(status: number): Promise<void> {
     if (status !== STATUS.full) throw new Error(`The lines' encoder stopped with ${status}.`);
     if (this.#to > this.#region.at) return this.#emit();
-    const { needed } = this.#kernel.run;
+    const needed = this.#kernel.run.needed.value >>> 0;
     this.#kernel.free(this.#region);
-    this.#region = this.#kernel.allocate(needed.value);
+    this.#region = this.#kernel.allocate(needed);
     this.#to = this.#region.at;
-    this.#limit = this.#to + this.#region.size;
+    // For that row alone.
+    this.#limit = this.#to + needed;
   }
 
   async finish(): Promise<void> {

@@ -80,8 +80,7 @@ export class ColumnPages {
     const used = this.waiting;
     const had = this.#kernel.get(this.#index, 'levels');
     const enough = Math.max(this.#target, bytes);
-    const fits = (size: number, most: number) => size <= most;
-    if (had > 0 && !(fits(used + bytes, this.#target) && fits(had + levels, MOST_LEVELS))) {
+    if (had > 0 && (used + bytes > this.#target || had + levels > MOST_LEVELS)) {
       this.#endPage();
       return true;
     }
@@ -90,7 +89,7 @@ export class ColumnPages {
       this.#values = this.#kernel.grow(this.#values, size, used);
     }
     if (had + levels > this.#levelRoom) {
-      this.#levelRoom = Math.max(had + levels, this.#levelRoom * 2);
+      this.#levelRoom = Math.max(had + levels, Math.min(MOST_LEVELS, this.#levelRoom * 2));
       this.#definitions = this.#kernel.grow(this.#definitions, this.#levelRoom, had);
       this.#repetitions = this.#kernel.grow(this.#repetitions, this.#levelRoom, had);
     }
@@ -104,8 +103,10 @@ export class ColumnPages {
     const seen = this.#chunk.values - this.#chunk.nulls + had;
     if (this.#dictionary?.grow(bytes, seen)) return;
     this.#attempts -= 1;
-    if (this.#chunk.pages.length > 0) this.#endPage();
-    else this.#unfold();
+    const plain = Number(this.#kernel.run.plainSize(this.#kernel.columnAt(this.#index)));
+    // The dictionary stays for a page that would be too large without.
+    if (this.#chunk.pages.length > 0 || plain > 2 * this.#target) this.#endPage();
+    else this.#unfold(plain);
     this.#endDictionary();
   }
 
@@ -146,9 +147,8 @@ export class ColumnPages {
   }
 
   /** Turns places in the dictionary into the values themselves. */
-  #unfold(): void {
+  #unfold(size: number): void {
     const at = this.#kernel.columnAt(this.#index);
-    const size = Number(this.#kernel.run.plainSize(at));
     const values = this.#kernel.allocate(Math.max(size, SMALLEST));
     this.#kernel.run.writePlain(at, values.at);
     this.#kernel.free(this.#values);

@@ -94,7 +94,10 @@ export const rules: Record<string, FolderRule> = {
   },
   intervals: { own: [], neverPackages: IO },
   destinations: { own: ['formats', 'egress'], neverPackages: ['fastify', '@fastify/*', '@temporalio/*'] },
-  formats: { own: [], neverPackages: ['pg', 'fastify', '@fastify/*', '@temporalio/*'] },
+  formats: {
+    own: [],
+    onlyPackages: ['node:crypto', 'node:fs', 'node:path', 'node:stream', 'node:util', 'node:zlib'],
+  },
   db: { own: [], neverPackages: ['fastify', '@fastify/*', '@temporalio/*', '@aws-sdk/*'] },
   stack: {
     own: ['config.ts', 'db', 'tenancy', 'secrets', 'telemetry', 'scripts'],

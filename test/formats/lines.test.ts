@@ -98,14 +98,8 @@ describe('a stream cut anywhere', () => {
   test.each(['JSONLines', 'CSV', 'Parquet'] as const)('makes the same %s', async (format) => {
     const whole = await encode(bytes, { columns, format, compression: null });
     for (let at = 1; at < bytes.length; at += 1) {
-      const cut = await encode(inChunks(bytes, at), { columns, format, compression: null });
+      const cut = await encode(inChunks(bytes, at, 1, bytes.length), { columns, format, compression: null });
       expect(cut).toEqual(whole);
-      const twice = await encode(inChunks(bytes, at, 1, bytes.length), {
-        columns,
-        format,
-        compression: null,
-      });
-      expect(twice).toEqual(whole);
     }
   });
 });

@@ -127,9 +127,12 @@ export async function deletePersonalApiKey(queryable: Queryable, id: string): Pr
   await queryable.query('delete from personal_api_keys where id = $1', [id]);
 }
 
-/** Serializes changes of one user's keys, so that the limit on their number holds. */
+/**
+ * Serializes changes of one user's keys, so that the limit on their number holds. A stronger lock would stand in the way
+ * of rows that refer to the user, whose writers change the user next: a deadlock.
+ */
 export async function lockUserKeys(queryable: Queryable, userId: number): Promise<number> {
-  await queryable.query('select id from users where id = $1 for update', [userId]);
+  await queryable.query('select id from users where id = $1 for no key update', [userId]);
   const { rows } = await queryable.query(
     'select count(*)::int as count from personal_api_keys where user_id = $1',
     [userId],

@@ -10,6 +10,7 @@ import { readProgram } from './program.ts';
 import { TEMPLATE_PREFIX } from './protocol.ts';
 import { createReader } from './reader.ts';
 import { checkDepth, type SourceKind } from './scan.ts';
+import { readTerms, splitTerms } from './terms.ts';
 
 export type { SourceKind } from './scan.ts';
 
@@ -69,6 +70,16 @@ export function createParser(options: ParserOptions = {}): Parser {
     if (kind === 'program') {
       const parse = (texts: string[]) => pool.parse('program', texts, budget);
       return readProgram(source, { parse, lanes: settings.workers, maxDepth: MAX_TREE_DEPTH });
+    }
+    const terms = kind === 'expression' && splitTerms(source);
+    if (terms) {
+      const parse = (texts: string[]) => pool.parse('expression', texts, budget);
+      const tree = await readTerms(source, terms, {
+        parse,
+        lanes: settings.workers,
+        maxDepth: MAX_TREE_DEPTH,
+      });
+      if (tree) return tree;
     }
     const [json] = await pool.parse(kind, [source], budget);
     return convert(kind, source, json as string);

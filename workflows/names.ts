@@ -3,6 +3,7 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 /** Names that workflows and the client that starts them share. */
 export const MAINTENANCE = 'maintenance';
 export const EXPORT_RUN = 'exportRun';
+export const NOTICE = 'notice';
 
 /**
  * What workflows can be found by in the Temporal UI. They are not encrypted: kinds, ids and times only, never a
@@ -22,6 +23,9 @@ export const searchAttributes = {
   /** What became of a run; see RUN_STATUSES. */
   runStatus: defineSearchAttributeKey('SluiceRunStatus', 'KEYWORD'),
 };
+
+/** The queue of what carries rows, beside the queue of everything else. */
+export const exportsQueue = (taskQueue: string): string => `${taskQueue}-exports`;
 
 /** What SluiceKind says of everything that belongs to batch exports. */
 export const EXPORT_KIND = 'export';
@@ -46,4 +50,16 @@ export interface ExportRunResult {
   runId: string | null;
   status: string;
   records: number;
+}
+
+/** What an operator is told of. */
+export interface NoticeInput {
+  event: `batch_export.${string}`;
+  projectId: number;
+  exportId: string;
+  runId?: string | null;
+  /** When it happened, ISO 8601. */
+  at: string;
+  /** More about it: counts, times and ids. */
+  details?: Record<string, string | number | null>;
 }

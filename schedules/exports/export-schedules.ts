@@ -27,6 +27,8 @@ export interface ExportSchedules {
   ): Promise<{ workflowId: string; workflowRunId: string }>;
   /** Asks a run to stop. One that is over, or was never there, is fine. */
   cancelRun(run: RunReference): Promise<void>;
+  /** The same for any other workflow of an export, by its id. */
+  cancelWorkflow(workflowId: string): Promise<void>;
   /** Whether Temporal still works on a run: a row that says so may be wrong after a workflow was terminated. */
   isUnderWay(run: RunReference): Promise<boolean>;
   /** The page of a run in the Temporal UI. */
@@ -42,6 +44,14 @@ export interface ExportSchedulesOptions {
 
 export function createExportSchedules(client: Client, options: ExportSchedulesOptions): ExportSchedules {
   const { taskQueue, namespace, uiUrl } = options;
+
+  async function cancel(workflowId: string, runId?: string): Promise<void> {
+    try {
+      await client.workflow.getHandle(workflowId, runId).cancel();
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    }
+  }
   return {
     sync: (row) => syncSchedule(client, row, taskQueue),
     remove: (exportId) => removeSchedule(client, exportId),
@@ -59,13 +69,8 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
       });
       return { workflowId: handle.workflowId, workflowRunId: handle.firstExecutionRunId };
     },
-    async cancelRun({ workflow_id, workflow_run_id }) {
-      try {
-        await client.workflow.getHandle(workflow_id, workflow_run_id).cancel();
-      } catch (error) {
-        if (!(error instanceof WorkflowNotFoundError)) throw error;
-      }
-    },
+    cancelRun: ({ workflow_id, workflow_run_id }) => cancel(workflow_id, workflow_run_id),
+    cancelWorkflow: (workflowId) => cancel(workflowId),
     async isUnderWay({ workflow_id, workflow_run_id }) {
       try {
         const { status } = await client.workflow.getHandle(workflow_id, workflow_run_id).describe();

@@ -1,7 +1,14 @@
 import { Context } from '@temporalio/activity';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
-import { beginAttempt, completeRun, endRun, type RunRow, recordTrouble } from '../../db/batch-export-runs.ts';
+import {
+  beginAttempt,
+  completeRun,
+  endRun,
+  type RunKey,
+  type RunRow,
+  recordTrouble,
+} from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
 import { bindDestination } from '../../destinations/bind.ts';
@@ -119,6 +126,12 @@ export function createExportInterval(deps: ActivityDependencies) {
     throw failureOf(verdict);
   }
 
+  /** Whoever deleted the export may not have come to cancel its runs. */
+  async function endWithExport(exportId: string, key: RunKey): Promise<void> {
+    const row = await findBatchExportById(pool, exportId);
+    if (row?.deleted_at) await endRun(pool, key, 'Cancelled', 'The batch export was deleted');
+  }
+
   return async function exportInterval(input: {
     exportId: string;
     runId: string;
@@ -128,7 +141,7 @@ export function createExportInterval(deps: ActivityDependencies) {
     // With its project everything is gone.
     if (!row) return resultOf(undefined);
     const key = { projectId: row.project_id, runId: input.runId };
-    if (row.deleted_at !== null) await endRun(pool, key, 'Cancelled', 'The batch export was deleted');
+    await endWithExport(row.id, key);
     const run = await beginAttempt(pool, key);
     // Over: cancelled meanwhile, or completed by an attempt whose answer was lost.
     if (!run) return resultOf(await findRun(pool, key));
@@ -151,6 +164,7 @@ export function createExportInterval(deps: ActivityDependencies) {
       const stop = stopped(context);
       if (stop) throw stop;
       if (error instanceof OvertakenError || attempt.signal.reason instanceof OvertakenError) {
+        await endWithExport(row.id, key);
         const now = await findRun(pool, key);
         if (now?.finished_at) return resultOf(now);
       }

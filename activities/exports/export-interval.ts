@@ -110,15 +110,18 @@ export function createExportInterval(deps: ActivityDependencies) {
   async function fail(row: BatchExportRow, run: RunRow, error: unknown): Promise<never> {
     const judged = judge(error);
     const verdict = { ...judged, message: cleaned(row, judged.message) };
-    if (verdict.again) {
-      const { attempt } = Context.current().info;
+    const { attempt } = Context.current().info;
+    const { again, reason, message } = verdict;
+    // What is not known may be a fault of ours: then the stack matters.
+    const about = reason === 'unexpected' ? { err: error } : { reason, message };
+    logger.warn({ exportId: row.id, runId: run.id, attempt, again, ...about }, 'an attempt at a run failed');
+    if (again) {
+      metrics.retries.inc({ destination: row.destination_type, reason });
       const key = { projectId: row.project_id, exportId: row.id };
-      metrics.retries.inc({ destination: row.destination_type, reason: verdict.reason });
-      logger.warn({ exportId: row.id, runId: run.id, attempt, err: error }, 'an attempt at a run failed');
-      const message = `Attempt ${attempt} failed and will be repeated: ${verdict.message}`;
+      const entry = `Attempt ${attempt} failed and will be repeated: ${message}`;
       try {
-        await recordTrouble(pool, { projectId: row.project_id, runId: run.id }, run.fence, verdict.message);
-        await insertLogs(pool, key, run.id, [{ level: 'WARNING', message }]);
+        await recordTrouble(pool, { projectId: row.project_id, runId: run.id }, run.fence, message);
+        await insertLogs(pool, key, run.id, [{ level: 'WARNING', message: entry }]);
       } catch {
         // Postgres may be what failed; Temporal has the message too.
       }

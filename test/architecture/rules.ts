@@ -17,6 +17,7 @@ export const rules: Record<string, FolderRule> = {
   workflows: { own: [], onlyPackages: ['@temporalio/workflow', '@temporalio/common'] },
   activities: {
     own: [
+      'exports',
       'destinations',
       'models',
       'formats',
@@ -31,7 +32,18 @@ export const rules: Record<string, FolderRule> = {
     neverPackages: ['fastify', '@fastify/*'],
   },
   worker: {
-    own: ['activities', 'db', 'schedules', 'secrets', 'telemetry', 'config.ts', 'lifecycle.ts'],
+    own: [
+      'activities',
+      'db',
+      'egress',
+      'hog',
+      'schedules',
+      'secrets',
+      'telemetry',
+      'config.ts',
+      'lifecycle.ts',
+      'workflows/names.ts',
+    ],
     neverPackages: ['fastify', '@fastify/*'],
   },
   api: {
@@ -47,6 +59,7 @@ export const rules: Record<string, FolderRule> = {
       'egress',
       'db',
       'tenancy',
+      'exports',
       'destinations',
       'models',
       'telemetry',
@@ -63,12 +76,16 @@ export const rules: Record<string, FolderRule> = {
     own: ['hog', 'properties', 'egress', 'db', 'secrets', 'telemetry'],
     neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
   },
+  exports: {
+    own: ['db', 'destinations', 'models', 'intervals', 'secrets', 'egress', 'hog'],
+    neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
+  },
   models: {
     own: ['db', 'hog', 'properties', 'intervals'],
     neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
   },
   schedules: {
-    own: ['db', 'intervals', 'telemetry', 'config.ts', 'workflows/names.ts'],
+    own: ['db', 'exports', 'intervals', 'telemetry', 'config.ts', 'workflows/names.ts'],
     neverPackages: ['fastify', '@fastify/*', '@temporalio/worker'],
   },
   tenancy: { own: ['db'], neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'] },
@@ -105,7 +122,18 @@ export const rules: Record<string, FolderRule> = {
   },
   backup: { own: ['db'], neverPackages: ['fastify', '@fastify/*', '@temporalio/*'] },
   cli: {
-    own: ['backup', 'config.ts', 'db', 'tenancy', 'secrets', 'schedules', 'stack', 'telemetry', 'scripts'],
+    own: [
+      'backup',
+      'config.ts',
+      'db',
+      'exports',
+      'tenancy',
+      'secrets',
+      'schedules',
+      'stack',
+      'telemetry',
+      'scripts',
+    ],
     neverPackages: ['fastify', '@fastify/*'],
   },
 };

@@ -1,0 +1,140 @@
+import { describe, expect, test } from '@jest/globals';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { targetsCollide } from '../../destinations/write-target.ts';
+import { cadenceOfRow } from '../../exports/cadence.ts';
+import { exportQuery } from '../../exports/query.ts';
+import { openSettings, sealSettings } from '../../exports/settings.ts';
+import { writeTargetOf } from '../../exports/write-target.ts';
+import { generateKey, parseKeyring, SecretError } from '../../secrets/envelope.ts';
+import { END, parserForFile, START } from '../models/support.ts';
+
+const keyring = parseKeyring(generateKey('one'));
+const ID = '01900000-0000-7000-8000-000000000001';
+const S3 = {
+  bucket_name: 'lake',
+  region: 'eu-west-1',
+  prefix: 'ph/{table}',
+  aws_access_key_id: 'AKIA-very-secret',
+  aws_secret_access_key: 'wJalrXUtnFEMI-very-secret',
+};
+
+describe('what is stored of a destination', () => {
+  test('shows no secret, and opens to what it was', () => {
+    const stored = sealSettings(keyring, ID, { type: 'AwsS3', config: S3 });
+    expect(stored.destination_type).toBe('AwsS3');
+    expect(stored.config).toEqual({ bucket_name: 'lake', region: 'eu-west-1', prefix: 'ph/{table}' });
+    expect(JSON.stringify(stored)).not.toContain('very-secret');
+    expect(openSettings(keyring, { id: ID, ...stored })).toEqual({ type: 'AwsS3', config: S3 });
+  });
+
+  test('opens for its own export only, and with its own keys', () => {
+    const stored = sealSettings(keyring, ID, { type: 'S3', config: S3 });
+    expect(() => openSettings(keyring, { id: ID.replace('1900', '1901'), ...stored })).toThrow(SecretError);
+    expect(() => openSettings(parseKeyring(generateKey('two')), { id: ID, ...stored })).toThrow(
+      /key "one".*add it back/,
+    );
+    expect(() => openSettings(undefined, { id: ID, ...stored })).toThrow(/SLUICE_ENCRYPTION_KEYS is not set/);
+  });
+
+  test('needs no keys where there are no secrets', () => {
+    const settings = { type: 'File', config: { directory: 'events' } };
+    const stored = sealSettings(undefined, ID, settings);
+    expect(stored.secrets).toBeNull();
+    expect(openSettings(undefined, { id: ID, ...stored })).toEqual(settings);
+    expect(() => sealSettings(undefined, ID, { type: 'S3', config: S3 })).toThrow(SecretError);
+  });
+});
+
+describe('what is read', () => {
+  const parser = parserForFile();
+  const row = (given: Partial<BatchExportRow> = {}) =>
+    ({
+      project_id: 7,
+      model: 'events',
+      destination_type: 'S3',
+      config: {},
+      timezone: 'UTC',
+      filters: null,
+      hogql_query: null,
+      ...given,
+    }) as BatchExportRow;
+  const columnsOf = async (given: Partial<BatchExportRow>) =>
+    (await exportQuery(parser, row(given), { start: START, end: END })).columns.map((one) => one.name);
+
+  test('columns by the kind of destination', async () => {
+    expect(await columnsOf({})).toContain('_inserted_at');
+    expect(await columnsOf({ destination_type: 'File' })).toContain('_inserted_at');
+    expect(await columnsOf({ destination_type: 'Postgres' })).toContain('set_once');
+    expect(await columnsOf({ destination_type: 'HTTP' })).not.toContain('_inserted_at');
+  });
+
+  test('names of events, filters and chosen columns', async () => {
+    const query = await exportQuery(
+      parser,
+      row({
+        config: { include_events: ['bought'], exclude_events: ['$pageleave'] },
+        filters: [{ type: 'event', key: '$browser', operator: 'exact', value: ['Firefox'] }],
+        hogql_query: 'select uuid, properties.plan as plan from events',
+      }),
+      { start: null, end: END },
+    );
+    expect(query.columns.map((one) => one.name)).toEqual(['uuid', 'plan']);
+    for (const part of ['bought', '$pageleave', '$browser', 'Firefox']) expect(query.text).toContain(part);
+    expect(query.text).toMatch(/\b7\b/);
+  });
+
+  test('faults name their field', async () => {
+    await expect(columnsOf({ filters: [{ type: 'cohort' }] })).rejects.toMatchObject({ field: 'filters' });
+    await expect(columnsOf({ model: 'persons', hogql_query: 'select 1' })).rejects.toMatchObject({
+      field: 'hogql_query',
+    });
+    await expect(columnsOf({ model: 'sessions', destination_type: 'HTTP' })).rejects.toMatchObject({
+      field: 'model',
+    });
+  });
+});
+
+test('intervals of days and weeks begin where the row says', () => {
+  expect(
+    cadenceOfRow({ interval: 'week', timezone: 'Europe/Berlin', interval_offset: 86_400 + 7_200 }),
+  ).toEqual({ interval: 'week', timezone: 'Europe/Berlin', offsetDay: 1, offsetHour: 2 });
+});
+
+describe('where it writes', () => {
+  const of = (type: string, config: Record<string, unknown>, model: 'events' | 'persons' = 'events') =>
+    writeTargetOf({ type, config }, { model, interval: 'hour' });
+  const collide = (one: ReturnType<typeof of>, other: ReturnType<typeof of>) =>
+    one !== null && other !== null && one.store === other.store && targetsCollide(one.target, other.target);
+
+  test('the same bucket under any name of the type and the server', () => {
+    expect(collide(of('S3', S3), of('AwsS3', { ...S3, prefix: '/ph/{table}/' }))).toBe(true);
+    expect(
+      collide(of('S3', S3), of('S3', { ...S3, endpoint_url: 'https://s3.eu-west-1.amazonaws.com' })),
+    ).toBe(true);
+    expect(
+      collide(
+        of('S3', { ...S3, endpoint_url: 'http://minio:9000' }),
+        of('S3Compatible', { ...S3, endpoint_url: 'http://MINIO:9000/' }),
+      ),
+    ).toBe(true);
+    expect(collide(of('S3', S3), of('S3', { ...S3, bucket_name: 'sea' }))).toBe(false);
+    expect(collide(of('S3', S3), of('S3', S3, 'persons'))).toBe(false);
+    expect(collide(of('S3', S3), of('S3', { ...S3, endpoint_url: 'http://minio:9000' }))).toBe(false);
+  });
+
+  test('the same directory, however it is written', () => {
+    expect(collide(of('File', { directory: './a' }), of('File', { directory: 'a/.', prefix: '/' }))).toBe(
+      true,
+    );
+    expect(collide(of('File', { directory: 'a/b' }), of('File', { directory: 'a', prefix: 'b' }))).toBe(true);
+    expect(collide(of('File', { directory: '{year}' }), of('File', { directory: '.', prefix: '2026' }))).toBe(
+      false,
+    );
+  });
+
+  test('rows have keys: no two exports are in each other’s way', () => {
+    expect(of('Postgres', { host: 'db', database: 'lake' })).toBeNull();
+    expect(of('HTTP', { url: 'https://a.example' })).toBeNull();
+    expect(of('NoOp', {})).toBeNull();
+  });
+});

@@ -1,6 +1,8 @@
 import { Client, Connection } from '@temporalio/client';
+import type { Config } from '../config.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { connectionSettings, type TemporalSettings } from './connection.ts';
+import { createExportSchedules, type ExportSchedules } from './exports/export-schedules.ts';
 import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import { registerSearchAttributes } from './search-attributes.ts';
 import { stopProject } from './stop-project.ts';
@@ -15,12 +17,13 @@ export interface Schedules {
   nudgeMaintenance(): void;
   /** Deletes a project's schedules and terminates its workflows. */
   stopProject(projectId: number): Promise<{ schedules: number; workflows: number }>;
+  /** One schedule for each batch export, and what is started beside it. */
+  exports: ExportSchedules;
   close(): Promise<void>;
 }
 
-export interface SchedulesOptions extends TemporalSettings {
-  SLUICE_TASK_QUEUE: string;
-}
+export type SchedulesOptions = TemporalSettings &
+  Pick<Config, 'SLUICE_TASK_QUEUE' | 'TEMPORAL_UI_URL' | 'SLUICE_TEMPORAL_UI_PORT'>;
 
 const PROBE_EVERY = 5_000;
 /** Also how long a process that stops waits for an absent Temporal. */
@@ -66,6 +69,11 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
         .catch((error) => logger.debug({ err: error }, 'maintenance not nudged; it runs within a minute'));
     },
     stopProject: (projectId) => stopProject(client, projectId),
+    exports: createExportSchedules(client, {
+      taskQueue: options.SLUICE_TASK_QUEUE,
+      namespace: options.TEMPORAL_NAMESPACE,
+      uiUrl: options.TEMPORAL_UI_URL ?? `http://localhost:${options.SLUICE_TEMPORAL_UI_PORT}`,
+    }),
     async close() {
       closing.abort();
       clearInterval(timer);

@@ -2,6 +2,7 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 
 /** Names that workflows and the client that starts them share. */
 export const MAINTENANCE = 'maintenance';
+export const EXPORT_RUN = 'exportRun';
 
 /**
  * What workflows can be found by in the Temporal UI. They are not encrypted: kinds, ids and times only, never a
@@ -12,4 +13,37 @@ export const searchAttributes = {
   kind: defineSearchAttributeKey('SluiceKind', 'KEYWORD'),
   /** The project it works for; everything with it is stopped when the project is deleted. */
   project: defineSearchAttributeKey('SluiceProject', 'INT'),
+  /** The id of the batch export it works for. */
+  export: defineSearchAttributeKey('SluiceExport', 'KEYWORD'),
+  /** The type of that export's destination. */
+  destination: defineSearchAttributeKey('SluiceDestination', 'KEYWORD'),
+  /** Where the interval that a run exports ends. */
+  intervalEnd: defineSearchAttributeKey('SluiceIntervalEnd', 'DATETIME'),
+  /** What became of a run; see RUN_STATUSES. */
+  runStatus: defineSearchAttributeKey('SluiceRunStatus', 'KEYWORD'),
 };
+
+/** What SluiceKind says of everything that belongs to batch exports. */
+export const EXPORT_KIND = 'export';
+
+/** An interval as texts of ISO 8601 in UTC. `start` null: from the beginning. */
+export interface IntervalText {
+  start: string | null;
+  end: string;
+}
+
+/** What a run is started with. Schedules live long: a field may be added, none may change its meaning. */
+export interface ExportRunInput {
+  exportId: string;
+  /** None: the interval that ends at the nominal time of the schedule that started the run. */
+  interval?: IntervalText;
+  backfillId?: string;
+}
+
+/** What came of it, for who waits for it. */
+export interface ExportRunResult {
+  /** Null: there was nothing to run. */
+  runId: string | null;
+  status: string;
+  records: number;
+}

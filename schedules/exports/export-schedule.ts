@@ -1,0 +1,121 @@
+import { type ScheduleDescription, type ScheduleOptions, ScheduleOverlapPolicy } from '@temporalio/client';
+import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { cadenceOfRow } from '../../exports/cadence.ts';
+import { jitterOf, scheduleTimes } from '../../intervals/index.ts';
+import { EXPORT_KIND, EXPORT_RUN, type ExportRunInput, searchAttributes } from '../../workflows/names.ts';
+
+/** What the Temporal UI takes as a summary, in bytes. */
+const LONGEST_SUMMARY = 200;
+/** As long as the server would take: an interval that was missed for want of Temporal is run when it is back. */
+const CATCHUP_WINDOW = 365 * 86_400_000;
+
+export type ExportScheduleRow = Pick<
+  BatchExportRow,
+  | 'id'
+  | 'project_id'
+  | 'model'
+  | 'interval'
+  | 'timezone'
+  | 'interval_offset'
+  | 'destination_type'
+  | 'paused'
+  | 'last_paused_at'
+  | 'start_at'
+  | 'end_at'
+>;
+
+export function summaryOf(row: Pick<BatchExportRow, 'model' | 'interval' | 'destination_type'>): string {
+  const every = row.interval.replace(/^every /, '');
+  const summary = `Batch export ${row.model} every ${every} to ${row.destination_type}`;
+  return Buffer.from(summary).subarray(0, LONGEST_SUMMARY).toString('utf8');
+}
+
+export function attributesOf(
+  row: Pick<BatchExportRow, 'id' | 'project_id' | 'destination_type'>,
+): SearchAttributePair[] {
+  return [
+    { key: searchAttributes.kind, value: EXPORT_KIND },
+    { key: searchAttributes.project, value: row.project_id },
+    { key: searchAttributes.export, value: row.id },
+    { key: searchAttributes.destination, value: row.destination_type },
+  ];
+}
+
+/** What a person who looks at the schedule in the Temporal UI reads. */
+export const noteOf = (row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>): string =>
+  row.paused
+    ? `Paused in Sluice${row.last_paused_at ? ` at ${row.last_paused_at}` : ''}. Unpause the batch export there.`
+    : 'Kept by Sluice: changes made here are undone.';
+
+/** The schedule of an export; `start_at` and `end_at` bound when it fires, both included. */
+export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: number) {
+  const input: ExportRunInput = { exportId: row.id };
+  return {
+    spec: {
+      ...scheduleTimes(cadenceOfRow(row), now),
+      jitter: jitterOf(row.id),
+      ...(row.start_at === null ? {} : { startAt: new Date(row.start_at) }),
+      ...(row.end_at === null ? {} : { endAt: new Date(row.end_at) }),
+    },
+    action: {
+      type: 'startWorkflow' as const,
+      workflowType: EXPORT_RUN,
+      // The server appends the nominal time.
+      workflowId: row.id,
+      taskQueue,
+      args: [input],
+      typedSearchAttributes: attributesOf(row),
+      staticSummary: summaryOf(row),
+    },
+    // A slow run must not swallow the next one.
+    policies: { overlap: ScheduleOverlapPolicy.ALLOW_ALL, catchupWindow: CATCHUP_WINDOW },
+    typedSearchAttributes: attributesOf(row),
+  } satisfies Omit<ScheduleOptions, 'scheduleId'>;
+}
+
+type Wanted = ReturnType<typeof scheduleOf>;
+
+interface Range {
+  start: unknown;
+  end: unknown;
+}
+
+/** One value, or null for "any": the server writes both out as ranges. */
+function single(ranges: readonly Range[]): unknown {
+  const [first] = ranges;
+  return ranges.length === 1 && first?.start === first?.end ? first?.start : null;
+}
+
+/** What of a schedule counts, in a form that is the same for one that is wanted and for one that the server describes. */
+function essence(schedule: Wanted | ScheduleDescription): string {
+  const { spec, action, policies } = schedule;
+  const field = (value: unknown): unknown =>
+    Array.isArray(value) ? single(value as Range[]) : (value ?? null);
+  const calendars = (spec.calendars ?? []).map((one) => [
+    ...[one.year, one.month, one.dayOfMonth, one.dayOfWeek].map(field),
+    ...[one.hour, one.minute, one.second].map(field),
+  ]);
+  const intervals = (spec.intervals ?? []).map((one) => [Number(one.every), Number(one.offset ?? 0)]);
+  const attributes = [...pairsOf(schedule.typedSearchAttributes), ...pairsOf(action.typedSearchAttributes)];
+  return JSON.stringify([
+    calendars,
+    intervals,
+    spec.timezone || 'UTC',
+    Number(spec.jitter ?? 0),
+    spec.startAt?.getTime() ?? null,
+    spec.endAt?.getTime() ?? null,
+    [action.workflowType, action.workflowId, action.taskQueue, action.args, action.staticSummary],
+    [policies.overlap, Number(policies.catchupWindow)],
+    attributes,
+  ]);
+}
+
+function pairsOf(attributes: SearchAttributePair[] | TypedSearchAttributes | undefined) {
+  const pairs = Array.isArray(attributes) ? attributes : (attributes?.getAll() ?? []);
+  return pairs.map(({ key, value }) => `${key.name}=${String(value)}`).sort();
+}
+
+/** Whether a schedule fires as it should and does what it should, whether or not it is paused. */
+export const sameSchedule = (wanted: Wanted, found: ScheduleDescription): boolean =>
+  essence(wanted) === essence(found) && found.state.remainingActions === undefined;

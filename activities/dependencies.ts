@@ -12,4 +12,6 @@ export interface ActivityDependencies {
   /** Days after which logs, and runs with their metrics, of batch exports are deleted. */
   exportLogDays: number;
   exportRunDays: number;
+  /** Whether missing intervals are started again. */
+  exportRepair: boolean;
 }

@@ -45,6 +45,7 @@ export async function startWorker({
         eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
         exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
         exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
+        exportRepair: config.SLUICE_EXPORT_REPAIR,
       }),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
     });

@@ -1,4 +1,6 @@
+import type { SignalDefinition, UpdateDefinition } from '@temporalio/common';
 import { defineSearchAttributeKey } from '@temporalio/common';
+import type { VerifyReport } from '../exports/verify-report.ts';
 
 /** Names that workflows and the client that starts them share. */
 export const MAINTENANCE = 'maintenance';
@@ -72,3 +74,13 @@ export interface ExportBackfillInput {
   /** After so many runs it goes on with a new history; by default when Temporal suggests it. */
   runsPerHistory?: number;
 }
+
+export interface VerifyIntervalInput {
+  exportId: string;
+  interval: IntervalText;
+}
+
+/** Answers when the report is there. */
+export const verifyReport: UpdateDefinition<VerifyReport> = { type: 'update', name: 'report' };
+/** Somebody has it: the workflow need not keep it any longer. */
+export const verifyTaken: SignalDefinition = { type: 'signal', name: 'taken' };

@@ -3,6 +3,7 @@ import { type Client, type ScheduleSummary, WorkflowNotFoundError } from '@tempo
 import type { BackfillRow } from '../../db/batch-export-backfills.ts';
 import type { RunRow } from '../../db/batch-export-runs.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { VerifyReport } from '../../exports/verify-report.ts';
 import {
   EXPORT_RUN,
   type ExportRunInput,
@@ -13,6 +14,7 @@ import { cancelBackfill, type StartedBackfillRow, startBackfill } from './backfi
 import { isOwnSchedule, listExportSchedules, looksRight, type WorkflowFate, workflowFate } from './drift.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
+import { verifyInterval } from './verify.ts';
 
 /** Temporal's names of a run. */
 export type RunReference = Pick<RunRow, 'workflow_id' | 'workflow_run_id'>;
@@ -34,11 +36,21 @@ export interface ExportSchedules {
   isUnderWay(run: RunReference): Promise<boolean>;
   /** What became of a run, or of a backfill, in Temporal. */
   fateOfRun(run: RunReference): Promise<WorkflowFate>;
+  fateOfWorkflow(workflowId: string): Promise<WorkflowFate>;
   fateOfBackfill(backfill: StartedBackfillRow): Promise<WorkflowFate>;
   /** Begins what a row of backfills says. Begun already is fine. */
   startBackfill(row: BatchExportRow, backfill: StartedBackfillRow): Promise<void>;
   /** Asks it to stop; its runs are cancelled first. One that is over, or was never there, is fine. */
   cancelBackfill(backfill: Pick<BackfillRow, 'workflow_id'>): Promise<void>;
+  /**
+   * Reads an interval again, in the database and at the destination. Undefined: it takes longer than that; asked again,
+   * it is the same verification. Throws a VerifyError if it cannot be done.
+   */
+  verify(
+    row: BatchExportRow,
+    interval: IntervalText,
+    options: { waitMilliseconds: number },
+  ): Promise<VerifyReport | undefined>;
   /** Every schedule of a batch export, by export id; the list is behind by a moment. */
   list(): Promise<Map<string, ScheduleSummary>>;
   /** Whether the list shows what the row says. It does not show everything: `sync` looks closely. */
@@ -92,9 +104,12 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
       }
     },
     fateOfRun: ({ workflow_id, workflow_run_id }) => workflowFate(client, workflow_id, workflow_run_id),
+    fateOfWorkflow: (workflowId) => workflowFate(client, workflowId, undefined),
     fateOfBackfill: ({ id, workflow_id }) => workflowFate(client, workflow_id, undefined, { backfill: id }),
     startBackfill: (row, backfill) => startBackfill(client, row, backfill, taskQueue),
     cancelBackfill: ({ workflow_id }) => cancelBackfill(client, workflow_id),
+    verify: (row, interval, { waitMilliseconds }) =>
+      verifyInterval(client, row, interval, { waitMilliseconds, taskQueue }),
     list: () => listExportSchedules(client),
     looksRight: (row, listed) => looksRight(row, listed, taskQueue),
     isOwn: (exportId) => isOwnSchedule(client, exportId, taskQueue),

@@ -1,0 +1,79 @@
+import {
+  type Client,
+  WithStartWorkflowOperation,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { VerifyReport } from '../../exports/verify-report.ts';
+import {
+  type IntervalText,
+  searchAttributes,
+  VERIFY_INTERVAL,
+  VERIFY_KIND,
+  type VerifyIntervalInput,
+  verifyReport,
+  verifyTaken,
+} from '../../workflows/names.ts';
+import { attributesOf } from './export-schedule.ts';
+
+/** An interval could not be verified at all; the message is for who asked. */
+export class VerifyError extends Error {
+  override readonly name = 'VerifyError';
+}
+
+const SHORTEST_WAIT = 1_000;
+const DEADLINE_EXCEEDED = 4;
+
+/**
+ * Verifies an interval, or joins who does so already. Undefined: it takes longer than the caller waits; asked again, it
+ * is the same verification.
+ */
+export async function verifyInterval(
+  client: Client,
+  row: BatchExportRow,
+  interval: IntervalText,
+  { waitMilliseconds, taskQueue }: { waitMilliseconds: number; taskQueue: string },
+): Promise<VerifyReport | undefined> {
+  const input: VerifyIntervalInput = { exportId: row.id, interval };
+  const workflowId = `${row.id}-verify-${interval.start ?? 'START'}-${interval.end}`;
+  const startWorkflowOperation = new WithStartWorkflowOperation(VERIFY_INTERVAL, {
+    workflowId,
+    taskQueue,
+    args: [input],
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    typedSearchAttributes: [
+      ...attributesOf(row).filter((one) => one.key.name !== searchAttributes.kind.name),
+      { key: searchAttributes.kind, value: VERIFY_KIND },
+      { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
+    ],
+    staticSummary: `Verify ${interval.start ?? 'the beginning'} – ${interval.end} of batch export ${row.model} to ${row.destination_type}`,
+  });
+  const deadline = Date.now() + Math.max(SHORTEST_WAIT, waitMilliseconds);
+  try {
+    const report = await client.withDeadline(deadline, () =>
+      client.workflow.executeUpdateWithStart(verifyReport, { startWorkflowOperation }),
+    );
+    // Whoever asks from now on wants it verified anew.
+    await client.workflow.getHandle(workflowId).signal(verifyTaken).catch(ignoreGone);
+    return report;
+  } catch (error) {
+    if (isTimeout(error)) return undefined;
+    if (error instanceof WorkflowUpdateFailedError) {
+      await client.workflow.getHandle(workflowId).signal(verifyTaken).catch(ignoreGone);
+      throw new VerifyError(error.cause?.message ?? error.message);
+    }
+    throw error;
+  }
+}
+
+function ignoreGone(error: unknown): void {
+  if (!(error instanceof WorkflowNotFoundError)) throw error;
+}
+
+function isTimeout(error: unknown): boolean {
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return true;
+  const { code, cause } = error as { code?: unknown; cause?: unknown };
+  return code === DEADLINE_EXCEEDED || (cause instanceof Error && isTimeout(cause));
+}

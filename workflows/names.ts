@@ -1,6 +1,4 @@
-import type { SignalDefinition, UpdateDefinition } from '@temporalio/common';
 import { defineSearchAttributeKey } from '@temporalio/common';
-import type { VerifyReport } from '../exports/verify-report.ts';
 
 /** Names that workflows and the client that starts them share. */
 export const MAINTENANCE = 'maintenance';
@@ -8,6 +6,7 @@ export const EXPORT_RUN = 'exportRun';
 export const EXPORT_BACKFILL = 'exportBackfill';
 export const VERIFY_INTERVAL = 'verifyInterval';
 export const RECONCILE_EXPORTS = 'reconcileExports';
+export const NOTICE = 'notice';
 
 /**
  * What workflows can be found by in the Temporal UI. They are not encrypted: kinds, ids and times only, never a
@@ -27,6 +26,9 @@ export const searchAttributes = {
   /** What became of a run; see RUN_STATUSES. */
   runStatus: defineSearchAttributeKey('SluiceRunStatus', 'KEYWORD'),
 };
+
+/** The queue of what carries rows, beside the queue of everything else. */
+export const exportsQueue = (taskQueue: string): string => `${taskQueue}-exports`;
 
 /** What SluiceKind says of everything that belongs to batch exports. */
 export const EXPORT_KIND = 'export';
@@ -80,7 +82,17 @@ export interface VerifyIntervalInput {
   interval: IntervalText;
 }
 
-/** Answers when the report is there. */
-export const verifyReport: UpdateDefinition<VerifyReport> = { type: 'update', name: 'report' };
-/** Somebody has it: the workflow need not keep it any longer. */
-export const verifyTaken: SignalDefinition = { type: 'signal', name: 'taken' };
+/** The update that answers when the report is there, and the signal that somebody has it. */
+export const VERIFY_REPORT = 'report';
+export const VERIFY_TAKEN = 'taken';
+/** What an operator is told of. */
+export interface NoticeInput {
+  event: `batch_export.${string}`;
+  projectId: number;
+  exportId: string;
+  runId?: string | null;
+  /** When it happened, ISO 8601. */
+  at: string;
+  /** More about it: counts, times and ids. */
+  details?: Record<string, string | number | null>;
+}

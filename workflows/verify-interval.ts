@@ -3,6 +3,8 @@ import {
   ApplicationFailure,
   allHandlersFinished,
   condition,
+  defineSignal,
+  defineUpdate,
   proxyActivities,
   setCurrentDetails,
   setHandler,
@@ -10,7 +12,7 @@ import {
 } from '@temporalio/workflow';
 import type { HeavyActivities } from '../activities/index.ts';
 import type { VerifyReport } from '../exports/verify-report.ts';
-import { exportsQueue, type VerifyIntervalInput, verifyReport, verifyTaken } from './names.ts';
+import { exportsQueue, VERIFY_REPORT, VERIFY_TAKEN, type VerifyIntervalInput } from './names.ts';
 
 /** Whoever asked and went away comes back within this time, or has to begin again. */
 const KEPT = '10 minutes';
@@ -20,12 +22,12 @@ export async function verifyInterval(input: VerifyIntervalInput): Promise<Verify
   let report: VerifyReport | undefined;
   let failure: string | undefined;
   let taken = false;
-  setHandler(verifyReport, async () => {
+  setHandler(defineUpdate<VerifyReport>(VERIFY_REPORT), async () => {
     await condition(() => report !== undefined || failure !== undefined);
     if (report) return report;
     throw ApplicationFailure.nonRetryable(failure ?? 'The interval could not be verified.');
   });
-  setHandler(verifyTaken, () => {
+  setHandler(defineSignal(VERIFY_TAKEN), () => {
     taken = true;
   });
   const { compareInterval } = proxyActivities<HeavyActivities>({

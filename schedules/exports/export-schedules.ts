@@ -10,7 +10,7 @@ import {
   type IntervalText,
   searchAttributes,
 } from '../../workflows/names.ts';
-import { cancelBackfill, type StartedBackfillRow, startBackfill } from './backfills.ts';
+import { type StartedBackfillRow, startBackfill } from './backfills.ts';
 import { isOwnSchedule, listExportSchedules, looksRight, type WorkflowFate, workflowFate } from './drift.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
@@ -32,6 +32,8 @@ export interface ExportSchedules {
   ): Promise<{ workflowId: string; workflowRunId: string }>;
   /** Asks a run to stop. One that is over, or was never there, is fine. */
   cancelRun(run: RunReference): Promise<void>;
+  /** The same for any other workflow of an export, by its id. */
+  cancelWorkflow(workflowId: string): Promise<void>;
   /** Whether Temporal still works on a run: a row that says so may be wrong after a workflow was terminated. */
   isUnderWay(run: RunReference): Promise<boolean>;
   /** What became of a run, or of a backfill, in Temporal. */
@@ -70,6 +72,14 @@ export interface ExportSchedulesOptions {
 
 export function createExportSchedules(client: Client, options: ExportSchedulesOptions): ExportSchedules {
   const { taskQueue, namespace, uiUrl } = options;
+
+  async function cancel(workflowId: string, runId?: string): Promise<void> {
+    try {
+      await client.workflow.getHandle(workflowId, runId).cancel();
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    }
+  }
   return {
     sync: (row) => syncSchedule(client, row, taskQueue),
     remove: (exportId) => removeSchedule(client, exportId),
@@ -87,13 +97,8 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
       });
       return { workflowId: handle.workflowId, workflowRunId: handle.firstExecutionRunId };
     },
-    async cancelRun({ workflow_id, workflow_run_id }) {
-      try {
-        await client.workflow.getHandle(workflow_id, workflow_run_id).cancel();
-      } catch (error) {
-        if (!(error instanceof WorkflowNotFoundError)) throw error;
-      }
-    },
+    cancelRun: ({ workflow_id, workflow_run_id }) => cancel(workflow_id, workflow_run_id),
+    cancelWorkflow: (workflowId) => cancel(workflowId),
     async isUnderWay({ workflow_id, workflow_run_id }) {
       try {
         const { status } = await client.workflow.getHandle(workflow_id, workflow_run_id).describe();
@@ -107,7 +112,7 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
     fateOfWorkflow: (workflowId) => workflowFate(client, workflowId, undefined),
     fateOfBackfill: ({ id, workflow_id }) => workflowFate(client, workflow_id, undefined, { backfill: id }),
     startBackfill: (row, backfill) => startBackfill(client, row, backfill, taskQueue),
-    cancelBackfill: ({ workflow_id }) => cancelBackfill(client, workflow_id),
+    cancelBackfill: ({ workflow_id }) => cancel(workflow_id),
     verify: (row, interval, { waitMilliseconds }) =>
       verifyInterval(client, row, interval, { waitMilliseconds, taskQueue }),
     list: () => listExportSchedules(client),

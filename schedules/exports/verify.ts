@@ -5,6 +5,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
+import type { Workflow } from '@temporalio/common';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import type { VerifyReport } from '../../exports/verify-report.ts';
 import {
@@ -12,9 +13,9 @@ import {
   searchAttributes,
   VERIFY_INTERVAL,
   VERIFY_KIND,
+  VERIFY_REPORT,
+  VERIFY_TAKEN,
   type VerifyIntervalInput,
-  verifyReport,
-  verifyTaken,
 } from '../../workflows/names.ts';
 import { attributesOf } from './export-schedule.ts';
 
@@ -53,15 +54,17 @@ export async function verifyInterval(
   const deadline = Date.now() + Math.max(SHORTEST_WAIT, waitMilliseconds);
   try {
     const report = await client.withDeadline(deadline, () =>
-      client.workflow.executeUpdateWithStart(verifyReport, { startWorkflowOperation }),
+      client.workflow.executeUpdateWithStart<Workflow, VerifyReport, []>(VERIFY_REPORT, {
+        startWorkflowOperation,
+      }),
     );
     // Whoever asks from now on wants it verified anew.
-    await client.workflow.getHandle(workflowId).signal(verifyTaken).catch(ignoreGone);
+    await client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
     return report;
   } catch (error) {
     if (isTimeout(error)) return undefined;
     if (error instanceof WorkflowUpdateFailedError) {
-      await client.workflow.getHandle(workflowId).signal(verifyTaken).catch(ignoreGone);
+      await client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
       throw new VerifyError(error.cause?.message ?? error.message);
     }
     throw error;

@@ -22,11 +22,20 @@ export async function verifyInterval(input: VerifyIntervalInput): Promise<Verify
   let report: VerifyReport | undefined;
   let failure: string | undefined;
   let taken = false;
-  setHandler(defineUpdate<VerifyReport>(VERIFY_REPORT), async () => {
-    await condition(() => report !== undefined || failure !== undefined);
-    if (report) return report;
-    throw ApplicationFailure.nonRetryable(failure ?? 'The interval could not be verified.');
-  });
+  setHandler(
+    defineUpdate<VerifyReport>(VERIFY_REPORT),
+    async () => {
+      await condition(() => report !== undefined || failure !== undefined);
+      if (report) return report;
+      throw ApplicationFailure.nonRetryable(failure ?? 'The interval could not be verified.');
+    },
+    {
+      // Whoever asks after somebody took the report wants a new one.
+      validator() {
+        if (taken) throw ApplicationFailure.nonRetryable('The report was taken', VERIFY_TAKEN);
+      },
+    },
+  );
   setHandler(defineSignal(VERIFY_TAKEN), () => {
     taken = true;
   });

@@ -1,4 +1,4 @@
-import { Context } from '@temporalio/activity';
+import { ApplicationFailure, Context } from '@temporalio/activity';
 import { recordCheck } from '../../db/batch-export-checks.ts';
 import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
@@ -87,7 +87,9 @@ export function createCompareInterval(deps: ActivityDependencies) {
     const context = Context.current();
     const signal = context.cancellationSignal;
     const row = await findBatchExportById(pool, exportId);
-    if (!row || row.deleted_at !== null) throw new Error('The batch export was deleted.');
+    if (!row || row.deleted_at !== null) {
+      throw ApplicationFailure.nonRetryable('The batch export was deleted.');
+    }
     const key = { projectId: row.project_id, exportId: row.id };
     const run = await findCompletedRun(pool, key, interval);
     const beating = setInterval(() => context.heartbeat(), HEARTBEAT);

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   type Client,
   WithStartWorkflowOperation,
@@ -5,7 +6,7 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import type { Workflow } from '@temporalio/common';
+import { ApplicationFailure, type Workflow } from '@temporalio/common';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import type { VerifyReport } from '../../exports/verify-report.ts';
 import {
@@ -25,6 +26,7 @@ export class VerifyError extends Error {
 }
 
 const SHORTEST_WAIT = 1_000;
+const ENDING = 50;
 const DEADLINE_EXCEEDED = 4;
 
 /**
@@ -39,35 +41,43 @@ export async function verifyInterval(
 ): Promise<VerifyReport | undefined> {
   const input: VerifyIntervalInput = { exportId: row.id, interval };
   const workflowId = `${row.id}-verify-${interval.start ?? 'START'}-${interval.end}`;
-  const startWorkflowOperation = new WithStartWorkflowOperation(VERIFY_INTERVAL, {
-    workflowId,
-    taskQueue,
-    args: [input],
-    workflowIdConflictPolicy: 'USE_EXISTING',
-    typedSearchAttributes: [
-      ...attributesOf(row).filter((one) => one.key.name !== searchAttributes.kind.name),
-      { key: searchAttributes.kind, value: VERIFY_KIND },
-      { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
-    ],
-    staticSummary: `Verify ${interval.start ?? 'the beginning'} – ${interval.end} of batch export ${row.model} to ${row.destination_type}`,
-  });
+  const operation = () =>
+    new WithStartWorkflowOperation(VERIFY_INTERVAL, {
+      workflowId,
+      taskQueue,
+      args: [input],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      typedSearchAttributes: [
+        ...attributesOf(row).filter((one) => one.key.name !== searchAttributes.kind.name),
+        { key: searchAttributes.kind, value: VERIFY_KIND },
+        { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
+      ],
+      staticSummary: `Verify ${interval.start ?? 'the beginning'} – ${interval.end} of batch export ${row.model} to ${row.destination_type}`,
+    });
+  const take = () => client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
   const deadline = Date.now() + Math.max(SHORTEST_WAIT, waitMilliseconds);
-  try {
-    const report = await client.withDeadline(deadline, () =>
-      client.workflow.executeUpdateWithStart<Workflow, VerifyReport, []>(VERIFY_REPORT, {
-        startWorkflowOperation,
-      }),
-    );
-    // Whoever asks from now on wants it verified anew.
-    await client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
-    return report;
-  } catch (error) {
-    if (isTimeout(error)) return undefined;
-    if (error instanceof WorkflowUpdateFailedError) {
-      await client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
+  for (;;) {
+    try {
+      const report = await client.withDeadline(deadline, () =>
+        client.workflow.executeUpdateWithStart<Workflow, VerifyReport, []>(VERIFY_REPORT, {
+          startWorkflowOperation: operation(),
+        }),
+      );
+      // Whoever asks from now on wants it verified anew.
+      await take();
+      return report;
+    } catch (error) {
+      if (isTimeout(error)) return undefined;
+      const { cause } = error as { cause?: unknown };
+      // The one before is about to end.
+      if (cause instanceof ApplicationFailure && cause.type === VERIFY_TAKEN && Date.now() < deadline) {
+        await pause(ENDING);
+        continue;
+      }
+      if (!(error instanceof WorkflowUpdateFailedError)) throw error;
+      await take();
       throw new VerifyError(error.cause?.message ?? error.message);
     }
-    throw error;
   }
 }
 

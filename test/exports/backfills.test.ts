@@ -84,7 +84,9 @@ describe('a backfill', () => {
     );
     const described = await world.client.workflow.getHandle(backfill.workflow_id).describe();
     expect(described.typedSearchAttributes.get(searchAttributes.kind)).toBe('export-backfill');
-    const run = (await world.runsOf(row)).find((one) => Date.parse(one.data_interval_end) === Date.parse(hour(1)));
+    const run = (await world.runsOf(row)).find(
+      (one) => Date.parse(one.data_interval_end) === Date.parse(hour(1)),
+    );
     expect(run).toMatchObject({
       backfill_id: backfill.id,
       workflow_id: `${row.id}-${hour(1)}-${backfill.id}`,

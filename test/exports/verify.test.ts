@@ -1,17 +1,23 @@
 import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { DeleteObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { describe, expect, test } from '@jest/globals';
-import { S3Client, DeleteObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { listChecks } from '../../db/batch-export-checks.ts';
 import { type BatchExportRow, deleteBatchExport } from '../../db/batch-exports.ts';
 import type { VerifyReport } from '../../exports/verify-report.ts';
-import { insertPerson } from '../support/rows.ts';
 import { withDatabase } from '../support/database.ts';
-import { startVersitygw } from '../support/versitygw.ts';
 import { eventually } from '../support/eventually.ts';
+import { insertPerson } from '../support/rows.ts';
+import { s3ForFile } from '../support/versitygw.ts';
 import { exportWorldForFile, filesIn, fillHour, hourly } from './support.ts';
 
+const s3 = s3ForFile();
 const world = exportWorldForFile();
+let projects = 60;
+const nextProject = () => {
+  projects += 1;
+  return projects;
+};
 const PATIENCE = { waitMilliseconds: 30_000 };
 
 async function verify(row: BatchExportRow, n = 0): Promise<VerifyReport> {
@@ -43,7 +49,14 @@ describe('files', () => {
       source: { state: 'read', rows: 300, hash: expect.stringMatching(/^[0-9a-f]{16}$/) },
       destination: {
         rows: 300,
-        files: [{ key: expect.stringMatching(/\.jsonl\.zst$/), state: 'same', expected: expect.anything(), found: expect.anything() }],
+        files: [
+          {
+            key: expect.stringMatching(/\.jsonl\.zst$/),
+            state: 'same',
+            expected: expect.anything(),
+            found: expect.anything(),
+          },
+        ],
       },
       manifest: { run_id: runId, rows: 300, bytes: expect.any(Number), hash: report.source.hash, files: 1 },
       verdict: 'same',
@@ -58,20 +71,31 @@ describe('files', () => {
   });
 
   test.each<[string, (paths: { file: string; manifest: string }) => void, string, RegExp]>([
-    ['altered', ({ file }) => writeFileSync(file, Buffer.alloc(readFileSync(file).length)), 'differs', /has another checksum/],
+    [
+      'altered',
+      ({ file }) => writeFileSync(file, Buffer.alloc(readFileSync(file).length)),
+      'differs',
+      /has another checksum/,
+    ],
     ['truncated', ({ file }) => truncateSync(file, 10), 'differs', /has 10 bytes, the manifest says/],
     ['longer', ({ file }) => appendFileSync(file, 'x'), 'differs', /bytes, the manifest says/],
     ['deleted', ({ file }) => rmSync(file), 'missing', /is not there/],
     ['without a manifest', ({ manifest }) => rmSync(manifest), 'missing', /^The manifest .* is not there/],
-    ['with something else as its manifest', ({ manifest }) => writeFileSync(manifest, 'hello'), 'differs', /is no manifest of Sluice/],
+    [
+      'with something else as its manifest',
+      ({ manifest }) => writeFileSync(manifest, 'hello'),
+      'differs',
+      /is no manifest of Sluice/,
+    ],
     [
       'with a manifest that was edited',
-      ({ manifest }) => writeFileSync(manifest, readFileSync(manifest, 'utf8').replace('"rows": 300', '"rows": 299')),
+      ({ manifest }) =>
+        writeFileSync(manifest, readFileSync(manifest, 'utf8').replace('"rows": 300', '"rows": 299')),
       'differs',
       /The manifest says 299 rows, the run 300/,
     ],
   ])('%s', async (name, change, verdict, problem) => {
-    const { row, file, manifest } = await exported(name.replaceAll(' ', '-'), 52 + name.length);
+    const { row, file, manifest } = await exported(name.replaceAll(' ', '-'), nextProject());
     change({ file, manifest });
     const report = await verify(row);
     expect(report.verdict).toBe(verdict);
@@ -95,7 +119,11 @@ describe('files', () => {
   });
 
   test('of several, with other columns and another format', async () => {
-    const { row } = await exported('parquet', 91, { file_format: 'Parquet', compression: 'snappy', max_file_size_mb: 1 });
+    const { row } = await exported('parquet', 91, {
+      file_format: 'Parquet',
+      compression: 'snappy',
+      max_file_size_mb: 1,
+    });
     expect(await verify(row)).toMatchObject({ verdict: 'same', destination: { rows: 300 } });
   });
 
@@ -109,7 +137,11 @@ describe('files', () => {
     expect(result).toMatchObject({ status: 'Completed', records: 2 });
     await world.pool.query(`update persons set changed_at = now() + interval '1 day' where project_id = 92`);
     const report = await world.schedules.exports.verify(row, interval, PATIENCE);
-    expect(report).toMatchObject({ verdict: 'same', source: { state: 'changing', rows: 0 }, destination: { rows: 2 } });
+    expect(report).toMatchObject({
+      verdict: 'same',
+      source: { state: 'changing', rows: 0 },
+      destination: { rows: 2 },
+    });
   });
 });
 
@@ -124,10 +156,20 @@ test('an interval that was never exported', async () => {
 
 test('settings that were changed since, and a destination that cannot be reached', async () => {
   const { row } = await exported('moved', 94);
-  await world.pool.query(`update batch_exports set config = jsonb_set(config, '{prefix}', '"q"') where id = $1`, [row.id]);
-  expect((await verify(row)).problems[0]).toMatch(/^The manifest q\/.* is not there\. The run wrote p\/.*settings of the export were changed/);
-  await world.pool.query(`update batch_exports set config = '{"directory": "../out"}' where id = $1`, [row.id]);
-  expect(await verify(row)).toMatchObject({ verdict: 'unknown', problems: [expect.stringContaining('directory')] });
+  await world.pool.query(
+    `update batch_exports set config = jsonb_set(config, '{prefix}', '"q"') where id = $1`,
+    [row.id],
+  );
+  expect((await verify(row)).problems[0]).toMatch(
+    /^The manifest q\/.* is not there\. The run wrote p\/.*settings of the export were changed/,
+  );
+  await world.pool.query(`update batch_exports set config = '{"directory": "../out"}' where id = $1`, [
+    row.id,
+  ]);
+  expect(await verify(row)).toMatchObject({
+    verdict: 'unknown',
+    problems: [expect.stringContaining('directory')],
+  });
 });
 
 test('an export that was deleted is refused with a sentence', async () => {
@@ -155,27 +197,23 @@ test('whoever asks while it is being verified joins; what nobody waited for is k
 
 describe('S3', () => {
   test('an object that was removed', async () => {
-    const gateway = await startVersitygw();
-    try {
-      const bucket = await gateway.createBucket();
-      const row = await world.create(
-        'S3',
-        { ...gateway.config(bucket), prefix: 'lake', file_format: 'JSONLines', compression: 'gzip' },
-        { project_id: 97 },
-      );
-      await fillHour(world.pool, 0, 100, 97);
-      await world.run(row, hourly(0));
-      expect(await verify(row)).toMatchObject({ verdict: 'same', destination: { rows: 100 } });
-      const client: S3Client = gateway.client();
-      const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
-      const data = Contents.find((one) => one.Key?.endsWith('.gz'));
-      await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: data?.Key as string }));
-      const report = await verify(row);
-      expect(report.verdict).toBe('missing');
-      expect(report.destination.files).toMatchObject([{ key: data?.Key, state: 'missing', found: null }]);
-    } finally {
-      await gateway.stop();
-    }
+    const bucket = await s3.createBucket();
+    const config = {
+      ...{ bucket_name: bucket, region: 'us-east-1', endpoint_url: s3.endpoint, prefix: 'lake' },
+      ...{ aws_access_key_id: s3.accessKeyId, aws_secret_access_key: s3.secretAccessKey },
+      ...{ file_format: 'JSONLines', compression: 'gzip' },
+    };
+    const row = await world.create('S3', config, { project_id: 97 });
+    await fillHour(world.pool, 0, 100, 97);
+    await world.run(row, hourly(0));
+    expect((await world.runsOf(row))[0]).toMatchObject({ status: 'Completed', latest_error: null });
+    expect(await verify(row)).toMatchObject({ verdict: 'same', destination: { rows: 100 } });
+    const { Contents = [] } = await s3.client.send(new ListObjectsV2Command({ Bucket: bucket }));
+    const key = Contents.find((one) => one.Key?.endsWith('.gz'))?.Key as string;
+    await s3.client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
+    const report = await verify(row);
+    expect(report.verdict).toBe('missing');
+    expect(report.destination.files).toMatchObject([{ key, state: 'missing', found: null }]);
   });
 });
 
@@ -192,8 +230,8 @@ describe('Postgres', () => {
         { project_id: 98 },
       );
       await fillHour(world.pool, 0, 100, 98);
-      const { run } = await world.run(row, hourly(0));
-      expect(run).toMatchObject({ status: 'Completed', latest_error: null });
+      await world.run(row, hourly(0));
+      expect((await world.runsOf(row))[0]).toMatchObject({ status: 'Completed', latest_error: null });
       expect(await verify(row)).toMatchObject({ verdict: 'same', destination: { rows: 100, files: [] } });
       await target.pool.query(`delete from copied where ctid in (select ctid from copied limit 3)`);
       expect(await verify(row)).toMatchObject({

@@ -1,0 +1,17 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { FastifyRequest } from 'fastify';
+
+const PATIENCE = 3_000;
+
+/**
+ * Lets Temporal follow what was committed. Whether it does is not for the request: the row is the truth, and maintenance
+ * mends within a minute what Temporal missed. The answer does not wait long for one that is away.
+ */
+export async function follow(request: FastifyRequest, what: string, work: Promise<unknown>): Promise<void> {
+  const told = work.catch((error) => {
+    request.log.warn({ err: error, what }, 'Temporal did not follow; maintenance will see to it');
+  });
+  const enough = new AbortController();
+  await Promise.race([told, pause(PATIENCE, undefined, { signal: enough.signal }).catch(() => undefined)]);
+  enough.abort();
+}

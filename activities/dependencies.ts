@@ -9,4 +9,7 @@ export interface ActivityDependencies {
   logger: Logger;
   /** Days after which stored events are deleted; undefined: never. */
   eventRetentionDays: number | undefined;
+  /** Days after which logs, and runs with their metrics, of batch exports are deleted. */
+  exportLogDays: number;
+  exportRunDays: number;
 }

@@ -1,10 +1,12 @@
 import type { ActivityDependencies } from './dependencies.ts';
+import { createExportRetentionActivities } from './export-retention.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 
 /** Every activity of Sluice. Each is one step of I/O that can be repeated. */
 export function createActivities(deps: ActivityDependencies) {
   return {
     ...createMaintenanceActivities(deps),
+    ...createExportRetentionActivities(deps),
   };
 }
 

@@ -43,6 +43,8 @@ export async function startWorker({
         schedules,
         logger,
         eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
+        exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
+        exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
       }),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
     });

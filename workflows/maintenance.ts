@@ -7,6 +7,7 @@ const {
   stopDeletedProjects,
   deleteProjectData,
   expireIngestionWarnings,
+  expireExportHistory,
 } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',
@@ -20,6 +21,8 @@ export interface MaintenanceReport {
   stoppedProjects: number;
   deletedRows: number;
   expiredWarnings: number;
+  /** Rows of logs, runs and metrics of batch exports. */
+  expiredExportHistory: number;
   /** Steps that failed after their retries; the next minute tries again. */
   failed: string[];
 }
@@ -47,9 +50,13 @@ export async function maintenance(): Promise<MaintenanceReport> {
     expiredWarnings: patched('ingestion-warnings')
       ? await step('expireIngestionWarnings', expireIngestionWarnings)
       : 0,
+    // Runs that began before there were batch exports do without.
+    expiredExportHistory: patched('export-history')
+      ? await step('expireExportHistory', expireExportHistory)
+      : 0,
     failed,
   };
-  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted, ${report.expiredWarnings} warnings expired`;
+  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted, ${report.expiredWarnings} warnings expired, ${report.expiredExportHistory} rows of export history expired`;
   setCurrentDetails(failed.length > 0 ? `${counts}; failed: ${failed.join(', ')}` : counts);
   return report;
 }

@@ -71,6 +71,7 @@ describe('the maintenance schedule', () => {
         stoppedProjects: 0,
         deletedRows: 0,
         expiredWarnings: expect.any(Number),
+        expiredExportHistory: expect.any(Number),
         failed: [],
       });
     }

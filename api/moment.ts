@@ -19,6 +19,10 @@ export function instantOf(text: string): string | undefined {
   return Number.isNaN(Date.parse(strict)) ? undefined : strict;
 }
 
+/** Milliseconds of such an instant; without a zone it is in UTC. */
+export const millisecondsOf = (text: string): number =>
+  Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) || !text.includes('T') ? text : `${text}Z`);
+
 /** A moment in a query. */
 export const moment = z
   .string()

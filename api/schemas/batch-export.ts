@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Health } from '../../db/batch-export-health.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { DESTINATION_TYPES } from '../../destinations/registry.ts';
 import { shownSettings } from '../../destinations/settings.ts';
@@ -33,12 +34,23 @@ export const batchExport = z
     hogql_query: z.string().nullable(),
     schema: z.unknown().meta({ description: 'The columns that `hogql_query` selects.' }),
     filters: z.unknown(),
+    missing: z.int().nullable().meta({
+      description: 'Intervals that are long over and were not exported; null: nobody has looked yet.',
+    }),
+    lag: z.int().nullable().meta({
+      description:
+        'Seconds since which exported intervals have been behind; 0: none is. Null: nobody has looked yet.',
+    }),
     latest_runs: z.array(run).meta({ description: 'The ten newest.' }),
   })
   .meta({ id: 'BatchExport' });
 export type BatchExportView = z.output<typeof batchExport>;
 
-export function batchExportView(row: BatchExportRow, latestRuns: RunView[]): BatchExportView {
+export function batchExportView(
+  row: BatchExportRow,
+  latestRuns: RunView[],
+  health?: Pick<Health, 'missing' | 'lag_seconds'>,
+): BatchExportView {
   const { offsetDay, offsetHour } = cadenceOfRow(row);
   return {
     id: row.id,
@@ -59,6 +71,8 @@ export function batchExportView(row: BatchExportRow, latestRuns: RunView[]): Bat
     hogql_query: row.hogql_query,
     schema: row.schema,
     filters: row.filters,
+    missing: health?.missing ?? null,
+    lag: health ? Math.round(health.lag_seconds) : null,
     latest_runs: latestRuns,
   };
 }

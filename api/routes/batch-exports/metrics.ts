@@ -9,7 +9,7 @@ import type { BatchExportRow } from '../../../db/batch-exports.ts';
 import { findsExport, keyOf, PLACES, READ } from '../../batch-exports/places.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
 import { errors } from '../../errors.ts';
-import { instantOf, moment } from '../../moment.ts';
+import { instantOf, millisecondsOf, moment } from '../../moment.ts';
 import { bucketLabel, bucketsWithin } from '../../time-buckets.ts';
 
 const TAGS = ['batch exports'];
@@ -47,10 +47,6 @@ const series = z
   })
   .meta({ id: 'MetricSeries' });
 const totals = z.object({ totals: z.record(z.string(), z.int()) }).meta({ id: 'MetricTotals' });
-
-/** An instant as Postgres reads it, in milliseconds; without a zone it is in UTC. */
-const millisecondsOf = (text: string): number =>
-  Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) || !text.includes('T') ? text : `${text}Z`);
 
 function queryOf(row: BatchExportRow, query: z.output<typeof totalsQuery>): MetricQuery {
   return {

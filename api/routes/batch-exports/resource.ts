@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { findHealth } from '../../../db/batch-export-health.ts';
 import { latestRuns } from '../../../db/batch-export-run-lists.ts';
 import { type BatchExportRow, listBatchExports } from '../../../db/batch-exports.ts';
 import { chooseProject } from '../../batch-exports/choose-project.ts';
@@ -25,11 +26,13 @@ export function resourceRoutes(app: App, deps: ApiDependencies): void {
   const find = findsExport(pool);
 
   const views = async (rows: readonly BatchExportRow[]) => {
-    const runs = await latestRuns(pool, rows.map(keyOf), LATEST_RUNS);
+    const keys = rows.map(keyOf);
+    const [runs, health] = await Promise.all([latestRuns(pool, keys, LATEST_RUNS), findHealth(pool, keys)]);
     return rows.map((row) =>
       batchExportView(
         row,
         (runs.get(row.id) ?? []).map((run) => runView(run, schedules.exports.runUrl)),
+        health.get(row.id),
       ),
     );
   };

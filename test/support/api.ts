@@ -52,6 +52,8 @@ export interface TestApi {
     payload?: unknown,
     headers?: Record<string, string>,
   ): Promise<LightMyRequestResponse>;
+  /** The same API with some of its dependencies exchanged; the test closes it. */
+  rebuild(changes: Partial<ApiDependencies>): Promise<App>;
   createTenant(name: string, options?: { scopes?: string[] }): Promise<Tenant>;
   /** Somebody new with a key, as a member of the tenant's organization too. */
   createMember(of: Tenant, name: string, level: Level): Promise<Tenant>;
@@ -145,7 +147,7 @@ export function apiForFile(
     api.registry = createRegistry('test');
     api.listener = createListener({ url: database.url, name: 'test-listener' });
     api.ingest = createIngest({ pool: api.pool, registry: api.registry });
-    api.app = await buildApp({
+    const dependencies: ApiDependencies = {
       config: api.config,
       pool: api.pool,
       listener: api.listener,
@@ -159,7 +161,13 @@ export function apiForFile(
       isPrepared: () => true,
       isDraining: () => false,
       ...options,
-    });
+    };
+    api.rebuild = async (changes) => {
+      const app = await buildApp({ ...dependencies, registry: createRegistry('rebuilt'), ...changes });
+      await app.ready();
+      return app;
+    };
+    api.app = await buildApp(dependencies);
     await api.app.ready();
   });
   api.request = async (tenant, method, url, payload, headers = {}) => {

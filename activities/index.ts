@@ -1,4 +1,5 @@
 import type { ActivityDependencies } from './dependencies.ts';
+import { createExportDriftActivities } from './export-drift.ts';
 import { createExportRetentionActivities } from './export-retention.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 
@@ -6,6 +7,7 @@ import { createMaintenanceActivities } from './maintenance.ts';
 export function createActivities(deps: ActivityDependencies) {
   return {
     ...createMaintenanceActivities(deps),
+    ...createExportDriftActivities(deps),
     ...createExportRetentionActivities(deps),
   };
 }

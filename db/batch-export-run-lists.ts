@@ -94,6 +94,16 @@ export async function activeRuns(
   return rows;
 }
 
+/** Runs of all exports that are under way, as their rows say, but have not been heard of since; longest first. */
+export async function listQuietRuns(queryable: Queryable, since: string, limit: number): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs where status in ('Starting', 'Running') and last_updated_at < $1
+     order by last_updated_at, id limit $2`,
+    [since, limit],
+  );
+  return rows;
+}
+
 /** How many of the runs that ended last failed: what auto-pause goes by. */
 export async function countRecentFailures(
   queryable: Queryable,

@@ -10,6 +10,7 @@ import {
   intervalAt,
   readBackfillRange,
 } from '../../intervals/index.ts';
+import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import { audit } from '../audit.ts';
 import { errors } from '../errors.ts';
 import { keyOf, placeOf } from './places.ts';
@@ -52,10 +53,6 @@ function requireIntervals(range: { start: number; end: number }): WholeRange {
 }
 
 const text = (instant: number) => new Date(instant).toISOString();
-/** As it stands in ids of workflows: without a fraction where there is none. */
-const idText = (instant: number | null) =>
-  instant === null ? 'START' : text(instant).replace('.000Z', '+00:00').replace('Z', '+00:00');
-
 /** The row of a backfill, in the transaction of the caller; the same range that is being filled already is answered as it is. */
 export async function beginBackfill(
   client: Transaction,
@@ -63,15 +60,17 @@ export async function beginBackfill(
   row: BatchExportRow,
   range: WholeRange,
 ): Promise<{ backfill: BackfillRow; isNew: boolean }> {
-  const { start, end } = range;
+  const start = range.start === null ? null : text(range.start);
+  const end = text(range.end);
   const started = await insertBackfill(
     client,
     {
       ...keyOf(row),
-      workflowId: `${row.id}-Backfill-${idText(start)}-${idText(end)}`,
-      start: start === null ? null : text(start),
-      end: text(end),
-      totalRuns: start === null ? 1 : countWithin(cadenceOfRow(row), { start, end }),
+      workflowId: backfillWorkflowId(row.id, { start, end }),
+      start,
+      end,
+      totalRuns:
+        range.start === null ? 1 : countWithin(cadenceOfRow(row), { start: range.start, end: range.end }),
     },
     MOST_BACKFILLS,
   );

@@ -8,7 +8,6 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
-import { temporalOf } from './temporal.ts';
 
 type Dependencies = Pick<ApiDependencies, 'pool' | 'schedules'>;
 
@@ -46,7 +45,7 @@ export async function cancelBackfill(
   backfill: BackfillRow,
 ): Promise<void> {
   const { project_id: projectId, id: backfillId, batch_export_id: itemId } = backfill;
-  const exports = temporalOf(schedules);
+  const { exports } = schedules;
   const runs = await transaction(pool, async (client) => {
     if (!(await endBackfill(client, { projectId, backfillId }, 'Cancelled', REASON))) {
       const now = await findBackfill(client, { projectId, backfillId });

@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
+import { findBatchExportById } from '../../db/batch-exports.ts';
+import type { ApiDependencies } from '../dependencies.ts';
 
 const PATIENCE = 3_000;
 
@@ -14,4 +16,17 @@ export async function follow(request: FastifyRequest, what: string, work: Promis
   const enough = new AbortController();
   await Promise.race([told, pause(PATIENCE, undefined, { signal: enough.signal }).catch(() => undefined)]);
   enough.abort();
+}
+
+/** Makes the schedule of an export what its row says, also when the row is changed meanwhile. */
+export async function syncExport(
+  { pool, schedules }: Pick<ApiDependencies, 'pool' | 'schedules'>,
+  exportId: string,
+): Promise<void> {
+  for (let synced: string | undefined; ; ) {
+    const row = await findBatchExportById(pool, exportId);
+    if (!row || row.last_updated_at === synced) return;
+    await schedules.exports.sync(row);
+    synced = row.last_updated_at;
+  }
 }

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { BackfillRow } from '../../db/batch-export-backfills.ts';
-import { type BatchExportRow, findBatchExport, lockBatchExport, setPaused } from '../../db/batch-exports.ts';
+import { type BatchExportRow, lockBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
 import { intervalAt, MAX_JITTER } from '../../intervals/index.ts';
@@ -8,9 +8,8 @@ import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { beginBackfill, type WholeRange } from './backfills.ts';
-import { follow } from './follow.ts';
+import { follow, syncExport } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
-import { temporalOf } from './temporal.ts';
 
 /** The whole intervals that ended while the export was paused; null: there is none. */
 export function missedWhilePaused(row: BatchExportRow, now: number): WholeRange | null {
@@ -47,13 +46,14 @@ export async function setExportPaused(
       const missed = withBackfill ? missedWhilePaused(current, Date.now()) : null;
       if (missed) begun = await beginBackfill(client, request, current, missed);
     }
-    return { row: await findBatchExport(client, key), begun };
+    return { row: current, begun };
   });
-  if (!row) return;
-  const exports = temporalOf(schedules);
+  const { exports } = schedules;
   await follow(
     request,
     paused ? 'a paused export' : 'an unpaused export',
-    exports.sync(row).then(() => (begun?.isNew ? exports.startBackfill(row, begun.backfill) : undefined)),
+    syncExport({ pool, schedules }, row.id).then(() =>
+      begun?.isNew ? exports.startBackfill(row, begun.backfill) : undefined,
+    ),
   );
 }

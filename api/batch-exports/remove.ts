@@ -9,7 +9,6 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
-import { temporalOf } from './temporal.ts';
 
 const REASON = 'The batch export was deleted.';
 
@@ -37,7 +36,7 @@ export async function removeExport(
     });
     return { backfills, runs };
   });
-  const exports = temporalOf(schedules);
+  const { exports } = schedules;
   await follow(
     request,
     'a deleted export',

@@ -9,7 +9,6 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { beginBackfill, type WholeRange } from './backfills.ts';
 import { follow } from './follow.ts';
-import { temporalOf } from './temporal.ts';
 
 const refused = (detail: string) => errors.validation('invalid_input', detail, null);
 
@@ -37,6 +36,6 @@ export async function retryRun(
   }
   const range = intervalOf(row, run);
   const { backfill, isNew } = await transaction(pool, (client) => beginBackfill(client, request, row, range));
-  if (isNew) await follow(request, 'a retried run', temporalOf(schedules).startBackfill(row, backfill));
+  if (isNew) await follow(request, 'a retried run', schedules.exports.startBackfill(row, backfill));
   return backfill;
 }

@@ -12,7 +12,7 @@ import { audit, changes } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { type BatchExportPatch, batchExportView, type NewBatchExportBody } from '../schemas/batch-export.ts';
-import { follow } from './follow.ts';
+import { follow, syncExport } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 import { prepareExport } from './prepare.ts';
 import { refuseWritingOver } from './write-over.ts';
@@ -41,7 +41,7 @@ export async function createExport(
     });
     return created;
   });
-  await follow(request, 'a new export', deps.schedules.exports.sync(row));
+  await follow(request, 'a new export', syncExport(deps, row.id));
   return row;
 }
 
@@ -80,6 +80,6 @@ export async function changeExport(
     });
     return updated;
   });
-  await follow(request, 'a changed export', deps.schedules.exports.sync(row));
+  await follow(request, 'a changed export', syncExport(deps, row.id));
   return row;
 }

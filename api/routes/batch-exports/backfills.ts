@@ -6,7 +6,6 @@ import { beginBackfill, readRange } from '../../batch-exports/backfills.ts';
 import { cancelBackfill } from '../../batch-exports/cancel.ts';
 import { follow } from '../../batch-exports/follow.ts';
 import { findsExport, keyOf, PROJECT_PLACE, READ, WRITE } from '../../batch-exports/places.ts';
-import { temporalOf } from '../../batch-exports/temporal.ts';
 import { cursorPage, cursorQuery, readCursorPage } from '../../cursor-pages.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
 import { errors } from '../../errors.ts';
@@ -17,11 +16,17 @@ const PAGE = 50;
 const ORDERS = ['-created_at', 'created_at', '-start_at', 'start_at'] as const;
 
 const bound = (description: string) =>
-  z.unknown().meta({ anyOf: [{ type: 'string' }, { type: 'null' }], description });
-const newBackfill = z.object({
-  start_at: bound('Where to begin. Hours and less: a time with its zone; days and weeks: a date.'),
-  end_at: bound('Where to end, in the same form. Null only for `HTTP` and `NoOp`: up to now.'),
-});
+  z
+    .unknown()
+    .optional()
+    .meta({ anyOf: [{ type: 'string' }, { type: 'null' }], description });
+const newBackfill = z
+  .object({
+    start_at: bound('Where to begin. Hours and less: a time with its zone; days and weeks: a date.'),
+    end_at: bound('Where to end, in the same form. Null only for `HTTP` and `NoOp`: up to now.'),
+  })
+  // A missing one is answered in the words that clients know.
+  .meta({ required: ['start_at', 'end_at'] });
 const listQuery = cursorQuery.extend({
   ordering: z.enum(ORDERS).optional().meta({ description: 'Default: `-created_at`.' }),
 });
@@ -50,7 +55,7 @@ export function backfillRoutes(app: App, deps: ApiDependencies): void {
     const { backfill: made, isNew } = await transaction(pool, (client) =>
       beginBackfill(client, request, row, range),
     );
-    if (isNew) await follow(request, 'a backfill', temporalOf(schedules).startBackfill(row, made));
+    if (isNew) await follow(request, 'a backfill', schedules.exports.startBackfill(row, made));
     return made;
   };
 

@@ -21,6 +21,7 @@ export async function cancelRun(
   request: FastifyRequest,
   run: RunRow,
 ): Promise<void> {
+  const { exports } = schedules;
   const { project_id: projectId, id: runId, batch_export_id: itemId } = run;
   await transaction(pool, async (client) => {
     if (!(await endRun(client, { projectId, runId }, 'Cancelled', REASON))) {
@@ -35,7 +36,7 @@ export async function cancelRun(
       detail: { run: runId },
     });
   });
-  await follow(request, 'a cancelled run', schedules.exports.cancelRun(run));
+  await follow({ schedules }, request, 'a cancelled run', () => exports.cancelRun(run));
 }
 
 /** Ends a backfill with those of its runs that are under way. */
@@ -44,8 +45,8 @@ export async function cancelBackfill(
   request: FastifyRequest,
   backfill: BackfillRow,
 ): Promise<void> {
-  const { project_id: projectId, id: backfillId, batch_export_id: itemId } = backfill;
   const { exports } = schedules;
+  const { project_id: projectId, id: backfillId, batch_export_id: itemId } = backfill;
   const runs = await transaction(pool, async (client) => {
     if (!(await endBackfill(client, { projectId, backfillId }, 'Cancelled', REASON))) {
       const now = await findBackfill(client, { projectId, backfillId });
@@ -63,11 +64,8 @@ export async function cancelBackfill(
     return active;
   });
   // The backfill first: it must not begin another run.
-  await follow(
-    request,
-    'a cancelled backfill',
-    exports
-      .cancelBackfill(backfill)
-      .then(() => Promise.all(runs.map((run) => schedules.exports.cancelRun(run)))),
-  );
+  await follow({ schedules }, request, 'a cancelled backfill', async () => {
+    await exports.cancelBackfill(backfill);
+    await Promise.all(runs.map((run) => exports.cancelRun(run)));
+  });
 }

@@ -48,12 +48,8 @@ export async function setExportPaused(
     }
     return { row: current, begun };
   });
-  const { exports } = schedules;
-  await follow(
-    request,
-    paused ? 'a paused export' : 'an unpaused export',
-    syncExport({ pool, schedules }, row.id).then(() =>
-      begun?.isNew ? exports.startBackfill(row, begun.backfill) : undefined,
-    ),
-  );
+  await follow({ schedules }, request, paused ? 'a paused export' : 'an unpaused export', async () => {
+    await syncExport({ pool, schedules }, row.id);
+    if (begun?.isNew) await schedules.exports.startBackfill(row, begun.backfill);
+  });
 }

@@ -37,9 +37,7 @@ export async function removeExport(
     return { backfills, runs };
   });
   const { exports } = schedules;
-  await follow(
-    request,
-    'a deleted export',
+  await follow({ schedules }, request, 'a deleted export', () =>
     Promise.all([
       exports.remove(exportId),
       ...stopped.backfills.map((one) => exports.cancelBackfill(one)),

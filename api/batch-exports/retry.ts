@@ -36,6 +36,10 @@ export async function retryRun(
   }
   const range = intervalOf(row, run);
   const { backfill, isNew } = await transaction(pool, (client) => beginBackfill(client, request, row, range));
-  if (isNew) await follow(request, 'a retried run', schedules.exports.startBackfill(row, backfill));
+  if (isNew) {
+    await follow({ schedules }, request, 'a retried run', () =>
+      schedules.exports.startBackfill(row, backfill),
+    );
+  }
   return backfill;
 }

@@ -41,7 +41,7 @@ export async function createExport(
     });
     return created;
   });
-  await follow(request, 'a new export', syncExport(deps, row.id));
+  await follow(deps, request, 'a new export', () => syncExport(deps, row.id));
   return row;
 }
 
@@ -80,6 +80,6 @@ export async function changeExport(
     });
     return updated;
   });
-  await follow(request, 'a changed export', syncExport(deps, row.id));
+  await follow(deps, request, 'a changed export', () => syncExport(deps, row.id));
   return row;
 }

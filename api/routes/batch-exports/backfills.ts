@@ -55,7 +55,7 @@ export function backfillRoutes(app: App, deps: ApiDependencies): void {
     const { backfill: made, isNew } = await transaction(pool, (client) =>
       beginBackfill(client, request, row, range),
     );
-    if (isNew) await follow(request, 'a backfill', schedules.exports.startBackfill(row, made));
+    if (isNew) await follow(deps, request, 'a backfill', () => schedules.exports.startBackfill(row, made));
     return made;
   };
 

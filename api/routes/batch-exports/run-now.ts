@@ -10,6 +10,8 @@ import { errors } from '../../errors.ts';
 import { timestamp } from '../../schemas/fields.ts';
 
 const RETRY_SECONDS = 10;
+/** Milliseconds that Temporal has for beginning a run. */
+const PATIENCE = 5_000;
 
 const body = z.object({
   ...intervalChoice,
@@ -59,8 +61,8 @@ export function runNowRoutes(app: App, { pool, schedules, logger }: ApiDependenc
           ? { start: intervalAt(cadenceOfRow(row), now).start, end: now }
           : pickCompleteInterval(row, wanted, now);
         const [start, end] = [text(interval.start), text(interval.end)];
-        const { workflowId, workflowRunId } = await schedules.exports
-          .startRun(row, { start, end })
+        const { workflowId, workflowRunId } = await schedules
+          .within(PATIENCE, () => schedules.exports.startRun(row, { start, end }))
           .catch((error) => {
             logger.warn({ err: error }, 'a run could not be started');
             throw errors.unavailable(

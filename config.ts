@@ -92,6 +92,24 @@ const variables = {
     .min(1)
     .optional()
     .describe('Directory below which `File` exports may write. Default: `exports` in the data directory.'),
+  SLUICE_EXPORT_CONCURRENCY: positive
+    .optional()
+    .describe(
+      'Runs of batch exports that a worker does at once. Default: one for each 256 MB of half of its memory, from 2 to 8.',
+    ),
+  SLUICE_EXPORT_PAUSE_AFTER: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(3)
+    .describe('Failed runs among the last ones after which a batch export is paused; 0: never.'),
+  SLUICE_NOTICE_WEBHOOK: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe(
+      'Where notices of failed runs and paused batch exports are posted to, as JSON. A private address must be in ' +
+        '`SLUICE_EGRESS_ALLOW`. Default: nowhere.',
+    ),
   SLUICE_EVENT_RETENTION_DAYS: positive
     .optional()
     .describe(

@@ -1,15 +1,18 @@
 import type { ActivityDependencies } from './dependencies.ts';
-import { createExportDriftActivities } from './export-drift.ts';
-import { createExportRetentionActivities } from './export-retention.ts';
+import { createExportUpkeepActivities } from './export-upkeep.ts';
+import { createExportActivities, type createHeavyActivities } from './exports.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 
-/** Every activity of Sluice. Each is one step of I/O that can be repeated. */
+export { createHeavyActivities } from './exports.ts';
+
+/** Every activity of Sluice but the heavy ones. Each is one step of I/O that can be repeated. */
 export function createActivities(deps: ActivityDependencies) {
   return {
     ...createMaintenanceActivities(deps),
-    ...createExportDriftActivities(deps),
-    ...createExportRetentionActivities(deps),
+    ...createExportActivities(deps),
+    ...createExportUpkeepActivities(deps),
   };
 }
 
 export type Activities = ReturnType<typeof createActivities>;
+export type HeavyActivities = ReturnType<typeof createHeavyActivities>;

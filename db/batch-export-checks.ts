@@ -92,7 +92,7 @@ export async function noteRepair(
   return rowCount === 1;
 }
 
-/** What was missing and is not any more. */
+/** Intervals that no run had completed, and one has now. */
 export async function clearMissing(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -101,7 +101,8 @@ export async function clearMissing(
   if (ends.length === 0) return;
   await queryable.query(
     `delete from batch_export_checks
-     where project_id = $1 and batch_export_id = $2 and data_interval_end = any($3::timestamptz[]) and state = 'missing'`,
+     where project_id = $1 and batch_export_id = $2 and data_interval_end = any($3::timestamptz[]) and state = 'missing'
+       and run_id is null`,
     [projectId, exportId, ends],
   );
 }

@@ -13,6 +13,19 @@ export async function findRun(
   return rows[0];
 }
 
+/** The run that a workflow's run does; undefined if it never came to make one. */
+export async function findRunOfWorkflow(
+  queryable: Queryable,
+  projectId: number,
+  workflowRunId: string,
+): Promise<RunRow | undefined> {
+  const { rows } = await queryable.query(
+    'select * from batch_export_runs where project_id = $1 and workflow_run_id = $2',
+    [projectId, workflowRunId],
+  );
+  return rows[0];
+}
+
 /** A place in an ordered list: everything before it was read. */
 export interface RunPosition {
   value: string;
@@ -104,18 +117,20 @@ export async function listQuietRuns(queryable: Queryable, since: string, limit: 
   return rows;
 }
 
-/** How many of the runs that ended last failed: what auto-pause goes by. */
+/** How many of the runs that ended last, since an instant, failed: what auto-pause goes by. */
 export async function countRecentFailures(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
   window: number,
+  since: string | null = null,
 ): Promise<number> {
   const { rows } = await queryable.query(
     `select count(*) filter (where status = 'Failed')::int as failed from (
        select status from batch_export_runs
        where project_id = $1 and batch_export_id = $2 and finished_at is not null
+         and ($4::timestamptz is null or finished_at > $4)
        order by last_updated_at desc, id desc limit $3) as recent`,
-    [projectId, exportId, window],
+    [projectId, exportId, window, since],
   );
   return rows[0].failed;
 }

@@ -147,6 +147,21 @@ export async function recordProgress(
   return rowCount === 1;
 }
 
+/** Why an attempt came to nothing; another one follows, and until then the run shows it. */
+export async function recordTrouble(
+  queryable: Queryable,
+  key: RunKey,
+  fence: number,
+  error: string,
+): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    `update batch_export_runs set latest_error = $4, last_updated_at = clock_timestamp()
+     where project_id = $1 and id = $2 and fence = $3 and status = 'Running'`,
+    [key.projectId, key.runId, fence, storableText(error, MAX_ERROR)],
+  );
+  return rowCount === 1;
+}
+
 /** Asked before what cannot be undone: whether this attempt is still the one. */
 export async function holdsFence(queryable: Queryable, key: RunKey, fence: number): Promise<boolean> {
   const { rowCount } = await queryable.query(

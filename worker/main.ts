@@ -1,6 +1,7 @@
 // The worker process: runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
+import { createExportMetrics } from '../activities/exports/metrics.ts';
 import { runProcess } from '../lifecycle.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
@@ -16,6 +17,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
   const pool = database.connect('worker');
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('worker');
+  const exportMetrics = createExportMetrics(registry);
   const metrics =
     config.SLUICE_METRICS_PORT > 0
       ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })
@@ -29,7 +31,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
     let wait = FIRST_PAUSE;
     while (!stopping.aborted) {
       try {
-        worker = await startWorker({ config, pool, schedules, logger });
+        worker = await startWorker({ config, pool, schedules, logger, exportMetrics });
         logger.info({ taskQueue: config.SLUICE_TASK_QUEUE }, 'the worker polls');
         wait = FIRST_PAUSE;
         onFirst();

@@ -1,17 +1,22 @@
 import path from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { createActivities } from '../activities/index.ts';
+import type { ExportMetrics } from '../activities/exports/metrics.ts';
+import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import { exportsQueue } from '../workflows/names.ts';
+import { createExportTools } from './export-tools.ts';
 
 export interface WorkerDependencies {
   config: Config;
   pool: Pool;
   schedules: Schedules;
   logger: Logger;
+  /** The numbers of exports; by default they are for nobody. */
+  exportMetrics?: ExportMetrics;
 }
 
 export const WORKFLOWS_PATH = path.join(import.meta.dirname, '../workflows/index.ts');
@@ -23,41 +28,71 @@ export interface RunningWorker {
   finished: Promise<void>;
 }
 
+/** How long a cancellation may take to be heard: as often heartbeats are sent, at most. */
+const HEARTBEATS = '3 seconds';
+
 /** Starts polling. Fails when Temporal is not there: the caller decides when to try again. */
 export async function startWorker({
   config,
   pool,
   schedules,
   logger,
+  exportMetrics,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
+  const tools = createExportTools(config, logger, exportMetrics);
+  const close = async () => {
+    await connection.close();
+    await tools.close();
+  };
   try {
     await schedules.ensure();
-    const worker = await Worker.create({
+    const dependencies = {
+      pool,
+      schedules,
+      logger,
+      eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
+      exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
+      exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
+      exportRepair: config.SLUICE_EXPORT_REPAIR,
+      exports: tools.dependencies,
+    };
+    const common = {
       connection,
       namespace: config.TEMPORAL_NAMESPACE,
+      shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
+    } as const;
+    const light = await Worker.create({
+      ...common,
       taskQueue: config.SLUICE_TASK_QUEUE,
       workflowsPath: WORKFLOWS_PATH,
-      activities: createActivities({
-        pool,
-        schedules,
-        logger,
-        eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
-        exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
-        exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
-      }),
-      shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
+      activities: createActivities(dependencies),
     });
-    const finished = worker.run().finally(() => connection.close());
+    const heavy = await Worker.create({
+      ...common,
+      taskQueue: exportsQueue(config.SLUICE_TASK_QUEUE),
+      activities: createHeavyActivities(dependencies),
+      maxConcurrentActivityTaskExecutions: tools.concurrency,
+      maxHeartbeatThrottleInterval: HEARTBEATS,
+    });
+    const workers = [light, heavy];
+    const shutDown = () => {
+      for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+    };
+    // One without the other would take work and never do it.
+    const runs = workers.map((worker) => worker.run().finally(shutDown));
+    const finished = Promise.all(runs).then(() => undefined);
+    const closed = Promise.allSettled(runs).then(close);
+    const ended = finished.finally(() => closed);
     return {
-      finished,
+      finished: ended,
       async stop() {
-        if (worker.getState() === 'RUNNING') worker.shutdown();
-        await finished;
+        shutDown();
+        await ended;
       },
     };
   } catch (error) {
-    await connection.close();
+    await close();
     throw error;
   }
 }

@@ -6,6 +6,7 @@ export const EXPORT_RUN = 'exportRun';
 export const EXPORT_BACKFILL = 'exportBackfill';
 export const VERIFY_INTERVAL = 'verifyInterval';
 export const RECONCILE_EXPORTS = 'reconcileExports';
+export const NOTICE = 'notice';
 
 /**
  * What workflows can be found by in the Temporal UI. They are not encrypted: kinds, ids and times only, never a
@@ -25,6 +26,9 @@ export const searchAttributes = {
   /** What became of a run; see RUN_STATUSES. */
   runStatus: defineSearchAttributeKey('SluiceRunStatus', 'KEYWORD'),
 };
+
+/** The queue of what carries rows, beside the queue of everything else. */
+export const exportsQueue = (taskQueue: string): string => `${taskQueue}-exports`;
 
 /** What SluiceKind says of everything that belongs to batch exports. */
 export const EXPORT_KIND = 'export';
@@ -71,4 +75,24 @@ export interface ExportBackfillInput {
   from?: BackfillProgressNote;
   /** After so many runs it goes on with a new history; by default when Temporal suggests it. */
   runsPerHistory?: number;
+}
+
+export interface VerifyIntervalInput {
+  exportId: string;
+  interval: IntervalText;
+}
+
+/** The update that answers when the report is there, and the signal that somebody has it. */
+export const VERIFY_REPORT = 'report';
+export const VERIFY_TAKEN = 'taken';
+/** What an operator is told of. */
+export interface NoticeInput {
+  event: `batch_export.${string}`;
+  projectId: number;
+  exportId: string;
+  runId?: string | null;
+  /** When it happened, ISO 8601. */
+  at: string;
+  /** More about it: counts, times and ids. */
+  details?: Record<string, string | number | null>;
 }

@@ -3,16 +3,18 @@ import { type Client, type ScheduleSummary, WorkflowNotFoundError } from '@tempo
 import type { BackfillRow } from '../../db/batch-export-backfills.ts';
 import type { RunRow } from '../../db/batch-export-runs.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { VerifyReport } from '../../exports/verify-report.ts';
 import {
   EXPORT_RUN,
   type ExportRunInput,
   type IntervalText,
   searchAttributes,
 } from '../../workflows/names.ts';
-import { cancelBackfill, type StartedBackfillRow, startBackfill } from './backfills.ts';
+import { type StartedBackfillRow, startBackfill } from './backfills.ts';
 import { isOwnSchedule, listExportSchedules, looksRight, type WorkflowFate, workflowFate } from './drift.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
+import { verifyInterval } from './verify.ts';
 
 /** Temporal's names of a run. */
 export type RunReference = Pick<RunRow, 'workflow_id' | 'workflow_run_id'>;
@@ -30,15 +32,27 @@ export interface ExportSchedules {
   ): Promise<{ workflowId: string; workflowRunId: string }>;
   /** Asks a run to stop. One that is over, or was never there, is fine. */
   cancelRun(run: RunReference): Promise<void>;
+  /** The same for any other workflow of an export, by its id. */
+  cancelWorkflow(workflowId: string): Promise<void>;
   /** Whether Temporal still works on a run: a row that says so may be wrong after a workflow was terminated. */
   isUnderWay(run: RunReference): Promise<boolean>;
   /** What became of a run, or of a backfill, in Temporal. */
   fateOfRun(run: RunReference): Promise<WorkflowFate>;
+  fateOfWorkflow(workflowId: string): Promise<WorkflowFate>;
   fateOfBackfill(backfill: StartedBackfillRow): Promise<WorkflowFate>;
   /** Begins what a row of backfills says. Begun already is fine. */
   startBackfill(row: BatchExportRow, backfill: StartedBackfillRow): Promise<void>;
   /** Asks it to stop; its runs are cancelled first. One that is over, or was never there, is fine. */
   cancelBackfill(backfill: Pick<BackfillRow, 'workflow_id'>): Promise<void>;
+  /**
+   * Reads an interval again, in the database and at the destination. Undefined: it takes longer than that; asked again,
+   * it is the same verification. Throws a VerifyError if it cannot be done.
+   */
+  verify(
+    row: BatchExportRow,
+    interval: IntervalText,
+    options: { waitMilliseconds: number },
+  ): Promise<VerifyReport | undefined>;
   /** Every schedule of a batch export, by export id; the list is behind by a moment. */
   list(): Promise<Map<string, ScheduleSummary>>;
   /** Whether the list shows what the row says. It does not show everything: `sync` looks closely. */
@@ -58,6 +72,14 @@ export interface ExportSchedulesOptions {
 
 export function createExportSchedules(client: Client, options: ExportSchedulesOptions): ExportSchedules {
   const { taskQueue, namespace, uiUrl } = options;
+
+  async function cancel(workflowId: string, runId?: string): Promise<void> {
+    try {
+      await client.workflow.getHandle(workflowId, runId).cancel();
+    } catch (error) {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    }
+  }
   return {
     sync: (row) => syncSchedule(client, row, taskQueue),
     remove: (exportId) => removeSchedule(client, exportId),
@@ -75,13 +97,8 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
       });
       return { workflowId: handle.workflowId, workflowRunId: handle.firstExecutionRunId };
     },
-    async cancelRun({ workflow_id, workflow_run_id }) {
-      try {
-        await client.workflow.getHandle(workflow_id, workflow_run_id).cancel();
-      } catch (error) {
-        if (!(error instanceof WorkflowNotFoundError)) throw error;
-      }
-    },
+    cancelRun: ({ workflow_id, workflow_run_id }) => cancel(workflow_id, workflow_run_id),
+    cancelWorkflow: (workflowId) => cancel(workflowId),
     async isUnderWay({ workflow_id, workflow_run_id }) {
       try {
         const { status } = await client.workflow.getHandle(workflow_id, workflow_run_id).describe();
@@ -92,9 +109,12 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
       }
     },
     fateOfRun: ({ workflow_id, workflow_run_id }) => workflowFate(client, workflow_id, workflow_run_id),
+    fateOfWorkflow: (workflowId) => workflowFate(client, workflowId, undefined),
     fateOfBackfill: ({ id, workflow_id }) => workflowFate(client, workflow_id, undefined, { backfill: id }),
     startBackfill: (row, backfill) => startBackfill(client, row, backfill, taskQueue),
-    cancelBackfill: ({ workflow_id }) => cancelBackfill(client, workflow_id),
+    cancelBackfill: ({ workflow_id }) => cancel(workflow_id),
+    verify: (row, interval, { waitMilliseconds }) =>
+      verifyInterval(client, row, interval, { waitMilliseconds, taskQueue }),
     list: () => listExportSchedules(client),
     looksRight: (row, listed) => looksRight(row, listed, taskQueue),
     isOwn: (exportId) => isOwnSchedule(client, exportId, taskQueue),

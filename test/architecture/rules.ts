@@ -42,6 +42,7 @@ export const rules: Record<string, FolderRule> = {
       'telemetry',
       'config.ts',
       'lifecycle.ts',
+      'workflows/names.ts',
     ],
     neverPackages: ['fastify', '@fastify/*'],
   },

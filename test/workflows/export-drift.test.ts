@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
 import type { TypedSearchAttributes } from '@temporalio/common';
 import { Runtime } from '@temporalio/worker';
-import { isItsTurn } from '../../activities/export-drift.ts';
+import { isItsTurn } from '../../activities/exports/drift.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { findBackfill, insertBackfill } from '../../db/batch-export-backfills.ts';
 import { listLogs } from '../../db/batch-export-logs.ts';

@@ -38,6 +38,9 @@ beforeAll(() => {
 });
 
 const saved = (file: string) => readHistory(path.join(HISTORIES, file));
+/** Ids of child workflows are made of it. */
+const idIn = (history: ReturnType<typeof saved>) =>
+  history.events[0]?.workflowExecutionStartedEventAttributes?.workflowId ?? undefined;
 
 describe('saved histories', () => {
   test('there is one of every workflow, and none of an unknown one', () => {
@@ -48,7 +51,8 @@ describe('saved histories', () => {
   });
 
   test.each(files)('%s replays with the workflows as they are now', async (file) => {
-    await Worker.runReplayHistory({ workflowsPath: WORKFLOWS_PATH }, saved(file));
+    const history = saved(file);
+    await Worker.runReplayHistory({ workflowsPath: WORKFLOWS_PATH }, history, idIn(history));
   });
 
   test('one that another version wrote does not', async () => {

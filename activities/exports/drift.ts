@@ -4,13 +4,13 @@ import {
   type BackfillStatus,
   endBackfill,
   listActiveBackfills,
-} from '../db/batch-export-backfills.ts';
-import { insertLogs } from '../db/batch-export-logs.ts';
-import { listQuietRuns } from '../db/batch-export-run-lists.ts';
-import { endRun, type RunFailure } from '../db/batch-export-runs.ts';
-import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../db/batch-exports.ts';
-import type { WorkflowFate } from '../schedules/exports/drift.ts';
-import type { ActivityDependencies } from './dependencies.ts';
+} from '../../db/batch-export-backfills.ts';
+import { insertLogs } from '../../db/batch-export-logs.ts';
+import { listQuietRuns } from '../../db/batch-export-run-lists.ts';
+import { endRun, type RunFailure } from '../../db/batch-export-runs.ts';
+import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../../db/batch-exports.ts';
+import type { WorkflowFate } from '../../schedules/exports/drift.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
 
 const PAGE = 500;
 /** So many schedules are looked at closely each minute, in turns; the list shows the others' most likely faults. */

@@ -1,13 +1,13 @@
 import { Context } from '@temporalio/activity';
-import { deleteOldLogs } from '../db/batch-export-logs.ts';
-import { RUN_EXPIRIES } from '../db/batch-export-retention.ts';
-import type { ActivityDependencies } from './dependencies.ts';
+import { deleteOldLogs } from '../../db/batch-export-logs.ts';
+import { RUN_EXPIRIES } from '../../db/batch-export-retention.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
 
 const ROWS_PER_STATEMENT = 5_000;
 const ROWS_PER_RUN = 200_000;
 const DAY = 86_400_000;
 
-export function createExportRetentionActivities({
+export function createExportHistoryActivities({
   pool,
   exportLogDays,
   exportRunDays,

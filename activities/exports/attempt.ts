@@ -1,0 +1,85 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Context } from '@temporalio/activity';
+import { holdsFence, type RunKey, recordProgress } from '../../db/batch-export-runs.ts';
+import type { Pool } from '../../db/pool.ts';
+
+/** Another attempt has taken over, or the run is over: whatever this one still does is for nobody. */
+export class OvertakenError extends Error {
+  override name = 'OvertakenError';
+}
+
+/** Neither source nor destination moved for too long. */
+export class StalledError extends Error {
+  override name = 'StalledError';
+}
+
+/** One attempt at a run, while it lasts. */
+export interface Attempt {
+  /** Given when the attempt must stop: cancelled, overtaken, stalled. */
+  signal: AbortSignal;
+  /** Throws if this attempt may not change anything any more. */
+  fence(): Promise<void>;
+  onProgress(rows: number, bytes: number): void;
+  /** Something moved that is no row: bytes of the source, a step. */
+  moved(): void;
+  close(): Promise<void>;
+}
+
+const EVERY = 3_000;
+/** No single row takes so long: neither a source that looks for rows nor a destination that takes them. */
+const STALL = 30 * 60_000;
+
+/** Tells Temporal and the run's row how far the attempt is, and the attempt when it has to stop. */
+export function watchAttempt(
+  pool: Pool,
+  key: RunKey,
+  fence: number,
+  context: Context,
+  stall: number = STALL,
+): Attempt {
+  const stop = new AbortController();
+  const closed = new AbortController();
+  let rows = 0;
+  let bytes = 0;
+  let movedAt = performance.now();
+
+  async function tell(): Promise<void> {
+    context.heartbeat({ rows, bytes });
+    if (performance.now() - movedAt > stall) {
+      stop.abort(new StalledError(`Nothing moved for ${Math.round(stall / 60_000)} minutes`));
+      return;
+    }
+    // What Postgres does not take now it takes the next time; the fence is asked again before anything is changed.
+    const mine = await recordProgress(pool, key, fence, {
+      records_completed: rows,
+      bytes_exported: bytes,
+    }).catch(() => true);
+    if (!mine) stop.abort(new OvertakenError('The run goes on without this attempt'));
+  }
+  const telling = (async () => {
+    while (!closed.signal.aborted) {
+      await pause(EVERY, undefined, { signal: closed.signal }).catch(() => undefined);
+      if (!closed.signal.aborted) await tell();
+    }
+  })();
+
+  return {
+    signal: AbortSignal.any([context.cancellationSignal, stop.signal]),
+    async fence() {
+      if (!(await holdsFence(pool, key, fence)))
+        throw new OvertakenError('The run goes on without this attempt');
+    },
+    onProgress(nowRows, nowBytes) {
+      rows = nowRows;
+      bytes = nowBytes;
+      movedAt = performance.now();
+    },
+    moved() {
+      movedAt = performance.now();
+    },
+    async close() {
+      closed.abort();
+      await telling;
+    },
+  };
+}

@@ -1,0 +1,164 @@
+import { Context } from '@temporalio/activity';
+import { insertLogs } from '../../db/batch-export-logs.ts';
+import { findRun } from '../../db/batch-export-run-lists.ts';
+import { beginAttempt, completeRun, endRun, type RunRow, recordTrouble } from '../../db/batch-export-runs.ts';
+import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import { transaction } from '../../db/pool.ts';
+import { bindDestination } from '../../destinations/bind.ts';
+import { secretValues } from '../../destinations/config.ts';
+import { withoutSecrets } from '../../destinations/errors.ts';
+import { findDestination } from '../../destinations/registry.ts';
+import { exportQuery } from '../../exports/query.ts';
+import { openSettings } from '../../exports/settings.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
+import { failureOf, judge, stopped } from './failures.ts';
+import { untilFinal } from './final-rows.ts';
+import { type Transferred, transfer } from './transfer.ts';
+
+export interface ExportIntervalResult {
+  status: string;
+  records: number;
+  rejected: number;
+  bytes: number;
+  error: string | null;
+}
+
+const resultOf = (run: RunRow | undefined): ExportIntervalResult => ({
+  status: run?.status ?? 'Cancelled',
+  records: run?.records_completed ?? 0,
+  rejected: run?.records_failed ?? 0,
+  bytes: run?.bytes_exported ?? 0,
+  error: run?.latest_error ?? null,
+});
+
+const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
+
+function closingWords({ totals, rejections }: Transferred): { level: 'INFO' | 'WARNING'; message: string }[] {
+  const { records_completed: rows, records_failed: rejected, bytes_exported: bytes } = totals;
+  const left = rejections.map((one) => ({ level: 'WARNING' as const, message: `Left out ${one}` }));
+  if (rejected > rejections.length) {
+    const more = `${rejected - rejections.length} more rows were left out`;
+    left.push({ level: 'WARNING', message: more });
+  }
+  if (rows === 0 && rejected === 0) {
+    const message = 'Batch export finished: there is no data in this interval that matches its settings';
+    return [{ level: 'INFO', message }];
+  }
+  const done = `Batch export finished successfully with ${count(rows, 'record')} (${count(bytes, 'byte')})`;
+  return [...left, { level: 'INFO', message: rejected > 0 ? `${done}; ${rejected} left out` : done }];
+}
+
+/** Exports the interval of a run, whole, whatever earlier attempts left; completes the run. */
+export function createExportInterval(deps: ActivityDependencies) {
+  const { pool, logger } = deps;
+  const { metrics, keyring, parser, copyPool, egress, exportRoot, patience } = deps.exports;
+
+  async function carry(row: BatchExportRow, run: RunRow, attempt: Attempt): Promise<Transferred> {
+    const start = run.data_interval_start === null ? null : Date.parse(run.data_interval_start);
+    const end = Date.parse(run.data_interval_end);
+    const surroundings = { egress, exportRoot, ...(patience ? { patience } : {}) };
+    const destination = bindDestination(openSettings(keyring, row), surroundings);
+    const query = await exportQuery(parser, row, { start, end });
+    await untilFinal(pool, end, attempt);
+    return transfer({
+      copyPool,
+      query,
+      destination,
+      run: {
+        exportId: row.id,
+        runId: run.id,
+        projectId: row.project_id,
+        model: row.model,
+        interval: { start: start === null ? null : new Date(start), end: new Date(end) },
+      },
+      attempt,
+    });
+  }
+
+  function observe(row: BatchExportRow, run: RunRow): void {
+    const destination = row.destination_type;
+    const finished = Date.parse(run.finished_at as string);
+    metrics.runs.inc({ status: 'Completed', destination });
+    metrics.rows.inc({ destination }, run.records_completed ?? 0);
+    metrics.rejected.inc({ destination }, run.records_failed ?? 0);
+    metrics.bytes.inc({ destination }, run.bytes_exported ?? 0);
+    metrics.seconds.observe({ destination }, (finished - Date.parse(run.created_at)) / 1000);
+    if (run.backfill_id === null)
+      metrics.lag.observe({ destination }, Math.max(0, finished - Date.parse(run.data_interval_end)) / 1000);
+  }
+
+  /** A message may come from anywhere on the way. */
+  function cleaned(row: BatchExportRow, message: string): string {
+    try {
+      const { type, config } = openSettings(keyring, row);
+      const fields = findDestination(type)?.fields;
+      return fields ? withoutSecrets(message, secretValues(fields, config)) : message;
+    } catch {
+      // They could not be read, so they are in no message.
+      return message;
+    }
+  }
+
+  async function fail(row: BatchExportRow, run: RunRow, error: unknown): Promise<never> {
+    const judged = judge(error);
+    const verdict = { ...judged, message: cleaned(row, judged.message) };
+    if (verdict.again) {
+      const { attempt } = Context.current().info;
+      const key = { projectId: row.project_id, exportId: row.id };
+      metrics.retries.inc({ destination: row.destination_type, reason: verdict.reason });
+      logger.warn({ exportId: row.id, runId: run.id, attempt, err: error }, 'an attempt at a run failed');
+      const message = `Attempt ${attempt} failed and will be repeated: ${verdict.message}`;
+      try {
+        await recordTrouble(pool, { projectId: row.project_id, runId: run.id }, run.fence, verdict.message);
+        await insertLogs(pool, key, run.id, [{ level: 'WARNING', message }]);
+      } catch {
+        // Postgres may be what failed; Temporal has the message too.
+      }
+    }
+    throw failureOf(verdict);
+  }
+
+  return async function exportInterval(input: {
+    exportId: string;
+    runId: string;
+  }): Promise<ExportIntervalResult> {
+    const context = Context.current();
+    const row = await findBatchExportById(pool, input.exportId);
+    // With its project everything is gone.
+    if (!row) return resultOf(undefined);
+    const key = { projectId: row.project_id, runId: input.runId };
+    if (row.deleted_at !== null) await endRun(pool, key, 'Cancelled', 'The batch export was deleted');
+    const run = await beginAttempt(pool, key);
+    // Over: cancelled meanwhile, or completed by an attempt whose answer was lost.
+    if (!run) return resultOf(await findRun(pool, key));
+    const attempt = watchAttempt(pool, key, run.fence, context);
+    metrics.active.inc();
+    try {
+      const transferred = await carry(row, run, attempt);
+      const done = await transaction(pool, async (client) => {
+        const completed = await completeRun(client, key, run.fence, transferred.totals);
+        if (completed) {
+          const exportKey = { projectId: row.project_id, exportId: row.id };
+          await insertLogs(client, exportKey, run.id, closingWords(transferred));
+        }
+        return completed;
+      });
+      if (!done) throw new OvertakenError('The run was ended while it was being completed');
+      observe(row, done);
+      return resultOf(done);
+    } catch (error) {
+      const stop = stopped(context);
+      if (stop) throw stop;
+      if (error instanceof OvertakenError || attempt.signal.reason instanceof OvertakenError) {
+        const now = await findRun(pool, key);
+        if (now?.finished_at) return resultOf(now);
+      }
+      const reason = attempt.signal.aborted ? attempt.signal.reason : error;
+      return await fail(row, run, reason);
+    } finally {
+      metrics.active.dec();
+      await attempt.close();
+    }
+  };
+}

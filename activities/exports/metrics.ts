@@ -1,0 +1,61 @@
+import { Counter, Gauge, Histogram, type Registry } from '../../telemetry/metrics.ts';
+
+const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600];
+const LAG_SECONDS = [15, 30, 60, 120, 300, 900, 3600, 7200, 21_600, 86_400, 604_800];
+
+/** What operators see of the runs of one worker. */
+export interface ExportMetrics {
+  runs: Counter<'status' | 'destination'>;
+  retries: Counter<'destination' | 'reason'>;
+  rows: Counter<'destination'>;
+  rejected: Counter<'destination'>;
+  bytes: Counter<'destination'>;
+  seconds: Histogram<'destination'>;
+  lag: Histogram<'destination'>;
+  active: Gauge;
+  paused: Counter;
+  notices: Counter<'result'>;
+}
+
+export function createExportMetrics(registry: Registry | undefined): ExportMetrics {
+  const registers = registry ? [registry] : [];
+  const counter = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
+    new Counter({ name: `sluice_export_${name}`, help, labelNames, registers });
+  return {
+    runs: counter('runs_total', 'Runs of batch exports by how they ended.', 'status', 'destination'),
+    retries: counter(
+      'retries_total',
+      'Attempts at runs that failed and are repeated, by reason.',
+      'destination',
+      'reason',
+    ),
+    rows: counter('rows_total', 'Rows that completed runs exported.', 'destination'),
+    rejected: counter('rejected_rows_total', 'Rows that completed runs left out.', 'destination'),
+    bytes: counter('bytes_total', 'Bytes that completed runs exported.', 'destination'),
+    seconds: new Histogram({
+      name: 'sluice_export_run_seconds',
+      help: 'How long runs took that were completed, their retries included.',
+      labelNames: ['destination'],
+      buckets: SECONDS,
+      registers,
+    }),
+    lag: new Histogram({
+      name: 'sluice_export_lag_seconds',
+      help: 'How long after the end of its interval a run of the schedule was completed.',
+      labelNames: ['destination'],
+      buckets: LAG_SECONDS,
+      registers,
+    }),
+    active: new Gauge({
+      name: 'sluice_export_active',
+      help: 'Runs that are exporting right now.',
+      registers,
+    }),
+    paused: counter('paused_total', 'Batch exports that were paused because their runs failed.'),
+    notices: counter(
+      'notices_total',
+      'Notices to the webhook by what became of them: sent, failed, dropped.',
+      'result',
+    ),
+  };
+}

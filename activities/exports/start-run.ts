@@ -1,0 +1,106 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { insertLogs } from '../../db/batch-export-logs.ts';
+import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
+import { endRun, startRun } from '../../db/batch-export-runs.ts';
+import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import { cadenceOfRow } from '../../exports/cadence.ts';
+import { intervalEndingAt, lastComplete } from '../../intervals/index.ts';
+import type { IntervalText } from '../../workflows/names.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { LONGEST_ATTEMPT, RUN_LIMITS } from './limits.ts';
+
+export interface StartRunInput {
+  exportId: string;
+  interval: IntervalText | null;
+  backfillId: string | null;
+  /** When the schedule meant to fire, or when somebody started the workflow; ISO 8601. */
+  nominal: string;
+  workflowId: string;
+  workflowRunId: string;
+}
+
+export type StartRunResult =
+  | {
+      outcome: 'started';
+      runId: string;
+      interval: IntervalText;
+      /** For the Temporal UI: `events to S3`. */
+      what: string;
+      attemptMilliseconds: number;
+    }
+  /** There is no run to do; what is known of the interval instead. */
+  | { outcome: 'nothing'; runId: string | null; status: string; records: number; reason: string };
+
+const BUSY_AGAIN = '5 seconds';
+
+const nothing = (reason: string, known: { runId?: string; status?: string; records?: number } = {}) => ({
+  outcome: 'nothing' as const,
+  runId: known.runId ?? null,
+  status: known.status ?? 'Cancelled',
+  records: known.records ?? 0,
+  reason,
+});
+
+/** The interval that a schedule's nominal time ends; whoever triggers one by hand means the last that is complete. */
+function intervalOf(row: BatchExportRow, nominal: string): IntervalText {
+  const cadence = cadenceOfRow(row);
+  const at = Date.parse(nominal);
+  const { start, end } = intervalEndingAt(cadence, at) ?? lastComplete(cadence, at);
+  return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
+}
+
+const short = (instant: string) => instant.replace('.000Z', 'Z');
+const rangeText = ({ start, end }: IntervalText): string =>
+  `${start === null ? 'the beginning' : short(start)} - ${short(end)}`;
+
+/** Makes the run's row, or finds it: the activity may have been here before. */
+export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, 'pool' | 'schedules'>) {
+  return async function startExportRun(input: StartRunInput): Promise<StartRunResult> {
+    const row = await findBatchExportById(pool, input.exportId);
+    if (!row || row.deleted_at !== null) return nothing('The batch export was deleted');
+    const key = { projectId: row.project_id, exportId: row.id };
+    const interval = input.interval ?? intervalOf(row, input.nominal);
+    for (;;) {
+      if (!input.interval) {
+        const done = await findCompletedRun(pool, key, interval);
+        if (done && done.workflow_run_id !== input.workflowRunId) {
+          const known = { runId: done.id, status: done.status, records: done.records_completed ?? 0 };
+          return nothing(`The run ${done.id} has exported this interval already`, known);
+        }
+      }
+      const { outcome, run } = await startRun(pool, {
+        ...key,
+        ...interval,
+        workflowId: input.workflowId,
+        workflowRunId: input.workflowRunId,
+        backfillId: input.backfillId,
+      });
+      if (outcome === 'over') {
+        const known = { runId: run.id, status: run.status, records: run.records_completed ?? 0 };
+        return nothing('The run is over', known);
+      }
+      if (outcome === 'busy') {
+        if (await schedules.exports.isUnderWay(run)) {
+          throw ApplicationFailure.create({
+            message: `The run ${run.id} exports this interval right now; this one waits for it`,
+            type: 'Busy',
+            nextRetryDelay: BUSY_AGAIN,
+          });
+        }
+        const gone = 'Its workflow was ended from outside, so nobody could finish it';
+        await endRun(pool, { projectId: run.project_id, runId: run.id }, 'Terminated', gone);
+        continue;
+      }
+      const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;
+      if (run.status === 'Starting' && run.created_at === run.last_updated_at)
+        await insertLogs(pool, key, run.id, [{ level: 'INFO', message: range }]);
+      return {
+        outcome: 'started',
+        runId: run.id,
+        interval,
+        what: `${row.model} to ${row.destination_type}`,
+        attemptMilliseconds: interval.start === null ? LONGEST_ATTEMPT : RUN_LIMITS[row.interval].attempt,
+      };
+    }
+  };
+}

@@ -1,0 +1,193 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { zstdDecompressSync } from 'node:zlib';
+import { afterAll, beforeAll } from '@jest/globals';
+import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
+import { Runtime } from '@temporalio/worker';
+import { type Config, loadConfig } from '../../config.ts';
+import { type LogRow, listLogs } from '../../db/batch-export-logs.ts';
+import { findRun } from '../../db/batch-export-run-lists.ts';
+import type { RunRow } from '../../db/batch-export-runs.ts';
+import { type BatchExportRow, insertBatchExport, type NewBatchExport } from '../../db/batch-exports.ts';
+import type { Pool } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { sealSettings } from '../../exports/settings.ts';
+import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
+import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
+import { createLogger } from '../../telemetry/logger.ts';
+import { temporalLogger } from '../../worker/temporal-logger.ts';
+import { type RunningWorker, startWorker } from '../../worker/worker.ts';
+import type { ExportRunResult } from '../../workflows/names.ts';
+import { databaseForFile, type TestDatabase } from '../support/database.ts';
+import { insertEvents } from '../support/rows.ts';
+import { allocateNamespace } from '../support/temporal.ts';
+
+export const logger = createLogger({ name: 'test', level: 'silent' });
+export const HOUR = 3_600_000;
+/** The n-th hour of a day of long ago, as an interval. */
+export const FIRST = Date.UTC(2026, 2, 2);
+export const hour = (n: number) => new Date(FIRST + n * HOUR).toISOString();
+export const hourly = (n: number) => ({ start: hour(n), end: hour(n + 1) });
+
+export interface ExportWorld {
+  database: TestDatabase;
+  pool: Pool;
+  config: Config;
+  schedules: Schedules;
+  client: Client;
+  root: string;
+  /** Makes an export in the database; type and config as the API takes them. */
+  create(
+    type: string,
+    config: Record<string, unknown>,
+    given?: Partial<NewBatchExport>,
+  ): Promise<BatchExportRow>;
+  /** Runs an interval now, and answers when it is over. */
+  run(row: BatchExportRow, interval: { start: string | null; end: string }): Promise<Finished>;
+  start(row: BatchExportRow, interval: { start: string | null; end: string }): Promise<WorkflowHandle>;
+  finished(handle: WorkflowHandle): Promise<Finished>;
+  runsOf(row: BatchExportRow): Promise<RunRow[]>;
+  logsOf(row: BatchExportRow): Promise<LogRow[]>;
+  startWorker(settings?: Record<string, string>): Promise<RunningWorker>;
+  worker: RunningWorker;
+}
+
+export interface Finished {
+  result: ExportRunResult;
+  run: RunRow;
+  handle: WorkflowHandle;
+}
+
+export interface WorldOptions {
+  settings?: () => Record<string, string>;
+  /** Whether a worker runs from the beginning. */
+  worker?: boolean;
+}
+
+/** A database, a namespace of Temporal, a directory for files and a worker, for the tests of one file. */
+export function exportWorldForFile({ settings, worker = true }: WorldOptions = {}): ExportWorld {
+  const world = {} as ExportWorld;
+  const stops: (() => Promise<unknown>)[] = [];
+  // Hooks run in the order of their definition: this one before the database goes.
+  afterAll(async () => {
+    for (const stop of stops.reverse()) await stop();
+    await world.schedules?.close();
+    await world.client?.connection.close();
+    if (world.root) rmSync(world.root, { recursive: true, force: true });
+  });
+  world.database = databaseForFile();
+
+  beforeAll(async () => {
+    Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
+    const { address, namespace } = allocateNamespace();
+    world.root = mkdtempSync(path.join(tmpdir(), 'sluice-exports-'));
+    world.pool = world.database.pool;
+    const variables = {
+      DATABASE_URL: world.database.url,
+      TEMPORAL_ADDRESS: address,
+      TEMPORAL_NAMESPACE: namespace,
+      SLUICE_EXPORT_ROOT: world.root,
+      SLUICE_ENCRYPTION_KEYS: generateKey('test'),
+      SLUICE_EGRESS_ALLOW: '127.0.0.1,localhost',
+      SLUICE_SHUTDOWN_SECONDS: '1',
+      ...settings?.(),
+    };
+    world.config = loadConfig(variables);
+    world.schedules = createSchedules(world.config, logger);
+    world.client = new Client({ connection: await Connection.connect({ address }), namespace });
+    world.startWorker = async (more = {}) => {
+      const config = loadConfig({ ...variables, ...more });
+      const { pool, schedules } = world;
+      const running = await startWorker({ config, pool, schedules, logger });
+      let stopped: Promise<void> | undefined;
+      const stop = () => {
+        stopped ??= running.stop();
+        return stopped;
+      };
+      stops.push(stop);
+      return { ...running, stop };
+    };
+    if (worker) world.worker = await world.startWorker();
+    else await world.schedules.ensure();
+  });
+
+  world.create = (type, config, given = {}) => {
+    const id = uuidv7();
+    const keyring = parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string);
+    return insertBatchExport(world.pool, {
+      project_id: 1,
+      name: 'Lake',
+      model: 'events',
+      interval: 'hour',
+      id,
+      ...sealSettings(keyring, id, { type, config }),
+      ...given,
+    });
+  };
+  world.start = async (row, interval) => {
+    const { workflowId, workflowRunId } = await world.schedules.exports.startRun(row, interval);
+    return world.client.workflow.getHandle(workflowId, workflowRunId);
+  };
+  world.finished = async (handle) => {
+    const result = (await handle.result()) as ExportRunResult;
+    const run = await findRun(world.pool, { projectId: 1, runId: result.runId as string });
+    return { result, run: run as RunRow, handle };
+  };
+  world.run = async (row, interval) => world.finished(await world.start(row, interval));
+  world.runsOf = async (row) => {
+    const { rows } = await world.pool.query(
+      'select * from batch_export_runs where batch_export_id = $1 order by created_at, id',
+      [row.id],
+    );
+    return rows;
+  };
+  world.logsOf = async (row) =>
+    (await listLogs(world.pool, { projectId: row.project_id, exportId: row.id, limit: 500 })).reverse();
+  return world;
+}
+
+/** `count` events of the n-th hour, spread over it; answers their uuids. */
+export async function fillHour(pool: Pool, n: number, count: number, projectId = 1): Promise<string[]> {
+  const uuids = Array.from({ length: count }, () => uuidv7());
+  const events = uuids.map((uuid, index) => ({
+    project_id: projectId,
+    uuid,
+    event: index % 2 === 0 ? 'bought' : '$pageview',
+    properties: { n: index, text: 'é "quoted"' },
+    timestamp: new Date(FIRST + n * HOUR + Math.floor((index * HOUR) / count)).toISOString(),
+  }));
+  for (let from = 0; from < events.length; from += 5_000)
+    await insertEvents(pool, events.slice(from, from + 5_000));
+  return uuids;
+}
+
+/** All files below a directory, by their paths. */
+export function filesIn(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+    .sort();
+}
+
+/** The uuids in all JSON lines below a directory that a manifest names, each as often as it is there. */
+export function exportedUuids(folder: string): string[] {
+  return filesIn(folder)
+    .filter((file) => file.endsWith('_manifest.json'))
+    .flatMap((manifest) => {
+      const { files } = JSON.parse(readFileSync(path.join(folder, manifest), 'utf8')) as {
+        files: { key: string }[];
+      };
+      return files.flatMap(({ key }) => uuidsOf(readFileSync(path.join(folder, key)), key));
+    })
+    .sort();
+}
+
+export function uuidsOf(bytes: Buffer, name: string): string[] {
+  const text = (name.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes).toString('utf8');
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line).uuid);
+}

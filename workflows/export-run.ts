@@ -1,0 +1,134 @@
+import { defineSearchAttributeKey } from '@temporalio/common';
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  CancellationScope,
+  CancelledFailure,
+  isCancellation,
+  ParentClosePolicy,
+  proxyActivities,
+  setCurrentDetails,
+  startChild,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { StartRunResult } from '../activities/exports/start-run.ts';
+import type { Activities, HeavyActivities } from '../activities/index.ts';
+import {
+  EXPORT_KIND,
+  type ExportRunInput,
+  type ExportRunResult,
+  exportsQueue,
+  NOTICE,
+  type NoticeInput,
+  searchAttributes,
+} from './names.ts';
+
+const scheduledFor = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
+
+/** Without an end: what can succeed later is tried until it does, or somebody cancels the run. */
+const retry = { initialInterval: '1 second', backoffCoefficient: 2 } as const;
+const { startExportRun, finishExportRun } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  retry: { ...retry, maximumInterval: '1 minute' },
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+});
+
+type Started = Extract<StartRunResult, { outcome: 'started' }>;
+
+/** Exports one interval of a batch export: exactly that, however often something fails on the way. */
+export async function exportRun(input: ExportRunInput): Promise<ExportRunResult> {
+  try {
+    return await exportOne(input);
+  } catch (error) {
+    if (!isCancellation(error) && !(error instanceof ActivityFailure)) throw error;
+    return CancellationScope.nonCancellable(() => finish(input, error));
+  }
+}
+
+async function exportOne(input: ExportRunInput): Promise<ExportRunResult> {
+  const info = workflowInfo();
+  const nominal = info.typedSearchAttributes.get(scheduledFor) ?? info.startTime;
+  const started = await startExportRun({
+    exportId: input.exportId,
+    interval: input.interval ?? null,
+    backfillId: input.backfillId ?? null,
+    nominal: nominal.toISOString(),
+    workflowId: info.workflowId,
+    workflowRunId: info.runId,
+  });
+  if (started.outcome === 'nothing') {
+    setCurrentDetails(`Nothing to do: ${started.reason}.`);
+    return { runId: started.runId, status: started.status, records: started.records };
+  }
+  const { runId } = started;
+  upsertSearchAttributes([
+    { key: searchAttributes.intervalEnd, value: new Date(started.interval.end) },
+    { key: searchAttributes.runStatus, value: 'Running' },
+  ]);
+  setCurrentDetails(`**Running** ${headline(started)}`);
+  const result = await heavy(started).exportInterval({ exportId: input.exportId, runId });
+  const { status, records, rejected, bytes, error } = result;
+  upsertSearchAttributes([{ key: searchAttributes.runStatus, value: status }]);
+  const left = rejected > 0 ? `, ${rejected} rows left out` : '';
+  setCurrentDetails(
+    `**${status}** ${headline(started)}\n\n${records} rows, ${bytes} bytes${left}${error === null ? '' : fenced(error)}`,
+  );
+  return { runId, status, records };
+}
+
+const rangeOf = ({ interval }: Started) => `${interval.start ?? 'the beginning'} – ${interval.end}`;
+const headline = (started: Started) => `${started.what}, ${rangeOf(started)}, run \`${started.runId}\``;
+
+/** What others wrote must not be read as Markdown. */
+const fenced = (text: string) => `\n\n~~~~~~\n${text.replaceAll('~~~~~~', '~~~')}\n~~~~~~`;
+
+function heavy(started: Started): HeavyActivities {
+  return proxyActivities<HeavyActivities>({
+    taskQueue: exportsQueue(workflowInfo().taskQueue),
+    startToCloseTimeout: started.attemptMilliseconds,
+    heartbeatTimeout: '30 seconds',
+    retry: { ...retry, maximumInterval: '1 hour' },
+    // The upload is to be taken back before the run is called cancelled.
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    summary: `Export ${started.what}`,
+  });
+}
+
+/** Whatever happened, the run's row says it in the end. */
+async function finish(input: ExportRunInput, error: unknown): Promise<ExportRunResult> {
+  const status = isCancellation(error) ? 'Cancelled' : 'Failed';
+  const reason = status === 'Failed' ? reasonOf(error) : null;
+  const done = await finishExportRun({
+    exportId: input.exportId,
+    workflowRunId: workflowInfo().runId,
+    status,
+    error: reason,
+  });
+  upsertSearchAttributes([{ key: searchAttributes.runStatus, value: done.status }]);
+  setCurrentDetails(`**${done.status}** run \`${done.runId}\`${reason === null ? '' : fenced(reason)}`);
+  for (const notice of done.notices) await tell(notice);
+  return { runId: done.runId, status: done.status, records: done.records };
+}
+
+function reasonOf(error: unknown): string {
+  let at = error as Error;
+  while (at.cause instanceof Error && !(at instanceof CancelledFailure)) at = at.cause;
+  return at.message;
+}
+
+/** A workflow of its own: nobody waits for a webhook that does not answer. */
+async function tell(notice: NoticeInput): Promise<void> {
+  const { workflowId, runId } = workflowInfo();
+  await startChild(NOTICE, {
+    workflowId: `${workflowId}-${notice.event}-${runId.slice(0, 8)}`,
+    args: [notice],
+    parentClosePolicy: ParentClosePolicy.ABANDON,
+    typedSearchAttributes: [
+      { key: searchAttributes.kind, value: EXPORT_KIND },
+      { key: searchAttributes.project, value: notice.projectId },
+      { key: searchAttributes.export, value: notice.exportId },
+    ],
+    staticSummary: `Tell of ${notice.event}`,
+  });
+}

@@ -1,0 +1,19 @@
+import { proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../activities/index.ts';
+import type { NoticeInput } from './names.ts';
+
+const { sendNotice } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  scheduleToCloseTimeout: '1 day',
+  retry: { initialInterval: '2 seconds', backoffCoefficient: 2, maximumInterval: '10 minutes' },
+});
+
+/** Tells the operators' webhook of something, for a day if need be. Answers whether it could. */
+export async function notice(input: NoticeInput): Promise<boolean> {
+  try {
+    await sendNotice(input);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -198,7 +198,8 @@ describe('injection', () => {
     const answers: [string, string, number][] = [];
     for (const text of HOSTILE) {
       const id = encodeURIComponent(text);
-      const ids = { organization_id: id, project_id: id, user_uuid: id, user_id: id, key_id: id, id };
+      const places = { organization_id: id, project_id: id, user_uuid: id, user_id: id, key_id: id };
+      const ids = { ...places, id, run_id: id, backfill_id: id };
       for (const one of managed(api.app)) {
         for (const path of [
           fill(one.path, ids),

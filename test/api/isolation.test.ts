@@ -3,6 +3,7 @@ import { createIngest } from '../../capture/ingest.ts';
 import { createPool } from '../../db/pool.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { insertExportOf } from '../support/batch-export-rows.ts';
 import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { refusals } from '../support/refusals.ts';
@@ -18,6 +19,8 @@ const MISSING: Ids = {
   user_id: '01900000-0000-7000-8000-000000000000',
   key_id: '0000000000000000000000',
   id: '01900000-0000-7000-8000-000000000001',
+  run_id: '01900000-0000-7000-8000-000000000002',
+  backfill_id: '01900000-0000-7000-8000-000000000003',
 };
 let anna: Tenant;
 let ben: Tenant;
@@ -39,6 +42,10 @@ async function stateOfBen(): Promise<string> {
     ['deleted_distinct_ids', 'project_id = $1', ben.projectId],
     ['groups', 'project_id = $1', ben.projectId],
     ['group_types', 'project_id = $1', ben.projectId],
+    ['batch_exports', 'project_id = $1', ben.projectId],
+    ['batch_export_runs', 'project_id = $1', ben.projectId],
+    ['batch_export_backfills', 'project_id = $1', ben.projectId],
+    ['batch_export_logs', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {
@@ -79,6 +86,9 @@ beforeAll(async () => {
   await store.end();
   await insertPerson(api.pool, ben.projectId, { id: idsOf(ben).id, distinct_ids: ['user-1'] });
   await insertGroup(api.pool, ben.projectId, { id: idsOf(ben).id, group_type_index: 0, group_key: 'acme' });
+  await insertExportOf(api.pool, ben);
+  // So that only the run or the backfill of a path is somebody else's.
+  await insertExportOf(api.pool, anna);
   before = await stateOfBen();
 });
 
@@ -227,14 +237,25 @@ describe("another tenant's ids", () => {
     const { body: keys } = await api.request(anna, 'GET', '/api/personal_api_keys/');
     const { body: members } = await api.request(anna, 'GET', '/api/organizations/@current/members/');
     const { body: log } = await api.request(anna, 'GET', '/api/organizations/@current/activity_log/');
+    const { body: exports } = await api.request(anna, 'GET', '/api/projects/@current/batch_exports/');
+    const { body: allExports } = await api.request(anna, 'GET', '/api/organizations/@current/batch_exports/');
     const { body: me } = await api.request(anna, 'GET', '/api/users/@me/');
-    for (const body of [organizations, projects, keys, members, log, me]) {
-      for (const secret of [ben.organizationId, ben.projectToken, ben.email, ben.userUuid, ben.keyId]) {
+    for (const body of [organizations, projects, keys, members, log, me, exports, allExports]) {
+      for (const secret of [
+        ben.organizationId,
+        ben.projectToken,
+        ben.email,
+        ben.userUuid,
+        ben.keyId,
+        idsOf(ben).id,
+      ]) {
         expect(body).not.toContain(secret);
       }
     }
     expect(JSON.parse(organizations).count).toBe(1);
     expect(JSON.parse(projects).count).toBe(1);
+    expect(JSON.parse(exports).count).toBe(1);
+    expect(JSON.parse(allExports).count).toBe(1);
   });
 
   test('a user of both sees each with the level held there', async () => {

@@ -4,13 +4,15 @@ import { buildApp } from '../../api/app.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { insertExportOf } from '../support/batch-export-rows.ts';
 import { fill, idsOf, operations } from '../support/routes.ts';
 
-const KEYRING_CANARY = 'canarycanarycanarycanarycanarycanarycanarycA';
+const KEYRING_CANARY = 'canarycanarycanarycanarycanarycanarycanaryA';
 const api = apiForFile({ SLUICE_ENCRYPTION_KEYS: `k1:${KEYRING_CANARY}` });
 let anna: Tenant;
 beforeAll(async () => {
   anna = await api.createTenant('Anna');
+  await insertExportOf(api.pool, anna);
 });
 
 /** One request of every kind to every route, good and bad. */
@@ -94,6 +96,9 @@ describe('no answer of any route', () => {
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
+      parser: api.parser,
+      egress: api.egress,
+      keyring: api.keyring,
       logger: createLogger({ name: 'test', level: 'trace' }, stream),
       registry: createRegistry('test'),
       isPrepared: () => true,

@@ -109,9 +109,9 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
   const parquet = 'Sluice, Parquet, zstd';
   const toS3 = 'Sluice to S3, JSON lines, zstd';
   const toTable = 'Sluice to Postgres';
-  const between = 'psql, COPY TO | COPY FROM';
-  const zstdPipe = 'psql row_to_json | zstd -3';
-  const gzipPipe = 'psql row_to_json | gzip -1';
+  const between = 'psql COPY TO, COPY FROM';
+  const zstdPipe = 'psql row_to_json, zstd -3';
+  const gzipPipe = 'psql row_to_json, gzip -1';
   const [connectorX, adbc, duckdb] = [
     'ConnectorX stream, pyarrow',
     'ADBC, pyarrow',

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 
 export interface Measured {
   seconds: number;
@@ -88,6 +89,8 @@ export async function measure(
   const code = await new Promise((resolve) => child.once('close', resolve));
   if (code !== 0) throw new Error(`This ended with ${code}: ${command.join(' ')}`);
   const seconds = (performance.now() - begun) / 1000;
+  // Backends end after their clients.
+  await pause(200);
   const after = usage();
   const told = output.trim() === '' ? undefined : JSON.parse(output);
   return {

@@ -344,7 +344,7 @@ describe('a stream that is none', () => {
     const refused = (options: object) =>
       encode(source, { columns, format: 'CSV', compression: null, ...options });
     await expect(refused({ compression: 'lz4' })).rejects.toThrow(
-      'CSV cannot be compressed with lz4, only with gzip, zstd, brotli.',
+      'CSV cannot be compressed with lz4, only with gzip, brotli, zstd.',
     );
     await expect(refused({ columns: [] })).rejects.toThrow('There are no columns to write.');
     await expect(refused({ columns: [columns[0], columns[0]] })).rejects.toThrow(

@@ -3,7 +3,6 @@ import type {
   Delivered,
   Delivery,
   FilesDestination,
-  ModelName,
   RowsDestination,
   RowsFound,
   Run,
@@ -20,8 +19,6 @@ import type { DestinationSettings } from './settings.ts';
 
 interface Bound {
   type: string;
-  /** Two exports with the same are refused: they would write over each other. Null if no two can. */
-  identity(model: ModelName): string | null;
 }
 
 /** A destination that is given files. */
@@ -58,10 +55,7 @@ export function bindDestination(
     const { code, message, retryAfterMilliseconds } = error;
     throw new DestinationError(code, withoutSecrets(message, secrets), { retryAfterMilliseconds });
   };
-  const bound: Bound = {
-    type: settings.type,
-    identity: (model) => destination.identity(config, model),
-  };
+  const bound: Bound = { type: settings.type };
   return destination.kind === 'files'
     ? { ...bound, ...boundFiles(destination, config, surroundings, clean) }
     : { ...bound, ...boundRows(destination, config, surroundings, clean) };

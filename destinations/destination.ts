@@ -93,8 +93,6 @@ interface Common<Config> {
   /** The models it takes; all of them by default. */
   models?: readonly ModelName[];
   steps: readonly TestStep<Config>[];
-  /** Two exports for which this is the same would write over each other; null if no two can. */
-  identity(config: Config, model: ModelName): string | null;
   /** What else must not stand in a message, beside the secrets of the configuration. */
   secretsOf?(config: Config): string[];
 }

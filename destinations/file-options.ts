@@ -1,20 +1,11 @@
 import { z } from 'zod';
+import { COMPRESSIONS, type Compression, FORMATS, type Format } from '../formats/formats.ts';
 import { eventNames, listText } from './config.ts';
 import { prefixProblem } from './object-keys.ts';
 
-export type FileFormat = 'JSONLines' | 'Parquet' | 'CSV';
-export type Compression = 'gzip' | 'zstd' | 'brotli' | 'snappy' | 'lz4';
-
-const COMPRESSIONS: Record<FileFormat, readonly Compression[]> = {
-  Parquet: ['zstd', 'lz4', 'snappy', 'gzip', 'brotli'],
-  JSONLines: ['gzip', 'brotli', 'zstd'],
-  CSV: ['gzip', 'brotli', 'zstd'],
-};
-export const FILE_FORMATS = Object.keys(COMPRESSIONS) as FileFormat[];
-
 export interface FileOptions {
   prefix: string;
-  format: FileFormat;
+  format: Format;
   compression: Compression | null;
   maxFileBytes: number | undefined;
 }
@@ -43,11 +34,11 @@ interface FileConfig {
 export function checkFileFields(config: FileConfig, context: z.core.$RefinementCtx<unknown>): void {
   const complain = (path: string, message: string) =>
     context.addIssue({ code: 'custom', path: [path], message });
-  const supported = COMPRESSIONS[config.file_format as FileFormat];
+  const supported = COMPRESSIONS[config.file_format as Format];
   if (!Object.hasOwn(COMPRESSIONS, config.file_format)) {
     complain(
       'file_format',
-      `File format ${config.file_format} is not supported. Supported file formats are ${listText(FILE_FORMATS)}`,
+      `File format ${config.file_format} is not supported. Supported file formats are ${listText(FORMATS)}`,
     );
     return;
   }
@@ -68,7 +59,7 @@ export function checkFileFields(config: FileConfig, context: z.core.$RefinementC
 export function fileOptions(config: FileConfig): FileOptions {
   return {
     prefix: config.prefix,
-    format: config.file_format as FileFormat,
+    format: config.file_format as Format,
     compression: (config.compression ?? null) as Compression | null,
     maxFileBytes: config.max_file_size_mb ? config.max_file_size_mb * MEBIBYTE : undefined,
   };

@@ -5,7 +5,6 @@ import { DestinationError } from './errors.ts';
 import { directoryProblem, Folder } from './file/folder.ts';
 import { localStore } from './file/store.ts';
 import { checkFileFields, fileFields, fileOptions } from './file-options.ts';
-import { prefixIdentity } from './object-keys.ts';
 
 const fileConfigFields = z
   .object({
@@ -31,8 +30,6 @@ export const file: FilesDestination<FileConfig> = {
   fields: fileConfigFields,
   options: fileOptions,
   store: (config, { exportRoot }) => localStore(new Folder(exportRoot, config.directory)),
-  identity: (config, model) =>
-    `file ${prefixIdentity(`${config.directory.replaceAll(/(^|\/)\.(?=\/|$)/g, '$1')}/${config.prefix}`, model)}`,
   steps: [
     {
       name: 'Write to the directory',

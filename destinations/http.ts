@@ -34,6 +34,4 @@ export const http: RowsDestination<HttpConfig> = {
   models: ['events'],
   steps: httpSteps,
   deliver: deliverByHttp,
-  // The receiver stores an event once, by its uuid.
-  identity: () => null,
 };

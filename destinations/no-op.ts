@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { CopyRows } from '../formats/copy-rows.ts';
 import { eventNames } from './config.ts';
-import { CopyRows } from './copy-rows.ts';
 import type { RowsDestination } from './destination.ts';
 
 const noOpFields = z.object({
@@ -14,7 +14,6 @@ export const noOp: RowsDestination<z.output<typeof noOpFields>> = {
   types: ['NoOp'],
   fields: noOpFields,
   steps: [],
-  identity: () => null,
   async deliver(_config, _surroundings, delivery) {
     const reader = new CopyRows(delivery.columns.length);
     let rows = 0;

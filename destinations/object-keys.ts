@@ -1,4 +1,4 @@
-import type { Compression, FileFormat } from './file-options.ts';
+import { type Compression, FILE_EXTENSIONS, type Format, fileExtension } from '../formats/formats.ts';
 
 export interface Interval {
   /** Null: from the beginning. */
@@ -11,7 +11,7 @@ export interface KeyOptions {
   prefix: string;
   model: string;
   interval: Interval;
-  format: FileFormat;
+  format: Format;
   compression: Compression | null;
   /** Whether an interval may have several files, which are then numbered from the first on. */
   numbered: boolean;
@@ -27,15 +27,9 @@ export interface ObjectKeys {
   owns(key: string): boolean;
 }
 
-const EXTENSIONS: Record<FileFormat, string> = { JSONLines: 'jsonl', Parquet: 'parquet', CSV: 'csv' };
-const CODECS: Record<Compression, string> = {
-  gzip: 'gz',
-  zstd: 'zst',
-  brotli: 'br',
-  snappy: 'sz',
-  lz4: 'lz4',
-};
-const FILE_NAME = /^(-\d{1,9})?\.(jsonl|parquet|csv)(\.(gz|zst|br|sz|lz4))?$/;
+const FILE_NAME = new RegExp(
+  `^(-\\d{1,9})?\\.(${FILE_EXTENSIONS.map((one) => one.replaceAll('.', '\\.')).join('|')})$`,
+);
 const MANIFEST = '_manifest.json';
 /** What S3 takes, less the longest name of a file. */
 const LONGEST_PREFIX_BYTES = 850;
@@ -110,21 +104,11 @@ function folderOf(expanded: string): string {
 export function objectKeys(options: KeyOptions): ObjectKeys {
   const { prefix, model, interval, format, compression, numbered } = options;
   const stem = `${folderOf(expand(prefix, variables(interval, model)))}${boundText(interval.start)}-${isoText(interval.end)}`;
-  // Parquet compresses inside of the file, which any reader of Parquet reads.
-  const codec = compression === null || format === 'Parquet' ? '' : `.${CODECS[compression]}`;
-  const extension = `.${EXTENSIONS[format]}${codec}`;
+  const extension = `.${fileExtension(format, compression)}`;
   return {
     file: (index) => `${stem}${numbered || index > 0 ? `-${index}` : ''}${extension}`,
     manifest: `${stem}${MANIFEST}`,
     stem,
     owns: (key) => key.startsWith(stem) && FILE_NAME.test(key.slice(stem.length)),
   };
-}
-
-/**
- * What two exports must not have in common: with the same place, model-less templates of the same form write the same
- * keys. Equal for templates that differ only in slashes.
- */
-export function prefixIdentity(prefix: string, model: string): string {
-  return folderOf(prefix.replaceAll('{table}', model));
 }

@@ -11,6 +11,4 @@ export const postgres: RowsDestination<PostgresConfig> = {
   steps: postgresSteps,
   deliver: deliverToPostgres,
   find: findInPostgres,
-  // Rows have keys: any number of exports may write to one table.
-  identity: () => null,
 };

@@ -1,6 +1,5 @@
 import type { FilesDestination } from './destination.ts';
 import { fileOptions } from './file-options.ts';
-import { prefixIdentity } from './object-keys.ts';
 import { type S3Config, s3Fields } from './s3/config.ts';
 import { s3Steps } from './s3/steps.ts';
 import { s3Store } from './s3/store.ts';
@@ -13,8 +12,4 @@ export const s3: FilesDestination<S3Config> = {
   steps: s3Steps,
   options: fileOptions,
   store: s3Store,
-  identity(config, model) {
-    const endpoint = config.endpoint_url ? new URL(config.endpoint_url).href : 'aws';
-    return `s3 ${endpoint} ${config.bucket_name} ${prefixIdentity(config.prefix, model)}`;
-  },
 };

@@ -9,3 +9,6 @@ export class BrokenRowsError extends Error {
     this.retryable = options.retryable;
   }
 }
+
+export const brokenRows = (what: string, retryable: boolean): BrokenRowsError =>
+  new BrokenRowsError(`The stream of rows is broken: ${what}.`, { retryable });

@@ -1,4 +1,5 @@
-import { BrokenRowsError } from './broken-rows.ts';
+import { type BrokenRowsError, brokenRows } from './broken-rows.ts';
+import { COPY_HEADER, checkCopyHeader } from './copy-header.ts';
 import type { Kernel, Region } from './kernel/kernel.ts';
 import { REASON, STATUS } from './kernel/layout.ts';
 
@@ -12,8 +13,6 @@ export interface RejectedRow {
   bytes: Buffer;
 }
 
-const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
-const HEADER = SIGNATURE.length + 8;
 const ROOM = 256 * 1024 - 64;
 
 /**
@@ -27,7 +26,7 @@ export class CopyInput {
   #region: Region;
   #at: number;
   #end: number;
-  #header: number | undefined;
+  #begun = false;
   #ended = false;
 
   constructor(kernel: Kernel, onReject?: (rejected: RejectedRow) => void) {
@@ -45,7 +44,7 @@ export class CopyInput {
 
   /** Takes as much of the chunk as there is room for, and returns how much that was. */
   append(chunk: Uint8Array, from: number): number {
-    if (this.#ended) throw this.#broken('there is more after its end', false);
+    if (this.#ended) throw brokenRows('there is more after its end', false);
     const rest = this.#end - this.#at;
     if (this.#at > this.#region.at) {
       this.#kernel.bytes.copyWithin(this.#region.at, this.#at, this.#end);
@@ -56,7 +55,7 @@ export class CopyInput {
     const taken = Math.min(this.#region.size - rest, chunk.length - from);
     this.#kernel.bytes.set(chunk.subarray(from, from + taken), this.#at + rest);
     this.#end = this.#at + rest + taken;
-    if (this.#header === undefined) this.#readHeader();
+    if (!this.#begun) this.#readHeader();
     return taken;
   }
 
@@ -65,7 +64,7 @@ export class CopyInput {
    * the encoder's own to resolve, after which it is to be asked again.
    */
   advance(encode: (at: number, end: number) => number): number {
-    if (this.#header === undefined || this.#ended) return STATUS.more;
+    if (!this.#begun || this.#ended) return STATUS.more;
     for (;;) {
       const status = encode(this.#at, this.#end);
       this.#at = this.#kernel.run.position.value;
@@ -76,7 +75,7 @@ export class CopyInput {
       }
       if (status !== STATUS.end) return status;
       this.#ended = true;
-      if (this.#end - this.#at > 2) throw this.#broken('there is more after its end', false);
+      if (this.#end - this.#at > 2) throw brokenRows('there is more after its end', false);
       return STATUS.more;
     }
   }
@@ -84,26 +83,18 @@ export class CopyInput {
   /** To be called after the last chunk. */
   finish(): void {
     if (this.#ended) return;
-    const rest = this.#header === undefined ? 'its header' : `row ${this.rows} or its end`;
-    throw this.#broken(`it stops before ${rest} is complete`, true);
+    const rest = this.#begun ? `row ${this.rows} or its end` : 'its header';
+    throw brokenRows(`it stops before ${rest} is complete`, true);
   }
 
   get #needed(): number {
-    return this.#header === undefined ? HEADER : this.#kernel.run.needed.value;
+    return this.#begun ? this.#kernel.run.needed.value : COPY_HEADER.length;
   }
 
   #readHeader(): void {
-    const { bytes, view } = this.#kernel;
-    const length = this.#end - this.#at;
-    const seen = Math.min(length, SIGNATURE.length);
-    if (!SIGNATURE.subarray(0, seen).equals(bytes.subarray(this.#at, this.#at + seen)))
-      throw this.#broken('it does not begin as COPY in binary form does', false);
-    if (length < HEADER) return;
-    const flags = view.getUint32(this.#at + SIGNATURE.length);
-    const extension = view.getUint32(this.#at + SIGNATURE.length + 4);
-    if (flags !== 0 || extension !== 0) throw this.#broken('its header has flags that are not known', false);
-    this.#header = HEADER;
-    this.#at += HEADER;
+    if (!checkCopyHeader(this.#kernel.bytes.subarray(this.#at, this.#end))) return;
+    this.#begun = true;
+    this.#at += COPY_HEADER.length;
   }
 
   #reject(): void {
@@ -136,10 +127,6 @@ export class CopyInput {
       [REASON.fieldWidth]: `${where} has ${value} bytes in ${name}, which is no ${column?.type}`,
       [REASON.brokenList]: `${where} has something in ${name} that is no array of texts`,
     };
-    return this.#broken(texts[run.faultReason.value] ?? `${where} cannot be read`, false);
-  }
-
-  #broken(what: string, retryable: boolean): BrokenRowsError {
-    return new BrokenRowsError(`The stream of rows is broken: ${what}.`, { retryable });
+    return brokenRows(texts[run.faultReason.value] ?? `${where} cannot be read`, false);
   }
 }

@@ -71,7 +71,8 @@ export async function encodeRows(
     work.catch(() => undefined);
     encoder.destroy();
     stop(source, iterator);
-    await files.abort();
+    // What went wrong first is what is to be known, whatever goes wrong in tidying up.
+    await files.abort().catch(() => undefined);
     throw error;
   } finally {
     over.abort();

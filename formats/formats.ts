@@ -1,12 +1,16 @@
 export type Format = 'JSONLines' | 'Parquet' | 'CSV';
 export type Compression = 'gzip' | 'zstd' | 'brotli' | 'snappy' | 'lz4';
 
-/** What each format can be compressed with, besides not at all. Parquet compresses its pages, the others the file. */
+/**
+ * What each format can be compressed with, besides not at all. Parquet compresses its pages, the others the file. Both
+ * in the order in which messages list them.
+ */
 export const COMPRESSIONS: Record<Format, readonly Compression[]> = {
-  JSONLines: ['gzip', 'zstd', 'brotli'],
-  CSV: ['gzip', 'zstd', 'brotli'],
-  Parquet: ['zstd', 'gzip', 'snappy', 'lz4', 'brotli'],
+  Parquet: ['zstd', 'lz4', 'snappy', 'gzip', 'brotli'],
+  JSONLines: ['gzip', 'brotli', 'zstd'],
+  CSV: ['gzip', 'brotli', 'zstd'],
 };
+export const FORMATS = Object.keys(COMPRESSIONS) as Format[];
 
 const EXTENSIONS: Record<Format, string> = { JSONLines: 'jsonl', CSV: 'csv', Parquet: 'parquet' };
 const COMPRESSED: Partial<Record<Compression, string>> = { gzip: 'gz', zstd: 'zst', brotli: 'br' };
@@ -16,3 +20,10 @@ export function fileExtension(format: Format, compression: Compression | null): 
   const inner = compression === null || format === 'Parquet' ? undefined : COMPRESSED[compression];
   return inner ? `${EXTENSIONS[format]}.${inner}` : EXTENSIONS[format];
 }
+
+/** All that `fileExtension` can answer. */
+export const FILE_EXTENSIONS: readonly string[] = [
+  ...new Set(
+    FORMATS.flatMap((format) => [null, ...COMPRESSIONS[format]].map((one) => fileExtension(format, one))),
+  ),
+];

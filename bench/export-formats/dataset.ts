@@ -1,12 +1,49 @@
 import type pg from 'pg';
 
+/** So many events have the same `inserted_at`, and the next ones one so much later: as transactions of capture have. */
+const TOGETHER = 500;
+const STEP_MILLISECONDS = 4;
+
+/** The events that came in within [start, start + this] are as many as these. */
+export const spanOf = (rows: number): number => Math.ceil(rows / TOGETHER) * STEP_MILLISECONDS;
+
+/** The fields of an exported event, for every other way of exporting them. */
+export const QUERY = `select uuid, event, distinct_id, timestamp, created_at, inserted_at as _inserted_at,
+  properties, person_id, person_properties, elements_chain from events`.replaceAll(/\s+/g, ' ');
+
 /** Fills the product's own table with web analytics events of about 700 bytes, of 20,000 persons, in batches. */
-export async function createEvents(client: pg.Client, rows: number): Promise<void> {
+export async function createEvents(client: pg.Client, rows: number, start: Date): Promise<void> {
   await client.query('select setseed(0.42)');
   const step = 100_000;
   for (let from = 0; from < rows; from += step) {
-    await client.query(INSERT, [from, Math.min(rows, from + step) - 1]);
+    await client.query(INSERT, [from, Math.min(rows, from + step) - 1, start]);
   }
+  await settle(client);
+}
+
+/** Appends the first events once more, with other ids and a later time, until there are so many. */
+export async function repeatEvents(
+  client: pg.Client,
+  have: number,
+  want: number,
+  start: Date,
+): Promise<void> {
+  const { rows } = await client.query(
+    `select string_agg(quote_ident(column_name), ', ') as names from information_schema.columns
+     where table_name = 'events' and column_name not in ('uuid', 'inserted_at')`,
+  );
+  for (let at = have; at < want; at += have) {
+    await client.query(
+      `insert into events (uuid, inserted_at, ${rows[0].names})
+       select uuidv7(), inserted_at + make_interval(secs => $1::float8 / 1000), ${rows[0].names} from events
+       where inserted_at >= $2 and inserted_at < $3`,
+      [spanOf(at), start, new Date(start.getTime() + spanOf(Math.min(have, want - at)))],
+    );
+  }
+  await settle(client);
+}
+
+async function settle(client: pg.Client): Promise<void> {
   await client.query('vacuum (analyze) events');
   await client.query('checkpoint');
 }
@@ -14,7 +51,7 @@ export async function createEvents(client: pg.Client, rows: number): Promise<voi
 const INSERT = `
   insert into events (project_id, uuid, timestamp, created_at, inserted_at, historical, event, distinct_id, properties,
     session_id, window_id, elements_chain, person_id, person_mode, person_properties)
-  select 1, uuidv7(), at, at + interval '350 ms', now() + make_interval(secs => i / 500 * 0.004), false,
+  select 1, uuidv7(), at, at + interval '350 ms', $3::timestamptz + make_interval(secs => i / 500 * 0.004), false,
     name, 'user-' || person || '@example.com',
     replace(replace(json_build_object(
       '$browser', browser, '$browser_version', 100 + person % 40, '$os', os, '$device_type', device,

@@ -1,11 +1,18 @@
-"""One export by a peer: python3 peers.py <peer> <url> <query> <target>. PYTHONPATH has its packages."""
+"""One export by a peer: python3 peers.py <peer> <url> <query> <target>. PYTHONPATH has its packages.
 
+The clock starts after the imports, and what it took is printed as JSON.
+"""
+
+import json
+import os
+import resource
 import sys
+import time
 
 peer, url, query, target = sys.argv[1:5]
 
-if peer.startswith("duckdb"):
-    import os
+
+def duckdb_scanner():
     import duckdb
     import duckdb_extension_postgres_scanner as package
 
@@ -13,25 +20,44 @@ if peer.startswith("duckdb"):
     files = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name.endswith(".duckdb_extension")]
     connection = duckdb.connect()
     connection.execute(f"load '{files[0]}'")
-    connection.execute("set preserve_insertion_order = false")
-    connection.execute(f"attach '{url}' as source (type postgres, read_only)")
-    connection.execute("use source")
-    connection.execute(f"copy ({query}) to '{target}' (format parquet, compression zstd)")
-elif peer == "connectorx":
-    import connectorx
-    import pyarrow.parquet
 
-    reader = connectorx.read_sql(url, query, return_type="arrow_stream", batch_size=65536)
-    with pyarrow.parquet.ParquetWriter(target, reader.schema, compression="zstd") as writer:
+    def export():
+        connection.execute("set preserve_insertion_order = false")
+        connection.execute(f"attach '{url}' as source (type postgres, read_only)")
+        connection.execute("use source")
+        connection.execute(f"copy ({query}) to '{target}' (format parquet, compression zstd)")
+
+    return export
+
+
+def written(reader, parquet):
+    with parquet.ParquetWriter(target, reader.schema, compression="zstd") as writer:
         for batch in reader:
             writer.write_batch(batch)
-elif peer == "adbc":
-    import adbc_driver_postgresql.dbapi
-    import pyarrow.parquet
 
-    with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
-        cursor.execute(query)
-        reader = cursor.fetch_record_batch()
-        with pyarrow.parquet.ParquetWriter(target, reader.schema, compression="zstd") as writer:
-            for batch in reader:
-                writer.write_batch(batch)
+
+def connectorx_stream():
+    import connectorx
+    import pyarrow.parquet as parquet
+
+    return lambda: written(connectorx.read_sql(url, query, return_type="arrow_stream", batch_size=65536), parquet)
+
+
+def adbc():
+    import adbc_driver_postgresql.dbapi as driver
+    import pyarrow.parquet as parquet
+
+    def export():
+        with driver.connect(url) as connection, connection.cursor() as cursor:
+            cursor.execute(query)
+            written(cursor.fetch_record_batch(), parquet)
+
+    return export
+
+
+export = {"duckdb": duckdb_scanner, "connectorx": connectorx_stream, "adbc": adbc}[peer]()
+begun, cpu = time.perf_counter(), time.process_time()
+export()
+seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak}))

@@ -1,5 +1,5 @@
 import type { Column } from '../../formats/columns.ts';
-import type { CopyRows } from '../copy-rows.ts';
+import type { CopyRows } from '../../formats/copy-rows.ts';
 
 /** The number of events that PostHog's own exports put into a request. */
 const MOST_EVENTS = 5_000;

@@ -1,4 +1,4 @@
-import { CopyRows } from '../copy-rows.ts';
+import { CopyRows } from '../../formats/copy-rows.ts';
 import type { Delivered, Delivery, Rejection, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { HttpConfig } from '../http.ts';

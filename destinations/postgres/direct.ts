@@ -1,5 +1,6 @@
 import type { Column } from '../../formats/columns.ts';
-import { CopyRows } from '../copy-rows.ts';
+import { COPY_HEADER } from '../../formats/copy-header.ts';
+import { CopyRows } from '../../formats/copy-rows.ts';
 import type { TargetColumn } from './table.ts';
 
 const OUTPUT_BYTES = 256 * 1024;
@@ -61,9 +62,7 @@ export async function* directRows(
   const rows = new CopyRows(changes.length);
   const kept = changes.filter((change) => change !== undefined).length;
   let out = Buffer.allocUnsafe(OUTPUT_BYTES);
-  // Signature, no flags, no extension.
-  let used = out.write('PGCOPY\n\xff\r\n\0', 'latin1');
-  used = out.writeInt32BE(0, out.writeInt32BE(0, used));
+  let used = COPY_HEADER.copy(out);
   const full: Buffer[] = [];
 
   const makeRoom = (bytes: number) => {

@@ -1,7 +1,5 @@
-import { promisify } from 'node:util';
 import zlib from 'node:zlib';
-
-const deflateRaw = promisify<zlib.InputType, zlib.ZlibOptions, Buffer>(zlib.deflateRaw);
+import { compressBlock } from '../compress-block.ts';
 
 // A member without name or time, by an unknown system: the same rows make the same bytes everywhere.
 const HEADER = Buffer.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
@@ -12,8 +10,10 @@ const LAST = Buffer.of(3, 0);
  * A block compressed by itself, ending at a byte and not being the last. Blocks that are compressed side by side make
  * one gzip member in a row, which even those can read who stop after the first member.
  */
-export const deflateBlock = (block: Buffer, level: number): Promise<Buffer> =>
-  deflateRaw(block, { level, finishFlush: zlib.constants.Z_SYNC_FLUSH, chunkSize: 256 * 1024 });
+export function deflateBlock(block: Buffer, level: number): Promise<Buffer> {
+  const options = { level, finishFlush: zlib.constants.Z_SYNC_FLUSH, chunkSize: 256 * 1024 };
+  return compressBlock(zlib.createDeflateRaw(options), block);
+}
 
 /** What stands around the blocks of a file. */
 export class GzipMember {

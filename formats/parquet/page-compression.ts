@@ -1,6 +1,5 @@
-import { promisify } from 'node:util';
 import zlib from 'node:zlib';
-import { freeMemory } from '../buffer-pool.ts';
+import { compressBlock } from '../compress-block.ts';
 import type { Compression } from '../formats.ts';
 import type { Kernel, Region } from '../kernel/kernel.ts';
 import { LZ_TABLE_SIZE } from '../kernel/layout.ts';
@@ -17,20 +16,7 @@ export const CODECS: Record<Compression | 'none', number> = {
   lz4: 7,
 };
 
-const zstd = promisify<zlib.InputType, zlib.ZstdOptions, Buffer>(zlib.zstdCompress);
-const gzip = promisify<zlib.InputType, zlib.ZlibOptions, Buffer>(zlib.gzip);
-const brotli = promisify<zlib.InputType, zlib.BrotliOptions, Buffer>(zlib.brotliCompress);
-
-/** Without the room that was not needed: pages wait until their row group ends. */
-const compact = (body: Buffer) => {
-  const exact = Buffer.allocUnsafeSlow(body.length);
-  body.copy(exact);
-  // Smaller ones are parts of memory that others have other parts of.
-  if (body.buffer.byteLength > Buffer.poolSize) freeMemory(body);
-  return exact;
-};
-
-/** Room for all of a page's output, so that compressing it is one step. */
+/** Room for all of a page's output, as a rule, so that compressing it is one step. */
 const roomFor = (raw: Buffer) => Math.max(1024, (raw.length >> 2) + 256);
 
 export function pageCompression(
@@ -44,17 +30,21 @@ export function pageCompression(
       return async (raw) => raw;
     case 'zstd': {
       const params = { [constants.ZSTD_c_compressionLevel]: level ?? 1 };
-      return async (raw) =>
-        compact(await zstd(raw, { params, chunkSize: roomFor(raw), pledgedSrcSize: raw.length }));
+      return (raw) =>
+        compressBlock(
+          zlib.createZstdCompress({ params, chunkSize: roomFor(raw), pledgedSrcSize: raw.length }),
+          raw,
+        );
     }
     case 'gzip':
-      return async (raw) => compact(await gzip(raw, { level: level ?? 6, chunkSize: roomFor(raw) }));
+      return (raw) => compressBlock(zlib.createGzip({ level: level ?? 6, chunkSize: roomFor(raw) }), raw);
     case 'brotli': {
       const params = (raw: Buffer) => ({
         [constants.BROTLI_PARAM_QUALITY]: level ?? 4,
         [constants.BROTLI_PARAM_SIZE_HINT]: raw.length,
       });
-      return async (raw) => compact(await brotli(raw, { params: params(raw), chunkSize: roomFor(raw) }));
+      return (raw) =>
+        compressBlock(zlib.createBrotliCompress({ params: params(raw), chunkSize: roomFor(raw) }), raw);
     }
     default:
       return blockCompression(kernel, compression);

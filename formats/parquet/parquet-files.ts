@@ -1,3 +1,4 @@
+import { freeMemory } from '../buffer-pool.ts';
 import type { Column } from '../columns.ts';
 import type { OutputFile, OutputFiles } from '../output-files.ts';
 import type { Chunk } from './column-pages.ts';
@@ -47,24 +48,28 @@ export class ParquetFiles {
     const { values, nulls, encodings, bounds } = chunk;
     const start = file.bytes;
     const dictionary = await chunk.dictionary;
+    const dataOffset = start + (dictionary ? dictionary.header.length + dictionary.body.length : 0);
     let uncompressedBytes = 0;
     let waiting: Buffer[] = [];
+    let bodies: Buffer[] = [];
     let size = 0;
     const flush = async () => {
-      const whole = waiting.length === 1 ? (waiting[0] as Buffer) : Buffer.concat(waiting, size);
+      const whole = Buffer.concat(waiting, size);
+      for (const body of bodies) freeMemory(body);
       waiting = [];
+      bodies = [];
       size = 0;
       await file.write(whole);
     };
     for (const promise of dictionary ? [dictionary, ...chunk.pages] : chunk.pages) {
       const page = await promise;
       waiting.push(page.header, page.body);
+      bodies.push(page.body);
       size += page.header.length + page.body.length;
       uncompressedBytes += page.uncompressedBytes;
       if (size >= PIECE) await flush();
     }
     await flush();
-    const dataOffset = start + (dictionary ? dictionary.header.length + dictionary.body.length : 0);
     return {
       values,
       nulls,

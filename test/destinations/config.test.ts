@@ -1,9 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { bindDestination } from '../../destinations/bind.ts';
 import { DestinationConfigError } from '../../destinations/errors.ts';
 import { DESTINATION_TYPES, requireModel } from '../../destinations/registry.ts';
 import { checkSettings, patchSettings, shownSettings, testSteps } from '../../destinations/settings.ts';
-import { createEgress } from '../../egress/egress.ts';
 
 const S3 = { bucket_name: 'lake', region: 'eu-west-1', prefix: 'ph/{table}/' };
 const POSTGRES = { user: 'writer', password: 'canary-password', host: 'db.test', database: 'lake' };
@@ -265,17 +263,4 @@ describe('answers', () => {
     expect(testSteps('NoOp')).toBeUndefined();
     expect(testSteps('Gone')).toBeUndefined();
   });
-});
-
-test('exports that would write over each other have one identity', () => {
-  const surroundings = { egress: createEgress(), exportRoot: '/nowhere' };
-  const identity = (type: string, config: Record<string, unknown>, model: 'events' | 'persons' = 'events') =>
-    bindDestination({ type, config }, surroundings).identity(model);
-  expect(identity('S3', S3)).toBe(identity('AwsS3', { ...S3, prefix: '/ph/events' }));
-  expect(identity('S3', S3)).not.toBe(identity('S3', S3, 'persons'));
-  expect(identity('S3', S3)).not.toBe(identity('S3', { ...S3, bucket_name: 'sea' }));
-  expect(identity('S3', S3)).not.toBe(identity('S3', { ...S3, endpoint_url: 'http://s3.test' }));
-  expect(identity('File', { directory: 'a/b' })).toBe(identity('File', { directory: 'a', prefix: 'b' }));
-  expect(identity('File', { directory: './a' })).toBe(identity('File', { directory: 'a/.' }));
-  expect(identity('Postgres', POSTGRES)).toBeNull();
 });

@@ -1,11 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  type KeyOptions,
-  objectKeys,
-  prefixIdentity,
-  prefixProblem,
-} from '../../destinations/object-keys.ts';
+import { type KeyOptions, objectKeys, prefixProblem } from '../../destinations/object-keys.ts';
 
 const base: KeyOptions = {
   prefix: '',
@@ -47,8 +42,6 @@ describe('keys', () => {
     ['gzip', { compression: 'gzip' }, `${STEM}.jsonl.gz`, `${STEM}_manifest.json`],
     ['zstd', { compression: 'zstd' }, `${STEM}.jsonl.zst`, `${STEM}_manifest.json`],
     ['brotli', { compression: 'brotli' }, `${STEM}.jsonl.br`, `${STEM}_manifest.json`],
-    ['snappy', { compression: 'snappy' }, `${STEM}.jsonl.sz`, `${STEM}_manifest.json`],
-    ['lz4', { compression: 'lz4' }, `${STEM}.jsonl.lz4`, `${STEM}_manifest.json`],
     [
       'CSV',
       { format: 'CSV', compression: 'gzip', numbered: true },
@@ -152,10 +145,4 @@ test('intervals, files and models never share a key', () => {
         count += 1;
       }
   expect(seen.size).toBe(count);
-});
-
-test('prefixes that lead to the same keys have one identity', () => {
-  expect(prefixIdentity('/a//{table}/', 'events')).toBe(prefixIdentity('a/events', 'events'));
-  expect(prefixIdentity('a/{table}', 'events')).not.toBe(prefixIdentity('a/{table}', 'persons'));
-  expect(prefixIdentity('a/{year}', 'events')).not.toBe(prefixIdentity('a/{month}', 'events'));
 });

@@ -344,7 +344,7 @@ describe('a stream that is none', () => {
     const refused = (options: object) =>
       encode(source, { columns, format: 'CSV', compression: null, ...options });
     await expect(refused({ compression: 'lz4' })).rejects.toThrow(
-      'CSV cannot be compressed with lz4, only with gzip, zstd, brotli.',
+      'CSV cannot be compressed with lz4, only with gzip, brotli, zstd.',
     );
     await expect(refused({ columns: [] })).rejects.toThrow('There are no columns to write.');
     await expect(refused({ columns: [columns[0], columns[0]] })).rejects.toThrow(
@@ -455,6 +455,59 @@ describe('a run that cannot go on', () => {
     open();
     await pause(10);
     expect(seen).toEqual(['stopped', 'abort']);
+  });
+
+  test('tells what went wrong first, not what went wrong in tidying up', async () => {
+    const work = encodeRows(inChunks(bytes, 65_536), {
+      columns,
+      format: 'JSONLines',
+      compression: null,
+      openFile: async () => ({
+        write: () => {
+          throw new Error('first');
+        },
+        close: async () => undefined,
+        abort: async () => {
+          throw new Error('second');
+        },
+      }),
+    });
+    await expect(work).rejects.toThrow('first');
+  });
+
+  test('aborts a file that cannot be closed', async () => {
+    const seen: string[] = [];
+    const work = encodeRows(inChunks(bytes, 65_536), {
+      columns,
+      format: 'JSONLines',
+      compression: 'zstd',
+      openFile: async () => ({
+        write: () => undefined,
+        close: async () => {
+          throw new Error('the last part was refused');
+        },
+        abort: async () => void seen.push('abort'),
+      }),
+    });
+    await expect(work).rejects.toThrow('the last part was refused');
+    expect(seen).toEqual(['abort']);
+  });
+
+  test('leaves chunks alone unless they are its own', async () => {
+    const options = { columns, format: 'JSONLines', compression: null } as const;
+    const kept = Buffer.from(copyBytes(columns, manyRows(3)));
+    async function* source() {
+      yield kept;
+    }
+    await encode(source(), options);
+    expect(kept.length).toBeGreaterThan(0);
+    const given = Buffer.allocUnsafeSlow(kept.length);
+    kept.copy(given);
+    async function* once() {
+      yield given;
+    }
+    const { rows } = await encode(once(), { ...options, freeChunks: true });
+    expect([rows, given.buffer.byteLength]).toEqual([3, 0]);
   });
 
   test('does not begin when its signal was given before', async () => {

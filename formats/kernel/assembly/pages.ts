@@ -1,3 +1,5 @@
+import { bound, boundText } from './bounds';
+import { isText, place } from './dictionary';
 import { xxh64 } from './hash';
 import {
   BOOL,
@@ -7,7 +9,6 @@ import {
   copyLoose,
   DICTIONARY,
   DOCUMENT,
-  FLOAT64,
   FULL,
   INT32,
   ROWS,
@@ -18,6 +19,18 @@ import {
   TIMESTAMP,
   UUID,
 } from './memory';
+import {
+  DEFINITIONS,
+  FOUND,
+  HAS_DICTIONARY,
+  LEVEL_ROOM,
+  LEVELS,
+  NULLS,
+  REPETITIONS,
+  ROOM,
+  USED,
+  VALUES,
+} from './page-layout';
 import {
   columnCount,
   columns,
@@ -33,34 +46,6 @@ import {
 } from './row';
 import { ALWAYS, NEVER, uuid } from './text';
 
-// What a column's description holds for Parquet, after its first 16 bytes.
-const VALUES: usize = 16; // the page's values, encoded plainly, or 4 bytes with each one's place in the dictionary
-const USED: usize = 20;
-const ROOM: usize = 24;
-const DEFINITIONS: usize = 28; // a byte for each level
-const REPETITIONS: usize = 32;
-const LEVELS: usize = 36;
-const LEVEL_ROOM: usize = 40;
-const NULLS: usize = 44; // levels without a value
-const HAS_DICTIONARY: usize = 48;
-const TABLE: usize = 52; // 8 bytes a slot: half a hash, and the entry's number from 1 on
-const TABLE_MASK: usize = 56;
-const ENTRIES: usize = 60;
-const ENTRIES_USED: usize = 64;
-const ENTRIES_ROOM: usize = 68;
-const ENTRY_COUNT: usize = 72;
-const ENTRY_LIMIT: usize = 76;
-const OFFSETS: usize = 80;
-const BOUNDED: usize = 84; // 0: no value yet
-const MINIMUM: usize = 88; // a number; or the length of the text
-const MAXIMUM: usize = 96;
-const BOUND_TEXTS: usize = 104; // the least text, and BOUND_ROOM bytes later the greatest
-const CUT: usize = 108; // whether the greatest text goes on
-const FOUND: usize = 112; // the current row's place in the dictionary
-
-/** So much of a text goes into the statistics. */
-const BOUND_LENGTH: u32 = 64;
-const BOUND_ROOM: u32 = 96;
 const EPOCH: i64 = 946_684_800_000_000;
 
 /** After a row did not fit: how many levels it has in the column; `needed` says how many bytes. */
@@ -71,65 +56,6 @@ let aside: u32 = 0;
 
 export function preparePages(scratch: u32): void {
   aside = scratch;
-}
-
-function isText(type: u32): bool {
-  return type <= UUID;
-}
-
-/** -1, 0 or 1: how two byte strings compare. */
-function compare(a: u32, aLength: u32, b: u32, bLength: u32): i32 {
-  const shared = min(aLength, bLength);
-  let i: u32 = 0;
-  while (i + 8 <= shared) {
-    const x = bswap<u64>(load<u64>(a + i));
-    const y = bswap<u64>(load<u64>(b + i));
-    if (x !== y) return x < y ? -1 : 1;
-    i += 8;
-  }
-  while (i < shared) {
-    const x = load<u8>(a + i);
-    const y = load<u8>(b + i);
-    if (x !== y) return x < y ? -1 : 1;
-    i += 1;
-  }
-  return aLength === bLength ? 0 : aLength < bLength ? -1 : 1;
-}
-
-function boundText(column: u32, at: u32, length: u32): void {
-  const least = load<u32>(column, BOUND_TEXTS);
-  const greatest = least + BOUND_ROOM;
-  const kept = min(length, BOUND_LENGTH);
-  const first = load<u32>(column, BOUNDED) === 0;
-  if (first || compare(at, kept, least, load<u32>(column, MINIMUM)) < 0) {
-    memory.copy(least, at, kept);
-    store<u32>(column, kept, MINIMUM);
-  }
-  const order = first ? 1 : compare(at, kept, greatest, load<u32>(column, MAXIMUM));
-  if (order > 0) {
-    memory.copy(greatest, at, kept);
-    store<u32>(column, kept, MAXIMUM);
-    store<u32>(column, u32(length > kept), CUT);
-  } else if (order === 0 && length > kept) {
-    store<u32>(column, 1, CUT);
-  }
-  store<u32>(column, 1, BOUNDED);
-}
-
-function boundInteger(column: u32, value: i64): void {
-  const first = load<u32>(column, BOUNDED) === 0;
-  if (first || value < load<i64>(column, MINIMUM)) store<i64>(column, value, MINIMUM);
-  if (first || value > load<i64>(column, MAXIMUM)) store<i64>(column, value, MAXIMUM);
-  store<u32>(column, 1, BOUNDED);
-}
-
-function boundReal(column: u32, value: f64): void {
-  // What is no number cannot be compared, and stays out of the statistics.
-  if (!(value >= -Infinity)) return;
-  const first = load<u32>(column, BOUNDED) === 0;
-  if (first || value < load<f64>(column, MINIMUM)) store<f64>(column, value, MINIMUM);
-  if (first || value > load<f64>(column, MAXIMUM)) store<f64>(column, value, MAXIMUM);
-  store<u32>(column, 1, BOUNDED);
 }
 
 /** Microseconds since 1970; what is later than those can say, and for ever, is the last of them. */
@@ -153,14 +79,6 @@ function fixed(to: u32, at: u32, type: u32): u32 {
   return 8;
 }
 
-function bound(column: u32, type: u32, at: u32, length: u32): void {
-  if (type === STRING || type === UUID) boundText(column, at, length);
-  else if (type === FLOAT64) boundReal(column, load<f64>(at));
-  else if (type === INT32) boundInteger(column, load<i32>(at));
-  else if (type === BOOL) boundInteger(column, load<u8>(at));
-  else if (type !== DOCUMENT) boundInteger(column, load<i64>(at));
-}
-
 /** Where the value's bytes are as Parquet has them; `valueLength` says how many. */
 let valueLength: u32 = 0;
 function encoded(type: u32, at: u32, length: u32): u32 {
@@ -175,61 +93,6 @@ function encoded(type: u32, at: u32, length: u32): u32 {
   }
   valueLength = type === UUID ? uuid(aside, at) - aside : fixed(aside, at, type);
   return aside;
-}
-
-/** The value's place in the dictionary, where it is added if it is new; -1 if there is no room. */
-function place(column: u32, type: u32, at: u32, length: u32): i32 {
-  const hash = xxh64(at, length);
-  const short = hash >> 32;
-  const mask = load<u32>(column, TABLE_MASK);
-  const table = load<u32>(column, TABLE);
-  const entries = load<u32>(column, ENTRIES);
-  const offsets = load<u32>(column, OFFSETS);
-  const prefix: u32 = isText(type) ? 4 : 0;
-  let slot = <u32>hash & mask;
-  while (true) {
-    const found = load<u64>(table + (slot << 3));
-    if (found === 0) break;
-    if (found >> 32 === short) {
-      const index = <u32>found - 1;
-      const entry = entries + load<u32>(offsets + (index << 2));
-      const entryLength = prefix ? load<u32>(entry) : length;
-      if (entryLength === length && memory.compare(entry + prefix, at, length) === 0) return index;
-    }
-    slot = (slot + 1) & mask;
-  }
-  const count = load<u32>(column, ENTRY_COUNT);
-  const used = load<u32>(column, ENTRIES_USED);
-  const room = load<u32>(column, ENTRIES_ROOM);
-  if (count === load<u32>(column, ENTRY_LIMIT) || length > room || used + length + 4 > room) return -1;
-  store<u64>(table + (slot << 3), (short << 32) | (count + 1));
-  store<u32>(offsets + (count << 2), used);
-  if (prefix) store<u32>(entries + used, length);
-  memory.copy(entries + used + prefix, at, length);
-  store<u32>(column, used + prefix + length, ENTRIES_USED);
-  store<u32>(column, count + 1, ENTRY_COUNT);
-  bound(column, type, at, length);
-  return count;
-}
-
-/** Fills a table of another size with the entries there are. */
-export function rehash(column: u32): void {
-  const mask = load<u32>(column, TABLE_MASK);
-  const table = load<u32>(column, TABLE);
-  const entries = load<u32>(column, ENTRIES);
-  const offsets = load<u32>(column, OFFSETS);
-  const count = load<u32>(column, ENTRY_COUNT);
-  const used = load<u32>(column, ENTRIES_USED);
-  const prefix: u32 = isText(columnType(column)) ? 4 : 0;
-  memory.fill(table, 0, (mask + 1) << 3);
-  for (let i: u32 = 0; i < count; i += 1) {
-    const from = load<u32>(offsets + (i << 2));
-    const to = i + 1 < count ? load<u32>(offsets + ((i + 1) << 2)) : used;
-    const hash = xxh64(entries + from + prefix, to - from - prefix);
-    let slot = <u32>hash & mask;
-    while (load<u64>(table + (slot << 3)) !== 0) slot = (slot + 1) & mask;
-    store<u64>(table + (slot << 3), ((hash >> 32) << 32) | (i + 1));
-  }
 }
 
 /** Whether the row fits into the pages. Its new values are in the dictionaries afterwards. */
@@ -365,34 +228,4 @@ export function addRows(at: u32, end: u32, limit: u32): i32 {
     limit -= 1;
     at = next;
   }
-}
-
-/** How many bytes the page's values have without the dictionary. */
-export function plainSize(column: u32): u64 {
-  const values = load<u32>(column, VALUES);
-  const offsets = load<u32>(column, OFFSETS);
-  const count = load<u32>(column, ENTRY_COUNT);
-  let total: u64 = 0;
-  for (let i: u32 = 0; i < load<u32>(column, USED); i += 4) {
-    const index = load<u32>(values + i);
-    const end = index + 1 < count ? load<u32>(offsets + ((index + 1) << 2)) : load<u32>(column, ENTRIES_USED);
-    total += end - load<u32>(offsets + (index << 2));
-  }
-  return total;
-}
-
-/** Writes the page's values without the dictionary; returns where they end. */
-export function writePlain(column: u32, to: u32): u32 {
-  const values = load<u32>(column, VALUES);
-  const offsets = load<u32>(column, OFFSETS);
-  const entries = load<u32>(column, ENTRIES);
-  const count = load<u32>(column, ENTRY_COUNT);
-  for (let i: u32 = 0; i < load<u32>(column, USED); i += 4) {
-    const index = load<u32>(values + i);
-    const from = load<u32>(offsets + (index << 2));
-    const end = index + 1 < count ? load<u32>(offsets + ((index + 1) << 2)) : load<u32>(column, ENTRIES_USED);
-    memory.copy(to, entries + from, end - from);
-    to += end - from;
-  }
-  return to;
 }

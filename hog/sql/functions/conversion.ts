@@ -50,11 +50,9 @@ const text = custom(1, 2, ({ place, args, span }) => {
 const jsonText = custom(1, 1, ({ place, args, span }) => {
   const [value] = args as [Value];
   // A text is a JSON string, not a document, unless it came out of one.
-  const json =
-    value.type === 'string' && !value.json
-      ? sql`to_jsonb(${value.sql})`
-      : coerced(place, value, 'json', span);
-  return { sql: sql`hq.compact_json(${json})`, type: 'string' };
+  if (value.type === 'string' && !value.json)
+    return { sql: sql`to_json(${value.sql})::text`, type: 'string' };
+  return { sql: sql`hq.compact_json(${coerced(place, value, 'json', span)})`, type: 'string' };
 });
 
 const ints = [8, 16, 32, 64, 128, 256].flatMap((bits) => [`toInt${bits}`, `toUInt${bits}`]);

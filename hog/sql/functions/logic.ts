@@ -115,10 +115,14 @@ export const LOGIC: FunctionTable = {
   }),
   coalesce,
   ifNull: coalesce,
-  nullIf: custom(2, 2, ({ place, args, span }) => ({
-    sql: sql`(case when ${compareValues(place, '==', args[0]!, args[1]!, true, span)} then null else ${args[0]!.sql} end)`,
-    type: args[0]!.type,
-  })),
+  nullIf: custom(2, 2, ({ place, args, span }) => {
+    const [value, other] = args as [Value, Value];
+    // Of texts the value is written once: looking it up in a document takes longer than anything else here.
+    if (value.type === 'string' && other.type === 'string')
+      return { sql: sql`nullif(${value.sql}, ${other.sql})`, type: 'string' };
+    const same = compareValues(place, '==', value, other, true, span);
+    return { sql: sql`(case when ${same} then null else ${value.sql} end)`, type: value.type };
+  }),
   isNull: custom(1, 1, ({ args }) => bool(sql`(${args[0]!.sql} is null)`)),
   isNotNull: custom(1, 1, ({ args }) => bool(sql`(${args[0]!.sql} is not null)`)),
   assumeNotNull: same,

@@ -1,7 +1,9 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { CopyFormatError, CopyRows } from '../../destinations/copy-rows.ts';
-import { COPY_HEADER, COPY_TRAILER, copyBytes } from './sample.ts';
+import { BrokenRowsError } from '../../formats/broken-rows.ts';
+import { COPY_HEADER } from '../../formats/copy-header.ts';
+import { CopyRows } from '../../formats/copy-rows.ts';
+import { COPY_TRAILER, copyBytes } from '../destinations/sample.ts';
 
 const columns = [
   { name: 'a', type: 'string' as const, nullable: true },
@@ -73,20 +75,20 @@ test.each([
   [
     'what is no COPY',
     Buffer.from('select 1, and a text that is longer than the header of a COPY'),
-    'no binary COPY',
+    'it does not begin as COPY in binary form does',
   ],
   [
     'another number of fields',
     Buffer.concat([COPY_HEADER, Buffer.of(0, 2), COPY_TRAILER]),
-    'has 2 fields instead of 3',
+    'row 0 has 2 fields, and there are 3 columns',
   ],
-  ['an end before the end', COPY_HEADER, 'ended before its last row'],
+  ['an end before the end', COPY_HEADER, 'it stops before row 0 or its end is complete'],
   [
     'half a row',
     copyBytes(columns, [{ a: 'one', b: 1, c: 'two' }]).subarray(0, -4),
-    'ended before its last row',
+    'it stops before row 0 or its end is complete',
   ],
 ])('%s is refused', (_name, bytes, message) => {
-  expect(() => readAll(bytes, [])).toThrow(CopyFormatError);
+  expect(() => readAll(bytes, [])).toThrow(BrokenRowsError);
   expect(() => readAll(bytes, [])).toThrow(message);
 });

@@ -1,15 +1,12 @@
-const SIGNATURE = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1');
-/** Signature, flags, and the length of an extension that no version of Postgres writes. */
-const HEADER = SIGNATURE.length + 8;
+import { brokenRows } from './broken-rows.ts';
+import { COPY_HEADER, checkCopyHeader } from './copy-header.ts';
 
-/** The bytes are not those of a binary COPY, or end before it does: the source broke, not the destination. */
-export class CopyFormatError extends Error {
-  override name = 'CopyFormatError';
-}
+const HEADER = COPY_HEADER.length;
 
 /**
- * Reads the rows of `copy … to stdout (format binary)` from chunks that are cut anywhere. A row is a stretch of bytes
- * with the places of its fields: no object per row, and nothing is copied but rows that lie across chunks.
+ * Reads the rows of `copy … to stdout (format binary)` from chunks that are cut anywhere, for those who take rows and
+ * not files. A row is a stretch of bytes with the places of its fields: no object per row, and nothing is copied but
+ * rows that lie across chunks. What is no COPY, or ends before it does, is a BrokenRowsError.
  *
  *     rows.push(chunk); while (rows.next()) use(rows.field(0));
  */
@@ -26,6 +23,8 @@ export class CopyRows {
   #pendingBytes = 0;
   #needed = HEADER;
   #begun = false;
+  /** Of the stream, the one that is looked for. */
+  #row = 0;
   #finished = false;
 
   constructor(columns: number) {
@@ -61,12 +60,7 @@ export class CopyRows {
     const { buffer } = this;
     let at = this.end;
     if (!this.#begun) {
-      if (buffer.length - at < HEADER) return this.#need(HEADER);
-      if (
-        !buffer.subarray(at, at + SIGNATURE.length).equals(SIGNATURE) ||
-        buffer.readInt32BE(at + HEADER - 4) !== 0
-      )
-        throw new CopyFormatError('the source is no binary COPY');
+      if (!checkCopyHeader(buffer.subarray(at))) return this.#need(HEADER);
       this.#begun = true;
       at += HEADER;
       this.end = at;
@@ -80,8 +74,10 @@ export class CopyRows {
       this.end = at;
       return false;
     }
-    if (fields !== this.#columns)
-      throw new CopyFormatError(`a row of the source has ${fields} fields instead of ${this.#columns}`);
+    if (fields !== this.#columns) {
+      const text = `row ${this.#row} has ${fields} fields, and there are ${this.#columns} columns`;
+      throw brokenRows(text, false);
+    }
     for (let field = 0; field < fields; field += 1) {
       if (buffer.length - at < 4) return this.#need(at + 4 - this.start);
       const length = buffer.readInt32BE(at);
@@ -92,6 +88,7 @@ export class CopyRows {
       if (at > buffer.length) return this.#need(at - this.start);
     }
     this.end = at;
+    this.#row += 1;
     return true;
   }
 
@@ -113,6 +110,8 @@ export class CopyRows {
 
   /** To be called after the last chunk. */
   finish(): void {
-    if (!this.#finished) throw new CopyFormatError('the source ended before its last row');
+    if (this.#finished) return;
+    const rest = this.#begun ? `row ${this.#row} or its end` : 'its header';
+    throw brokenRows(`it stops before ${rest} is complete`, true);
   }
 }

@@ -1,0 +1,105 @@
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+export interface Measured {
+  seconds: number;
+  /** Seconds of CPU: of whoever exports, of Postgres, of a server at the other end. */
+  client: number;
+  postgres: number;
+  server: number;
+  /** Megabytes of memory, where the exporter tells: the most of it, and how much more that is than before. */
+  peak: number | undefined;
+  growth: number | undefined;
+  /** Megabytes written to the folder. */
+  written: number;
+}
+
+export interface Surroundings {
+  folder: string;
+  postmaster: number;
+  /** Of the S3 server. */
+  server: number | undefined;
+}
+
+const TICKS = 100;
+
+interface Stat {
+  parent: number;
+  own: number;
+  reaped: number;
+}
+
+export function processStat(pid: number | string): Stat | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const fields = text
+      .slice(text.lastIndexOf(')') + 2)
+      .split(' ')
+      .map(Number);
+    const seconds = (index: number) => ((fields[index] as number) + (fields[index + 1] as number)) / TICKS;
+    return { parent: fields[1] as number, own: seconds(11), reaped: seconds(13) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of a process's children, those that ended and those that have not. */
+function childrenCpu(pid: number): number {
+  let seconds = processStat(pid)?.reaped ?? 0;
+  for (const entry of readdirSync('/proc')) {
+    const child = /^\d+$/.test(entry) ? processStat(entry) : undefined;
+    if (child?.parent === pid) seconds += child.own;
+  }
+  return seconds;
+}
+
+const filesOf = (folder: string) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+
+/**
+ * Runs one export and takes its measure. A command that prints JSON measures its own time and CPU, without what it
+ * takes to start; another's is all of it.
+ */
+export async function measure(
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+  { folder, postmaster, server }: Surroundings,
+): Promise<Measured> {
+  for (const name of readdirSync(folder)) rmSync(path.join(folder, name), { recursive: true });
+  const usage = () => ({
+    client: processStat(process.pid)?.reaped ?? 0,
+    postgres: childrenCpu(postmaster),
+    server: server === undefined ? 0 : (processStat(server)?.own ?? 0),
+  });
+  const before = usage();
+  const begun = performance.now();
+  const [program, ...args] = command as [string, ...string[]];
+  const child = spawn(program, args, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  if (code !== 0) throw new Error(`This ended with ${code}: ${command.join(' ')}`);
+  const seconds = (performance.now() - begun) / 1000;
+  // Backends end after their clients.
+  await pause(200);
+  const after = usage();
+  const told = output.trim() === '' ? undefined : JSON.parse(output);
+  return {
+    seconds: told?.seconds ?? seconds,
+    client: told?.cpu ?? after.client - before.client,
+    postgres: after.postgres - before.postgres,
+    server: after.server - before.server,
+    peak: told?.peak,
+    growth: told?.idle === undefined ? undefined : told.peak - told.idle,
+    written: filesOf(folder).reduce((sum, file) => sum + statSync(file).size, 0) / 1e6,
+  };
+}

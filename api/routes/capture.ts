@@ -13,6 +13,7 @@ import { captured, eventBatch, oneEvent, v1Batch, v1Results } from '../schemas/c
 import { freeForm } from '../schemas/fields.ts';
 import { remoteConfigRoutes } from './remote-config.ts';
 
+const NOTHING = Buffer.alloc(0);
 const OK: Answer = { status: 200, body: '{"status":"Ok"}' };
 const EMPTY: Answer = { status: 204, body: '' };
 /** Tells the client to stop recording: to it, the quota for recordings is used up. */
@@ -28,8 +29,11 @@ function bearer(request: FastifyRequest): string | undefined {
   return /^Bearer\s+(\S+)\s*$/.exec(request.headers.authorization ?? '')?.[1];
 }
 
-function toCapture({ request, body, ticket }: Incoming, isEngage: boolean): CaptureRequest {
+/** Takes the body over: the request outlives it by a commit. */
+function toCapture(incoming: Incoming, isEngage: boolean): CaptureRequest {
+  const { request, body, ticket } = incoming;
   const { ip, headers } = request;
+  incoming.body = NOTHING;
   return {
     body,
     ticket,
@@ -70,8 +74,8 @@ function eventRoutes(add: AddRoute, capture: Capture): void {
     const { request } = incoming;
     const sdk = request.headers['posthog-sdk-info'];
     const options = { sdk: typeof sdk === 'string' ? sdk : undefined, token: bearer(request) };
-    const parsed = await capture.handle({ ...toCapture(incoming, false), v1: options });
-    return { status: 200, body: v1Answer(parsed) };
+    const handled = await capture.handle({ ...toCapture(incoming, false), v1: options });
+    return { status: 200, body: v1Answer(handled) };
   };
   const eachResult = 'Store events, with a result for each';
   add('POST', V1_PATH, v1, { summary: eachResult, body: v1Batch, answer: v1Results });

@@ -1,19 +1,15 @@
-import { uuidBytes } from '../../db/uuid-bytes.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { EventsRefusedError } from './errors.ts';
+import { type RowHead, RowHeads } from './row-heads.ts';
 import { cleanText, propertiesText } from './text.ts';
 
 /** An event on its way into a table: what costs most is done, what is known only in the transaction is not. */
 export interface PendingEvent {
   readonly projectId: number;
+  /** What is still to be known of the event; its properties only as far as persons and groups may follow from them. */
   readonly event: CapturedEvent;
-  /** `event.properties` as the JSON that is stored. */
-  readonly properties: string;
-  readonly elementsChain: string;
-  /** The 16 bytes of the uuid, and their first 48 bits as a number to sort by. */
-  readonly uuid: Uint8Array;
-  readonly prefix: number;
+  readonly head: RowHead;
 }
 
 export interface Submitted {
@@ -33,21 +29,22 @@ export interface PendingRequest {
   reject(error: Error): void;
 }
 
-/** Columns besides the texts of the event. */
-const ROW_OVERHEAD = 220;
-const KEY_BYTES = 16;
-const PREFIX_SCALE = 0x10000;
+/** Columns besides the head, and what stays of the event itself. */
+const OVERHEAD = 128;
+/** All that matters of the properties of an event that is nobody's. */
+const OF_NOBODY = Object.freeze({ $process_person_profile: false });
+
+/** The event without what is not needed any more once its row is begun. */
+function remains(event: CapturedEvent): CapturedEvent {
+  const { $process_person_profile: profile, $groups: groups } = event.properties;
+  return profile === false && groups === undefined ? { ...event, properties: OF_NOBODY } : event;
+}
+
+const heads = new RowHeads();
 
 export function prepare(projectId: number, events: readonly CapturedEvent[]) {
-  // One allocation for all ids of a request.
-  const uuids = new Uint8Array(events.length * KEY_BYTES);
-  const view = new DataView(uuids.buffer);
   let bytes = 0;
   const pending = events.map((event, index): PendingEvent => {
-    const offset = index * KEY_BYTES;
-    if (!uuidBytes(event.uuid, uuids, offset)) {
-      throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
-    }
     const chain = event.properties.$elements_chain;
     const elementsChain = typeof chain === 'string' ? cleanText(chain) : '';
     let properties: string;
@@ -62,16 +59,10 @@ export function prepare(projectId: number, events: readonly CapturedEvent[]) {
         },
       );
     }
-    bytes +=
-      ROW_OVERHEAD + properties.length + elementsChain.length + event.event.length + event.distinct_id.length;
-    return {
-      projectId,
-      event,
-      properties,
-      elementsChain,
-      uuid: uuids.subarray(offset, offset + KEY_BYTES),
-      prefix: view.getUint32(offset) * PREFIX_SCALE + view.getUint16(offset + 4),
-    };
+    const head = heads.write(projectId, event, properties, elementsChain);
+    if (!head) throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
+    bytes += OVERHEAD + head.to - head.from;
+    return { projectId, event: remains(event), head };
   });
   return { events: pending, bytes };
 }

@@ -16,6 +16,7 @@ import type { CaptureProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import type { ApiError } from '../errors.ts';
+import type { BodyPool } from './body-pool.ts';
 import type { Gate, Ticket } from './gate.ts';
 import type { CaptureMetrics } from './metrics.ts';
 import type { ProjectKeys } from './project-keys.ts';
@@ -61,9 +62,10 @@ export function createCapture(deps: {
   warnings: Warnings;
   metrics: CaptureMetrics;
   gate: Gate;
+  bodies: BodyPool;
   transform: TransformEvents | undefined;
 }): Capture {
-  const { ingest, keys, warnings, metrics, gate, transform } = deps;
+  const { ingest, keys, warnings, metrics, gate, bodies, transform } = deps;
 
   function known(project: CaptureProjectRow | undefined): CaptureProjectRow {
     if (!project) throw new TokenError('API key is not valid: unknown');
@@ -89,7 +91,7 @@ export function createCapture(deps: {
 
   /** The events of the bytes. Nothing that was made on the way, much more than the events, outlives this. */
   function read(request: CaptureRequest, now: number): Parsed | Promise<Parsed> {
-    const { query, ticket } = request;
+    const { query, ticket, body } = request;
     const context: ParseContext = {
       now,
       ip: request.ip,
@@ -101,7 +103,7 @@ export function createCapture(deps: {
     };
     if (request.v1) context.v1 = { sdk: request.v1.sdk };
     const wire = {
-      bytes: request.body,
+      bytes: body,
       contentType: request.contentType,
       contentEncoding: request.contentEncoding,
       compression: one(query.compression),
@@ -112,7 +114,10 @@ export function createCapture(deps: {
       },
     };
     request.body = NOTHING;
-    return useBody(wire, (decoded) => parseEventsAtOnce(decoded, context));
+    return useBody(wire, (decoded) => {
+      bodies.give(body);
+      return parseEventsAtOnce(decoded, context);
+    });
   }
 
   function submit(project: CaptureProjectRow, events: CapturedEvent[]): Promise<Submitted> | undefined {

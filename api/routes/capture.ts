@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
+import { BodyPool } from '../capture/body-pool.ts';
 import { type Capture, type CaptureRequest, createCapture } from '../capture/capture.ts';
 import { type Answer, Exchanges, type Handle, type Incoming, preflight } from '../capture/exchange.ts';
 import { Gate } from '../capture/gate.ts';
@@ -88,8 +89,9 @@ export function captureRoutes(
 ) {
   return async (app: App): Promise<void> => {
     const gate = new Gate();
+    const bodies = new BodyPool();
     const { isPrepared, bodyIdleMilliseconds: idle } = deps;
-    const exchanges = new Exchanges({ gate, durations: more.durations, isPrepared, idle });
+    const exchanges = new Exchanges({ gate, bodies, durations: more.durations, isPrepared, idle });
     app.addHook('onClose', async () => exchanges.close());
     const metrics = createCaptureMetrics(deps.registry, gate);
     const capture = createCapture({
@@ -98,6 +100,7 @@ export function captureRoutes(
       transform: deps.transform,
       metrics,
       gate,
+      bodies,
     });
     // Only faults of ours are logged, so a logger for each request is not worth its making.
     app.setChildLoggerFactory((logger) => logger);

@@ -1,7 +1,7 @@
 import { EVENT_COLUMNS } from '../../db/event-writes.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { storableTime } from '../storable-time.ts';
-import { allocateChunk } from './chunks.ts';
+import { SharedChunk } from './chunks.ts';
 import { FieldWriter, textRoom } from './fields.ts';
 import { cleanText } from './text.ts';
 
@@ -53,24 +53,29 @@ export function uuidOf(head: RowHead): Buffer {
  * as text it would be copied by it, more than once when much waits.
  */
 export class RowHeads extends FieldWriter {
+  #shared: SharedChunk;
+
   constructor() {
-    super(allocateChunk(0));
+    const shared = new SharedChunk(0);
+    super(shared.bytes);
+    this.#shared = shared;
   }
 
-  /** Answers undefined when the event's uuid is none. */
-  write(projectId: number, event: CapturedEvent, properties: string, chain: string): RowHead | undefined {
+  /**
+   * Answers undefined when the event's uuid is none. The chunk of the head is held for `holds`, unless it is held
+   * already; who waits for the commit lets go of it then.
+   */
+  write(
+    projectId: number,
+    event: CapturedEvent,
+    texts: { properties: string; elementsChain: string },
+    holds: SharedChunk[],
+  ): RowHead | undefined {
+    const { properties, elementsChain: chain } = texts;
     const { $session_id: session, $window_id: window } = event.properties;
-    const size =
-      FIXED_BYTES +
-      textRoom(event.event) +
-      textRoom(event.distinct_id) +
-      textRoom(properties) +
-      textRoom(chain);
-    const needed = size + room(session) + room(window);
-    if (this.at + needed > this.chunk.length) {
-      this.chunk = allocateChunk(needed);
-      this.at = 0;
-    }
+    let size = FIXED_BYTES + textRoom(event.event) + textRoom(event.distinct_id) + textRoom(properties);
+    size += textRoom(chain) + room(session) + room(window);
+    if (this.at + size > this.chunk.length) this.#begin(size);
     const from = this.at;
     this.int16(EVENT_COLUMNS.length);
     this.intField(projectId);
@@ -87,9 +92,21 @@ export class RowHeads extends FieldWriter {
     this.optionalTextField(session);
     this.optionalTextField(window);
     this.textField(chain);
+    if (holds.at(-1) !== this.#shared) {
+      this.#shared.hold();
+      holds.push(this.#shared);
+    }
     const bytes = this.chunk;
     const uuid = from + UUID_AT;
     const prefix = bytes.readUInt32BE(uuid) * PREFIX_SCALE + bytes.readUInt16BE(uuid + 4);
     return { bytes, from, to: this.at, prefix };
+  }
+
+  #begin(size: number): void {
+    const next = new SharedChunk(size);
+    this.#shared.release();
+    this.#shared = next;
+    this.chunk = next.bytes;
+    this.at = 0;
   }
 }

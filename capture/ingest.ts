@@ -118,6 +118,7 @@ export function createIngest(options: IngestOptions): Ingest {
   function finish(request: PendingRequest, answer: () => void): void {
     heldBytes -= request.bytes;
     heldEvents -= request.events.length;
+    for (const chunk of request.chunks) chunk.release();
     answer();
   }
 
@@ -230,6 +231,7 @@ export function createIngest(options: IngestOptions): Ingest {
       }
       // A request larger than the whole queue is taken when nothing else is there.
       if (heldEvents > 0 && heldBytes + prepared.bytes > limits.queueBytes) {
+        for (const chunk of prepared.chunks) chunk.release();
         throw unavailable('full', 'Too many events wait to be stored. Send them again later.');
       }
       heldBytes += prepared.bytes;

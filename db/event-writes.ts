@@ -3,12 +3,14 @@ import { STAMP_SQL } from './horizon.ts';
 import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
 
-/** Columns of the rows that `writeEvents` and `openWithIds` are fed with, in their order. */
+/** Columns of the rows that `writeEventsAndCommit` is fed with: first what is known before its transaction. */
 export const EVENT_COLUMNS = [
-  ...['project_id', 'uuid', 'timestamp', 'created_at', 'inserted_at', 'historical', 'event', 'distinct_id'],
-  ...['properties', 'session_id', 'window_id', 'elements_chain', 'person_id', 'person_mode'],
-  ...['person_properties', 'group_0', 'group_1', 'group_2', 'group_3', 'group_4'],
+  ...['project_id', 'uuid', 'timestamp', 'created_at', 'historical', 'event', 'distinct_id', 'properties'],
+  ...['session_id', 'window_id', 'elements_chain'],
+  ...['inserted_at', 'person_id', 'person_mode', 'person_properties'],
+  ...['group_0', 'group_1', 'group_2', 'group_3', 'group_4'],
 ];
+/** The first of them. */
 export const ID_COLUMNS = ['project_id', 'uuid', 'timestamp'];
 
 const COPY_IDS = `copy event_ids (${ID_COLUMNS.join(', ')}) from stdin (format binary)`;

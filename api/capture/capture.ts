@@ -1,4 +1,7 @@
-import { decodeBodyAtOnce } from '../../capture/decode/decode.ts';
+import type { CapturedEvent } from '../../capture/captured-event.ts';
+import { useBody } from '../../capture/decode/decode.ts';
+import type { Submitted } from '../../capture/ingest.ts';
+import type { Notices } from '../../capture/parse/notices.ts';
 import {
   NoEventError,
   type ParseContext,
@@ -13,6 +16,7 @@ import type { CaptureProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import type { ApiError } from '../errors.ts';
+import type { BodyPool } from './body-pool.ts';
 import type { Gate, Ticket } from './gate.ts';
 import type { CaptureMetrics } from './metrics.ts';
 import type { ProjectKeys } from './project-keys.ts';
@@ -30,9 +34,16 @@ export interface CaptureRequest {
   v1?: { sdk: string | undefined; token: string | undefined };
 }
 
+/** What became of a request's events. */
+export interface Handled {
+  /** Those that were stored, in the newer form, which answers for each of them. */
+  uuids: readonly string[];
+  notices: Notices;
+}
+
 export interface Capture {
   /** Stores the request's events; resolves when they are committed, rejects with the refusal. */
-  handle(request: CaptureRequest): Promise<Parsed>;
+  handle(request: CaptureRequest): Promise<Handled>;
   /** The project of a key, or a refusal with 401. */
   authenticate(token: unknown): Promise<CaptureProjectRow>;
 }
@@ -51,9 +62,10 @@ export function createCapture(deps: {
   warnings: Warnings;
   metrics: CaptureMetrics;
   gate: Gate;
+  bodies: BodyPool;
   transform: TransformEvents | undefined;
 }): Capture {
-  const { ingest, keys, warnings, metrics, gate, transform } = deps;
+  const { ingest, keys, warnings, metrics, gate, bodies, transform } = deps;
 
   function known(project: CaptureProjectRow | undefined): CaptureProjectRow {
     if (!project) throw new TokenError('API key is not valid: unknown');
@@ -77,24 +89,11 @@ export function createCapture(deps: {
     }
   }
 
-  async function process(request: CaptureRequest): Promise<Parsed> {
-    const { query, ticket } = request;
-    metrics.received(request.body.length);
-    const decoding = decodeBodyAtOnce({
-      bytes: request.body,
-      contentType: request.contentType,
-      contentEncoding: request.contentEncoding,
-      compression: one(query.compression),
-      data: one(query.data),
-      admit: (bytes) => {
-        metrics.decoded(bytes);
-        return gate.enter(ticket, bytes);
-      },
-    });
-    // Its memory is wanted while the events wait for their commit.
-    request.body = NOTHING;
+  /** The events of the bytes. Nothing that was made on the way, much more than the events, outlives this. */
+  function read(request: CaptureRequest, now: number): Parsed | Promise<Parsed> {
+    const { query, ticket, body } = request;
     const context: ParseContext = {
-      now: Date.now(),
+      now,
       ip: request.ip,
       newUuid: uuidv7,
       sentAt: one(query._),
@@ -103,25 +102,56 @@ export function createCapture(deps: {
       expect: (events) => gate.expect(ticket, events),
     };
     if (request.v1) context.v1 = { sdk: request.v1.sdk };
-    // Each promise that is not waited for is one turn less, for each of thousands of requests a second.
-    const parsing = parseEventsAtOnce(decoding instanceof Promise ? await decoding : decoding, context);
-    const parsed = parsing instanceof Promise ? await parsing : parsing;
-    const found = find(parsed.token);
-    const project = found instanceof Promise ? await found : found;
-    let { events } = parsed;
-    if (transform) {
-      const transformed = transform(project.id, events);
-      events = transformed instanceof Promise ? await transformed : transformed;
-    }
+    const wire = {
+      bytes: body,
+      contentType: request.contentType,
+      contentEncoding: request.contentEncoding,
+      compression: one(query.compression),
+      data: one(query.data),
+      admit: (bytes: number) => {
+        metrics.decoded(bytes);
+        return gate.enter(ticket, bytes);
+      },
+    };
+    request.body = NOTHING;
+    return useBody(wire, (decoded) => {
+      bodies.give(body);
+      return parseEventsAtOnce(decoded, context);
+    });
+  }
+
+  function submit(project: CaptureProjectRow, events: CapturedEvent[]): Promise<Submitted> | undefined {
     // Last, so that what follows from an address is known before the address is not.
     if (project.anonymize_ips) removeAddresses(events);
-    if (events.length > 0) {
-      const { notices } = await ingest.submit({ projectId: project.id, events });
-      for (const one of notices ?? []) parsed.notices.notApplied(one.reason, one.index, one.detail);
-    }
-    warnings.add(project.id, parsed.notices, context.now);
-    metrics.answered(parsed.events.length, parsed.notices);
-    return parsed;
+    return events.length > 0 ? ingest.submit({ projectId: project.id, events }) : undefined;
+  }
+
+  /** Hands the events over and lets go of them: until the commit, only what is still needed of them is to be kept. */
+  function store(project: CaptureProjectRow, parsed: Parsed): Promise<Submitted | undefined> | undefined {
+    const events = transform ? transform(project.id, parsed.events) : parsed.events;
+    parsed.events = [];
+    return events instanceof Promise
+      ? events.then((transformed) => submit(project, transformed))
+      : submit(project, events);
+  }
+
+  async function process(request: CaptureRequest): Promise<Handled> {
+    metrics.received(request.body.length);
+    const now = Date.now();
+    // Each promise that is not waited for is one turn less, for each of thousands of requests a second.
+    const reading = read(request, now);
+    const parsed = reading instanceof Promise ? await reading : reading;
+    const found = find(parsed.token);
+    const project = found instanceof Promise ? await found : found;
+    const { notices } = parsed;
+    const count = parsed.events.length;
+    const uuids = request.v1 ? parsed.events.map(({ uuid }) => uuid) : [];
+    const storing = store(project, parsed);
+    const submitted = storing && (await storing);
+    for (const one of submitted?.notices ?? []) notices.notApplied(one.reason, one.index, one.detail);
+    warnings.add(project.id, notices, now);
+    metrics.answered(count, notices);
+    return { uuids, notices };
   }
 
   return {

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { errors, toApiError } from '../errors.ts';
+import type { BodyPool } from './body-pool.ts';
 import type { Gate, Ticket } from './gate.ts';
 import { MemoryAfterRush } from './memory.ts';
 import { IDLE_MILLISECONDS, IdleWatch, readBody } from './read-body.ts';
@@ -39,15 +40,19 @@ export class Exchanges {
   readonly #durations: DurationHistogram;
   readonly #isPrepared: () => boolean;
   readonly #idle: IdleWatch;
-  readonly #memory = new MemoryAfterRush();
+  readonly #bodies: BodyPool;
+  readonly #memory: MemoryAfterRush;
 
   constructor(deps: {
     gate: Gate;
+    bodies: BodyPool;
     durations: DurationHistogram;
     isPrepared: () => boolean;
     idle?: number | undefined;
   }) {
     this.#gate = deps.gate;
+    this.#bodies = deps.bodies;
+    this.#memory = new MemoryAfterRush({ before: () => deps.bodies.clear() });
     this.#durations = deps.durations;
     this.#isPrepared = deps.isPrepared;
     this.#idle = new IdleWatch(deps.idle ?? IDLE_MILLISECONDS);
@@ -95,7 +100,8 @@ export class Exchanges {
       } else if (raw.method === 'GET' || raw.method === 'HEAD') {
         proceed(NOTHING);
       } else {
-        readBody(raw, { gate: this.#gate, ticket, watch: this.#idle }, (error, body) => {
+        const context = { gate: this.#gate, ticket, watch: this.#idle, bodies: this.#bodies };
+        readBody(raw, context, (error, body) => {
           if (error) fail(error);
           else proceed(body as Buffer);
         });

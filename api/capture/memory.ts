@@ -18,11 +18,14 @@ function collector(): () => Promise<void> {
  */
 export class MemoryAfterRush {
   readonly #collect: () => Promise<void>;
+  readonly #before: (() => void) | undefined;
   readonly #timer: NodeJS.Timeout;
   #bytes = 0;
   #wasBusy = false;
 
-  constructor(options: { quiet?: number; collect?: () => Promise<void> } = {}) {
+  /** `before` lets go of what is kept for the next rush. */
+  constructor(options: { quiet?: number; before?: () => void; collect?: () => Promise<void> } = {}) {
+    this.#before = options.before;
     this.#collect = options.collect ?? collector();
     this.#timer = setInterval(() => this.#look(), options.quiet ?? QUIET_MILLISECONDS).unref();
   }
@@ -42,6 +45,7 @@ export class MemoryAfterRush {
     this.#wasBusy = false;
     if (!isQuiet || this.#bytes < RUSH_BYTES) return;
     this.#bytes = 0;
+    this.#before?.();
     void this.#collect();
   }
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { MAX_BODY_BYTES } from '../../capture/decode/limits.ts';
 import { ApiError, errors } from '../errors.ts';
+import type { BodyPool } from './body-pool.ts';
 import type { Gate, Ticket } from './gate.ts';
 
 /** A client that sends nothing for so long is given up. */
@@ -90,10 +91,10 @@ export class IdleWatch {
 /** Collects a body up to the limit, counts what it takes, and gives up on clients that stop sending. */
 export function readBody(
   payload: IncomingMessage,
-  context: { gate: Gate; ticket: Ticket; watch: IdleWatch },
+  context: { gate: Gate; ticket: Ticket; watch: IdleWatch; bodies: BodyPool },
   done: Done,
 ): void {
-  const { gate, ticket, watch } = context;
+  const { gate, ticket, watch, bodies } = context;
   const announced = Number(payload.headers['content-length'] ?? 0);
   if (announced > MAX_BODY_BYTES) {
     discard(payload);
@@ -142,7 +143,7 @@ export function readBody(
     }
     reader.turn = watch.turn;
     if (at === 0 && chunk.length < announced && announced <= MOST_RESERVED) {
-      whole = Buffer.allocUnsafeSlow(announced);
+      whole = bodies.take(announced);
     }
     if (whole && size <= whole.length) whole.set(chunk, at);
     else if (whole) finish(errors.malformed('The body is longer than its Content-Length.'));

@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
+import { BodyPool } from '../capture/body-pool.ts';
 import { type Capture, type CaptureRequest, createCapture } from '../capture/capture.ts';
 import { type Answer, Exchanges, type Handle, type Incoming, preflight } from '../capture/exchange.ts';
 import { Gate } from '../capture/gate.ts';
@@ -13,6 +14,7 @@ import { captured, eventBatch, oneEvent, v1Batch, v1Results } from '../schemas/c
 import { freeForm } from '../schemas/fields.ts';
 import { remoteConfigRoutes } from './remote-config.ts';
 
+const NOTHING = Buffer.alloc(0);
 const OK: Answer = { status: 200, body: '{"status":"Ok"}' };
 const EMPTY: Answer = { status: 204, body: '' };
 /** Tells the client to stop recording: to it, the quota for recordings is used up. */
@@ -28,8 +30,11 @@ function bearer(request: FastifyRequest): string | undefined {
   return /^Bearer\s+(\S+)\s*$/.exec(request.headers.authorization ?? '')?.[1];
 }
 
-function toCapture({ request, body, ticket }: Incoming, isEngage: boolean): CaptureRequest {
+/** Takes the body over: the request outlives it by a commit. */
+function toCapture(incoming: Incoming, isEngage: boolean): CaptureRequest {
+  const { request, body, ticket } = incoming;
   const { ip, headers } = request;
+  incoming.body = NOTHING;
   return {
     body,
     ticket,
@@ -70,8 +75,8 @@ function eventRoutes(add: AddRoute, capture: Capture): void {
     const { request } = incoming;
     const sdk = request.headers['posthog-sdk-info'];
     const options = { sdk: typeof sdk === 'string' ? sdk : undefined, token: bearer(request) };
-    const parsed = await capture.handle({ ...toCapture(incoming, false), v1: options });
-    return { status: 200, body: v1Answer(parsed) };
+    const handled = await capture.handle({ ...toCapture(incoming, false), v1: options });
+    return { status: 200, body: v1Answer(handled) };
   };
   const eachResult = 'Store events, with a result for each';
   add('POST', V1_PATH, v1, { summary: eachResult, body: v1Batch, answer: v1Results });
@@ -84,8 +89,9 @@ export function captureRoutes(
 ) {
   return async (app: App): Promise<void> => {
     const gate = new Gate();
+    const bodies = new BodyPool();
     const { isPrepared, bodyIdleMilliseconds: idle } = deps;
-    const exchanges = new Exchanges({ gate, durations: more.durations, isPrepared, idle });
+    const exchanges = new Exchanges({ gate, bodies, durations: more.durations, isPrepared, idle });
     app.addHook('onClose', async () => exchanges.close());
     const metrics = createCaptureMetrics(deps.registry, gate);
     const capture = createCapture({
@@ -94,6 +100,7 @@ export function captureRoutes(
       transform: deps.transform,
       metrics,
       gate,
+      bodies,
     });
     // Only faults of ours are logged, so a logger for each request is not worth its making.
     app.setChildLoggerFactory((logger) => logger);

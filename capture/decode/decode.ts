@@ -113,13 +113,6 @@ function toJson(bytes: Buffer): Decoded | Promise<Decoded> {
   return readJson(bytes.toString('utf8', bytes[0] === 0xef ? firstByte(bytes) : 0), !isUtf8(bytes));
 }
 
-async function readText(bytes: Buffer, admit: WireBody['admit']): Promise<Decoded> {
-  if (bytes.length > MAX_BODY_BYTES) throw tooLarge('the body');
-  const wait = admit?.(bytes.length);
-  if (wait) await wait;
-  return toJson(bytes);
-}
-
 /** An object that carries the events as text in its `data`, as some forwarders send it. */
 function dataField(root: unknown): Buffer | undefined {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return undefined;
@@ -149,11 +142,15 @@ function payloadOf(wire: WireBody): Payload {
   };
 }
 
-/** What was decoded, or what it carries in its `data`. */
-function unfold(decoded: Decoded, formToken?: string): Decoded | Promise<Decoded> {
-  const inner = decoded.chunks ? undefined : dataField(decoded.root);
-  if (!inner) return formToken === undefined ? decoded : { ...decoded, formToken };
-  return decodeInner(inner, decoded.root as Record<string, unknown>, formToken);
+/** JSON as it is, or what it carries in its `data`. */
+function readBytes<T>(bytes: Buffer, formToken: string | undefined, use: Use<T>): T | Promise<T> {
+  const decoded = toJson(bytes);
+  const unfold = (one: Decoded): T | Promise<T> => {
+    const inner = one.chunks ? undefined : dataField(one.root);
+    if (inner) return decodeInner(inner, one.root as Record<string, unknown>, formToken).then(use);
+    return use(formToken === undefined ? one : { ...one, formToken });
+  };
+  return decoded instanceof Promise ? decoded.then(unfold) : unfold(decoded);
 }
 
 async function decodeInner(
@@ -162,27 +159,43 @@ async function decodeInner(
   formToken: string | undefined,
 ): Promise<Decoded> {
   const outerToken = api_key ?? token;
-  const content = await readText(
-    await unwrap(inner, hintOf(String(compression ?? '')), undefined),
-    undefined,
-  );
+  const bytes = await unwrap(inner, hintOf(String(compression ?? '')), undefined);
+  if (bytes.length > MAX_BODY_BYTES) throw tooLarge('the body');
+  const content = await toJson(bytes);
   return { ...content, formToken: typeof outerToken === 'string' ? outerToken : formToken };
 }
 
-/** Any accepted form of a body → its JSON. Fails with a DecodeError that says what could not be decoded. */
-export async function decodeBody(wire: WireBody): Promise<Decoded> {
+/** A body that is more than plain JSON: what is around it taken off, and its turn waited for. */
+async function open(wire: WireBody): Promise<Pick<Payload, 'bytes' | 'formToken'>> {
   const { bytes, hint, formToken } = payloadOf(wire);
   if (bytes.length === 0) throw new DecodeError('request missing data payload');
-  return unfold(await readText(await unwrap(bytes, hint, wire.contentEncoding), wire.admit), formToken);
+  const json = await unwrap(bytes, hint, wire.contentEncoding);
+  if (json.length > MAX_BODY_BYTES) throw tooLarge('the body');
+  const wait = wire.admit?.(json.length);
+  if (wait) await wait;
+  return { bytes: json, formToken };
 }
 
-/** The same, without waiting where nothing is to be waited for: most bodies are JSON as it is, and small. */
-export function decodeBodyAtOnce(wire: WireBody): Decoded | Promise<Decoded> {
+/** What is to be done with a decoded body. */
+export type Use<T> = (decoded: Decoded) => T | Promise<T>;
+
+/**
+ * Any accepted form of a body → its JSON, handed to `use`, without waiting where nothing is to be waited for: most
+ * bodies are JSON as it is, and small. Fails with a DecodeError that says what could not be decoded.
+ *
+ * A promise of the JSON would be there before a body that waits for its turn is parsed. By then it is old, and what
+ * old objects hold, dead or not, the garbage collector keeps until it looks at everything. Hence `use`.
+ */
+export function useBody<T>(wire: WireBody, use: Use<T>): T | Promise<T> {
   const { bytes } = wire;
   if (bytes.length > MAX_BODY_BYTES || !looksLikeJson(bytes) || isForm(wire.contentType)) {
-    return decodeBody(wire);
+    return open(wire).then((opened) => readBytes(opened.bytes, opened.formToken, use));
   }
   const wait = wire.admit?.(bytes.length);
-  const decoded = wait ? wait.then(() => toJson(bytes)) : toJson(bytes);
-  return decoded instanceof Promise ? decoded.then((one) => unfold(one)) : unfold(decoded);
+  return wait ? wait.then(() => readBytes(bytes, undefined, use)) : readBytes(bytes, undefined, use);
+}
+
+/** The same as a promise. */
+export async function decodeBody(wire: WireBody): Promise<Decoded> {
+  return useBody(wire, (decoded) => decoded);
 }

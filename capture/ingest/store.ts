@@ -9,9 +9,10 @@ import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { storableTime } from '../storable-time.ts';
-import { recycle } from './bytes.ts';
+import { recycle } from './chunks.ts';
 import type { PendingEvent } from './pending.ts';
 import type { PersonChanges, ResolvedPersons, ResolvePersons } from './persons.ts';
+import { compareUuids, uuidOf } from './row-heads.ts';
 import { EventRows, writeIdRows } from './rows.ts';
 
 /** Rows between two looks at how much Postgres has taken. */
@@ -20,13 +21,7 @@ const SLICE = 500;
 const WARY = 16;
 
 function compareKeys(a: PendingEvent, b: PendingEvent): number {
-  if (a.projectId !== b.projectId) return a.projectId - b.projectId;
-  if (a.prefix !== b.prefix) return a.prefix - b.prefix;
-  for (let index = 6; index < 16; index += 1) {
-    const difference = (a.uuid[index] as number) - (b.uuid[index] as number);
-    if (difference !== 0) return difference;
-  }
-  return 0;
+  return a.projectId - b.projectId || compareUuids(a.head, b.head);
 }
 
 /** The events in the order of their keys, the first of each; the others go into `duplicates`. */
@@ -127,14 +122,14 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
 
     const { stamp, fresh } = await openWithSomeNewIds(
       client,
-      keys.map(({ projectId, uuid, event }) => ({
+      keys.map(({ projectId, head, event }) => ({
         projectId,
-        uuid: uuidText(uuid),
+        uuid: uuidText(uuidOf(head)),
         timestamp: storableTime(event),
       })),
     );
     const survivors = candidates.filter((one) => {
-      const isNew = fresh.has(`${one.projectId}:${uuidText(one.uuid)}`);
+      const isNew = fresh.has(`${one.projectId}:${uuidText(uuidOf(one.head))}`);
       if (!isNew) duplicates.add(one);
       return isNew;
     });

@@ -1,5 +1,6 @@
 import { build, type Expr } from '../hog/ast/index.ts';
 import { selectorTest, tagNameTest } from './elements.ts';
+import { at } from './errors.ts';
 import { type ExpressionOptions, filterExpression } from './expression.ts';
 import type { FilterGroup } from './filter.ts';
 import { conjunction, disjunction, TRUE } from './nodes.ts';
@@ -25,16 +26,17 @@ const AUTOCAPTURE = '$autocapture';
 
 /** Any of the steps; an action without steps is every event. */
 export function actionExpression(steps: readonly ActionStep[], options: ExpressionOptions): Expr {
-  return disjunction(steps.map((step) => conjunction(stepTests(step, options))));
+  return disjunction(steps.map((step, index) => conjunction(stepTests(step, `steps.${index}`, options))));
 }
 
-function stepTests(step: ActionStep, options: ExpressionOptions): Expr[] {
+function stepTests(step: ActionStep, path: string, options: ExpressionOptions): Expr[] {
   const tests: Expr[] = [];
   if (step.event) tests.push(build.compare('==', build.field('event'), build.constant(step.event)));
-  if (step.event === AUTOCAPTURE) tests.push(...elementTests(step));
+  if (step.event === AUTOCAPTURE) tests.push(...elementTests(step, path));
   if (step.url) {
     const url = build.field('properties', '$current_url');
-    tests.push(textTest(url, step.url, step.urlMatching ?? 'contains', 'like'));
+    const { url: value, urlMatching } = step;
+    tests.push(at(`${path}.url`, () => textTest(url, value, urlMatching ?? 'contains', 'like')));
   }
   if (step.properties && step.properties.values.length > 0) {
     tests.push(filterExpression(step.properties, options));
@@ -42,17 +44,17 @@ function stepTests(step: ActionStep, options: ExpressionOptions): Expr[] {
   return tests.length > 0 ? tests : [TRUE];
 }
 
-function elementTests(step: ActionStep): Expr[] {
+function elementTests(step: ActionStep, path: string): Expr[] {
+  const { selector, tagName, href, hrefMatching, text, textMatching } = step;
   const tests: Expr[] = [];
-  if (step.selector) tests.push(selectorTest(step.selector));
-  if (step.tagName !== null) tests.push(tagNameTest(step.tagName));
-  if (step.href !== null) {
-    tests.push(
-      textTest(build.field('elements_chain_href'), step.href, step.hrefMatching ?? 'exact', 'ilike'),
-    );
+  if (selector) tests.push(at(`${path}.selector`, () => selectorTest(selector)));
+  if (tagName !== null) tests.push(at(`${path}.tag_name`, () => tagNameTest(tagName)));
+  if (href !== null) {
+    const found = build.field('elements_chain_href');
+    tests.push(at(`${path}.href`, () => textTest(found, href, hrefMatching ?? 'exact', 'ilike')));
   }
-  if (step.text !== null) {
-    const test = textTest(build.field('x'), step.text, step.textMatching ?? 'exact', 'ilike');
+  if (text !== null) {
+    const test = at(`${path}.text`, () => textTest(build.field('x'), text, textMatching ?? 'exact', 'ilike'));
     tests.push(build.call('arrayExists', build.lambda(['x'], test), build.field('elements_chain_texts')));
   }
   return tests;

@@ -24,11 +24,14 @@ type Comparison = (subject: Subject, value: FilterValue, moment: Moment, operato
 const MISSING_AS_TEXT = 'null';
 
 export function comparison(subject: Subject, operator: Operator, value: FilterValue, moment: Moment): Expr {
+  return checkSupport(operator)(subject, value, moment, operator);
+}
+
+/** Some operators are for feature flags only. */
+export function checkSupport(operator: Operator): Comparison {
   const make = COMPARISONS[operator];
-  if (!make) {
-    throw new FilterError(`The operator ${operator} does not work in this filter`, '', 'unsupported');
-  }
-  return make(subject, value, moment, operator);
+  if (make) return make;
+  throw new FilterError(`The operator ${operator} does not work in this filter`, '', 'unsupported');
 }
 
 const isSet = (expr: Expr): Expr => build.compare('!=', expr, NULL);
@@ -101,6 +104,8 @@ const regex =
   (negated: boolean): Comparison =>
   (subject, value) => {
     const pattern = textOf(scalar(value));
+    // In Hog the empty pattern finds nothing, elsewhere it finds something in every text.
+    if (pattern === '') return negated ? isMissing(subject.expr) : isSet(subject.expr);
     const seen = compileRegex(pattern)(MISSING_AS_TEXT);
     const match = build.call('match', text(subject.expr), build.constant(pattern));
     const test = negated
@@ -122,10 +127,17 @@ const ordering =
 
 /** Bytecode takes a missing property for 0 in `<` and `>`: where 0 would satisfy the test, presence is asked for. */
 function ordered(expr: Expr, op: '<' | '<=' | '>' | '>=', value: Scalar): Expr {
+  const number = finiteNumberOf(value);
+  const text = textOf(value);
+  const test = build.compare(op, expr, number === null ? build.constant(text) : build.literal(number));
+  // What is no number here may still be one to JavaScript: '' and '0x10' are.
+  return satisfies(0, op, number ?? Number(text)) ? conjunction([isSet(expr), test]) : test;
+}
+
+export function finiteNumberOf(value: Scalar): number | null {
   const number = numberOf(value);
-  if (number === null) return build.compare(op, expr, build.constant(textOf(value)));
-  const test = build.compare(op, expr, build.literal(number));
-  return satisfies(0, op, number) ? conjunction([isSet(expr), test]) : test;
+  if (number === null || Number.isFinite(number)) return number;
+  throw new FilterError('This number is too large');
 }
 
 const satisfies = (left: number, op: '<' | '<=' | '>' | '>=', right: number): boolean =>
@@ -158,8 +170,14 @@ const date =
     );
   };
 
-export const dateOf = (value: string, moment: Moment): number | null =>
-  parseRelativeDate(value, moment) ?? parseDate(value, moment.timezone);
+/** Years that every engine can write and read: 1…9999. */
+const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z');
+const END_OF_TIME = Date.parse('+010000-01-01T00:00:00Z');
+
+export function dateOf(value: string, moment: Moment): number | null {
+  const instant = parseRelativeDate(value, moment) ?? parseDate(value, moment.timezone);
+  return instant !== null && FIRST_INSTANT <= instant && instant < END_OF_TIME ? instant : null;
+}
 
 const version =
   (op: CompareOperator): Comparison =>

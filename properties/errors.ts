@@ -16,3 +16,13 @@ export class FilterError extends Error {
     this.path = path;
   }
 }
+
+/** What `work` finds wrong, at this place of the document if it names none itself. */
+export function at<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof FilterError) || error.path !== '') throw error;
+    throw new FilterError(error.message, path, error.code);
+  }
+}

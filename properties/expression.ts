@@ -1,9 +1,10 @@
 // Property filters as one syntax tree, for every back end.
 import { build, type Expr } from '../hog/ast/index.ts';
-import { comparison, containsAny, inTuple, notInTuple, type Subject } from './comparisons.ts';
+import { cohortIds } from './cohorts.ts';
+import { checkSupport, comparison, containsAny, inTuple, notInTuple, type Subject } from './comparisons.ts';
 import type { Moment } from './dates.ts';
 import { selectorTest, tagNameTest } from './elements.ts';
-import { FilterError } from './errors.ts';
+import { at, FilterError } from './errors.ts';
 import type { FilterNode, PropertyFilter, Scalar } from './filter.ts';
 import { conjunction, disjunction, TRUE } from './nodes.ts';
 import { NEGATIVE, TAKES_LIST } from './operators.ts';
@@ -31,9 +32,15 @@ export function hogqlSources(node: FilterNode): string[] {
 }
 
 export function filterExpression(node: FilterNode, options: ExpressionOptions): Expr {
-  if (node.kind === 'property') return propertyExpression(node, options);
+  if (node.kind === 'property') return at(node.path, () => negatable(node, options));
   const exprs = node.values.map((one) => filterExpression(one, options));
   return node.type === 'AND' ? conjunction(exprs) : disjunction(exprs);
+}
+
+/** A cohort knows its negation itself. */
+function negatable(filter: PropertyFilter, options: ExpressionOptions): Expr {
+  const expr = propertyExpression(filter, options);
+  return filter.negation && filter.type !== 'cohort' ? build.not(expr) : expr;
 }
 
 function propertyExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {
@@ -83,11 +90,11 @@ function compared(subject: Subject, filter: PropertyFilter, options: ExpressionO
   const { operator, value } = filter;
   const { moment } = options;
   if (operator === 'is_cleaned_path_exact') return cleanedPath(subject, filter, options);
+  checkSupport(operator);
+  if (Array.isArray(value) && value.length === 0) return TRUE;
   if (!Array.isArray(value) || TAKES_LIST.has(operator)) {
-    if (Array.isArray(value) && value.length === 0) return TRUE;
     return comparison(subject, operator, value, moment);
   }
-  if (value.length === 0) return TRUE;
   if (value.length === 1) return comparison(subject, operator, value[0] as Scalar, moment);
   if (operator === 'exact') return inTuple(subject, value, moment, operator);
   if (operator === 'is_not') return notInTuple(subject, value, moment, operator);
@@ -122,18 +129,20 @@ function hogqlExpression(filter: PropertyFilter, options: ExpressionOptions): Ex
 }
 
 function cohortExpression(filter: PropertyFilter, options: ExpressionOptions): Expr {
-  const id = Number(Array.isArray(filter.value) ? filter.value[0] : filter.value);
-  if (!Number.isSafeInteger(id)) throw new FilterError('A cohort is named by its id');
+  const ids = cohortIds(filter.value);
   if (options.scope === 'realtime') {
     throw new FilterError(
-      `Can't use cohorts in real-time filters. Please inline the relevant expressions (cohort id=${id}).`,
+      `Can't use cohorts in real-time filters. Please inline the relevant expressions (cohort id=${ids.join(', ')}).`,
       '',
       'unsupported',
     );
   }
   const negated = filter.negation !== (filter.operator === 'not_in');
   const person = build.field(options.scope === 'persons' ? 'id' : 'person_id');
-  return build.compare(negated ? 'not in cohort' : 'in cohort', person, build.integer(id));
+  const tests = ids.map((id) =>
+    build.compare(negated ? 'not in cohort' : 'in cohort', person, build.integer(id)),
+  );
+  return negated ? conjunction(tests) : disjunction(tests);
 }
 
 const ELEMENT_TESTS: Readonly<Record<string, (value: string) => Expr>> = {

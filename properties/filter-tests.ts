@@ -1,15 +1,16 @@
 // The operators as the bytecode of `comparisons.ts` decides them, value by value, without bytecode.
-import { dateOf } from './comparisons.ts';
+import { likeMatcher } from '../hog/runtime/operators.ts';
+import { dateOf, finiteNumberOf } from './comparisons.ts';
 import { parseDate } from './dates.ts';
 import { FilterError } from './errors.ts';
-import type { FilterValue, Scalar } from './filter.ts';
-import { greater, looseEquals, printed, readsAs } from './hog-values.ts';
+import type { Scalar } from './filter.ts';
+import { inOrder, looseEquals, type Order, printed, readsAs } from './hog-values.ts';
 import type { Test, TestMaker, TestTable } from './matcher.ts';
 import { NEGATIVE } from './operators.ts';
 import { readRange } from './range.ts';
 import { compileRegex } from './regex.ts';
 import { compareVersions, semverRange, sortableSemver } from './semver.ts';
-import { asciiLower, isCanonicalNumber, numberOf, textOf } from './values.ts';
+import { isCanonicalNumber, textOf } from './values.ts';
 
 const isMissing = (property: unknown): boolean => property === undefined || property === null;
 
@@ -56,9 +57,11 @@ function twins(value: Scalar): Scalar[] {
   return isCanonicalNumber(value) ? [Number(value)] : [];
 }
 
-const contains: TestMaker = (value) => {
+const contains: TestMaker = (value, operator) => {
   const needles = (Array.isArray(value) ? value : [value as Scalar]).map((one) => textOf(one).toLowerCase());
   if (needles.length === 0) return () => true;
+  const alone = needles.length === 1 && !operator.endsWith('_multi') && !/[%_\\]/.test(needles[0] as string);
+  if (alone) return containsLike(textOf(Array.isArray(value) ? (value[0] as Scalar) : (value as Scalar)));
   return (property) => {
     if (isMissing(property)) return false;
     const text = printed(property).toLowerCase();
@@ -66,17 +69,18 @@ const contains: TestMaker = (value) => {
   };
 };
 
-const affix = (has: (text: string, value: string) => boolean): TestMaker =>
-  forEach((value) => {
-    const wanted = asciiLower(textOf(value));
-    return (property) => !isMissing(property) && has(asciiLower(printed(property)), wanted);
-  });
+/** One text is looked for by LIKE, which has another idea of İ and ſ than lower case has. */
+function containsLike(needle: string): Test {
+  const matches = likeMatcher(`%${needle}%`, true);
+  return (property) => !isMissing(property) && matches(printed(property));
+}
 
 const regex: TestMaker = forEach((value) => {
   const pattern = textOf(value);
+  if (pattern === '') return (property) => !isMissing(property);
   const found = compileRegex(pattern);
   return (property) => {
-    if (isMissing(property) || pattern === '') return false;
+    if (isMissing(property)) return false;
     const text = printed(property);
     // Hog's match() finds nothing in an empty text, not even what matches nothing.
     return text !== '' && found(text);
@@ -88,10 +92,10 @@ const notRegex: TestMaker = (value, operator) => {
   return (property, moment) => tests.every((test) => !test(property, moment));
 };
 
-const ordering = (passes: (property: unknown, value: Scalar) => boolean): TestMaker =>
+const ordering = (op: Order): TestMaker =>
   forEach((value) => {
-    const constant = numberOf(value) ?? textOf(value);
-    return (property) => !isMissing(property) && passes(property, constant);
+    const constant = finiteNumberOf(value) ?? textOf(value);
+    return (property) => !isMissing(property) && inOrder(property, op, constant);
   });
 
 const range =
@@ -142,9 +146,6 @@ const elsewhere: TestMaker = (_value, operator) => {
 };
 
 const is: TestMaker = () => (property) => !isMissing(property);
-const ends = (text: string, value: string) => text.endsWith(value);
-const starts = (text: string, value: string) => text.startsWith(value);
-const notGreater = (property: unknown, value: FilterValue) => greater(value, property);
 
 export const FILTER_TESTS: TestTable = {
   exact,
@@ -155,16 +156,16 @@ export const FILTER_TESTS: TestTable = {
   not_icontains: not(contains),
   icontains_multi: contains,
   not_icontains_multi: not(contains),
-  starts_with: affix(starts),
-  not_starts_with: not(affix(starts)),
-  ends_with: affix(ends),
-  not_ends_with: not(affix(ends)),
+  starts_with: elsewhere,
+  not_starts_with: elsewhere,
+  ends_with: elsewhere,
+  not_ends_with: elsewhere,
   regex,
   not_regex: notRegex,
-  gt: ordering((property, value) => greater(property, value)),
-  gte: ordering((property, value) => greater(property, value) || equalInOrder(property, value)),
-  lt: ordering(notGreater),
-  lte: ordering((property, value) => notGreater(property, value) || equalInOrder(property, value)),
+  gt: ordering('>'),
+  gte: ordering('>='),
+  lt: ordering('<'),
+  lte: ordering('<='),
   between: range(false),
   not_between: range(true),
   in: memberOf,
@@ -184,12 +185,3 @@ export const FILTER_TESTS: TestTable = {
   is_cleaned_path_exact: elsewhere,
   flag_evaluates_to: elsewhere,
 };
-
-function equalInOrder(property: unknown, value: Scalar): boolean {
-  return !greater(property, value) && !greater(value, property) && comparable(property, value);
-}
-
-/** NaN is neither above, below, nor equal. */
-function comparable(property: unknown, value: Scalar): boolean {
-  return typeof value === 'string' ? typeof property !== 'number' : !Number.isNaN(readsAs(property));
-}

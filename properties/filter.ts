@@ -27,6 +27,8 @@ export interface PropertyFilter {
   /** Of `group` filters: 0…4; null otherwise. */
   groupTypeIndex: number | null;
   negation: boolean;
+  /** Where the condition stands in the document: the start of the paths in errors. */
+  path: string;
 }
 
 export interface FilterGroup {

@@ -5,7 +5,7 @@ import { FilterError } from './errors.ts';
 import { type ExpressionOptions, filterExpression, hogqlSources } from './expression.ts';
 import type { FilterGroup } from './filter.ts';
 import { conjunction, disjunction, TRUE } from './nodes.ts';
-import { readFilters } from './read.ts';
+import { readFilters, readFlag, storable } from './read.ts';
 
 export interface FilterEntry {
   type: 'events' | 'actions';
@@ -37,7 +37,7 @@ export function readFunctionFilters(document: unknown): FunctionFilters {
   return {
     entries: [...readEntries(events, 'events'), ...readEntries(actions, 'actions')],
     properties: readFilters(properties, { path: 'properties' }),
-    filterTestAccounts: filter_test_accounts === true,
+    filterTestAccounts: readFlag(filter_test_accounts, 'filter_test_accounts'),
   };
 }
 
@@ -48,7 +48,9 @@ function readEntries(list: unknown, type: FilterEntry['type']): FilterEntry[] {
     throw new FilterError(`More than ${MAX_ENTRIES} ${type} in one filter`, type);
   return list.map((one: unknown, index): FilterEntry => {
     const path = `${type}.${index}`;
-    if (typeof one !== 'object' || one === null) throw new FilterError('An entry must be an object', path);
+    if (typeof one !== 'object' || one === null || Array.isArray(one)) {
+      throw new FilterError('An entry must be an object', path);
+    }
     const { id, name, properties } = one as Record<string, unknown>;
     return {
       type,
@@ -61,7 +63,7 @@ function readEntries(list: unknown, type: FilterEntry['type']): FilterEntry[] {
 function readId(type: FilterEntry['type'], id: unknown, path: string): string | number | null {
   if (type === 'events') {
     if (id === null || id === undefined) return null;
-    if (typeof id === 'string') return id;
+    if (typeof id === 'string') return storable(id, `${path}.id`);
     throw new FilterError('An event is named by a string', `${path}.id`);
   }
   const number = typeof id === 'string' && /^\d+$/.test(id) ? Number(id) : id;
@@ -74,16 +76,30 @@ export const actionIds = (filters: FunctionFilters): number[] => [
   ...new Set(filters.entries.flatMap((entry) => (entry.type === 'actions' ? [entry.id as number] : []))),
 ];
 
-/** Texts of the `hogql` filters in the document, to be parsed before it can become an expression. */
-export const functionHogqlSources = (filters: FunctionFilters): string[] => [
-  ...new Set([filters.properties, ...filters.entries.map((entry) => entry.properties)].flatMap(hogqlSources)),
-];
+/**
+ * Texts of the `hogql` filters in the document, and in the test accounts and actions that it will be put
+ * together with, to be parsed before it can become an expression.
+ */
+export function functionHogqlSources(
+  filters: FunctionFilters,
+  { testAccounts, actions }: Pick<FunctionFilterOptions, 'testAccounts' | 'actions'> = {},
+): string[] {
+  const groups = [
+    ...(filters.filterTestAccounts && testAccounts ? [testAccounts] : []),
+    filters.properties,
+    ...filters.entries.map((entry) => entry.properties),
+    ...actionIds(filters)
+      .flatMap((id) => actions?.get(id) ?? [])
+      .flatMap((step) => step.properties ?? []),
+  ];
+  return [...new Set(groups.flatMap(hogqlSources))];
+}
 
 /** Test accounts AND each global property AND any of the entries; nothing at all is true. */
 export function functionFilterExpression(filters: FunctionFilters, options: FunctionFilterOptions): Expr {
   const parts: Expr[] = [];
   if (filters.filterTestAccounts && options.testAccounts) {
-    parts.push(...options.testAccounts.values.map((one) => filterExpression(one, options)));
+    parts.push(...membersOf(options.testAccounts, options));
   }
   parts.push(...membersOf(filters.properties, options));
   if (filters.entries.length > 0) {

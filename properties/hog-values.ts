@@ -8,9 +8,13 @@ export function looseEquals(left: unknown, right: unknown): boolean {
   return one === other;
 }
 
-export function greater(left: unknown, right: unknown): boolean {
+export type Order = '<' | '<=' | '>' | '>=';
+
+export function inOrder(left: unknown, op: Order, right: unknown): boolean {
   const [one, other] = unified(left, right) as [number, number];
-  return one > other;
+  if (op === '<') return one < other;
+  if (op === '<=') return one <= other;
+  return op === '>' ? one > other : one >= other;
 }
 
 /** The type that two values of different types are compared in. */

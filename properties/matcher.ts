@@ -1,6 +1,7 @@
 // Filters against values in memory. Prepared once (patterns compiled, numbers read), run often.
 import type { Moment } from './dates.ts';
-import type { FilterNode, FilterValue, PropertyFilter } from './filter.ts';
+import { at, FilterError } from './errors.ts';
+import type { FilterNode, FilterType, FilterValue, PropertyFilter } from './filter.ts';
 import { FILTER_TESTS } from './filter-tests.ts';
 import { FLAG_TESTS } from './flag-tests.ts';
 import type { Operator } from './operators.ts';
@@ -22,8 +23,17 @@ export type Semantics = 'filter' | 'flag';
 
 const TABLES: Readonly<Record<Semantics, TestTable>> = { filter: FILTER_TESTS, flag: FLAG_TESTS };
 
+/** What is decided elsewhere than by a property, and by whom. */
+const NO_PROPERTIES: Partial<Record<FilterType, string>> = {
+  hogql: 'HogQL expressions are decided by an engine of expressions',
+  cohort: 'Cohorts are decided by queries and flags only',
+  flag: 'Conditions on flags work in flags only',
+};
+
 export function prepareTest(filter: PropertyFilter, semantics: Semantics): Test {
-  return TABLES[semantics][filter.operator](filter.value, filter.operator);
+  const reason = semantics === 'filter' ? NO_PROPERTIES[filter.type] : undefined;
+  if (reason !== undefined) throw new FilterError(reason, filter.path, 'unsupported');
+  return at(filter.path, () => TABLES[semantics][filter.operator](filter.value, filter.operator));
 }
 
 /** Where a condition finds its property; also what decides about cohorts and other flags. */

@@ -6,19 +6,16 @@ import { numberOf } from './values.ts';
 export const RANGE_OPERATORS: ReadonlySet<Operator> = new Set(['between', 'not_between']);
 
 /** The two ends of a range, in order, or an error that says what a range must be. */
-export function readRange(value: FilterValue, operator: Operator, path = ''): [low: number, high: number] {
+export function readRange(value: FilterValue, operator: Operator): [low: number, high: number] {
   if (!Array.isArray(value) || value.length !== 2) {
-    throw new FilterError(`${operator} operator requires a two-element array [min, max]`, path);
+    throw new FilterError(`${operator} operator requires a two-element array [min, max]`);
   }
   const [low, high] = value.map(numberOf) as [number | null, number | null];
-  if (low === null || high === null) {
-    throw new FilterError(`${operator} operator requires numeric values`, path);
+  if (low === null || high === null || !Number.isFinite(low) || !Number.isFinite(high)) {
+    throw new FilterError(`${operator} operator requires numeric values`);
   }
   if (low > high) {
-    throw new FilterError(
-      `${operator} operator requires min value to be less than or equal to max value`,
-      path,
-    );
+    throw new FilterError(`${operator} operator requires min value to be less than or equal to max value`);
   }
   return [low, high];
 }

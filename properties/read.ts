@@ -1,5 +1,6 @@
 // Filter JSON, as clients send and store it, into the typed form that everything else here takes.
-import { FilterError } from './errors.ts';
+import { cohortIds } from './cohorts.ts';
+import { at, FilterError } from './errors.ts';
 import {
   all,
   FILTER_TYPES,
@@ -48,14 +49,17 @@ function readNode(reading: Reading, document: unknown, path: string, depth: numb
   if (depth > MAX_DEPTH) throw new FilterError(`Filters are nested more than ${MAX_DEPTH} deep`, path);
   if (Array.isArray(document)) return all(readNodes(reading, document, path, depth));
   if (!isRecord(document)) throw new FilterError('A property filter must be an object', path);
-  if (Array.isArray(document.values) && document.key === undefined) {
-    return readGroup(reading, document, path, depth);
-  }
+  if (isGroup(document)) return readGroup(reading, document, path, depth);
   if (document.key === undefined && document.type === undefined && document.operator === undefined) {
     return readShorthand(reading, document, path);
   }
   return readCondition(reading, document, path);
 }
+
+/** `{"type": "OR", "values": …}`: known by either, as long as it is no condition on a property of that name. */
+const isGroup = (document: Record<string, unknown>): boolean =>
+  document.key === undefined &&
+  (Array.isArray(document.values) || document.type === 'AND' || document.type === 'OR');
 
 function readNodes(reading: Reading, list: unknown[], path: string, depth: number): FilterNode[] {
   return list.flatMap((one, index) => readNode(reading, one, join(path, index), depth + 1) ?? []);
@@ -72,18 +76,21 @@ function readGroup(
   if (type !== 'AND' && type !== 'OR') {
     throw new FilterError(`PropertyGroup of unknown type "${shown(type)}"`, join(path, 'type'));
   }
+  if (!Array.isArray(document.values)) {
+    throw new FilterError('A group of filters needs a list of values', join(path, 'values'));
+  }
   return {
     kind: 'group',
     type,
-    values: readNodes(reading, document.values as unknown[], join(path, 'values'), depth),
+    values: readNodes(reading, document.values, join(path, 'values'), depth),
   };
 }
 
 function readShorthand(reading: Reading, document: Record<string, unknown>, path: string): FilterNode {
   const values = Object.entries(document).flatMap(([name, value]) => {
-    const at = name.lastIndexOf('__');
-    const operator = at > 0 && at + 2 < name.length ? operatorOf(name.slice(at + 2)) : null;
-    const condition = operator ? { key: name.slice(0, at), operator, value } : { key: name, value };
+    const end = name.lastIndexOf('__');
+    const operator = end > 0 && end + 2 < name.length ? operatorOf(name.slice(end + 2)) : null;
+    const condition = operator ? { key: name.slice(0, end), operator, value } : { key: name, value };
     return readCondition(reading, condition, join(path, name)) ?? [];
   });
   return all(values);
@@ -100,21 +107,23 @@ function readCondition(
   // Upstream's name for a condition that was added but not filled in.
   if (document.type === 'empty') return null;
   const type = readType(document.type, path);
-  const key = typeof document.key === 'number' ? String(document.key) : document.key;
+  const key = readKey(document.key, path);
   const operator = operatorOf(document.operator);
   if (operator === null) {
     throw new FilterError(`Unknown operator "${shown(document.operator)}"`, join(path, 'operator'));
   }
-  if (typeof key !== 'string' || key === '') {
+  if (key === null) {
     if (reading.strict) throw new FilterError('This field is required.', join(path, 'key'));
     return null;
   }
-  const value = readValue(document.value, join(path, 'value'));
-  if (value === null && !VALUELESS.has(operator) && type !== 'hogql') {
+  const needsValue = !VALUELESS.has(operator) && type !== 'hogql';
+  const value = needsValue ? readValue(document.value, join(path, 'value')) : null;
+  if (value === null && needsValue) {
     if (reading.strict) throw new FilterError('This field is required.', join(path, 'value'));
     return null;
   }
-  if (RANGE_OPERATORS.has(operator)) readRange(value, operator, join(path, 'value'));
+  if (type === 'cohort') at(join(path, 'value'), () => cohortIds(value));
+  else if (RANGE_OPERATORS.has(operator)) at(join(path, 'value'), () => readRange(value, operator));
   return {
     kind: 'property',
     type,
@@ -122,8 +131,30 @@ function readCondition(
     operator: type === 'cohort' ? readCohortOperator(operator, path) : operator,
     value,
     groupTypeIndex: type === 'group' ? readGroupIndex(document.group_type_index, path) : null,
-    negation: document.negation === true,
+    negation: readFlag(document.negation, join(path, 'negation')),
+    path,
   };
+}
+
+/** null: none is given. */
+function readKey(key: unknown, path: string): string | null {
+  if (key === undefined || key === null || key === '') return null;
+  if (typeof key === 'string') return storable(key, join(path, 'key'));
+  if (typeof key === 'number' && Number.isFinite(key)) return String(key);
+  throw new FilterError('A key must be a string', join(path, 'key'));
+}
+
+/** A switch that is off unless it is on. */
+export function readFlag(value: unknown, path: string): boolean {
+  if (value === undefined || value === null || value === false) return false;
+  if (value === true) return true;
+  throw new FilterError('This must be true or false', path);
+}
+
+/** Nothing that is stored has these; what is compared with them would match by accident only. */
+export function storable(text: string, path: string): string {
+  if (!text.includes('\0') && text.isWellFormed()) return text;
+  throw new FilterError('A text must not contain the character 0 or half a surrogate pair', path);
 }
 
 function readType(name: unknown, path: string): FilterType {
@@ -152,18 +183,18 @@ function readGroupIndex(index: unknown, path: string): number {
 
 function readValue(value: unknown, path: string): FilterValue {
   if (value === undefined || value === null) return null;
-  if (isScalar(value)) return value;
-  if (Array.isArray(value)) {
-    const known = value.filter((one) => one !== null);
-    if (known.every(isScalar)) return known;
-  }
-  throw new FilterError('A value must be a string, a number, a boolean, or a list of these', path);
+  if (!Array.isArray(value)) return readScalar(value, path);
+  return value.flatMap((one, index) => (one === null ? [] : [readScalar(one, join(path, index))]));
 }
 
-const isScalar = (value: unknown): value is Scalar =>
-  typeof value === 'string' ||
-  typeof value === 'boolean' ||
-  (typeof value === 'number' && !Number.isNaN(value));
+function readScalar(value: unknown, path: string): Scalar {
+  if (typeof value === 'boolean') return value;
+  if (typeof value === 'string') return storable(value, path);
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  // JSON has no such number, but its parsers make one of 1e999; stored bytecode could not hold it.
+  if (typeof value === 'number') throw new FilterError('This number is too large', path);
+  throw new FilterError('A value must be a string, a number, a boolean, or a list of these', path);
+}
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -13,6 +13,7 @@ describe('reading', () => {
       value: 'b',
       groupTypeIndex: null,
       negation: false,
+      path: '0',
     });
   });
 

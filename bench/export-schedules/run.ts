@@ -1,0 +1,203 @@
+// `npm run bench -- export-schedules [--exports 1000] [--events 500] [--write]`
+// Many exports on one worker: real schedules fire at the same moment, as they do every hour. Measured is when each run
+// is completed, from the end of its interval on, the jitter of up to a minute included.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { loadConfig } from '../../config.ts';
+import { insertBatchExport } from '../../db/batch-exports.ts';
+import { migrate } from '../../db/migrate.ts';
+import { createPool, type Pool } from '../../db/pool.ts';
+import { intervalAt } from '../../intervals/index.ts';
+import { createSchedules } from '../../schedules/schedules.ts';
+import { startPostgres } from '../../stack/postgres.ts';
+import { startTemporal } from '../../stack/temporal.ts';
+import { createLogger } from '../../telemetry/logger.ts';
+
+const { values } = parseArgs({
+  options: {
+    exports: { type: 'string', default: '1000' },
+    events: { type: 'string', default: '500' },
+    write: { type: 'boolean', default: false },
+  },
+});
+const EXPORTS = Number(values.exports);
+const EVENTS = Number(values.events);
+const PROJECTS = 100;
+/** Twelve times as often as the goal has it, so that nobody waits for an hour. */
+const cadence = {
+  interval: 'every 5 minutes',
+  timezone: 'UTC',
+  offsetHour: 0,
+  offsetDay: 0,
+} as const;
+const MINUTE = 60_000;
+/** What is not done by then will not be. */
+const PATIENCE = 15 * MINUTE;
+
+const root = path.resolve(import.meta.dirname, '../..');
+const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
+const exportRoot = path.join(stateDir, 'exports');
+const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
+const logger = createLogger({ name: 'bench', level: 'warn' });
+const common = { dataDir: stateDir, cacheDir };
+const stops: (() => Promise<unknown>)[] = [];
+
+/** Events of many projects, as capture would have stored them within the interval. */
+async function fill(pool: Pool, { start, end }: { start: number; end: number }): Promise<void> {
+  await pool.query(
+    `insert into events (project_id, uuid, timestamp, created_at, inserted_at, historical, event, distinct_id, properties,
+       elements_chain, person_id, person_mode, person_properties)
+     select project, gen_random_uuid(), at, at, at, false, '$pageview', 'user-' || n % 50,
+       json_build_object('$current_url', 'https://example.com/' || n, 'text', repeat('x', 500)), '',
+       '00000000-0000-4000-8000-000000000001', 'full', '{}'
+     from generate_series(1, $1::int) as project, generate_series(1, $2::int) as n,
+       lateral (select $3::timestamptz + ($4::timestamptz - $3::timestamptz) * n / ($2 + 1) as at) as moment`,
+    [PROJECTS, EVENTS, new Date(start), new Date(end)],
+  );
+}
+
+async function createExports(pool: Pool) {
+  const rows = [];
+  for (let n = 0; n < EXPORTS; n += 1) {
+    rows.push(
+      await insertBatchExport(pool, {
+        project_id: 1 + (n % PROJECTS),
+        name: `Export ${n}`,
+        model: 'events',
+        interval: cadence.interval,
+        destination_type: 'File',
+        config: { directory: `export-${n}`, prefix: '', file_format: 'JSONLines', compression: 'zstd' },
+      }),
+    );
+  }
+  return rows;
+}
+
+/** The most memory that the process had, in megabytes, and the seconds of CPU that it took. */
+function usage(pid: number): { memory: number; cpu: number } {
+  const memory = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ');
+  return { memory: Math.round(memory), cpu: (Number(fields[11]) + Number(fields[12])) / 100 };
+}
+
+function manifestRows(): number[] {
+  return readdirSync(exportRoot, { recursive: true })
+    .map(String)
+    .filter((name) => name.endsWith('_manifest.json'))
+    .map((name) => JSON.parse(readFileSync(path.join(exportRoot, name), 'utf8')).rows);
+}
+
+const at = (sorted: number[], share: number) =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+
+async function bench() {
+  const [postgres, temporal] = await Promise.all([
+    startPostgres({ ...common, port: 0, settings: { shared_buffers: '1GB', max_wal_size: '8GB' } }),
+    startTemporal({ ...common, port: 0, uiPort: 0 }),
+  ]);
+  stops.push(() => Promise.all([postgres.stop(), temporal.stop()]));
+  await migrate(postgres.url);
+  const pool = createPool({ url: postgres.url, size: 4, name: 'bench' });
+  stops.push(() => pool.end());
+  const env = {
+    ...process.env,
+    DATABASE_URL: postgres.url,
+    TEMPORAL_ADDRESS: temporal.address,
+    SLUICE_DATA_DIR: stateDir,
+    SLUICE_EXPORT_ROOT: exportRoot,
+    SLUICE_LOG_LEVEL: 'warn',
+    NODE_ENV: 'production',
+  };
+  const config = loadConfig({ DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address });
+  const schedules = createSchedules(config, logger);
+  stops.push(() => schedules.close());
+  await schedules.ensure();
+
+  const output = openSync(path.join(stateDir, 'worker.log'), 'w');
+  const worker = spawn(process.execPath, [path.join(root, 'worker/main.ts')], {
+    env,
+    stdio: ['ignore', output, output],
+  });
+  const gone = new Promise((resolve) => worker.once('exit', resolve));
+  stops.push(async () => {
+    worker.kill('SIGTERM');
+    await gone;
+  });
+
+  const rows = await createExports(pool);
+  const syncStart = performance.now();
+  for (let n = 0; n < rows.length; n += 20) {
+    await Promise.all(rows.slice(n, n + 20).map((row) => schedules.exports.sync(row)));
+  }
+  const syncSeconds = (performance.now() - syncStart) / 1000;
+  console.error(`${EXPORTS} schedules made in ${syncSeconds.toFixed(1)} s`);
+  let interval = intervalAt(cadence, Date.now());
+  // The events have to be there before the interval is over.
+  if (interval.end - Date.now() < 30_000) interval = intervalAt(cadence, interval.end);
+  while (Date.now() < interval.start) await pause(1000);
+  await fill(pool, interval);
+  await pool.query('analyze events');
+  console.error(`${PROJECTS * EVENTS} events; the schedules fire at ${new Date(interval.end).toISOString()}`);
+  while (Date.now() < interval.end) await pause(1000);
+
+  const before = usage(worker.pid as number);
+  const key = [new Date(interval.start), new Date(interval.end)];
+  for (;;) {
+    const { rows: counted } = await pool.query(
+      `select count(*) filter (where status = 'Completed')::int as done from batch_export_runs
+       where data_interval_start = $1 and data_interval_end = $2`,
+      key,
+    );
+    console.error(`${counted[0].done} done after ${Math.round((Date.now() - interval.end) / 1000)} s`);
+    if (counted[0].done >= EXPORTS || Date.now() > interval.end + PATIENCE) break;
+    await pause(5_000);
+  }
+  const after = usage(worker.pid as number);
+  const { rows: runs } = await pool.query(
+    `select batch_export_id, status, records_completed as records,
+       (extract(epoch from finished_at - data_interval_end) * 1000)::int as lag,
+       (extract(epoch from finished_at - created_at) * 1000)::int as took
+     from batch_export_runs where data_interval_start = $1 and data_interval_end = $2`,
+    key,
+  );
+  const sorted = (name: 'lag' | 'took') => runs.map((run) => run[name] / 1000).sort((a, b) => a - b);
+  const [lags, took] = [sorted('lag'), sorted('took')];
+  const manifests = manifestRows();
+  const wrong =
+    runs.filter((run) => run.status !== 'Completed' || run.records !== EVENTS).length +
+    Math.abs(new Set(runs.map((run) => run.batch_export_id)).size - EXPORTS) +
+    Math.abs(runs.length - EXPORTS) +
+    manifests.filter((count) => count !== EVENTS && count !== 0).length;
+  return {
+    exports: EXPORTS,
+    eventsEach: EVENTS,
+    schedulesMadeSeconds: Number(syncSeconds.toFixed(1)),
+    runsWrong: wrong,
+    lagSeconds: { median: at(lags, 0.5), p99: at(lags, 0.99), most: lags.at(-1) },
+    runSeconds: { median: at(took, 0.5), p99: at(took, 0.99), most: took.at(-1) },
+    workerCpuSeconds: Number((after.cpu - before.cpu).toFixed(1)),
+    workerPeakMegabytes: after.memory,
+  };
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+try {
+  const result = await bench();
+  console.log(JSON.stringify(result, null, 2));
+  const most = result.lagSeconds.most ?? Number.POSITIVE_INFINITY;
+  const met = result.runsWrong === 0 && most < 5 * 60;
+  console.log(
+    `${met ? 'met' : 'MISSED'}: ${EXPORTS} exports of one moment are complete ${most.toFixed(1)} s after it (goal: before the next, in 300 s here and 3,600 s for hourly ones)`,
+  );
+  if (values.write)
+    writeFileSync(path.join(import.meta.dirname, 'results.json'), `${JSON.stringify(result, null, 2)}\n`);
+} finally {
+  for (const stop of stops.reverse()) await stop().catch((error) => console.error(error));
+  rmSync(stateDir, { recursive: true, force: true });
+}

@@ -59,7 +59,7 @@ export async function startWorker({
       exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
       exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
       exportRepair: config.SLUICE_EXPORT_REPAIR,
-      exports: ...tools.dependencies, ...(patience ? patience : ) ,
+      exports: { ...tools.dependencies, ...(patience ? { patience } : {}) },
     };
     const common = {
       connection,

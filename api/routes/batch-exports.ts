@@ -9,6 +9,7 @@ import { resourceRoutes } from './batch-exports/resource.ts';
 import { runNowRoutes } from './batch-exports/run-now.ts';
 import { runRoutes } from './batch-exports/runs.ts';
 import { testRoutes } from './batch-exports/tests.ts';
+import { verifyRoutes } from './batch-exports/verify.ts';
 
 /** Batch exports and everything that stands below one of them. */
 export function batchExportRoutes(app: App, deps: ApiDependencies): void {
@@ -22,4 +23,5 @@ export function batchExportRoutes(app: App, deps: ApiDependencies): void {
   logRoutes(app, deps);
   metricRoutes(app, deps);
   testRoutes(app, deps);
+  verifyRoutes(app, deps);
 }

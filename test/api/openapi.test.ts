@@ -47,7 +47,8 @@ describe('the OpenAPI document', () => {
         const where = `${method} ${path}`;
         expect([where, Boolean(described.summary), described.tags?.length]).toEqual([where, true, 1]);
         const statuses = Object.keys(operation.responses);
-        expect([where, statuses.filter((one) => one.startsWith('2')).length]).toEqual([where, 1]);
+        // One good answer; what takes long may say so with 202.
+        expect([where, statuses.filter((one) => /^2/.test(one) && one !== '202').length]).toEqual([where, 1]);
         if (!path.startsWith('/api/')) continue;
         const [scheme] = operation.security ?? [];
         expect([where, scheme && Object.keys(scheme)]).toEqual([

@@ -65,10 +65,7 @@ export function runNowRoutes(app: App, { pool, schedules, logger }: ApiDependenc
           .within(PATIENCE, () => schedules.exports.startRun(row, { start, end }))
           .catch((error) => {
             logger.warn({ err: error }, 'a run could not be started');
-            throw errors.unavailable(
-              'Temporal, which runs batch exports, is not available at the moment. Try again.',
-              RETRY_SECONDS,
-            );
+            throw errors.temporalAway(RETRY_SECONDS);
           });
         await transaction(pool, (client) =>
           audit(client, request, {

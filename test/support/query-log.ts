@@ -1,5 +1,8 @@
 import pg from 'pg';
 
+/** What db/listen.ts sends by itself, at any time, to hear whether its connection still hears. */
+const OF_LISTENER = 'select pg_notify($1, $2)';
+
 /** The texts of all queries, and their values, that this process sends while `work` runs, on whatever connection. */
 export async function queriesOf<T>(
   work: () => Promise<T>,
@@ -9,8 +12,11 @@ export async function queriesOf<T>(
   const original = pg.Client.prototype.query;
   pg.Client.prototype.query = function query(this: pg.Client, ...args: unknown[]) {
     const [first] = args as [string | { text?: string }];
-    queries.push(typeof first === 'string' ? first : (first.text ?? ''));
-    values.push(Array.isArray(args[1]) ? args[1] : []);
+    const text = typeof first === 'string' ? first : (first.text ?? '');
+    if (text !== OF_LISTENER) {
+      queries.push(text);
+      values.push(Array.isArray(args[1]) ? args[1] : []);
+    }
     return (original as (...all: unknown[]) => unknown).apply(this, args);
   } as typeof original;
   try {

@@ -11,6 +11,7 @@ const KEYRING_CANARY = 'canarycanarycanarycanarycanarycanarycanaryA';
 const api = apiForFile({ SLUICE_ENCRYPTION_KEYS: `k1:${KEYRING_CANARY}` });
 let anna: Tenant;
 beforeAll(async () => {
+  await api.schedules.ensure();
   anna = await api.createTenant('Anna');
   await insertExportOf(api.pool, anna);
 });
@@ -35,7 +36,10 @@ async function walk(app = api.app): Promise<{ where: string; text: string; statu
     name: 'Walk',
     first_name: 'Walk',
     label: 'Walk',
-    scopes: ['user:read'],
+    // Fewer would end the walk, once they are those of the key that asks.
+    scopes: ['*'],
+    // Nobody is there to verify anything.
+    wait_seconds: 1,
   };
   const list = operations(app);
   // Deletions last, or there would be nothing to walk through.

@@ -29,7 +29,7 @@ const started = z.object({
 });
 
 /** Runs that do not wait for their time. */
-export function runNowRoutes(app: App, { pool, schedules, logger }: ApiDependencies): void {
+export function runNowRoutes(app: App, { pool, schedules }: ApiDependencies): void {
   const find = findsExport(pool);
   for (const { prefix, params, access, of } of PLACES) {
     app.post(
@@ -64,7 +64,7 @@ export function runNowRoutes(app: App, { pool, schedules, logger }: ApiDependenc
         const { workflowId, workflowRunId } = await schedules
           .within(PATIENCE, () => schedules.exports.startRun(row, { start, end }))
           .catch((error) => {
-            logger.warn({ err: error }, 'a run could not be started');
+            request.log.warn({ err: error }, 'a run could not be started');
             throw errors.temporalAway(RETRY_SECONDS);
           });
         await transaction(pool, (client) =>

@@ -117,7 +117,8 @@ export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): vo
           )
           .catch((error) => {
             if (error instanceof VerifyError) throw errors.validation('invalid_input', error.message, null);
-            throw error;
+            request.log.warn({ err: error }, 'a verification could not be asked for');
+            throw errors.temporalAway(RETRY_SECONDS);
           });
         const named = { data_interval_start: wanted.start, data_interval_end: wanted.end };
         if (!found) {

@@ -16,6 +16,12 @@ export const CODECS: Record<Compression | 'none', number> = {
   lz4: 7,
 };
 
+/**
+ * Room for the worst that zstd can make of a page: then it reads the page where it is and writes where it should, with
+ * nothing in between. What is not written to costs nothing.
+ */
+const mostOfZstd = (raw: Buffer) => raw.length + (raw.length >> 8) + 64;
+
 /** Room for all of a page's output, as a rule, so that compressing it is one step. */
 const roomFor = (raw: Buffer) => Math.max(1024, (raw.length >> 2) + 256);
 
@@ -32,7 +38,7 @@ export function pageCompression(
       const params = { [constants.ZSTD_c_compressionLevel]: level ?? 1 };
       return (raw) =>
         compressBlock(
-          zlib.createZstdCompress({ params, chunkSize: roomFor(raw), pledgedSrcSize: raw.length }),
+          zlib.createZstdCompress({ params, chunkSize: mostOfZstd(raw), pledgedSrcSize: raw.length }),
           raw,
         );
     }

@@ -20,6 +20,17 @@ const PAGE_MEMORY = LARGEST_PAGE + 256 * 1024;
 /** Bytes that may be on their way through compression. */
 const IN_FLIGHT = 4 * 1024 * 1024;
 
+/** The row group that is being filled. */
+interface Group {
+  /** Bytes of its pages: before compression, of those of them that are compressed, and what became of those. */
+  raw: number;
+  doneRaw: number;
+  doneBytes: number;
+  pages: Promise<Page>[];
+}
+
+const emptyGroup = (): Group => ({ raw: 0, doneRaw: 0, doneBytes: 0, pages: [] });
+
 export interface ParquetEncoderOptions {
   kernel: Kernel;
   files: OutputFiles;
@@ -39,16 +50,13 @@ export class ParquetEncoder implements RowEncoder {
   /** Of the file that takes the next group. */
   #fileBytes = 0;
   #groupStart = 0;
-  /** The group's pages: before compression, those of them that are compressed, and what became of those. */
-  #raw = 0;
-  #doneRaw = 0;
-  #doneBytes = 0;
-  #pages: Promise<Page>[] = [];
+  #group = emptyGroup();
+  /** Pages that are being compressed, of the group before as well, oldest first, and how many bytes they have. */
+  readonly #compressing = new Set<Promise<Page>>();
   #inFlight = 0;
   readonly #release: (raw: Buffer) => void;
   readonly #pool = new BufferPool(PAGE_MEMORY);
-  #oldest: Promise<unknown>[] = [];
-  /** The group before, which may still be on its way into its file. */
+  /** The group before, which may still be compressed and on its way into its file. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor({ kernel, files, compression, level, maxFileBytes }: ParquetEncoderOptions) {
@@ -78,7 +86,7 @@ export class ParquetEncoder implements RowEncoder {
     if (status === STATUS.dictionary) column.growDictionary(run.needed.value >>> 0);
     else if (status === STATUS.full) column.makeRoom(run.needed.value >>> 0, run.neededLevels.value >>> 0);
     else throw new Error(`The Parquet encoder stopped with ${status}.`);
-    while (this.#inFlight > IN_FLIGHT) await this.#oldest.shift();
+    while (this.#inFlight > IN_FLIGHT) await this.#compressing.values().next().value;
     if (this.#groupIsFull()) await this.#endGroup();
   }
 
@@ -96,53 +104,60 @@ export class ParquetEncoder implements RowEncoder {
 
   #groupIsFull(): boolean {
     if (this.#groupRows === 0) return false;
-    if (this.#raw >= GROUP_RAW_BYTES || this.#doneBytes >= GROUP_BYTES) return true;
+    const { raw, doneRaw, doneBytes } = this.#group;
+    if (raw >= GROUP_RAW_BYTES || doneBytes >= GROUP_BYTES) return true;
     if (this.#maxFileBytes === Number.POSITIVE_INFINITY) return false;
-    const ratio = this.#doneRaw > 0 ? this.#doneBytes / this.#doneRaw : 1;
-    let open = this.#raw - this.#doneRaw;
+    const ratio = doneRaw > 0 ? doneBytes / doneRaw : 1;
+    let open = raw - doneRaw;
     for (const column of this.#columns) open += column.waiting;
-    return this.#fileBytes + this.#doneBytes + open * ratio >= this.#maxFileBytes;
+    return this.#fileBytes + doneBytes + open * ratio >= this.#maxFileBytes;
   }
 
   #submit({ raw, values, encoding, kind }: RawPage): Promise<Page> {
-    this.#raw += raw.length;
+    const group = this.#group;
+    group.raw += raw.length;
     this.#inFlight += raw.length;
     const page = this.#compress(raw).then((body) => {
+      this.#compressing.delete(page);
       this.#inFlight -= raw.length;
-      this.#doneRaw += raw.length;
-      this.#doneBytes += body.length;
+      group.doneRaw += raw.length;
+      group.doneBytes += body.length;
       this.#release(raw);
       return makePage(raw.length, body, { values, encoding, kind });
     });
     page.catch(() => undefined);
-    this.#pages.push(page);
-    this.#oldest.push(page);
+    group.pages.push(page);
+    this.#compressing.add(page);
     return page;
   }
 
   async #endGroup(): Promise<void> {
     const rows = this.#groupRows;
     const chunks: Chunk[] = this.#columns.map((column) => column.endChunk());
-    const pages = await Promise.all(this.#pages);
-    const bytes = pages.reduce((sum, { header, body }) => sum + header.length + body.length, 0);
+    const { pages } = this.#group;
     this.#groupStart = this.#kernel.run.rows.value;
-    this.#raw = 0;
-    this.#doneRaw = 0;
-    this.#doneBytes = 0;
-    this.#pages = [];
-    this.#oldest = [];
+    this.#group = emptyGroup();
     await this.#writing;
+    const sized = this.#sizeOf(pages);
+    this.#writing = sized.then((bytes) => this.#write(rows, chunks, bytes));
+    this.#writing.catch(() => undefined);
+    // How full the file is decides when the next group ends.
+    if (this.#maxFileBytes !== Number.POSITIVE_INFINITY) await sized;
+  }
+
+  async #sizeOf(pages: readonly Promise<Page>[]): Promise<number> {
+    let bytes = 0;
+    for (const page of await Promise.all(pages)) bytes += page.header.length + page.body.length;
+    return bytes;
+  }
+
+  /** Writes a group; if it is the first or the last of a file, the file before or this one ends. */
+  async #write(rows: number, chunks: Chunk[], bytes: number): Promise<void> {
     const first = this.#fileBytes > 0 && this.#fileBytes + bytes > this.#maxFileBytes;
     const last = (first ? 0 : this.#fileBytes) + bytes >= this.#maxFileBytes;
     this.#fileBytes = last ? 0 : first ? bytes : this.#fileBytes + bytes;
-    this.#writing = this.#write(rows, chunks, { first, last });
-    this.#writing.catch(() => undefined);
-  }
-
-  /** Writes a group; first or last of a file, it ends the file before or this one. */
-  async #write(rows: number, chunks: Chunk[], ends: { first: boolean; last: boolean }): Promise<void> {
-    if (ends.first) await this.#files.end();
+    if (first) await this.#files.end();
     await this.#files.write(rows, chunks);
-    if (ends.last) await this.#files.end();
+    if (last) await this.#files.end();
   }
 }

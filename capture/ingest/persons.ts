@@ -17,6 +17,7 @@ import { GroupTypes } from './group-types.ts';
 import { resolveGroups } from './groups.ts';
 import type { PendingEvent } from './pending.ts';
 import { PersonCache } from './person-cache.ts';
+import { type PersonTurn, PersonTurns } from './person-turns.ts';
 import { propertiesText } from './text.ts';
 
 /** The person of an event as it is written into the event's row. */
@@ -31,6 +32,8 @@ export interface ResolvedPersons {
   notices: ReadonlyMap<PendingEvent, readonly PersonNotice[]>;
   /** To be called when the transaction was committed. */
   committed(): PersonChanges;
+  /** To be called after that, or when it was not committed. */
+  ended(): void;
 }
 
 /** How many persons a transaction created, changed and merged away. */
@@ -114,6 +117,7 @@ async function write(client: Transaction, drafts: readonly Draft[], stamp: strin
 export function createPersonRule(): ResolvePersons {
   const cache = new PersonCache(CACHE_BYTES);
   const groupTypes = new GroupTypes();
+  const turns = new PersonTurns();
 
   async function look(client: Transaction, names: Names): Promise<Map<string, StoredPerson>> {
     const keys = [...names.keys()];
@@ -139,8 +143,12 @@ export function createPersonRule(): ResolvePersons {
   }
 
   /** Applies the rules to persons that stay as they are until the end of the transaction. */
-  async function settle(client: Transaction, events: readonly PendingEvent[]) {
-    const names = namesOf(events);
+  async function settle(
+    client: Transaction,
+    events: readonly PendingEvent[],
+    names: Names,
+    turn: PersonTurn,
+  ) {
     const locked = new Map<string, number>();
     for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
       const found = await look(client, names);
@@ -155,6 +163,7 @@ export function createPersonRule(): ResolvePersons {
         }),
       );
       const drafts = [...people.outcome()];
+      turns.settle(turn, people.changed());
       const touched = drafts.flatMap(({ stored, absorbed }) => (stored ? [stored, ...absorbed] : absorbed));
       const open = touched.filter((one) => locked.get(idKey(one.projectId, one.id)) !== one.version);
       if (open.length === 0) return { actors, notices, drafts, people };
@@ -169,12 +178,18 @@ export function createPersonRule(): ResolvePersons {
     throw new PersonConflictError('Others change the same persons all the time.');
   }
 
-  return async (client, events, stamp) => {
+  async function resolve(
+    client: Transaction,
+    events: readonly PendingEvent[],
+    stamp: string,
+    resolving: { names: Names; turn: PersonTurn },
+  ): Promise<ResolvedPersons> {
+    const { names, turn } = resolving;
     const early = new Map<PendingEvent, PersonNotice[]>();
     const groups = await resolveGroups(client, events, groupTypes, (event, notice) => {
       early.set(event, [...(early.get(event) ?? []), notice]);
     });
-    const { actors, notices, drafts, people } = await settle(client, events);
+    const { actors, notices, drafts, people } = await settle(client, events, names, turn);
     const changes = await write(client, drafts, stamp);
     await groups.write(client);
     for (const [event, own] of early) notices.set(event, [...own, ...(notices.get(event) ?? [])]);
@@ -189,6 +204,18 @@ export function createPersonRule(): ResolvePersons {
         for (const [key, person] of people.stored(Number(stamp))) cache.set(key, person);
         return changes;
       },
+      ended: () => turns.end(turn),
     };
+  }
+
+  return async (client, events, stamp) => {
+    const names = namesOf(events);
+    const turn = await turns.begin(names);
+    try {
+      return await resolve(client, events, stamp, { names, turn });
+    } catch (error) {
+      turns.end(turn);
+      throw error;
+    }
   };
 }

@@ -11,7 +11,7 @@ import type { PersonNotice } from '../persons/notice.ts';
 import { storableTime } from '../storable-time.ts';
 import { recycle } from './chunks.ts';
 import type { PendingEvent } from './pending.ts';
-import type { PersonChanges, ResolvedPersons, ResolvePersons } from './persons.ts';
+import type { PersonChanges, ResolvePersons } from './persons.ts';
 import { compareUuids, uuidOf } from './row-heads.ts';
 import { EventRows, writeIdRows } from './rows.ts';
 
@@ -46,6 +46,8 @@ export interface Stored {
   persons: PersonChanges;
 }
 
+type Written = Omit<Stored, 'duplicates'>;
+
 /** Stores events in one transaction, each once. */
 export type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
 
@@ -59,7 +61,7 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
     client: Transaction,
     events: readonly PendingEvent[],
     stamp: Buffer,
-  ): Promise<ResolvedPersons> {
+  ): Promise<Written> {
     const resolved = await resolvePersons(client, events, stamp.readBigInt64BE().toString());
     const { persons } = resolved;
     const feed = (sink: CopySink): void | Promise<void> => {
@@ -80,22 +82,20 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
       if (at < events.length) return rest(at);
       rows.end();
     };
-    await writeEventsAndCommit(client, feed);
-    return resolved;
+    try {
+      await writeEventsAndCommit(client, feed);
+      return { notices: resolved.notices, persons: resolved.committed() };
+    } finally {
+      resolved.ended();
+    }
   }
-
-  const answer = (duplicates: ReadonlySet<PendingEvent>, resolved: ResolvedPersons): Stored => ({
-    duplicates,
-    notices: resolved.notices,
-    persons: resolved.committed(),
-  });
 
   /** The usual case, all events new: answers undefined, with nothing stored, when one is not. */
   async function storeNew(
     client: Transaction,
     keys: readonly PendingEvent[],
     events: readonly PendingEvent[],
-  ): Promise<ResolvedPersons | undefined> {
+  ): Promise<Written | undefined> {
     let stamp: Buffer;
     try {
       stamp = await openWithNewIds(client, (sink) =>
@@ -115,8 +115,8 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
     const candidates = duplicates.size === 0 ? events : events.filter((one) => !duplicates.has(one));
     if (wary > 0) wary -= 1;
     else {
-      const resolved = await storeNew(client, keys, candidates);
-      if (resolved) return answer(duplicates, resolved);
+      const written = await storeNew(client, keys, candidates);
+      if (written) return { duplicates, ...written };
       wary = WARY;
     }
 
@@ -134,7 +134,7 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
       return isNew;
     });
     if (survivors.length < candidates.length) wary = WARY;
-    if (survivors.length > 0) return answer(duplicates, await write(client, survivors, stamp));
+    if (survivors.length > 0) return { duplicates, ...(await write(client, survivors, stamp)) };
     await client.query('rollback');
     return { duplicates, notices: NO_NOTICES, persons: NO_CHANGES };
   };

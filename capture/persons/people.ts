@@ -114,6 +114,13 @@ export class People {
     }
   }
 
+  /** The keys of the ids that were asked for and whose persons are new or different from what was read. */
+  changed(): Set<string> {
+    const keys = new Set<string>();
+    for (const [key, draft] of this.#byId) if (draft.changed || draft.mergedInto) keys.add(key);
+    return keys;
+  }
+
   /** The persons as they are once the outcome is stored with this stamp, by the keys of the ids that were asked for. */
   *stored(stamp: number): Generator<[string, StoredPerson]> {
     const after = new Map<Draft, StoredPerson>();

@@ -35,6 +35,8 @@ export function selectorTest(selector: string): Expr {
 }
 
 function elementPattern(part: Part, last: boolean): string {
+  // Any element, but one: an event without elements has an empty chain.
+  if (last && part.tag === null && part.classes.length + part.attributes.length === 0) return '[^;]';
   const tag = part.tag === null ? '[^;:.]*' : escapeRegex(part.tag);
   // Classes and attributes are sorted in the chain, so one order is enough.
   const classes = [...part.classes].sort().map((name) => `(\\.[^;:.]+)*\\.${escapeRegex(name)}`);

@@ -110,16 +110,20 @@ const range =
     };
   };
 
+const LAST_MOMENT = { now: Date.parse('9999-12-31T23:59:59Z'), timezone: 'UTC' };
+
 const date = (passes: (property: number, value: number) => boolean): TestMaker =>
   forEach((value, operator) => {
     const moments = (moment: Parameters<Test>[1]) =>
       typeof value === 'string' ? dateOf(value, moment) : null;
-    if (moments({ now: 0, timezone: 'UTC' }) === null) {
+    // Whenever it will be asked: how far back a relative date may go depends on that.
+    if (moments(LAST_MOMENT) === null) {
       throw new FilterError(`${operator} operator requires a date (2024-01-31) or a relative date (-7d)`);
     }
     return (property, moment) => {
       const instant = isMissing(property) ? null : parseDate(printed(property), moment.timezone);
-      return instant !== null && passes(instant, moments(moment) as number);
+      const wanted = moments(moment);
+      return instant !== null && wanted !== null && passes(instant, wanted);
     };
   });
 

@@ -82,17 +82,15 @@ export function asUtc(clock: WallClock): number {
 
 /**
  * The instant at which the clocks in `zone` show `clock`. A time that the clocks skip counts on from before
- * the gap, a time that they show twice is the first of the two: Postgres' `at time zone` does the former too.
+ * the gap, a time that they show twice is the second of the two, both as with Postgres' `at time zone`.
  */
 export function instantOf(clock: WallClock, zone: string): number {
   const wall = asUtc(clock);
   if (zone === 'UTC') return wall;
   const before = offsetAt(wall - 86_400_000, zone);
   const after = offsetAt(wall + 86_400_000, zone);
-  const early = wall - before;
-  if (before === after || offsetAt(early, zone) === before) return early;
   const late = wall - after;
-  return offsetAt(late, zone) === after ? late : early;
+  return before === after || offsetAt(late, zone) === after ? late : wall - before;
 }
 
 const offsetAt = (instant: number, zone: string): number => asUtc(wallClock(instant, zone)) - instant;

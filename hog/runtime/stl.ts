@@ -5,7 +5,7 @@ import type { Meter } from './meter.ts';
 import { checkSearch, like, matches } from './operators.ts';
 import { regexExtract, regexMatch } from './regex.ts';
 import { costOf, type HogValue } from './values.ts';
-import { checkZones } from './zones.ts';
+import { checkZones, secondsIn } from './zones.ts';
 
 /** What functions may need besides their arguments. All of it is given by the caller of the run. */
 export interface Surroundings {
@@ -201,10 +201,18 @@ const NULL_FOR_NULL = new Map<string, number>([
 
 const EMPTY_FOR_NULL = new Set(['keys', 'values']);
 
+/** Functions of a text and a zone: what they give for its seconds since 1970. */
+const OF_LOCAL_TIME = new Map<string, (seconds: number, zone: HogValue) => HogValue>([
+  ['toDateTime', (seconds, zone) => ({ __hogDateTime__: true, dt: seconds, zone })],
+  ['toUnixTimestamp', (seconds) => seconds],
+  ['toUnixTimestampMilli', (seconds) => seconds * 1000],
+]);
+
 /** A function of the library with its price: work by the size of what goes in and comes out. */
 function wrap(name: string): LibraryFunction {
   const original = STL[name] as (typeof STL)[string];
   const call = own.get(name) ?? ((args: HogValue[]) => original.fn(args, name, options));
+  const ofLocalTime = OF_LOCAL_TIME.get(name);
   const guard = guards.get(name);
   const nullable = NULL_FOR_NULL.get(name);
   const emptyForNull = EMPTY_FOR_NULL.has(name);
@@ -222,7 +230,8 @@ function wrap(name: string): LibraryFunction {
       }
       checkZones(name, args);
       guard?.(args, around.meter);
-      const result = call(args, around);
+      const seconds = ofLocalTime && secondsIn(args[0], args[1]);
+      const result = ofLocalTime && seconds != null ? ofLocalTime(seconds, args[1]) : call(args, around);
       if (typeof result === 'string') around.meter.allocate(result.length);
       else if (Array.isArray(result)) around.meter.work(result.length * 8);
       return result === undefined ? null : result;

@@ -1,3 +1,5 @@
+import { parseDate } from '../../properties/dates.ts';
+import { isZone } from '../../properties/zone.ts';
 import { runtimeFailure } from './errors.ts';
 import { isHogDateTime } from './hogvm.ts';
 import type { HogValue } from './values.ts';
@@ -37,6 +39,7 @@ function checkZone(zone: unknown): void {
   const lower = zone.toLowerCase();
   if (known.has(lower) || OFFSET.test(lower)) return;
   if (strangers.has(zone)) return;
+  // Older names of zones (`US/Pacific`) are in no list.
   if (zone.length <= MAX_LENGTH && isZone(zone)) {
     known.add(lower);
     return;
@@ -47,12 +50,12 @@ function checkZone(zone: unknown): void {
   strangers.add(zone);
 }
 
-/** Older names of zones (`US/Pacific`) are in no list. */
-function isZone(zone: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: zone });
-    return true;
-  } catch {
-    return false;
-  }
+/**
+ * Seconds since 1970 of a text in a zone. Of a time that the clocks show twice the library takes one or the
+ * other by the season in which it is asked. null: it is left to the library.
+ */
+export function secondsIn(text: HogValue, zone: HogValue): number | null {
+  if (typeof text !== 'string' || typeof zone !== 'string' || !isZone(zone)) return null;
+  const instant = parseDate(text, zone);
+  return instant === null ? null : instant / 1000;
 }

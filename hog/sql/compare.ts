@@ -156,13 +156,15 @@ export function membership(
   span?: Span,
 ): Sql {
   const known = members.filter((one) => one.type !== 'null');
-  const tests =
-    listTest(place, left, known, span) ?? known.map((one) => equality(place, true, left, one, true, span));
+  const listed = listTest(place, left, known, span);
+  const tests = listed ?? known.map((one) => equality(place, true, left, one, true, span));
+  // A text that is compared with a number becomes one first, or NULL.
+  const certain = left.certain === true && listed !== null;
   if (members.length > known.length && !left.certain) tests.push(sql`(${left.sql} is null)`);
   if (tests.length === 0) return negated ? sql`true` : sql`false`;
   const found = tests.length === 1 ? (tests[0] as Sql) : sql`(${join(tests, sql` or `)})`;
-  if (negated) return left.certain ? sql`(not ${found})` : sql`(${found} is not true)`;
-  return nullIsFalse || left.certain ? found : sql`(${found} is true)`;
+  if (negated) return certain ? sql`(not ${found})` : sql`(${found} is not true)`;
+  return nullIsFalse || certain ? found : sql`(${found} is true)`;
 }
 
 /** Literals of a kind go into one parameter; the text of a document is compared as text with all of them. */

@@ -1,4 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { build } from '../../hog/ast/index.ts';
+import { compileBytecode } from '../../hog/bytecode/index.ts';
+import { evaluate } from '../../hog/vm/index.ts';
 import { parseDate, parseRelativeDate, prepareMatcher, readFilters } from '../../properties/index.ts';
 
 const at = (now: string, timezone = 'UTC') => ({ now: Date.parse(now), timezone });
@@ -45,7 +48,9 @@ describe('dates', () => {
     // The clocks skip 02:30 here, …
     ['2026-03-29 02:30:00', 'Europe/Berlin', '2026-03-29T01:30:00.000Z'],
     // … and show it twice here.
-    ['2026-10-25 02:30:00', 'Europe/Berlin', '2026-10-25T00:30:00.000Z'],
+    ['2026-10-25 02:30:00', 'Europe/Berlin', '2026-10-25T01:30:00.000Z'],
+    ['2026-11-01 01:30:00', 'America/New_York', '2026-11-01T06:30:00.000Z'],
+    ['2026-04-05 01:45:00', 'Australia/Lord_Howe', '2026-04-04T15:15:00.000Z'],
   ])('%s in %s', (text, zone, expected) => {
     expect(iso(parseDate(text, zone))).toBe(expected);
   });
@@ -63,6 +68,17 @@ describe('dates', () => {
   ])('%j is none', (text) => {
     expect(parseDate(text, 'UTC')).toBeNull();
   });
+});
+
+test.each([
+  ['2026-03-29 02:30:00', 'Europe/Berlin'],
+  ['2026-10-25 02:30:00', 'Europe/Berlin'],
+  ['2026-11-01 01:30:00', 'America/New_York'],
+  ['2026-04-05 01:45:00', 'Australia/Lord_Howe'],
+  ['2026-02-15 02:30:00', 'Africa/Casablanca'],
+])('%s in %s is the same instant to Hog, whenever it is asked', (text, zone) => {
+  const code = compileBytecode(build.call('toUnixTimestamp', build.constant(text), build.constant(zone)));
+  expect(evaluate(code)).toBe((parseDate(text, zone) as number) / 1000);
 });
 
 describe('flags', () => {

@@ -8,7 +8,9 @@ import {
   type FunctionFilterOptions,
   filterExpression,
   functionFilterExpression,
+  functionHogqlSources,
   hogqlSources,
+  prepareMatcher,
   readFilters,
   readFunctionFilters,
 } from '../../properties/index.ts';
@@ -74,6 +76,62 @@ describe('bytecode of function filters', () => {
     expect(bytecodeOf({ events: [{ id: null, type: 'events' }] })).toEqual(['_H', 1, 29]);
   });
 
+  test('test accounts that are joined by OR stay so', () => {
+    const testAccounts = readFilters({
+      type: 'OR',
+      values: [
+        { key: 'a', value: 1 },
+        { key: 'b', value: 2 },
+      ],
+    });
+    const filters = readFunctionFilters({ filter_test_accounts: true });
+    const code = compileJavaScript(functionFilterExpression(filters, { ...REALTIME, testAccounts }));
+    expect(code.run({ properties: { a: 1 } })).toMatchObject({ result: true });
+    expect(code.run({ properties: { b: 2 } })).toMatchObject({ result: true });
+    expect(code.run({ properties: {} })).toMatchObject({ result: false });
+  });
+
+  test('HogQL of test accounts and actions is to be parsed too', () => {
+    const hogql = (key: string) => readFilters([{ key, type: 'hogql' }]);
+    const surroundings = {
+      testAccounts: hogql('1 = 1'),
+      actions: new Map([
+        [3, [{ ...STEP, properties: hogql('2 = 2') }]],
+        [4, [{ ...STEP, properties: hogql('not asked for') }]],
+      ]),
+    };
+    const document = { actions: [{ id: 3 }], properties: [{ key: '3 = 3', type: 'hogql' }] };
+    const tested = readFunctionFilters({ ...document, filter_test_accounts: true });
+    expect(functionHogqlSources(tested, surroundings)).toEqual(['1 = 1', '3 = 3', '2 = 2']);
+    expect(functionHogqlSources(readFunctionFilters(document), surroundings)).toEqual(['3 = 3', '2 = 2']);
+  });
+
+  test.each([
+    [{ events: [[]] }, 'An entry must be an object', 'events.0'],
+    [{ events: {} }, 'events must be a list', 'events'],
+    [{ events: [{ id: 5 }] }, 'An event is named by a string', 'events.0.id'],
+    [{ events: [{ id: '\0' }] }, 'A text must not contain the character 0', 'events.0.id'],
+    [{ actions: [{ id: 'x' }] }, 'An action is named by its id', 'actions.0.id'],
+    [{ filter_test_accounts: 'true' }, 'This must be true or false', 'filter_test_accounts'],
+    [
+      { events: [{ id: 'a', properties: 'x' }] },
+      'A property filter must be an object',
+      'events.0.properties',
+    ],
+    [[], 'Filters must be an object', ''],
+  ])('%j is refused', (document, message, path) => {
+    const read = () => readFunctionFilters(document);
+    expect(read).toThrow(message);
+    expect(read).toThrow(expect.objectContaining({ name: 'FilterError', path }) as never);
+  });
+
+  test('an action’s fault has a place', () => {
+    const steps = [STEP, { ...STEP, event: '$autocapture', selector: 'a >' }];
+    const filters = readFunctionFilters({ actions: [{ id: 1 }] });
+    const compile = () => functionFilterExpression(filters, { ...REALTIME, actions: new Map([[1, steps]]) });
+    expect(compile).toThrow(expect.objectContaining({ path: 'steps.1.selector' }) as never);
+  });
+
   test('an action that is gone matches nothing', () => {
     const code = compileJavaScript(
       functionFilterExpression(readFunctionFilters({ actions: [{ id: 9, type: 'actions' }] }), REALTIME),
@@ -117,9 +175,29 @@ describe('subjects', () => {
     expect(filterExpression(negated, { moment: MOMENT, scope: 'events' })).toMatchObject({
       op: 'not in cohort',
     });
+    const either = readFilters([{ key: 'id', type: 'cohort', value: [5, '7'] }]);
+    expect(filterExpression(either, { moment: MOMENT, scope: 'events' })).toMatchObject({ kind: 'or' });
+    const neither = readFilters([{ key: 'id', type: 'cohort', value: [5, 7], operator: 'not_in' }]);
+    expect(filterExpression(neither, { moment: MOMENT, scope: 'events' })).toMatchObject({ kind: 'and' });
     expect(() => filterExpression(cohort, REALTIME)).toThrow(
       "Can't use cohorts in real-time filters. Please inline the relevant expressions (cohort id=5).",
     );
+  });
+
+  test('any condition can be negated', () => {
+    const negated = field({ key: 'a', negation: true });
+    expect(negated).toEqual(
+      build.not(build.compare('==', build.field('properties', 'a'), build.constant('x'))),
+    );
+  });
+
+  test('the matcher has no answer for what is no property', () => {
+    for (const type of ['hogql', 'cohort', 'flag']) {
+      const node = readFilters([{ key: '1', type, value: 1 }]);
+      expect(() => prepareMatcher(node, 'filter')).toThrow(
+        expect.objectContaining({ code: 'unsupported', path: '0' }) as never,
+      );
+    }
   });
 
   test('HogQL is parsed elsewhere and put in its place', () => {
@@ -158,8 +236,22 @@ describe('subjects', () => {
     [{ operator: 'semver_caret', value: 5 }, 'Caret operator requires a semver string value'],
     [{ operator: 'in', value: 'x' }, 'in operator requires a list of values'],
     [{ operator: 'starts_with', value: 'x' }, 'The operator starts_with does not work in this filter'],
-  ])('%j is refused', (filter, message) => {
-    expect(() => field({ key: 'a', ...filter }, 'realtime')).toThrow(message);
+    [{ operator: 'ends_with', value: [] }, 'The operator ends_with does not work in this filter'],
+    [
+      { operator: 'flag_evaluates_to', value: [] },
+      'The operator flag_evaluates_to does not work in this filter',
+    ],
+    [{ operator: 'is_date_after', value: '-9999y' }, 'is_date_after operator requires a date'],
+    [
+      { operator: 'is_date_exact', value: '9999-12-31T23:59:59-12:00' },
+      'is_date_exact operator requires a date',
+    ],
+    [{ operator: 'gt', value: '1e999' }, 'This number is too large'],
+  ])('%j is refused, at its place', (filter, message) => {
+    const compile = () =>
+      filterExpression(readFilters({ type: 'OR', values: [{ key: 'a', ...filter }] }), REALTIME);
+    expect(compile).toThrow(message);
+    expect(compile).toThrow(expect.objectContaining({ path: 'values.0' }) as never);
   });
 });
 
@@ -192,6 +284,7 @@ describe('elements and actions', () => {
     ['a:nth-child(2)', true],
     ['div:nth-child(2)', false],
     ['*', true],
+    ['* > a', true],
   ])('the selector %s', (selector, expected) => {
     expect(matches({ selector })).toMatchObject({ result: expected });
   });
@@ -205,6 +298,13 @@ describe('elements and actions', () => {
       expect(() => filterExpression(filter, REALTIME)).toThrow(/selector/);
     },
   );
+
+  test('an event without elements has no element at all', () => {
+    const filter = readFilters([{ type: 'element', key: 'selector', value: '*' }]);
+    const code = compileJavaScript(filterExpression(filter, REALTIME));
+    expect(code.run({ elements_chain: 'div' })).toMatchObject({ result: true });
+    expect(code.run({ elements_chain: '' })).toMatchObject({ result: false });
+  });
 
   test('a tag name', () => {
     expect(matches({ tagName: 'div' })).toMatchObject({ result: true });

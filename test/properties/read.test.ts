@@ -75,6 +75,43 @@ describe('reading', () => {
       '0.value',
     ],
     [{ type: 'XOR', values: [] }, 'PropertyGroup of unknown type "XOR"', 'type'],
+    [{ type: 'OR' }, 'A group of filters needs a list of values', 'values'],
+    [{ type: 'AND', values: { key: 'a' } }, 'A group of filters needs a list of values', 'values'],
+    [
+      { type: 'AND', values: [{ type: 'OR', values: [null] }] },
+      'A property filter must be an object',
+      'values.0.values.0',
+    ],
+    [[{ key: { x: 1 }, value: 1 }], 'A key must be a string', '0.key'],
+    [[{ key: true, value: 1 }], 'A key must be a string', '0.key'],
+    [[{ key: 'a', value: 1, negation: 'true' }], 'This must be true or false', '0.negation'],
+    [[{ key: 'a', value: 1, operator: 5 }], 'Unknown operator "5"', '0.operator'],
+    [[{ key: 'a', value: 1, type: [] }], 'Unknown property type "[]"', '0.type'],
+    [[{ key: 'a', value: JSON.parse('1e999') }], 'This number is too large', '0.value'],
+    [
+      [{ key: 'a', value: ['x', ['y']] }],
+      'A value must be a string, a number, a boolean, or a list of these',
+      '0.value.1',
+    ],
+    [
+      [{ key: 'a', value: ['x', 'y\0'] }],
+      'A text must not contain the character 0 or half a surrogate pair',
+      '0.value.1',
+    ],
+    [
+      [{ key: 'a\ud800', value: 1 }],
+      'A text must not contain the character 0 or half a surrogate pair',
+      '0.key',
+    ],
+    [[{ key: 'id', type: 'cohort', value: 'mine' }], 'A cohort is named by its id', '0.value'],
+    [[{ key: 'id', type: 'cohort', value: '' }], 'A cohort is named by its id', '0.value'],
+    [[{ key: 'id', type: 'cohort', value: true }], 'A cohort is named by its id', '0.value'],
+    [[{ key: 'id', type: 'cohort', value: [] }], 'A cohort is named by its id', '0.value'],
+    [
+      [{ key: 'a', value: ['0', '1e999'], operator: 'between' }],
+      'between operator requires numeric values',
+      '0.value',
+    ],
     [
       [{ key: 'a', value: 1, type: 'group' }],
       'A group property needs a group_type_index from 0 to 4',
@@ -104,6 +141,15 @@ describe('reading', () => {
     const read = () => readFilters(document);
     expect(read).toThrow(FilterError);
     expect(read).toThrow(expect.objectContaining({ message, path }) as never);
+  });
+
+  test('operators that ask for presence take any value', () => {
+    for (const value of ['is_set', [], ['x', 'y'], { any: 'thing' }]) {
+      expect(only([{ key: 'a', operator: 'is_set', value }])).toMatchObject({
+        operator: 'is_set',
+        value: null,
+      });
+    }
   });
 
   test('depth and number are limited', () => {

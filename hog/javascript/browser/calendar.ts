@@ -51,15 +51,13 @@ export function utcOf({ year, month, day, hour, minute, second, ms }: Local): nu
   return date.getTime();
 }
 
-/** The moment a clock in the zone shows this. */
+/** The moment a clock in the zone shows this: the second one of two; a time that is skipped counts on from before. */
 export function momentOf(local: Local, zone: string): number {
   const wanted = utcOf(local);
-  const first = offsetOf(zone, wanted);
-  const guess = wanted - first * 60_000;
-  const second = offsetOf(zone, guess);
-  if (first === second) return guess;
-  const third = offsetOf(zone, wanted - second * 60_000);
-  return wanted - (second === third ? second : Math.min(second, third)) * 60_000;
+  const before = offsetOf(zone, wanted - 86_400_000);
+  const after = offsetOf(zone, wanted + 86_400_000);
+  const late = wanted - after * 60_000;
+  return before === after || offsetOf(zone, late) === after ? late : wanted - before * 60_000;
 }
 
 /** What a clock in the zone shows. */

@@ -132,6 +132,11 @@ const totalsOf = (totals: RunTotals) => [
   totals.manifest_key ?? null,
 ];
 
+/** A run goes with its export, also where nobody came to cancel it. */
+const EXPORT_STAYS = `not exists (
+  select from batch_exports e
+  where e.project_id = r.project_id and e.id = r.batch_export_id and e.deleted_at is not null)`;
+
 /** How far an attempt is. False: it is not its turn any more, and it must stop. */
 export async function recordProgress(
   queryable: Queryable,
@@ -140,8 +145,8 @@ export async function recordProgress(
   totals: RunTotals,
 ): Promise<boolean> {
   const { rowCount } = await queryable.query(
-    `update batch_export_runs set ${TOTALS}, last_updated_at = clock_timestamp()
-     where project_id = $1 and id = $2 and fence = $3 and status = 'Running'`,
+    `update batch_export_runs r set ${TOTALS}, last_updated_at = clock_timestamp()
+     where project_id = $1 and id = $2 and fence = $3 and status = 'Running' and ${EXPORT_STAYS}`,
     [key.projectId, key.runId, fence, ...totalsOf(totals)],
   );
   return rowCount === 1;
@@ -165,7 +170,8 @@ export async function recordTrouble(
 /** Asked before what cannot be undone: whether this attempt is still the one. */
 export async function holdsFence(queryable: Queryable, key: RunKey, fence: number): Promise<boolean> {
   const { rowCount } = await queryable.query(
-    `select from batch_export_runs where project_id = $1 and id = $2 and fence = $3 and status = 'Running'`,
+    `select from batch_export_runs r
+     where project_id = $1 and id = $2 and fence = $3 and status = 'Running' and ${EXPORT_STAYS}`,
     [key.projectId, key.runId, fence],
   );
   return rowCount === 1;

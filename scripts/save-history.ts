@@ -26,8 +26,11 @@ export async function saveHistory(
     enums: String,
     bytes: String,
   });
-  writeFileSync(file, `${JSON.stringify(readable, null, 2)}\n`);
+  writeFileSync(file, `${JSON.stringify(readable, withoutPlaces, 2)}\n`);
 }
+
+/** Where the code of a failure lies on the machine that ran it matters to no replay. */
+const withoutPlaces = (key: string, value: unknown) => (key === 'stackTrace' ? '' : value);
 
 /** Reads what was written down, for a replay. */
 export function readHistory(file: string): History {

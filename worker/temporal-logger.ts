@@ -15,7 +15,9 @@ export function temporalLogger(logger: Logger): TemporalLogger {
     trace: (message, meta) => write('trace', message, meta),
     debug: (message, meta) => write('trace', message, meta),
     info: (message, meta) => write('debug', message, meta),
-    warn: (message, meta) => write('warn', message, meta),
+    // One of our workers has activities only, and means it.
+    warn: (message, meta) =>
+      write(message.startsWith('No workflows registered') ? 'debug' : 'warn', message, meta),
     error: (message, meta) => write('error', message, meta),
   };
 }

@@ -4,6 +4,7 @@ import type { ExportMetrics } from '../activities/exports/metrics.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
+import type { Patience } from '../destinations/retry.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -17,6 +18,8 @@ export interface WorkerDependencies {
   logger: Logger;
   /** The numbers of exports; by default they are for nobody. */
   exportMetrics?: ExportMetrics;
+  /** How long destinations are asked again before the run is done anew, where it is not as usual. */
+  patience?: Patience;
 }
 
 export const WORKFLOWS_PATH = path.join(import.meta.dirname, '../workflows/index.ts');
@@ -38,6 +41,7 @@ export async function startWorker({
   schedules,
   logger,
   exportMetrics,
+  patience,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const tools = createExportTools(config, logger, exportMetrics);
@@ -55,7 +59,7 @@ export async function startWorker({
       exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
       exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
       exportRepair: config.SLUICE_EXPORT_REPAIR,
-      exports: tools.dependencies,
+      exports: { ...tools.dependencies, ...(patience ? { patience } : {}) },
     };
     const common = {
       connection,

@@ -1,7 +1,14 @@
 import { Context } from '@temporalio/activity';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
-import { beginAttempt, completeRun, endRun, type RunRow, recordTrouble } from '../../db/batch-export-runs.ts';
+import {
+  beginAttempt,
+  completeRun,
+  endRun,
+  type RunKey,
+  type RunRow,
+  recordTrouble,
+} from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
 import { bindDestination } from '../../destinations/bind.ts';
@@ -103,20 +110,29 @@ export function createExportInterval(deps: ActivityDependencies) {
   async function fail(row: BatchExportRow, run: RunRow, error: unknown): Promise<never> {
     const judged = judge(error);
     const verdict = { ...judged, message: cleaned(row, judged.message) };
-    if (verdict.again) {
-      const { attempt } = Context.current().info;
+    const { attempt } = Context.current().info;
+    const { again, reason, message } = verdict;
+    // What is not known may be a fault of ours: then the stack matters.
+    const about = reason === 'unexpected' ? { err: error } : { reason, message };
+    logger.warn({ exportId: row.id, runId: run.id, attempt, again, ...about }, 'an attempt at a run failed');
+    if (again) {
+      metrics.retries.inc({ destination: row.destination_type, reason });
       const key = { projectId: row.project_id, exportId: row.id };
-      metrics.retries.inc({ destination: row.destination_type, reason: verdict.reason });
-      logger.warn({ exportId: row.id, runId: run.id, attempt, err: error }, 'an attempt at a run failed');
-      const message = `Attempt ${attempt} failed and will be repeated: ${verdict.message}`;
+      const entry = `Attempt ${attempt} failed and will be repeated: ${message}`;
       try {
-        await recordTrouble(pool, { projectId: row.project_id, runId: run.id }, run.fence, verdict.message);
-        await insertLogs(pool, key, run.id, [{ level: 'WARNING', message }]);
+        await recordTrouble(pool, { projectId: row.project_id, runId: run.id }, run.fence, message);
+        await insertLogs(pool, key, run.id, [{ level: 'WARNING', message: entry }]);
       } catch {
         // Postgres may be what failed; Temporal has the message too.
       }
     }
     throw failureOf(verdict);
+  }
+
+  /** Whoever deleted the export may not have come to cancel its runs. */
+  async function endWithExport(exportId: string, key: RunKey): Promise<void> {
+    const row = await findBatchExportById(pool, exportId);
+    if (row?.deleted_at) await endRun(pool, key, 'Cancelled', 'The batch export was deleted');
   }
 
   return async function exportInterval(input: {
@@ -128,7 +144,7 @@ export function createExportInterval(deps: ActivityDependencies) {
     // With its project everything is gone.
     if (!row) return resultOf(undefined);
     const key = { projectId: row.project_id, runId: input.runId };
-    if (row.deleted_at !== null) await endRun(pool, key, 'Cancelled', 'The batch export was deleted');
+    await endWithExport(row.id, key);
     const run = await beginAttempt(pool, key);
     // Over: cancelled meanwhile, or completed by an attempt whose answer was lost.
     if (!run) return resultOf(await findRun(pool, key));
@@ -151,6 +167,7 @@ export function createExportInterval(deps: ActivityDependencies) {
       const stop = stopped(context);
       if (stop) throw stop;
       if (error instanceof OvertakenError || attempt.signal.reason instanceof OvertakenError) {
+        await endWithExport(row.id, key);
         const now = await findRun(pool, key);
         if (now?.finished_at) return resultOf(now);
       }

@@ -1,4 +1,5 @@
 import { ApplicationFailure, CancelledFailure, type Context } from '@temporalio/activity';
+import { ApplicationFailureCategory } from '@temporalio/common';
 import { DestinationConfigError, DestinationError } from '../../destinations/errors.ts';
 import { BrokenRowsError } from '../../formats/broken-rows.ts';
 import { ModelError } from '../../models/index.ts';
@@ -47,6 +48,8 @@ export function failureOf({ message, reason, again, retryAfterMilliseconds }: Ve
     message,
     type: reason,
     nonRetryable: !again,
+    // It was logged, with more about it than Temporal knows.
+    category: ApplicationFailureCategory.BENIGN,
     ...(retryAfterMilliseconds === undefined ? {} : { nextRetryDelay: retryAfterMilliseconds }),
   });
 }

@@ -12,6 +12,7 @@ import type { RunRow } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, insertBatchExport, type NewBatchExport } from '../../db/batch-exports.ts';
 import type { Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import type { Patience } from '../../destinations/retry.ts';
 import { sealSettings } from '../../exports/settings.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
@@ -61,12 +62,13 @@ export interface Finished {
 
 export interface WorldOptions {
   settings?: () => Record<string, string>;
+  patience?: Patience;
   /** Whether a worker runs from the beginning. */
   worker?: boolean;
 }
 
 /** A database, a namespace of Temporal, a directory for files and a worker, for the tests of one file. */
-export function exportWorldForFile({ settings, worker = true }: WorldOptions = {}): ExportWorld {
+export function exportWorldForFile({ settings, patience, worker = true }: WorldOptions = {}): ExportWorld {
   const world = {} as ExportWorld;
   const stops: (() => Promise<unknown>)[] = [];
   // Hooks run in the order of their definition: this one before the database goes.
@@ -99,7 +101,13 @@ export function exportWorldForFile({ settings, worker = true }: WorldOptions = {
     world.startWorker = async (more = {}) => {
       const config = loadConfig({ ...variables, ...more });
       const { pool, schedules } = world;
-      const running = await startWorker({ config, pool, schedules, logger });
+      const running = await startWorker({
+        config,
+        pool,
+        schedules,
+        logger,
+        ...(patience ? { patience } : {}),
+      });
       let stopped: Promise<void> | undefined;
       const stop = () => {
         stopped ??= running.stop();
@@ -190,4 +198,16 @@ export function uuidsOf(bytes: Buffer, name: string): string[] {
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line).uuid);
+}
+
+/** The same in bulk: about a kilobyte each as a line of JSON. */
+export async function fillHourInBulk(pool: Pool, n: number, count: number): Promise<void> {
+  await pool.query(
+    `insert into events
+     select 1, gen_random_uuid(), t, t, t, false, 'bulk', 'user', json_build_object('n', n, 'text', repeat(md5(n::text), 20)),
+       null, null, '', gen_random_uuid(), 'full', '{}'
+     from generate_series(0, $1 - 1) n cross join lateral (
+       select $2::timestamptz + n * interval '1 hour' / $1 as t) as made`,
+    [count, hour(n)],
+  );
 }

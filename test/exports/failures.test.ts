@@ -1,0 +1,173 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { insertBackfill } from '../../db/batch-export-backfills.ts';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { findBatchExportById, setPaused } from '../../db/batch-exports.ts';
+import { transaction } from '../../db/pool.ts';
+import { eventually } from '../support/eventually.ts';
+import { exportWorldForFile, hour, hourly } from './support.ts';
+
+jest.setTimeout(90_000);
+const SECRET = 'wJalrXUtnFEMI-very-secret';
+
+interface Told {
+  headers: IncomingMessage['headers'];
+  // biome-ignore lint/suspicious/noExplicitAny: whatever was posted
+  body: any;
+}
+let told: Told[] = [];
+let answers: number[] = [];
+const webhook = createServer((request, response) => {
+  let text = '';
+  request.on('data', (chunk) => {
+    text += chunk;
+  });
+  request.on('end', () => {
+    const status = answers.shift() ?? 204;
+    if (status === 204) told.push({ headers: request.headers, body: JSON.parse(text) });
+    response.writeHead(status).end();
+  });
+});
+webhook.listen(0, '127.0.0.1');
+await once(webhook, 'listening');
+const { port } = webhook.address() as AddressInfo;
+afterAll(() => {
+  webhook.closeAllConnections();
+  webhook.close();
+});
+beforeEach(() => {
+  told = [];
+  answers = [];
+});
+
+const world = exportWorldForFile({
+  settings: () => ({
+    SLUICE_NOTICE_WEBHOOK: `http://127.0.0.1:${port}/hooks/sluice`,
+    SLUICE_PUBLIC_URL: 'https://sluice.example',
+    TEMPORAL_UI_URL: 'https://temporal.example',
+  }),
+});
+/** The endpoint is no URL that egress lets out: the operator has to act. */
+const hopeless = () =>
+  world.create('S3', {
+    bucket_name: 'lake',
+    region: 'eu-west-1',
+    prefix: 'x',
+    endpoint_url: 'http://10.0.0.1:9000',
+    aws_access_key_id: 'AKIA-very-secret',
+    aws_secret_access_key: SECRET,
+  });
+const rowOf = async (row: BatchExportRow) =>
+  (await findBatchExportById(world.pool, row.id)) as BatchExportRow;
+const events = () => told.map(({ body }) => body.event).sort();
+
+describe('runs that fail', () => {
+  test('are told of, and pause their export when there are three of them', async () => {
+    const row = await hopeless();
+    await world.schedules.exports.sync(row);
+    const backfill = await transaction(world.pool, (client) =>
+      insertBackfill(
+        client,
+        {
+          projectId: 1,
+          exportId: row.id,
+          workflowId: `${row.id}-Backfill-1`,
+          start: hour(0),
+          end: hour(9),
+          totalRuns: 9,
+        },
+        5,
+      ),
+    );
+    for (const n of [0, 1]) {
+      const { run } = await world.run(row, hourly(n));
+      expect(run.status).toBe('Failed');
+      expect(run.latest_error).toMatch(/10\.0\.0\.1.*SLUICE_EGRESS_ALLOW/);
+      expect((await rowOf(row)).paused).toBe(false);
+    }
+    const { run } = await world.run(row, hourly(2));
+    const after = await rowOf(row);
+    expect(after).toMatchObject({ paused: true, last_paused_at: expect.any(String) });
+    const { state } = await world.client.schedule.getHandle(row.id).describe();
+    expect(state.paused).toBe(true);
+    const [log] = (await world.logsOf(row)).slice(-1);
+    expect(log).toMatchObject({ level: 'ERROR', run_id: run.id });
+    expect(log?.message).toMatch(/automatically paused.*3 of its last runs failed/);
+    if (backfill.outcome !== 'started') throw new Error(backfill.outcome);
+    const { rows } = await world.pool.query('select status from batch_export_backfills where id = $1', [
+      backfill.backfill.id,
+    ]);
+    expect(rows).toEqual([{ status: 'Cancelled' }]);
+
+    await eventually(async () => told.length === 4);
+    expect(events()).toEqual([...Array(3).fill('batch_export.failed'), 'batch_export.paused']);
+    const url = `https://sluice.example/api/projects/1/batch_exports/${row.id}/`;
+    const last = told.find(({ body }) => body.event === 'batch_export.paused');
+    expect(last?.body).toEqual({
+      event: 'batch_export.paused',
+      at: after.last_paused_at,
+      project: { id: 1 },
+      export: {
+        id: row.id,
+        name: 'Lake',
+        model: 'events',
+        interval: 'hour',
+        destination: 'S3',
+        paused: true,
+      },
+      run: {
+        id: run.id,
+        status: 'Failed',
+        data_interval_start: run.data_interval_start,
+        data_interval_end: run.data_interval_end,
+        backfill_id: null,
+      },
+      error: run.latest_error,
+      details: null,
+      urls: {
+        export: url,
+        run: `${url}runs/${run.id}/`,
+        logs: `${url}runs/${run.id}/logs/`,
+        temporal: expect.stringMatching(/^https:\/\/temporal\.example\/namespaces\//),
+      },
+    });
+    expect(JSON.stringify(told)).not.toMatch(/very-secret/);
+    expect(new Set(told.map(({ headers }) => headers['idempotency-key'])).size).toBe(4);
+    await world.schedules.exports.remove(row.id);
+  });
+
+  test('from before it was unpaused do not count', async () => {
+    const row = await hopeless();
+    for (const n of [0, 1, 2]) await world.run(row, hourly(n));
+    expect((await rowOf(row)).paused).toBe(true);
+    await setPaused(world.pool, { projectId: 1, exportId: row.id }, false);
+    for (const n of [3, 4]) await world.run(row, hourly(n));
+    expect((await rowOf(row)).paused).toBe(false);
+    await world.run(row, hourly(5));
+    expect((await rowOf(row)).paused).toBe(true);
+    await world.schedules.exports.remove(row.id);
+  });
+
+  test('are told of later where the webhook fails, and nobody waits for it', async () => {
+    answers = [503, 500];
+    const row = await hopeless();
+    const { run, handle } = await world.run(row, hourly(0));
+    expect(run.status).toBe('Failed');
+    await eventually(async () => told.length === 1);
+    const notice = `${handle.workflowId}-batch_export.failed-${run.workflow_run_id.slice(0, 8)}`;
+    expect(await world.client.workflow.getHandle(notice).result()).toBe(true);
+    const history = await world.client.workflow.getHandle(notice).fetchHistory();
+    expect(JSON.stringify(history)).not.toMatch(/very-secret/);
+  });
+
+  test('a webhook that refuses is not asked again', async () => {
+    answers = [400];
+    const row = await hopeless();
+    const { run, handle } = await world.run(row, hourly(0));
+    const notice = `${handle.workflowId}-batch_export.failed-${run.workflow_run_id.slice(0, 8)}`;
+    expect(await world.client.workflow.getHandle(notice).result()).toBe(false);
+    expect(told).toEqual([]);
+  });
+});

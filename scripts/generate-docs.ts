@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeSettings } from '../config.ts';
+import { functionLists } from './hogql-functions.ts';
 
 const root = path.dirname(import.meta.dirname);
 
@@ -21,13 +22,22 @@ export function fill(document: string, name: string, content: string): string {
   return document.replace(pattern, (_whole, start, end) => `${start}\n${content}\n${end}`);
 }
 
-export function readme(): { file: string; current: string; wanted: string } {
-  const file = path.join(root, 'README.md');
-  const current = readFileSync(file, 'utf8');
-  return { file, current, wanted: fill(current, 'settings', settingsTable()) };
+export interface Generated {
+  file: string;
+  current: string;
+  wanted: string;
 }
 
-if (import.meta.main) {
-  const { file, wanted } = readme();
-  writeFileSync(file, wanted);
+function generated(name: string, part: string, content: string): Generated {
+  const file = path.join(root, name);
+  const current = readFileSync(file, 'utf8');
+  return { file, current, wanted: fill(current, part, content) };
 }
+
+/** Every document that has a part from the code. */
+export const documents = (): Generated[] => [
+  generated('README.md', 'settings', settingsTable()),
+  generated('docs/hogql.md', 'functions', functionLists()),
+];
+
+if (import.meta.main) for (const { file, wanted } of documents()) writeFileSync(file, wanted);

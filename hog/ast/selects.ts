@@ -2,8 +2,9 @@ import type { Expr, Placeholder, Spanned } from './expressions.ts';
 import type { OrderExpr, WindowExpr } from './query-expressions.ts';
 
 /**
- * What the grammar accepts but does not report, and therefore no back end can honour: `nulls first|last`,
- * `natural`, `with totals`, and the postfix forms `with rollup` and `with cube`.
+ * What the grammar accepts but does not report, and therefore no back end can honour: `nulls last`, which is how
+ * it is anyway, and `lateral`. `nulls first`, `with totals`, and the postfix forms `with rollup` and `with cube` are
+ * refused before (parser/unreported.ts).
  */
 export interface SelectQuery extends Spanned {
   kind: 'selectQuery';

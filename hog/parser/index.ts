@@ -11,6 +11,7 @@ import { TEMPLATE_PREFIX } from './protocol.ts';
 import { createReader } from './reader.ts';
 import { checkDepth, type SourceKind } from './scan.ts';
 import { readTerms, splitTerms } from './terms.ts';
+import { checkUnreported } from './unreported.ts';
 
 export type { SourceKind } from './scan.ts';
 
@@ -65,6 +66,7 @@ export function createParser(options: ParserOptions = {}): Parser {
 
   async function read(kind: SourceKind, source: string): Promise<Tree> {
     check(source, kind, settings.maxBytes, settings.maxDepth);
+    if (kind === 'select' || kind === 'expression') checkUnreported(source);
     const limitMs = kind === 'program' ? settings.programTimeoutMs : settings.timeoutMs;
     const budget = { limitMs, usedMs: 0 };
     if (kind === 'program') {

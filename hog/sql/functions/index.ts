@@ -17,17 +17,20 @@ import { STRINGS } from './strings.ts';
 import { URLS } from './urls.ts';
 import { WINDOW_FUNCTIONS } from './windows.ts';
 
-export const FUNCTIONS: FunctionTable = {
-  ...LOGIC,
-  ...CONVERSION,
-  ...STRINGS,
-  ...URLS,
-  ...JSONS,
-  ...DATES,
-  ...MATH,
-  ...ARRAYS,
-  ...PRODUCT,
+/** Under what docs/hogql.md calls them. */
+export const FUNCTION_KINDS: Readonly<Record<string, FunctionTable>> = {
+  'Nulls, conditions, comparisons': LOGIC,
+  Conversion: CONVERSION,
+  'Text and patterns': STRINGS,
+  URLs: URLS,
+  JSON: JSONS,
+  'Dates and times': DATES,
+  Numbers: MATH,
+  'Arrays, tuples, maps': ARRAYS,
+  'Of this product': PRODUCT,
 };
+
+export const FUNCTIONS: FunctionTable = Object.assign({}, ...Object.values(FUNCTION_KINDS));
 
 /** Names that ClickHouse takes in any case, as SQL does. */
 const FOLDED = new Set(

@@ -1,0 +1,44 @@
+// The lists of functions in docs/hogql.md, from the tables that the printer of SQL has.
+import { AGGREGATES, FUNCTION_KINDS, WINDOW_FUNCTIONS } from '../hog/sql/index.ts';
+
+const WIDTH = 118;
+
+/** Names between blanks in lines of the documentation's width. */
+function wrapped(names: readonly string[]): string {
+  const lines: string[] = [];
+  for (const name of names) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + name.length < WIDTH) lines[lines.length - 1] = `${last} ${name}`;
+    else lines.push(name);
+  }
+  return lines.join('\n');
+}
+
+/** `toInt8`, `toInt16`, … as one: `toInt8…256`. */
+function shortened(names: readonly string[]): string[] {
+  const sized = /^(to(?:U?Int|Float))(8|16|32|64|128|256)((?:Or\w+)?)$/;
+  const seen = new Map<string, string[]>();
+  for (const name of names) {
+    const [, start, bits, end] = sized.exec(name) ?? [];
+    const key = start === undefined ? name : `${start}…${end}`;
+    const sizes = seen.get(key) ?? [];
+    if (bits !== undefined) sizes.push(bits);
+    seen.set(key, sizes);
+  }
+  return [...seen].map(([key, sizes]) =>
+    sizes.length === 0
+      ? key
+      : key.replace('…', sizes.length === 1 ? (sizes[0] as string) : `${sizes[0]}…${sizes.at(-1)}`),
+  );
+}
+
+export function functionLists(): string {
+  const kinds: [string, readonly string[]][] = [
+    ...Object.entries(FUNCTION_KINDS).map(([kind, table]): [string, string[]] => [kind, Object.keys(table)]),
+    ['Aggregates, each with `…If` too', Object.keys(AGGREGATES)],
+    ['Of windows, as are the aggregates', Object.keys(WINDOW_FUNCTIONS)],
+  ];
+  return kinds
+    .map(([kind, names]) => `${kind}:\n\n\`\`\`text\n${wrapped(shortened(names).toSorted())}\n\`\`\``)
+    .join('\n\n');
+}

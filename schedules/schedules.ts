@@ -1,6 +1,7 @@
 import { Client, Connection } from '@temporalio/client';
 import type { Config } from '../config.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import { closableCalls } from './closable-calls.ts';
 import { connectionSettings, type TemporalSettings } from './connection.ts';
 import { createExportSchedules, type ExportSchedules } from './exports/export-schedules.ts';
 import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
@@ -33,9 +34,14 @@ const PROBE_DEADLINE = 2_000;
 
 /** Connects lazily: Temporal may be absent now and come up later. */
 export function createSchedules(options: SchedulesOptions, logger: Logger): Schedules {
-  const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '5 seconds' });
-  const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
   const closing = new AbortController();
+  const closed = new AbortController();
+  const connection = Connection.lazy({
+    ...connectionSettings(options),
+    connectTimeout: '5 seconds',
+    interceptors: closableCalls(closed.signal),
+  });
+  const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
   const underWay = new Set<Promise<unknown>>();
   let reachable = false;
 
@@ -93,8 +99,9 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     async close() {
       closing.abort();
       clearInterval(timer);
-      // The client tries again by itself until the deadline, and must not find the connection closed.
+      // What has a deadline may end by itself; everything else is over now.
       await Promise.all([pending, ...underWay]);
+      closed.abort();
       await connection.close();
     },
   };

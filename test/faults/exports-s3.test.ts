@@ -36,7 +36,7 @@ async function expectWhole(): Promise<void> {
 
 /** Does harm to a part of the requests, more often than the client has patience for. */
 function now(share: number, harm: (response: ServerResponse, forward: () => void) => void) {
-  let left = 60;
+  let left = 20;
   s3.harm = (_request, response, forward) => {
     if (left > 0 && Math.random() < share) {
       left -= 1;

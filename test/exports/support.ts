@@ -51,6 +51,8 @@ export interface ExportWorld {
   runsOf(row: BatchExportRow): Promise<RunRow[]>;
   logsOf(row: BatchExportRow): Promise<LogRow[]>;
   startWorker(settings?: Record<string, string>): Promise<RunningWorker>;
+  /** Settings for processes of the test's own. */
+  variables: Record<string, string>;
   worker: RunningWorker;
 }
 
@@ -85,7 +87,7 @@ export function exportWorldForFile({ settings, patience, worker = true }: WorldO
     const { address, namespace } = allocateNamespace();
     world.root = mkdtempSync(path.join(tmpdir(), 'sluice-exports-'));
     world.pool = world.database.pool;
-    const variables = {
+    const variables: Record<string, string> = {
       DATABASE_URL: world.database.url,
       TEMPORAL_ADDRESS: address,
       TEMPORAL_NAMESPACE: namespace,
@@ -95,6 +97,7 @@ export function exportWorldForFile({ settings, patience, worker = true }: WorldO
       SLUICE_SHUTDOWN_SECONDS: '1',
       ...settings?.(),
     };
+    world.variables = variables;
     world.config = loadConfig(variables);
     world.schedules = createSchedules(world.config, logger);
     world.client = new Client({ connection: await Connection.connect({ address }), namespace });

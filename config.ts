@@ -115,6 +115,16 @@ const variables = {
     .describe(
       'Days after which stored events are deleted, in whole weeks by the time they came in. Default: never.',
     ),
+  SLUICE_EXPORT_LOG_DAYS: positive.default(30).describe('Days for which the logs of batch exports are kept.'),
+  SLUICE_EXPORT_RUN_DAYS: z.coerce
+    .number()
+    .int()
+    .min(100)
+    .default(400)
+    .describe('Days for which runs and backfills of batch exports and their metrics are kept; at least 100.'),
+  SLUICE_EXPORT_REPAIR: flag
+    .default(true)
+    .describe('Whether intervals of batch exports that are missing are started again by themselves.'),
   SLUICE_GEOIP_DATABASE: z
     .string()
     .min(1)

@@ -33,5 +33,10 @@ export interface ActivityDependencies {
   logger: Logger;
   /** Days after which stored events are deleted; undefined: never. */
   eventRetentionDays: number | undefined;
+  /** Days after which logs, and runs with their metrics, of batch exports are deleted. */
+  exportLogDays: number;
+  exportRunDays: number;
+  /** Whether missing intervals are started again. */
+  exportRepair: boolean;
   exports: ExportDependencies;
 }

@@ -1,4 +1,5 @@
 import type { ActivityDependencies } from './dependencies.ts';
+import { createCompareInterval } from './exports/compare-interval.ts';
 import { createExportInterval } from './exports/export-interval.ts';
 import { createFinishRun } from './exports/finish-run.ts';
 import { createSendNotice } from './exports/notice.ts';
@@ -6,7 +7,10 @@ import { createStartRun } from './exports/start-run.ts';
 
 /** What carries rows, for hours it may be: done on a queue of its own, a bounded number at once. */
 export function createHeavyActivities(deps: ActivityDependencies) {
-  return { exportInterval: createExportInterval(deps) };
+  return {
+    exportInterval: createExportInterval(deps),
+    compareInterval: createCompareInterval(deps),
+  };
 }
 
 /** Steps of a run that take a moment. */

@@ -1,4 +1,5 @@
 import type { ActivityDependencies } from './dependencies.ts';
+import { createExportUpkeepActivities } from './export-upkeep.ts';
 import { createExportActivities, type createHeavyActivities } from './exports.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 
@@ -9,6 +10,7 @@ export function createActivities(deps: ActivityDependencies) {
   return {
     ...createMaintenanceActivities(deps),
     ...createExportActivities(deps),
+    ...createExportUpkeepActivities(deps),
   };
 }
 

@@ -159,6 +159,35 @@ export async function activeBackfills(
   return rows;
 }
 
+/** Those of all exports that are under way, as their rows say, and were begun before; oldest first. */
+export async function listActiveBackfills(
+  queryable: Queryable,
+  begunBefore: string,
+  limit: number,
+): Promise<BackfillRow[]> {
+  const { rows } = await queryable.query(
+    `select ${WITH_PROGRESS} from batch_export_backfills b
+     where ${ACTIVE} and created_at < $1 order by created_at, id limit $2`,
+    [begunBefore, limit],
+  );
+  return rows;
+}
+
+/** The ends of the intervals in (after, until] that a backfill has completed. */
+export async function completedByBackfill(
+  queryable: Queryable,
+  { projectId, backfillId }: BackfillKey,
+  { after, until }: { after: string; until: string },
+): Promise<string[]> {
+  const { rows } = await queryable.query(
+    `select distinct data_interval_end from batch_export_runs
+     where project_id = $1 and backfill_id = $2 and status = 'Completed'
+       and data_interval_end > $3 and data_interval_end <= $4`,
+    [projectId, backfillId, after, until],
+  );
+  return rows.map((row) => row.data_interval_end);
+}
+
 /** It is under way: what is known of its size by now. False: it is over. */
 export async function runBackfill(
   queryable: Queryable,

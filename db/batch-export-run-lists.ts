@@ -107,6 +107,16 @@ export async function activeRuns(
   return rows;
 }
 
+/** Runs of all exports that are under way, as their rows say, but have not been heard of since; longest first. */
+export async function listQuietRuns(queryable: Queryable, since: string, limit: number): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs where status in ('Starting', 'Running') and last_updated_at < $1
+     order by last_updated_at, id limit $2`,
+    [since, limit],
+  );
+  return rows;
+}
+
 /** How many of the runs that ended last, since an instant, failed: what auto-pause goes by. */
 export async function countRecentFailures(
   queryable: Queryable,
@@ -137,14 +147,17 @@ export interface IntervalOutcome {
   status: RunStatus;
   latest_error: string | null;
   /** Of the last run that was completed. */
+  completed_run_id: string | null;
   records_completed: number | null;
+  records_failed: number | null;
+  records_total_count: number | null;
   content_hash: string | null;
   manifest_key: string | null;
 }
 
 const LAST = 'order by created_at desc, id desc';
-const lastCompleted = (column: string) =>
-  `(array_agg(${column} ${LAST}) filter (where status = 'Completed'))[1] as ${column}`;
+const lastCompleted = (column: string, name = column) =>
+  `(array_agg(${column} ${LAST}) filter (where status = 'Completed'))[1] as ${name}`;
 
 /** The intervals that ended in (after, until] and had a run, in their order. */
 export async function listIntervalOutcomes(
@@ -157,12 +170,29 @@ export async function listIntervalOutcomes(
        bool_or(status in ('Starting', 'Running')) as active,
        (array_agg(id ${LAST}))[1] as run_id, (array_agg(status ${LAST}))[1] as status,
        (array_agg(latest_error ${LAST}))[1] as latest_error,
-       ${lastCompleted('records_completed')}, ${lastCompleted('content_hash')}, ${lastCompleted('manifest_key')}
+       ${lastCompleted('id', 'completed_run_id')}, ${lastCompleted('records_completed')},
+       ${lastCompleted('records_failed')}, ${lastCompleted('records_total_count')},
+       ${lastCompleted('content_hash')}, ${lastCompleted('manifest_key')}
      from batch_export_runs
      where project_id = $1 and batch_export_id = $2 and data_interval_end > $3 and data_interval_end <= $4
      group by data_interval_start, data_interval_end
      order by data_interval_end, data_interval_start`,
     [projectId, exportId, after, until],
+  );
+  return rows;
+}
+
+/** Completed runs of everything up to some time, where that time is later than `after`. */
+export async function listWholeRuns(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  after: string,
+): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs
+     where project_id = $1 and batch_export_id = $2 and data_interval_start is null and data_interval_end > $3
+       and status = 'Completed' order by data_interval_end desc limit 100`,
+    [projectId, exportId, after],
   );
   return rows;
 }

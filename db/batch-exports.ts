@@ -27,6 +27,8 @@ export interface BatchExportRow {
   created_at: string;
   last_updated_at: string;
   deleted_at: string | null;
+  /** Intervals that ended by then were never due. */
+  scheduled_from: string;
 }
 
 const WRITABLE = [

@@ -20,6 +20,9 @@ export const PROJECT_TABLES: readonly ProjectTable[] = [
   { name: 'batch_export_backfills', kind: 'configuration' },
   { name: 'batch_export_logs', kind: 'configuration' },
   { name: 'batch_export_metrics', kind: 'configuration' },
+  { name: 'batch_export_pauses', kind: 'configuration' },
+  { name: 'batch_export_checks', kind: 'configuration' },
+  { name: 'batch_export_health', kind: 'configuration' },
   // Events first: while one is there, so is its id, and it cannot be stored twice.
   { name: 'events', kind: 'data' },
   { name: 'event_ids', kind: 'data' },

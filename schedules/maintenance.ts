@@ -1,36 +1,26 @@
-import { type Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
-import { MAINTENANCE, searchAttributes } from '../workflows/names.ts';
+import type { Client } from '@temporalio/client';
+import { MAINTENANCE, RECONCILE_EXPORTS, RECONCILE_KIND } from '../workflows/names.ts';
+import { ensureOwnSchedule } from './own-schedule.ts';
 
 export const MAINTENANCE_SCHEDULE = 'sluice-maintenance';
+export const RECONCILE_SCHEDULE = 'sluice-export-reconcile';
 
-/** The maintenance schedule as this version wants it: made if missing, mended if different or paused. */
+/** The schedules of the installation itself. */
 export async function ensureMaintenance(client: Client, taskQueue: string): Promise<void> {
-  const wanted = {
-    spec: { intervals: [{ every: '1 minute' }] },
-    action: {
-      type: 'startWorkflow' as const,
-      workflowType: MAINTENANCE,
-      workflowId: MAINTENANCE_SCHEDULE,
-      taskQueue,
-      workflowExecutionTimeout: '10 minutes',
-      typedSearchAttributes: [{ key: searchAttributes.kind, value: MAINTENANCE }],
-      staticSummary: 'What no request does: expiry, deletions, repair',
-    },
-    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1 minute' },
-  };
-  try {
-    await client.schedule.create({
-      scheduleId: MAINTENANCE_SCHEDULE,
-      ...wanted,
-      typedSearchAttributes: [{ key: searchAttributes.kind, value: MAINTENANCE }],
-      state: { triggerImmediately: true },
-    });
-  } catch (error) {
-    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-    await client.schedule.getHandle(MAINTENANCE_SCHEDULE).update((previous) => ({
-      ...previous,
-      ...wanted,
-      state: { paused: false },
-    }));
-  }
+  await ensureOwnSchedule(client, taskQueue, {
+    scheduleId: MAINTENANCE_SCHEDULE,
+    workflowType: MAINTENANCE,
+    kind: MAINTENANCE,
+    every: '1 minute',
+    longest: '10 minutes',
+    summary: 'What no request does: expiry, deletions, repair',
+  });
+  await ensureOwnSchedule(client, taskQueue, {
+    scheduleId: RECONCILE_SCHEDULE,
+    workflowType: RECONCILE_EXPORTS,
+    kind: RECONCILE_KIND,
+    every: '5 minutes',
+    longest: '1 hour',
+    summary: 'Whether every interval of every batch export was exported',
+  });
 }

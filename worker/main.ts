@@ -1,6 +1,7 @@
 // The worker process: runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
+import { registerHealthMetrics } from '../activities/exports/health-metrics.ts';
 import { createExportMetrics } from '../activities/exports/metrics.ts';
 import { runProcess } from '../lifecycle.ts';
 import { createSchedules } from '../schedules/schedules.ts';
@@ -18,6 +19,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('worker');
   const exportMetrics = createExportMetrics(registry);
+  registerHealthMetrics(registry, pool);
   const metrics =
     config.SLUICE_METRICS_PORT > 0
       ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })

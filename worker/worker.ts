@@ -56,6 +56,9 @@ export async function startWorker({
       schedules,
       logger,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
+      exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
+      exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
+      exportRepair: config.SLUICE_EXPORT_REPAIR,
       exports: { ...tools.dependencies, ...(patience ? { patience } : {}) },
     };
     const common = {

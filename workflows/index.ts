@@ -1,4 +1,7 @@
 /** Every workflow of Sluice; the worker bundles this file. */
+export { exportBackfill } from './export-backfill.ts';
 export { exportRun } from './export-run.ts';
 export { maintenance } from './maintenance.ts';
 export { notice } from './notice.ts';
+export { reconcileExports } from './reconcile-exports.ts';
+export { verifyInterval } from './verify-interval.ts';

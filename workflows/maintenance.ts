@@ -7,6 +7,10 @@ const {
   stopDeletedProjects,
   deleteProjectData,
   expireIngestionWarnings,
+  repairExportSchedules,
+  endOrphanedRuns,
+  mendBackfills,
+  expireExportHistory,
 } = proxyActivities<Activities>({
   startToCloseTimeout: '2 minutes',
   heartbeatTimeout: '30 seconds',
@@ -20,6 +24,13 @@ export interface MaintenanceReport {
   stoppedProjects: number;
   deletedRows: number;
   expiredWarnings: number;
+  /** Schedules of batch exports that were not what their rows say. */
+  repairedSchedules: number;
+  /** Runs and backfills whose workflow is gone. */
+  endedOrphans: number;
+  mendedBackfills: number;
+  /** Rows of logs, runs and metrics of batch exports. */
+  expiredExportHistory: number;
   /** Steps that failed after their retries; the next minute tries again. */
   failed: string[];
 }
@@ -47,9 +58,18 @@ export async function maintenance(): Promise<MaintenanceReport> {
     expiredWarnings: patched('ingestion-warnings')
       ? await step('expireIngestionWarnings', expireIngestionWarnings)
       : 0,
+    // Runs that began before there were batch exports do without.
+    ...(patched('export-upkeep')
+      ? {
+          repairedSchedules: await step('repairExportSchedules', repairExportSchedules),
+          endedOrphans: await step('endOrphanedRuns', endOrphanedRuns),
+          mendedBackfills: await step('mendBackfills', mendBackfills),
+          expiredExportHistory: await step('expireExportHistory', expireExportHistory),
+        }
+      : { repairedSchedules: 0, endedOrphans: 0, mendedBackfills: 0, expiredExportHistory: 0 }),
     failed,
   };
-  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted, ${report.expiredWarnings} warnings expired`;
+  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted, ${report.expiredWarnings} warnings expired, ${report.repairedSchedules} schedules repaired, ${report.endedOrphans} runs and ${report.mendedBackfills} backfills without a workflow, ${report.expiredExportHistory} rows of export history expired`;
   setCurrentDetails(failed.length > 0 ? `${counts}; failed: ${failed.join(', ')}` : counts);
   return report;
 }

@@ -3,6 +3,9 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 /** Names that workflows and the client that starts them share. */
 export const MAINTENANCE = 'maintenance';
 export const EXPORT_RUN = 'exportRun';
+export const EXPORT_BACKFILL = 'exportBackfill';
+export const VERIFY_INTERVAL = 'verifyInterval';
+export const RECONCILE_EXPORTS = 'reconcileExports';
 export const NOTICE = 'notice';
 
 /**
@@ -29,6 +32,9 @@ export const exportsQueue = (taskQueue: string): string => `${taskQueue}-exports
 
 /** What SluiceKind says of everything that belongs to batch exports. */
 export const EXPORT_KIND = 'export';
+export const BACKFILL_KIND = 'export-backfill';
+export const VERIFY_KIND = 'export-verify';
+export const RECONCILE_KIND = 'export-reconcile';
 
 /** An interval as texts of ISO 8601 in UTC. `start` null: from the beginning. */
 export interface IntervalText {
@@ -52,6 +58,33 @@ export interface ExportRunResult {
   records: number;
 }
 
+/** How far a backfill is, for going on with a new history. */
+export interface BackfillProgressNote {
+  /** The end of the last interval that was begun; null: none. */
+  after: string | null;
+  total: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+}
+
+export interface ExportBackfillInput {
+  exportId: string;
+  backfillId: string;
+  /** Where it goes on; none: it begins. */
+  from?: BackfillProgressNote;
+  /** After so many runs it goes on with a new history; by default when Temporal suggests it. */
+  runsPerHistory?: number;
+}
+
+export interface VerifyIntervalInput {
+  exportId: string;
+  interval: IntervalText;
+}
+
+/** The update that answers when the report is there, and the signal that somebody has it. */
+export const VERIFY_REPORT = 'report';
+export const VERIFY_TAKEN = 'taken';
 /** What an operator is told of. */
 export interface NoticeInput {
   event: `batch_export.${string}`;

@@ -52,7 +52,7 @@ export async function pauseIfFailing(
 
 async function attemptAll(
   { logger }: Pick<ActivityDependencies, 'logger'>,
-  steps: (() => Promise<void>)[],
+  steps: (() => Promise<unknown>)[],
 ): Promise<void> {
   for (const step of steps) {
     await step().catch((error) => logger.warn({ err: error }, 'Temporal did not take a change of an export'));

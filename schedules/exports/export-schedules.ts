@@ -1,25 +1,30 @@
 import { randomUUID } from 'node:crypto';
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, type ScheduleSummary, WorkflowNotFoundError } from '@temporalio/client';
+import type { BackfillRow } from '../../db/batch-export-backfills.ts';
 import type { RunRow } from '../../db/batch-export-runs.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { VerifyReport } from '../../exports/verify-report.ts';
 import {
   EXPORT_RUN,
   type ExportRunInput,
   type IntervalText,
   searchAttributes,
 } from '../../workflows/names.ts';
+import { type StartedBackfillRow, startBackfill } from './backfills.ts';
+import { isOwnSchedule, listExportSchedules, looksRight, type WorkflowFate, workflowFate } from './drift.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
+import { verifyInterval } from './verify.ts';
 
 /** Temporal's names of a run. */
 export type RunReference = Pick<RunRow, 'workflow_id' | 'workflow_run_id'>;
 
 /** What Temporal does for batch exports. The rows are the truth; all of this is derived from them. */
 export interface ExportSchedules {
-  /** Makes the export's schedule what its row says; one that is right already is left alone. Deleted: it goes. */
-  sync(row: BatchExportRow): Promise<void>;
-  /** No schedule is fine. */
-  remove(exportId: string): Promise<void>;
+  /** Makes the export's schedule what its row says; one that is right already is left alone. Deleted: it goes. False: there was nothing to do. */
+  sync(row: BatchExportRow): Promise<boolean>;
+  /** No schedule is fine: false. */
+  remove(exportId: string): Promise<boolean>;
   /** Runs an interval now, whatever the schedule does. */
   startRun(
     row: BatchExportRow,
@@ -31,6 +36,29 @@ export interface ExportSchedules {
   cancelWorkflow(workflowId: string): Promise<void>;
   /** Whether Temporal still works on a run: a row that says so may be wrong after a workflow was terminated. */
   isUnderWay(run: RunReference): Promise<boolean>;
+  /** What became of a run, or of a backfill, in Temporal. */
+  fateOfRun(run: RunReference): Promise<WorkflowFate>;
+  fateOfWorkflow(workflowId: string): Promise<WorkflowFate>;
+  fateOfBackfill(backfill: StartedBackfillRow): Promise<WorkflowFate>;
+  /** Begins what a row of backfills says. Begun already is fine. */
+  startBackfill(row: BatchExportRow, backfill: StartedBackfillRow): Promise<void>;
+  /** Asks it to stop; its runs are cancelled first. One that is over, or was never there, is fine. */
+  cancelBackfill(backfill: Pick<BackfillRow, 'workflow_id'>): Promise<void>;
+  /**
+   * Reads an interval again, in the database and at the destination. Undefined: it takes longer than that; asked again,
+   * it is the same verification. Throws a VerifyError if it cannot be done.
+   */
+  verify(
+    row: BatchExportRow,
+    interval: IntervalText,
+    options: { waitMilliseconds: number },
+  ): Promise<VerifyReport | undefined>;
+  /** Every schedule of a batch export, by export id; the list is behind by a moment. */
+  list(): Promise<Map<string, ScheduleSummary>>;
+  /** Whether the list shows what the row says. It does not show everything: `sync` looks closely. */
+  looksRight(row: BatchExportRow, listed: ScheduleSummary): boolean;
+  /** Whether this installation made the schedule: others may use the same namespace. */
+  isOwn(exportId: string): Promise<boolean>;
   /** The page of a run in the Temporal UI. */
   runUrl(run: RunReference): string;
 }
@@ -80,6 +108,16 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
         return false;
       }
     },
+    fateOfRun: ({ workflow_id, workflow_run_id }) => workflowFate(client, workflow_id, workflow_run_id),
+    fateOfWorkflow: (workflowId) => workflowFate(client, workflowId, undefined),
+    fateOfBackfill: ({ id, workflow_id }) => workflowFate(client, workflow_id, undefined, { backfill: id }),
+    startBackfill: (row, backfill) => startBackfill(client, row, backfill, taskQueue),
+    cancelBackfill: ({ workflow_id }) => cancel(workflow_id),
+    verify: (row, interval, { waitMilliseconds }) =>
+      verifyInterval(client, row, interval, { waitMilliseconds, taskQueue }),
+    list: () => listExportSchedules(client),
+    looksRight: (row, listed) => looksRight(row, listed, taskQueue),
+    isOwn: (exportId) => isOwnSchedule(client, exportId, taskQueue),
     runUrl: ({ workflow_id, workflow_run_id }) =>
       `${uiUrl}/namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(workflow_id)}/${encodeURIComponent(workflow_run_id)}`,
   };

@@ -57,6 +57,7 @@ const rowOf = (given: Partial<BatchExportRow> = {}): BatchExportRow => ({
   created_at: '2026-01-01T00:00:00Z',
   last_updated_at: '2026-01-01T00:00:00Z',
   deleted_at: null,
+  scheduled_from: '2026-01-01T00:00:00Z',
   ...given,
 });
 

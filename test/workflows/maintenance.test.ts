@@ -71,6 +71,10 @@ describe('the maintenance schedule', () => {
         stoppedProjects: 0,
         deletedRows: 0,
         expiredWarnings: expect.any(Number),
+        repairedSchedules: 0,
+        endedOrphans: 0,
+        mendedBackfills: 0,
+        expiredExportHistory: expect.any(Number),
         failed: [],
       });
     }

@@ -1,0 +1,143 @@
+import { Context } from '@temporalio/activity';
+import {
+  completedByBackfill,
+  endBackfill,
+  findBackfill,
+  runBackfill,
+} from '../../db/batch-export-backfills.ts';
+import { firstDataWithin } from '../../db/batch-export-first-data.ts';
+import { insertLogs } from '../../db/batch-export-logs.ts';
+import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import { planBackfill, raisedStart } from '../../exports/backfill-plan.ts';
+import { cadenceOfRow } from '../../exports/cadence.ts';
+import { exportQuery } from '../../exports/query.ts';
+import { intervalsWithin } from '../../intervals/index.ts';
+import { estimate, ModelError } from '../../models/index.ts';
+import type { IntervalText } from '../../workflows/names.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+
+export interface BackfillReference {
+  exportId: string;
+  backfillId: string;
+}
+
+/** How long it may take to find out how large a backfill will be: nothing depends on it. */
+const LONGEST_ESTIMATE = 20_000;
+const LONGEST_STEP = 10_000;
+const HEARTBEAT = 10_000;
+
+const text = (instant: number) => new Date(instant).toISOString();
+
+export function createBackfillActivities({ pool, exports, logger }: ActivityDependencies) {
+  /** Undefined: the backfill is over, or there is nothing left that it could be of. */
+  async function find({ exportId, backfillId }: BackfillReference) {
+    const row = await findBatchExportById(pool, exportId);
+    if (!row || row.deleted_at !== null) return undefined;
+    const key = { projectId: row.project_id, backfillId };
+    const backfill = await findBackfill(pool, key);
+    const active = backfill?.status === 'Starting' || backfill?.status === 'Running';
+    return backfill && active ? { row, key, backfill } : undefined;
+  }
+
+  async function rowsOf(row: BatchExportRow, start: number | null, end: number): Promise<number | null> {
+    try {
+      const query = await exportQuery(exports.parser, row, { start, end });
+      return (await estimate(pool, query, LONGEST_ESTIMATE)).rows;
+    } catch (error) {
+      // Its runs will say what is wrong.
+      if (!(error instanceof ModelError)) logger.warn({ err: error }, 'the size of a backfill is not known');
+      return null;
+    }
+  }
+
+  return {
+    /** Finds out what there is to do, and says that it is being done. Null: it is over. */
+    async sizeBackfill(reference: BackfillReference): Promise<{ total: number } | null> {
+      const found = await find(reference);
+      if (!found) return null;
+      const { row, key, backfill } = found;
+      const context = Context.current();
+      const beating = setInterval(() => context.heartbeat(), HEARTBEAT);
+      try {
+        let plan = planBackfill(row, backfill, Date.now());
+        if (plan.start !== null && plan.start < plan.end) {
+          const range = { start: plan.start, end: plan.end };
+          const first = await firstDataWithin(pool, row, range, { timeoutMs: LONGEST_STEP });
+          const adjusted = text(raisedStart(row, range, first));
+          plan = planBackfill(row, { ...backfill, adjusted_start_at: adjusted }, Date.now());
+        }
+        const records = plan.total === 0 ? 0 : await rowsOf(row, plan.start, plan.end);
+        const known = {
+          adjustedStart: plan.start === null ? null : text(plan.start),
+          totalRuns: plan.total,
+          totalRecords: records,
+        };
+        if (!(await runBackfill(pool, key, known))) return null;
+        const range = `${plan.start === null ? 'the beginning' : text(plan.start)} - ${text(plan.end)}`;
+        await insertLogs(pool, { projectId: row.project_id, exportId: row.id }, null, [
+          { level: 'INFO', message: `Starting backfill of range ${range}, ${plan.total} runs` },
+        ]);
+        return { total: plan.total };
+      } finally {
+        clearInterval(beating);
+      }
+    },
+
+    /**
+     * The next intervals; `done`: it has completed this one before, when its workflow was another. `last`: where to go
+     * on; null at the end, also when the backfill was ended meanwhile.
+     */
+    async listBackfillIntervals(
+      reference: BackfillReference & { after: string | null; limit: number },
+    ): Promise<{ intervals: (IntervalText & { done: boolean })[]; last: string | null }> {
+      const found = await find(reference);
+      if (!found) return { intervals: [], last: null };
+      const { row, key, backfill } = found;
+      const { start, end } = planBackfill(row, backfill, Date.now());
+      const after = reference.after === null ? start : Date.parse(reference.after);
+      const page: IntervalText[] = [];
+      if (start === null) {
+        if (reference.after === null) page.push({ start: null, end: text(end) });
+      } else if (after !== null && after < end) {
+        for (const interval of intervalsWithin(cadenceOfRow(row), { start: after, end })) {
+          page.push({ start: text(interval.start), end: text(interval.end) });
+          if (page.length >= reference.limit) break;
+        }
+      }
+      const [first, last] = [page[0], page.at(-1)];
+      if (!first || !last) return { intervals: [], last: null };
+      const bounds = { after: first.start ?? '-infinity', until: last.end };
+      const done = new Set((await completedByBackfill(pool, key, bounds)).map((one) => Date.parse(one)));
+      const intervals = page.map((one) => ({ ...one, done: done.has(Date.parse(one.end)) }));
+      const more = start !== null && Date.parse(last.end) < end;
+      return { intervals, last: more ? last.end : null };
+    },
+
+    /** Its end; answers the status that it has, which is another if somebody ended it before. */
+    async finishBackfill(
+      reference: BackfillReference & { status: 'Completed' | 'Failed' | 'Cancelled'; text: string },
+    ): Promise<string> {
+      const { exportId, backfillId, status } = reference;
+      const row = await findBatchExportById(pool, exportId);
+      if (!row) return 'Cancelled';
+      const key = { projectId: row.project_id, backfillId };
+      const ended = await endBackfill(
+        pool,
+        key,
+        status,
+        status === 'Completed' ? null : `${reference.text}.`,
+      );
+      if (!ended) return (await findBackfill(pool, key))?.status ?? 'Cancelled';
+      const word = { Completed: 'finished successfully', Failed: 'finished', Cancelled: 'was cancelled' }[
+        status
+      ];
+      await insertLogs(pool, { projectId: row.project_id, exportId }, null, [
+        {
+          level: status === 'Completed' ? 'INFO' : 'WARNING',
+          message: `Backfill ${word}: ${reference.text}`,
+        },
+      ]);
+      return status;
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import { Context } from '@temporalio/activity';
+import { recordCheck } from '../../db/batch-export-checks.ts';
+import { insertLogs } from '../../db/batch-export-logs.ts';
+import type { RunRow } from '../../db/batch-export-runs.ts';
+import { listUncheckedRuns } from '../../db/batch-export-unchecked.ts';
+import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import { isStatementTimeout } from '../../db/reading.ts';
+import { exportQuery } from '../../exports/query.ts';
+import { sourceProblems, type VerifyReport } from '../../exports/verify-report.ts';
+import { countRows, ModelError } from '../../models/index.ts';
+import type { NoticeInput } from '../../workflows/names.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { hashRows } from './hash-rows.ts';
+import { isExpired } from './retention.ts';
+
+/** Runs of the last two days: what is older was looked at, or was changed since. */
+const SINCE = 2 * 86_400_000;
+const RUNS_PER_PASS = 500;
+const LONGEST_PASS = 90_000;
+const LONGEST_COUNT = 30_000;
+/** Of so many rows the checksum is compared too; of more, their number. */
+const HASHED_ROWS = 100_000;
+
+export interface CheckedSources {
+  checked: number;
+  differ: number;
+  notices: NoticeInput[];
+}
+
+/** Compares what runs exported with what the database has now: once for each run of events. */
+export function createCheckSources({ pool, eventRetentionDays, exports }: ActivityDependencies) {
+  const { parser, copyPool } = exports;
+
+  async function readSource(row: BatchExportRow, run: RunRow): Promise<VerifyReport['source']> {
+    const [start, end] = [run.data_interval_start as string, run.data_interval_end];
+    const none = { rows: null, hash: null };
+    if (isExpired(row, { start, end }, eventRetentionDays, Date.now())) return { state: 'expired', ...none };
+    try {
+      const query = await exportQuery(parser, row, { start: Date.parse(start), end: Date.parse(end) });
+      if ((run.records_total_count ?? 0) <= HASHED_ROWS) {
+        return { state: 'read', ...(await hashRows(copyPool, query, AbortSignal.timeout(LONGEST_COUNT))) };
+      }
+      return { state: 'read', rows: await countRows(copyPool, query, LONGEST_COUNT), hash: null };
+    } catch (error) {
+      const slow = isStatementTimeout(error) || (error as Error).name === 'TimeoutError';
+      if (!slow && !(error instanceof ModelError)) throw error;
+      return { state: 'unread', ...none };
+    }
+  }
+
+  async function check(row: BatchExportRow, run: RunRow): Promise<NoticeInput | undefined> {
+    const source = await readSource(row, run);
+    const problems = sourceProblems({ run, source });
+    const key = { projectId: row.project_id, exportId: row.id };
+    const state = problems.length > 0 ? 'differs' : source.state === 'expired' ? 'expired' : 'same';
+    const interval = { start: run.data_interval_start, end: run.data_interval_end };
+    const news = await recordCheck(pool, key, {
+      ...interval,
+      state,
+      runId: run.id,
+      sourceRows: source.rows,
+      contentHash: source.hash,
+      problem:
+        source.state === 'unread' ? 'Not compared: reading the rows took too long.' : (problems[0] ?? null),
+    });
+    if (state !== 'differs' || !news) return undefined;
+    const message = `The interval ${interval.start} - ${interval.end} differs: ${problems[0]}`;
+    await insertLogs(pool, key, run.id, [{ level: 'WARNING', message }]);
+    return {
+      event: 'batch_export.differs',
+      projectId: row.project_id,
+      exportId: row.id,
+      runId: run.id,
+      at: new Date().toISOString(),
+      details: { exported: run.records_total_count, in_database: source.rows },
+    };
+  }
+
+  return async function checkSources(): Promise<CheckedSources> {
+    const until = performance.now() + LONGEST_PASS;
+    const since = new Date(Date.now() - SINCE).toISOString();
+    const result: CheckedSources = { checked: 0, differ: 0, notices: [] };
+    for (const run of await listUncheckedRuns(pool, since, RUNS_PER_PASS)) {
+      if (performance.now() > until) break;
+      Context.current().heartbeat(result.checked);
+      const row = await findBatchExportById(pool, run.batch_export_id);
+      if (!row) continue;
+      const notice = await check(row, run);
+      result.checked += 1;
+      if (notice) result.notices.push(notice);
+    }
+    result.differ = result.notices.length;
+    return result;
+  };
+}

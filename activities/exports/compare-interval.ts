@@ -1,0 +1,122 @@
+import { ApplicationFailure, Context } from '@temporalio/activity';
+import { recordCheck } from '../../db/batch-export-checks.ts';
+import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
+import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import { copyOut } from '../../db/copy-out.ts';
+import { bindDestination } from '../../destinations/bind.ts';
+import { DestinationError } from '../../destinations/errors.ts';
+import { exportQuery } from '../../exports/query.ts';
+import { openSettings } from '../../exports/settings.ts';
+import { type Evidence, judgeInterval, type VerifyReport } from '../../exports/verify-report.ts';
+import { ModelError, type ModelQuery } from '../../models/index.ts';
+import type { IntervalText, VerifyIntervalInput } from '../../workflows/names.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+import { hashRows } from './hash-rows.ts';
+import { isExpired } from './retention.ts';
+
+const HEARTBEAT = 10_000;
+const FAILURES: Partial<Record<DestinationError['code'], 'differs' | 'missing'>> = {
+  occupied: 'differs',
+  mismatch: 'differs',
+  missing: 'missing',
+};
+
+const instants = ({ start, end }: IntervalText) => ({
+  start: start === null ? null : Date.parse(start),
+  end: Date.parse(end),
+});
+
+/** Reads an interval again, in the database and at its destination, and says whether they are the same. */
+export function createCompareInterval(deps: ActivityDependencies) {
+  const { pool, eventRetentionDays } = deps;
+  const { copyPool, parser, keyring, egress, exportRoot, patience } = deps.exports;
+
+  async function readSource(
+    row: BatchExportRow,
+    interval: IntervalText,
+    signal: AbortSignal,
+  ): Promise<{ source: Evidence['source']; query?: ModelQuery }> {
+    const none = { rows: null, hash: null };
+    try {
+      const query = await exportQuery(parser, row, instants(interval));
+      const known = { query, source: { state: 'expired' as const, ...none } };
+      if (isExpired(row, interval, eventRetentionDays, Date.now())) return known;
+      const read = await hashRows(copyPool, query, signal);
+      return { query, source: { state: row.model === 'events' ? 'read' : 'changing', ...read } };
+    } catch (error) {
+      if (!(error instanceof ModelError)) throw error;
+      const problem = `The rows cannot be read with the settings that the export has now: ${error.message}`;
+      return { source: { state: 'unread', ...none, problem } };
+    }
+  }
+
+  async function readDestination(
+    row: BatchExportRow,
+    interval: IntervalText,
+    runId: string,
+    query: ModelQuery | undefined,
+    signal: AbortSignal,
+  ): Promise<Pick<Evidence, 'files' | 'rows' | 'failure'>> {
+    try {
+      const surroundings = { egress, exportRoot, ...(patience ? { patience } : {}) };
+      const destination = bindDestination(openSettings(keyring, row), surroundings);
+      const { start, end } = instants(interval);
+      const run = {
+        exportId: row.id,
+        runId,
+        projectId: row.project_id,
+        model: row.model,
+        interval: { start: start === null ? null : new Date(start), end: new Date(end) },
+      };
+      if (destination.kind === 'files') {
+        const manifestKey = destination.keys(run).manifest;
+        return { files: { manifestKey, found: await destination.verify(run, signal) } };
+      }
+      if (!destination.find || !query) return { rows: null };
+      const read = () => copyOut(copyPool, query.text, { settings: query.settings, signal });
+      return { rows: await destination.find({ run, columns: query.columns, read, signal }) };
+    } catch (error) {
+      if (!(error instanceof DestinationError)) throw error;
+      // What may go away by itself is tried again by Temporal first.
+      if (error.retryable && Context.current().info.attempt < 3) throw error;
+      return { failure: { verdict: FAILURES[error.code] ?? 'unknown', message: error.message } };
+    }
+  }
+
+  return async function compareInterval({ exportId, interval }: VerifyIntervalInput): Promise<VerifyReport> {
+    const context = Context.current();
+    const signal = context.cancellationSignal;
+    const row = await findBatchExportById(pool, exportId);
+    if (!row || row.deleted_at !== null) {
+      throw ApplicationFailure.nonRetryable('The batch export was deleted.');
+    }
+    const key = { projectId: row.project_id, exportId: row.id };
+    const run = await findCompletedRun(pool, key, interval);
+    const beating = setInterval(() => context.heartbeat(), HEARTBEAT);
+    try {
+      const { source, query } = await readSource(row, interval, signal);
+      const there = await readDestination(row, interval, run?.id ?? '', query, signal);
+      const judged = judgeInterval({ run, source, ...there });
+      const { state, rows, hash } = source;
+      if (judged.verdict !== 'unknown') {
+        await recordCheck(pool, key, {
+          ...interval,
+          state: judged.verdict,
+          runId: run?.id ?? null,
+          sourceRows: rows,
+          contentHash: hash,
+          problem: judged.problems.length > 0 ? judged.problems.slice(0, 20).join(' ') : null,
+        });
+      }
+      return {
+        interval,
+        run_id: run?.id ?? null,
+        source: { state, rows, hash },
+        ...judged,
+        checked_at: new Date().toISOString(),
+      };
+    } finally {
+      clearInterval(beating);
+    }
+  };
+}

@@ -1,0 +1,139 @@
+import { Context } from '@temporalio/activity';
+import {
+  type BackfillRow,
+  type BackfillStatus,
+  endBackfill,
+  listActiveBackfills,
+} from '../../db/batch-export-backfills.ts';
+import { insertLogs } from '../../db/batch-export-logs.ts';
+import { listQuietRuns } from '../../db/batch-export-run-lists.ts';
+import { endRun, type RunFailure } from '../../db/batch-export-runs.ts';
+import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../../db/batch-exports.ts';
+import type { WorkflowFate } from '../../schedules/exports/drift.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+
+const PAGE = 500;
+/** So many schedules are looked at closely each minute, in turns; the list shows the others' most likely faults. */
+const CLOSELY_PER_RUN = 200;
+const ORPHANS_PER_RUN = 1_000;
+/** Whoever has just made a row is about to start its workflow. */
+const GRACE = 60_000;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Which of the turns an export is looked at closely in: they follow each other by the minute. */
+export function isItsTurn(exportId: string, exports: number, now: number): boolean {
+  const turns = Math.max(1, Math.ceil(exports / CLOSELY_PER_RUN));
+  const number = Number.parseInt(exportId.slice(-6), 16);
+  return number % turns === Math.floor(now / 60_000) % turns;
+}
+
+const RUN_ENDS: Record<Exclude<WorkflowFate, 'running'>, [status: RunFailure, text: string]> = {
+  completed: ['Failed', 'Its workflow ended in Temporal without saying what came of the run.'],
+  failed: ['Failed', 'Its workflow failed in Temporal.'],
+  cancelled: ['Cancelled', 'Its workflow was cancelled in Temporal.'],
+  terminated: ['Terminated', 'Its workflow was terminated in Temporal.'],
+  'timed-out': ['TimedOut', 'Its workflow timed out in Temporal.'],
+  unknown: ['Terminated', 'Temporal knows nothing of its workflow any more.'],
+};
+
+export function createExportDriftActivities({
+  pool,
+  schedules: { exports: temporal },
+  logger,
+}: Pick<ActivityDependencies, 'pool' | 'schedules' | 'logger'>) {
+  /** The row may change while its schedule is made: what counts is how it is afterwards. */
+  async function syncAsItIs(exportId: string): Promise<boolean> {
+    let changed = false;
+    let synced: BatchExportRow | undefined;
+    for (;;) {
+      const row = await findBatchExportById(pool, exportId);
+      if (!row) return (await temporal.remove(exportId)) || changed;
+      if (synced?.last_updated_at === row.last_updated_at) return changed;
+      changed = (await temporal.sync(row)) || changed;
+      synced = row;
+    }
+  }
+
+  async function mendBackfill(backfill: BackfillRow): Promise<boolean> {
+    const fate = await temporal.fateOfBackfill(backfill);
+    if (fate === 'running') return false;
+    const key = { projectId: backfill.project_id, backfillId: backfill.id };
+    const row = await findBatchExportById(pool, backfill.batch_export_id);
+    if (!row || row.deleted_at !== null)
+      return endBackfill(pool, key, 'Cancelled', 'The batch export was deleted.');
+    if (fate === 'unknown') {
+      // Whoever made the row was killed before starting it, or Temporal lost its data: it goes on where it was.
+      await temporal.startBackfill(row, backfill);
+      return true;
+    }
+    const [status, text] = RUN_ENDS[fate];
+    return endBackfill(pool, key, status as Exclude<BackfillStatus, 'Starting' | 'Running'>, text);
+  }
+
+  return {
+    /** Schedule = row, whatever happened to either: missing, left over, paused, changed. Answers how many were not. */
+    async repairExportSchedules(): Promise<number> {
+      const listed = await temporal.list();
+      const [now, exports] = [Date.now(), listed.size];
+      let repaired = 0;
+      let after: string | null = null;
+      do {
+        const rows: BatchExportRow[] = await pageBatchExports(pool, after, PAGE);
+        for (const row of rows) {
+          Context.current().heartbeat(repaired);
+          const found = listed.get(row.id);
+          listed.delete(row.id);
+          const right = found !== undefined && temporal.looksRight(row, found);
+          if (right && !isItsTurn(row.id, exports, now)) continue;
+          if (!(await syncAsItIs(row.id))) continue;
+          repaired += 1;
+          logger.info({ batchExport: row.id }, 'the schedule of a batch export was not what it should be');
+        }
+        after = rows.length === PAGE ? (rows.at(-1) as BatchExportRow).id : null;
+      } while (after !== null);
+      for (const exportId of listed.keys()) {
+        Context.current().heartbeat(repaired);
+        // Somebody else's may be called anything.
+        if (!UUID.test(exportId) || !(await temporal.isOwn(exportId)) || !(await syncAsItIs(exportId)))
+          continue;
+        repaired += 1;
+        logger.info({ batchExport: exportId }, 'a schedule without a batch export was removed');
+      }
+      return repaired;
+    },
+
+    /** Ends runs that nobody works on, so that their intervals are free again. */
+    async endOrphanedRuns(): Promise<number> {
+      let ended = 0;
+      const quiet = new Date(Date.now() - GRACE).toISOString();
+      for (const run of await listQuietRuns(pool, quiet, ORPHANS_PER_RUN)) {
+        Context.current().heartbeat(ended);
+        const fate = await temporal.fateOfRun(run);
+        if (fate === 'running') continue;
+        const [status, text] = RUN_ENDS[fate];
+        const key = { projectId: run.project_id, runId: run.id };
+        if (!(await endRun(pool, key, status, text))) continue;
+        ended += 1;
+        const level = status === 'Cancelled' ? 'WARNING' : 'ERROR';
+        await insertLogs(pool, { projectId: run.project_id, exportId: run.batch_export_id }, run.id, [
+          {
+            level,
+            message: `The run of the interval that ends at ${run.data_interval_end} is over. ${text}`,
+          },
+        ]);
+      }
+      return ended;
+    },
+
+    /** Starts backfills that nobody started, and ends those whose workflow ended without saying so. */
+    async mendBackfills(): Promise<number> {
+      let mended = 0;
+      const begun = new Date(Date.now() - GRACE).toISOString();
+      for (const backfill of await listActiveBackfills(pool, begun, ORPHANS_PER_RUN)) {
+        Context.current().heartbeat(mended);
+        if (await mendBackfill(backfill)) mended += 1;
+      }
+      return mended;
+    },
+  };
+}

@@ -1,0 +1,153 @@
+import { Context } from '@temporalio/activity';
+import { clearMissing, listChecks, noteRepair, recordCheck } from '../../db/batch-export-checks.ts';
+import { saveHealth } from '../../db/batch-export-health.ts';
+import { insertLogs } from '../../db/batch-export-logs.ts';
+import { type BatchExportRow, pageBatchExports } from '../../db/batch-exports.ts';
+import { patienceOf } from '../../exports/due.ts';
+import { healthOf, recentIntervals } from '../../exports/health.ts';
+import type { IntervalEntry } from '../../exports/interval-states.ts';
+import { isToBeRepaired } from '../../exports/repair.ts';
+import type { NoticeInput } from '../../workflows/names.ts';
+import type { ActivityDependencies } from '../dependencies.ts';
+
+/** So many intervals of one export are started again at once: the next pass goes on. */
+const REPAIRS_PER_PASS = 10;
+/** An export that is so many intervals behind is told of. */
+const LAGS = 2;
+
+export interface ReconciledPage {
+  /** The last export that was looked at; null: there are no more. */
+  next: string | null;
+  exports: number;
+  missing: number;
+  late: number;
+  differs: number;
+  repaired: number;
+  notices: NoticeInput[];
+}
+
+/** Looks at the intervals of the last days of each export: finds those that are missing, and starts them again. */
+export function createReconcileExports({
+  pool,
+  schedules: { exports: temporal },
+  exportRepair,
+}: Pick<ActivityDependencies, 'pool' | 'schedules' | 'exportRepair'>) {
+  /** What the schedule started may not have come to a worker yet. */
+  async function isUnderWay(row: BatchExportRow, { end }: IntervalEntry): Promise<boolean> {
+    const workflow_id = `${row.id}-${end.replace('.000Z', 'Z')}`;
+    return (await temporal.fateOfWorkflow(workflow_id)) === 'running';
+  }
+
+  async function repair(
+    row: BatchExportRow,
+    entries: readonly IntervalEntry[],
+    now: number,
+  ): Promise<IntervalEntry[]> {
+    if (!exportRepair || row.paused) return [];
+    const key = { projectId: row.project_id, exportId: row.id };
+    const [first, last] = [entries[0], entries.at(-1)];
+    if (!first || !last) return [];
+    const checks = await listChecks(pool, key, { after: first.start, until: last.end });
+    const known = new Map(checks.map((one) => [Date.parse(one.data_interval_end), one]));
+    const lastDone = entries.findLastIndex((one) => one.state === 'done' || one.state === 'differs');
+    const repaired: IntervalEntry[] = [];
+    for (const [index, entry] of entries.entries()) {
+      if (repaired.length >= REPAIRS_PER_PASS) break;
+      const before = known.get(Date.parse(entry.end)) ?? { repairs: 0, repaired_at: null };
+      if (!isToBeRepaired(entry, before, index < lastDone, now)) continue;
+      if (await isUnderWay(row, entry)) continue;
+      // Noted first: a pass that is killed in between tries again later rather than twice at once.
+      if (!(await noteRepair(pool, key, entry, before.repairs))) continue;
+      await temporal.startRun(row, { start: entry.start, end: entry.end });
+      repaired.push(entry);
+    }
+    return repaired;
+  }
+
+  async function reconcile(row: BatchExportRow): Promise<Omit<ReconciledPage, 'next' | 'exports'>> {
+    const key = { projectId: row.project_id, exportId: row.id };
+    const now = Date.now();
+    const entries = await recentIntervals(pool, row, now);
+    const found: IntervalEntry[] = [];
+    for (const entry of entries) {
+      if (entry.state !== 'missing') continue;
+      const check = { start: entry.start, end: entry.end, state: 'missing' as const, problem: entry.problem };
+      const news = await recordCheck(pool, key, {
+        ...check,
+        runId: null,
+        sourceRows: null,
+        contentHash: null,
+      });
+      if (news) found.push(entry);
+    }
+    const settled = entries.filter((one) => one.state === 'done' || one.state === 'excluded');
+    await clearMissing(
+      pool,
+      key,
+      settled.map((one) => one.end),
+    );
+    const repaired = await repair(row, entries, now);
+    const messages = found.map(({ start, end, problem }) => ({
+      level: 'WARNING' as const,
+      message: `The interval ${start} - ${end} is missing: ${problem}`,
+    }));
+    messages.push(
+      ...repaired.map(({ start, end }) => ({
+        level: 'WARNING' as const,
+        message: `The interval ${start} - ${end} is missing and was started again`,
+      })),
+    );
+    await insertLogs(pool, key, null, messages);
+    const health = healthOf(entries);
+    const before = await saveHealth(pool, key, health);
+    const notices: NoticeInput[] = [];
+    const notice = (event: NoticeInput['event'], details: NoticeInput['details']) =>
+      notices.push({
+        event,
+        projectId: row.project_id,
+        exportId: row.id,
+        at: new Date(now).toISOString(),
+        details,
+      });
+    if (found.length > 0) {
+      notice('batch_export.missing', {
+        intervals: found.length,
+        first: found[0]?.start ?? null,
+        last: found.at(-1)?.end ?? null,
+        started_again: repaired.length,
+      });
+    }
+    if (health.lag_intervals > LAGS && (before?.lag_intervals ?? 0) <= LAGS) {
+      notice('batch_export.lagging', {
+        intervals: health.lag_intervals,
+        seconds: health.lag_seconds,
+        lookback_seconds: patienceOf(row).lookback / 1000,
+      });
+    }
+    const { missing, late, differs } = health;
+    return { missing, late, differs, repaired: repaired.length, notices };
+  }
+
+  return async function reconcilePage(input: {
+    after: string | null;
+    limit: number;
+  }): Promise<ReconciledPage> {
+    const rows = await pageBatchExports(pool, input.after, input.limit);
+    const page: ReconciledPage = {
+      next: rows.length === input.limit ? (rows.at(-1) as BatchExportRow).id : null,
+      exports: rows.length,
+      ...{ missing: 0, late: 0, differs: 0, repaired: 0 },
+      notices: [],
+    };
+    for (const row of rows) {
+      Context.current().heartbeat(row.id);
+      const one = await reconcile(row);
+      page.missing += one.missing;
+      page.late += one.late;
+      page.differs += one.differs;
+      page.repaired += one.repaired;
+      page.notices.push(...one.notices);
+    }
+    return page;
+  };
+}

@@ -1,0 +1,17 @@
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { partitionOf } from '../../db/event-partitions.ts';
+import type { IntervalText } from '../../workflows/names.ts';
+
+const DAY = 86_400_000;
+
+/** Whether events of the interval may have been deleted because they are old: they are, in whole weeks. */
+export function isExpired(
+  { model }: Pick<BatchExportRow, 'model'>,
+  { start }: IntervalText,
+  retentionDays: number | undefined,
+  now: number,
+): boolean {
+  if (retentionDays === undefined || model === 'persons') return false;
+  if (start === null) return true;
+  return partitionOf(new Date(start)).to.getTime() <= now - retentionDays * DAY;
+}

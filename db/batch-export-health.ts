@@ -1,0 +1,73 @@
+import type { ExportKey } from './batch-exports.ts';
+import type { Queryable } from './pool.ts';
+
+/** How complete an export is, within the time that is looked back. */
+export interface Health {
+  /** Intervals that are due long since and were not completed. */
+  missing: number;
+  /** Intervals that take longer than they should. */
+  late: number;
+  /** Intervals whose rows in the database are not those that were exported. */
+  differs: number;
+  /** Intervals that are over, from the first that is not completed on. */
+  lag_intervals: number;
+  /** From the end of the last interval before that first one to the end of the last interval that is over. */
+  lag_seconds: number;
+}
+
+/** Answers what it was before; undefined the first time. */
+export async function saveHealth(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  health: Health,
+): Promise<Health | undefined> {
+  const { rows } = await queryable.query(
+    `with before as (
+       select missing, late, differs, lag_intervals, lag_seconds from batch_export_health
+       where project_id = $1 and batch_export_id = $2),
+     saved as (
+       insert into batch_export_health (project_id, batch_export_id, missing, late, differs, lag_intervals, lag_seconds)
+       values ($1, $2, $3, $4, $5, $6, $7)
+       on conflict (project_id, batch_export_id) do update set missing = excluded.missing, late = excluded.late,
+         differs = excluded.differs, lag_intervals = excluded.lag_intervals, lag_seconds = excluded.lag_seconds,
+         checked_at = clock_timestamp())
+     select * from before`,
+    [
+      ...[projectId, exportId, health.missing, health.late, health.differs],
+      ...[health.lag_intervals, health.lag_seconds],
+    ],
+  );
+  return rows[0];
+}
+
+export interface ExportHealthRow extends Health {
+  project_id: number;
+  batch_export_id: string;
+  destination_type: string;
+}
+
+/** The exports of the installation that are not as they should be, the worst first. */
+export async function listUnhealthy(queryable: Queryable, limit: number): Promise<ExportHealthRow[]> {
+  const { rows } = await queryable.query(
+    `select h.project_id, h.batch_export_id, e.destination_type, missing, late, differs, lag_intervals, lag_seconds
+     from batch_export_health h
+     join batch_exports e on e.project_id = h.project_id and e.id = h.batch_export_id and e.deleted_at is null
+     where missing > 0 or late > 0 or differs > 0 or lag_seconds > 0
+     order by missing + differs desc, lag_seconds desc, batch_export_id limit $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Over all exports of the installation. */
+export async function sumHealth(
+  queryable: Queryable,
+): Promise<Pick<Health, 'missing' | 'late' | 'differs'> & { worst_lag_seconds: number }> {
+  const { rows } = await queryable.query(
+    `select coalesce(sum(missing), 0)::int as missing, coalesce(sum(late), 0)::int as late,
+       coalesce(sum(differs), 0)::int as differs, coalesce(max(lag_seconds), 0)::bigint as worst_lag_seconds
+     from batch_export_health h
+     join batch_exports e on e.project_id = h.project_id and e.id = h.batch_export_id and e.deleted_at is null`,
+  );
+  return rows[0];
+}

@@ -1,0 +1,60 @@
+import { listChecks } from '../db/batch-export-checks.ts';
+import type { Health } from '../db/batch-export-health.ts';
+import { listPauses } from '../db/batch-export-pauses.ts';
+import { listIntervalOutcomes, listWholeRuns } from '../db/batch-export-run-lists.ts';
+import type { BatchExportRow } from '../db/batch-exports.ts';
+import type { Queryable } from '../db/pool.ts';
+import { patienceOf } from './due.ts';
+import { type IntervalEntry, intervalStates } from './interval-states.ts';
+
+/** The intervals of an export within [after, before) that are over, each with its state: the interval map. */
+export async function intervalMap(
+  queryable: Queryable,
+  row: BatchExportRow,
+  window: { after: number; before: number },
+  now: number,
+): Promise<IntervalEntry[]> {
+  const key = { projectId: row.project_id, exportId: row.id };
+  const after = new Date(window.after).toISOString();
+  const until = new Date(window.before).toISOString();
+  const [outcomes, checks, pauses, wholeRuns] = await Promise.all([
+    listIntervalOutcomes(queryable, key, { after, until }),
+    listChecks(queryable, key, { after, until }),
+    listPauses(queryable, key, after),
+    listWholeRuns(queryable, key, after),
+  ]);
+  return intervalStates(row, { outcomes, checks, pauses, wholeRuns }, window, now);
+}
+
+const DONE = new Set(['done', 'differs', 'excluded']);
+
+/** Pure: what a map says in numbers. */
+export function healthOf(entries: readonly IntervalEntry[]): Health {
+  const count = (state: IntervalEntry['state']) => entries.filter((one) => one.state === state).length;
+  const first = entries.findIndex((one) => !DONE.has(one.state));
+  const behind = first === -1 ? [] : entries.slice(first).filter((one) => !DONE.has(one.state));
+  // An interval that was just over is not behind: its run is on its way.
+  const overdue = behind.some((one) => one.state !== 'running');
+  const since = overdue ? Date.parse((behind[0] as IntervalEntry).start) : null;
+  return {
+    missing: count('missing'),
+    late: count('late'),
+    differs: count('differs'),
+    lag_intervals: overdue ? behind.length : 0,
+    lag_seconds: since === null ? 0 : (Date.parse((entries.at(-1) as IntervalEntry).end) - since) / 1000,
+  };
+}
+
+/** The map over the time that maintenance looks back. */
+export function recentIntervals(
+  queryable: Queryable,
+  row: BatchExportRow,
+  now: number,
+): Promise<IntervalEntry[]> {
+  return intervalMap(queryable, row, { after: now - patienceOf(row).lookback, before: now }, now);
+}
+
+/** How complete an export is as of now: what the API shows as `missing` and `lag`. */
+export async function exportHealth(queryable: Queryable, row: BatchExportRow, now: number): Promise<Health> {
+  return healthOf(await recentIntervals(queryable, row, now));
+}

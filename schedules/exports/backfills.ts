@@ -1,0 +1,48 @@
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import type { BackfillRow } from '../../db/batch-export-backfills.ts';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import {
+  BACKFILL_KIND,
+  EXPORT_BACKFILL,
+  type ExportBackfillInput,
+  searchAttributes,
+} from '../../workflows/names.ts';
+import { attributesOf } from './export-schedule.ts';
+
+/** Two backfills of the same range have the same; only one of them can be under way. */
+export function backfillWorkflowId(
+  exportId: string,
+  { start, end }: { start: string | null; end: string | null },
+): string {
+  const text = (bound: string | null, open: string) =>
+    bound === null ? open : new Date(bound).toISOString();
+  return `${exportId}-Backfill-${text(start, 'START')}-${text(end, 'END')}`;
+}
+
+export type StartedBackfillRow = Pick<BackfillRow, 'id' | 'workflow_id'>;
+
+/** Started twice, it is the same workflow. */
+export async function startBackfill(
+  client: Client,
+  row: BatchExportRow,
+  backfill: StartedBackfillRow,
+  taskQueue: string,
+): Promise<void> {
+  const input: ExportBackfillInput = { exportId: row.id, backfillId: backfill.id };
+  try {
+    await client.workflow.start(EXPORT_BACKFILL, {
+      workflowId: backfill.workflow_id,
+      taskQueue,
+      args: [input],
+      memo: { backfill: backfill.id },
+      typedSearchAttributes: attributesOf(row).map((one) =>
+        one.key.name === searchAttributes.kind.name
+          ? { key: searchAttributes.kind, value: BACKFILL_KIND }
+          : one,
+      ),
+      staticSummary: `Backfill of batch export ${row.model} to ${row.destination_type}`,
+    });
+  } catch (error) {
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
+  }
+}

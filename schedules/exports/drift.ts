@@ -1,0 +1,67 @@
+import type { Client, ScheduleSummary } from '@temporalio/client';
+import { ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
+import { listedAsWanted, scheduleOf } from './export-schedule.ts';
+
+/** Every schedule of a batch export, as the list has it: behind by a moment. By export id. */
+export async function listExportSchedules(client: Client): Promise<Map<string, ScheduleSummary>> {
+  const found = new Map<string, ScheduleSummary>();
+  const query = `${searchAttributes.kind.name} = '${EXPORT_KIND}'`;
+  for await (const one of client.schedule.list({ query })) found.set(one.scheduleId, one);
+  return found;
+}
+
+export function looksRight(row: BatchExportRow, listed: ScheduleSummary, taskQueue: string): boolean {
+  return listedAsWanted(scheduleOf(row, taskQueue, Date.now()), row.paused, listed);
+}
+
+/** Whether the schedule was made by this installation: others may use the same namespace, with a queue of their own. */
+export async function isOwnSchedule(client: Client, scheduleId: string, taskQueue: string): Promise<boolean> {
+  try {
+    const { action } = await client.schedule.getHandle(scheduleId).describe();
+    return action.taskQueue === taskQueue;
+  } catch (error) {
+    if (!(error instanceof ScheduleNotFoundError)) throw error;
+    return false;
+  }
+}
+
+/** What became of a workflow. `unknown`: Temporal has nothing of that name, or not that one. */
+export type WorkflowFate =
+  | 'running'
+  | 'completed'
+  | 'failed'
+  | 'cancelled'
+  | 'terminated'
+  | 'timed-out'
+  | 'unknown';
+
+const FATES: Readonly<Record<string, WorkflowFate>> = {
+  RUNNING: 'running',
+  PAUSED: 'running',
+  COMPLETED: 'completed',
+  FAILED: 'failed',
+  CANCELLED: 'cancelled',
+  TERMINATED: 'terminated',
+  TIMED_OUT: 'timed-out',
+  // The one that went on is another run: of this one there is nothing more to come.
+  CONTINUED_AS_NEW: 'completed',
+};
+
+export async function workflowFate(
+  client: Client,
+  workflowId: string,
+  runId: string | undefined,
+  /** The memo that it must have to be the one that is meant: ids of workflows are used again. */
+  memo: Readonly<Record<string, string>> = {},
+): Promise<WorkflowFate> {
+  try {
+    const found = await client.workflow.getHandle(workflowId, runId).describe();
+    if (Object.entries(memo).some(([key, value]) => found.memo?.[key] !== value)) return 'unknown';
+    return FATES[found.status.name] ?? 'unknown';
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+    return 'unknown';
+  }
+}

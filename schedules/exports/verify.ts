@@ -1,0 +1,92 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type Client,
+  WithStartWorkflowOperation,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
+import { ApplicationFailure, type Workflow } from '@temporalio/common';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { VerifyReport } from '../../exports/verify-report.ts';
+import {
+  type IntervalText,
+  searchAttributes,
+  VERIFY_INTERVAL,
+  VERIFY_KIND,
+  VERIFY_REPORT,
+  VERIFY_TAKEN,
+  type VerifyIntervalInput,
+} from '../../workflows/names.ts';
+import { attributesOf } from './export-schedule.ts';
+
+/** An interval could not be verified at all; the message is for who asked. */
+export class VerifyError extends Error {
+  override readonly name = 'VerifyError';
+}
+
+const SHORTEST_WAIT = 1_000;
+const ENDING = 50;
+const DEADLINE_EXCEEDED = 4;
+
+/**
+ * Verifies an interval, or joins who does so already. Undefined: it takes longer than the caller waits; asked again, it
+ * is the same verification.
+ */
+export async function verifyInterval(
+  client: Client,
+  row: BatchExportRow,
+  interval: IntervalText,
+  { waitMilliseconds, taskQueue }: { waitMilliseconds: number; taskQueue: string },
+): Promise<VerifyReport | undefined> {
+  const input: VerifyIntervalInput = { exportId: row.id, interval };
+  const workflowId = `${row.id}-verify-${interval.start ?? 'START'}-${interval.end}`;
+  const operation = () =>
+    new WithStartWorkflowOperation(VERIFY_INTERVAL, {
+      workflowId,
+      taskQueue,
+      args: [input],
+      workflowIdConflictPolicy: 'USE_EXISTING',
+      typedSearchAttributes: [
+        ...attributesOf(row).filter((one) => one.key.name !== searchAttributes.kind.name),
+        { key: searchAttributes.kind, value: VERIFY_KIND },
+        { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
+      ],
+      staticSummary: `Verify ${interval.start ?? 'the beginning'} – ${interval.end} of batch export ${row.model} to ${row.destination_type}`,
+    });
+  const take = () => client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
+  const deadline = Date.now() + Math.max(SHORTEST_WAIT, waitMilliseconds);
+  for (;;) {
+    try {
+      const report = await client.withDeadline(deadline, () =>
+        client.workflow.executeUpdateWithStart<Workflow, VerifyReport, []>(VERIFY_REPORT, {
+          startWorkflowOperation: operation(),
+        }),
+      );
+      // Whoever asks from now on wants it verified anew.
+      await take();
+      return report;
+    } catch (error) {
+      if (isTimeout(error)) return undefined;
+      const { cause } = error as { cause?: unknown };
+      // The one before is about to end.
+      if (cause instanceof ApplicationFailure && cause.type === VERIFY_TAKEN && Date.now() < deadline) {
+        await pause(ENDING);
+        continue;
+      }
+      if (!(error instanceof WorkflowUpdateFailedError)) throw error;
+      await take();
+      throw new VerifyError(error.cause?.message ?? error.message);
+    }
+  }
+}
+
+function ignoreGone(error: unknown): void {
+  if (!(error instanceof WorkflowNotFoundError)) throw error;
+}
+
+function isTimeout(error: unknown): boolean {
+  if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return true;
+  const { code, cause } = error as { code?: unknown; cause?: unknown };
+  return code === DEADLINE_EXCEEDED || (cause instanceof Error && isTimeout(cause));
+}

@@ -1,0 +1,72 @@
+import {
+  ParentClosePolicy,
+  proxyActivities,
+  setCurrentDetails,
+  startChild,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { Activities } from '../activities/index.ts';
+import { EXPORT_KIND, NOTICE, type NoticeInput, searchAttributes } from './names.ts';
+
+const PAGE = 100;
+
+const { reconcilePage, checkSources } = proxyActivities<Activities>({
+  startToCloseTimeout: '5 minutes',
+  heartbeatTimeout: '1 minute',
+  retry: { maximumAttempts: 3 },
+});
+
+export interface ReconcileReport {
+  exports: number;
+  missing: number;
+  late: number;
+  differs: number;
+  /** Intervals that were started again. */
+  repaired: number;
+  /** Runs that were compared with the database, and those whose rows are others now. */
+  checked: number;
+  differ: number;
+}
+
+/** Every few minutes: whether every interval of every batch export was exported, and whether it was all of it. */
+export async function reconcileExports(): Promise<ReconcileReport> {
+  const report = { exports: 0, missing: 0, late: 0, differs: 0, repaired: 0, checked: 0, differ: 0 };
+  let told = 0;
+  const tell = async (notices: readonly NoticeInput[]) => {
+    for (const notice of notices) {
+      told += 1;
+      await startNotice(notice, told);
+    }
+  };
+  const { checked, differ, notices } = await checkSources();
+  report.checked = checked;
+  report.differ = differ;
+  await tell(notices);
+  let after: string | null = null;
+  do {
+    const page: Awaited<ReturnType<typeof reconcilePage>> = await reconcilePage({ after, limit: PAGE });
+    for (const count of ['exports', 'missing', 'late', 'differs', 'repaired'] as const)
+      report[count] += page[count];
+    await tell(page.notices);
+    after = page.next;
+  } while (after !== null);
+  setCurrentDetails(
+    `${report.exports} exports: ${report.missing} intervals missing, ${report.repaired} started again, ${report.late} late, ${report.differs} differ; ${report.checked} runs compared with the database`,
+  );
+  return report;
+}
+
+/** A workflow of its own: nobody waits for a webhook that does not answer. */
+async function startNotice(notice: NoticeInput, number: number): Promise<void> {
+  await startChild(NOTICE, {
+    workflowId: `${workflowInfo().workflowId}-${workflowInfo().runId.slice(0, 8)}-notice-${number}`,
+    args: [notice],
+    parentClosePolicy: ParentClosePolicy.ABANDON,
+    typedSearchAttributes: [
+      { key: searchAttributes.kind, value: EXPORT_KIND },
+      { key: searchAttributes.project, value: notice.projectId },
+      { key: searchAttributes.export, value: notice.exportId },
+    ],
+    staticSummary: `Tell of ${notice.event}`,
+  });
+}

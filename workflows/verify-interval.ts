@@ -1,0 +1,64 @@
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  allHandlersFinished,
+  condition,
+  defineSignal,
+  defineUpdate,
+  proxyActivities,
+  setCurrentDetails,
+  setHandler,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { HeavyActivities } from '../activities/index.ts';
+import type { VerifyReport } from '../exports/verify-report.ts';
+import { exportsQueue, VERIFY_REPORT, VERIFY_TAKEN, type VerifyIntervalInput } from './names.ts';
+
+/** Whoever asked and went away comes back within this time, or has to begin again. */
+const KEPT = '10 minutes';
+
+/** Compares an interval with its source and its destination, and keeps the report until somebody has taken it. */
+export async function verifyInterval(input: VerifyIntervalInput): Promise<VerifyReport> {
+  let report: VerifyReport | undefined;
+  let failure: string | undefined;
+  let taken = false;
+  setHandler(
+    defineUpdate<VerifyReport>(VERIFY_REPORT),
+    async () => {
+      await condition(() => report !== undefined || failure !== undefined);
+      if (report) return report;
+      throw ApplicationFailure.nonRetryable(failure ?? 'The interval could not be verified.');
+    },
+    {
+      // Whoever asks after somebody took the report wants a new one.
+      validator() {
+        if (taken) throw ApplicationFailure.nonRetryable('The report was taken', VERIFY_TAKEN);
+      },
+    },
+  );
+  setHandler(defineSignal(VERIFY_TAKEN), () => {
+    taken = true;
+  });
+  const { compareInterval } = proxyActivities<HeavyActivities>({
+    taskQueue: exportsQueue(workflowInfo().taskQueue),
+    startToCloseTimeout: '6 hours',
+    heartbeatTimeout: '1 minute',
+    retry: {
+      initialInterval: '1 second',
+      backoffCoefficient: 2,
+      maximumInterval: '30 seconds',
+      maximumAttempts: 5,
+    },
+  });
+  try {
+    report = await compareInterval(input);
+    setCurrentDetails(`**${report.verdict}** ${report.problems.length} problems`);
+  } catch (error) {
+    if (!(error instanceof ActivityFailure)) throw error;
+    failure = error.cause?.message ?? error.message;
+  }
+  await condition(() => taken, KEPT);
+  await condition(allHandlersFinished);
+  if (report) return report;
+  throw ApplicationFailure.nonRetryable(failure);
+}

@@ -26,6 +26,12 @@ export async function follow(
   enough.abort();
 }
 
+/** Waits for all of them, also when one fails: nothing of them goes on behind the back of who asked. */
+export async function allOf(works: readonly Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(works)).find((one) => one.status === 'rejected');
+  if (failed) throw failed.reason;
+}
+
 /** Makes the schedule of an export what its row says, also when the row is changed meanwhile. */
 export async function syncExport(
   { pool, schedules }: Pick<ApiDependencies, 'pool' | 'schedules'>,

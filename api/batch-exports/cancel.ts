@@ -6,7 +6,7 @@ import { transaction } from '../../db/pool.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { follow } from './follow.ts';
+import { allOf, follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 
 type Dependencies = Pick<ApiDependencies, 'pool' | 'schedules'>;
@@ -66,6 +66,6 @@ export async function cancelBackfill(
   // The backfill first: it must not begin another run.
   await follow({ schedules }, request, 'a cancelled backfill', async () => {
     await exports.cancelBackfill(backfill);
-    await Promise.all(runs.map((run) => exports.cancelRun(run)));
+    await allOf(runs.map((run) => exports.cancelRun(run)));
   });
 }

@@ -3,13 +3,15 @@ import type { FastifyRequest } from 'fastify';
 import { findBatchExportById } from '../../db/batch-exports.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
-const PATIENCE = 3_000;
+/** Milliseconds that Temporal has for it, and those of them that the answer waits. */
+const PATIENCE = 10_000;
+const ANSWER_WITHIN = 3_000;
 /** The same while Temporal is known to be away. */
 const SHORT_PATIENCE = 500;
 
 /**
  * Lets Temporal follow what was committed. Whether it does is not for the request: the row is the truth, and maintenance
- * mends within a minute what Temporal missed. The answer does not wait long for one that is away.
+ * mends within a minute what Temporal missed. The answer does not wait long for one that is slow.
  */
 export async function follow(
   { schedules }: Pick<ApiDependencies, 'schedules'>,
@@ -22,8 +24,15 @@ export async function follow(
     request.log.warn({ err: error, what }, 'Temporal did not follow; maintenance will see to it');
   });
   const enough = new AbortController();
-  await Promise.race([told, pause(patience, undefined, { signal: enough.signal }).catch(() => undefined)]);
+  const waited = pause(Math.min(patience, ANSWER_WITHIN), undefined, { signal: enough.signal });
+  await Promise.race([told, waited.catch(() => undefined)]);
   enough.abort();
+}
+
+/** Waits for all of them, also when one fails: nothing of them goes on behind the back of who asked. */
+export async function allOf(works: readonly Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(works)).find((one) => one.status === 'rejected');
+  if (failed) throw failed.reason;
 }
 
 /** Makes the schedule of an export what its row says, also when the row is changed meanwhile. */

@@ -53,4 +53,5 @@ export function pickCompleteInterval(
   );
 }
 
-export const text = (instantMilliseconds: number) => new Date(instantMilliseconds).toISOString();
+/** As all answers have instants: without a fraction where there is none. */
+export const text = (instant: number): string => new Date(instant).toISOString().replace('.000Z', 'Z');

@@ -7,7 +7,7 @@ import { transaction } from '../../db/pool.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { follow } from './follow.ts';
+import { allOf, follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 
 const REASON = 'The batch export was deleted.';
@@ -38,7 +38,7 @@ export async function removeExport(
   });
   const { exports } = schedules;
   await follow({ schedules }, request, 'a deleted export', () =>
-    Promise.all([
+    allOf([
       exports.remove(exportId),
       ...stopped.backfills.map((one) => exports.cancelBackfill(one)),
       ...stopped.runs.map((one) => exports.cancelRun(one)),

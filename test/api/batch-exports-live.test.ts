@@ -83,8 +83,8 @@ test('an export is made, run, looked at, verified, run again and backfilled thro
     status: 200,
     body: {
       ...{
-        data_interval_start: iso(first),
-        data_interval_end: iso(first + HOUR),
+        data_interval_start: utc(first),
+        data_interval_end: utc(first + HOUR),
         verdict: 'same',
         problems: [],
       },
@@ -149,7 +149,7 @@ test('a verification names an interval or a run that there is', async () => {
       refusals.field(
         'end_at',
         'invalid_input',
-        `No interval of this batch export ends then; one ends ${iso(first + HOUR)}`,
+        `No interval of this batch export ends then; one ends ${utc(first + HOUR)}`,
       ),
     ],
   ] as const) {
@@ -167,7 +167,7 @@ test('a verification that takes longer than the caller waits is asked for again'
   expect([first202.statusCode, first202.headers['retry-after'], first202.json()]).toEqual([
     202,
     '5',
-    { data_interval_start: iso(first), data_interval_end: iso(first + HOUR), state: 'running' },
+    { data_interval_start: utc(first), data_interval_end: utc(first + HOUR), state: 'running' },
   ]);
   const { config, pool, schedules } = api;
   worker = await startWorker({ config, pool, schedules, logger });
@@ -175,5 +175,5 @@ test('a verification that takes longer than the caller waits is asked for again'
     const answer = await ask('POST', `${exports}${id}/verify/`, { ...body, wait_seconds: 10 });
     return answer.status === 200 && answer.body;
   });
-  expect(report.data_interval_start).toBe(iso(first));
+  expect(report.data_interval_start).toBe(utc(first));
 });

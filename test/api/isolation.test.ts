@@ -57,7 +57,10 @@ async function stateOfBen(): Promise<string> {
 
 /** Status, headers, body and queries, with the ids and moments that differ by nature taken out. */
 async function observe(method: string, url: string, payload: unknown, ids: Ids, key: Tenant | string = anna) {
-  const { result, queries } = await queriesOf(() => api.request(key, method, url, payload));
+  const seen = await queriesOf(() => api.request(key, method, url, payload));
+  const { result } = seen;
+  // The listener asks now and then whether it is still heard.
+  const queries = seen.queries.filter((query) => !query.includes('pg_notify'));
   let body = result.body;
   // Long ones first: a short one may be a part of them.
   const byLength = Object.entries(ids).sort((a, b) => String(b[1]).length - String(a[1]).length);
@@ -171,6 +174,24 @@ describe("another tenant's ids", () => {
       '/api/organizations/@current/environments_rollback/',
       (ids: Ids) => ({ '999999998': ids.project_id }),
     ],
+    [
+      'team_id of a new batch export',
+      'POST',
+      '/api/organizations/@current/batch_exports/',
+      (ids: Ids) => ({
+        ...{ name: 'x', interval: 'hour', destination: { type: 'NoOp', config: {} } },
+        team_id: ids.project_id,
+      }),
+    ],
+    [
+      'team_id of a preview',
+      'POST',
+      '/api/organizations/@current/batch_exports/preview/',
+      (ids: Ids) => ({
+        ...{ name: 'x', interval: 'hour', destination: { type: 'NoOp', config: {} } },
+        team_id: ids.project_id,
+      }),
+    ],
   ] as const)('in a body: %s', async (_name, method, url, payload) => {
     const foreign = idsOf(ben);
     const theirs = await observe(method, url, payload(foreign), foreign);
@@ -182,6 +203,14 @@ describe("another tenant's ids", () => {
     expect(sorted(theirs)).toEqual(sorted(nobodys));
     expect(theirs.status).toBe(400);
     expect(await stateOfBen()).toBe(before);
+  });
+
+  test('in the body of a verification: the run of another export', async () => {
+    const url = `/api/projects/@current/batch_exports/${idsOf(anna).id}/verify/`;
+    const theirs = await observe('POST', url, { run_id: idsOf(ben).run_id }, idsOf(ben));
+    const nobodys = await observe('POST', url, { run_id: MISSING.run_id }, MISSING);
+    expect(theirs).toEqual(nobodys);
+    expect(theirs.status).toBe(400);
   });
 
   test('with a key that is bound elsewhere are refused alike, whether they exist or not', async () => {

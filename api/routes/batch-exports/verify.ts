@@ -88,7 +88,7 @@ export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): vo
       if (rows[0]) return textsOf(rows[0]);
     }
     const { start, end } = pickCompleteInterval(row, choice, Date.now());
-    return { start: text(start), end: text(end) };
+    return { start: exact(start), end: exact(end) };
   };
 
   for (const { prefix, params, access, of } of PLACES) {
@@ -120,7 +120,11 @@ export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): vo
             request.log.warn({ err: error }, 'a verification could not be asked for');
             throw errors.temporalAway(RETRY_SECONDS);
           });
-        const named = { data_interval_start: wanted.start, data_interval_end: wanted.end };
+        const { start, end } = wanted;
+        const named = {
+          data_interval_start: start === null ? null : text(Date.parse(start)),
+          data_interval_end: text(Date.parse(end)),
+        };
         if (!found) {
           if (!schedules.isReachable()) throw errors.temporalAway(RETRY_SECONDS);
           return reply
@@ -136,7 +140,9 @@ export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): vo
 }
 
 /** As all that verify the same interval name it. */
+const exact = (instant: number) => new Date(instant).toISOString();
+
 function textsOf(run: { data_interval_start: string | null; data_interval_end: string }): IntervalText {
   const { data_interval_start: start, data_interval_end: end } = run;
-  return { start: start === null ? null : text(Date.parse(start)), end: text(Date.parse(end)) };
+  return { start: start === null ? null : exact(Date.parse(start)), end: exact(Date.parse(end)) };
 }

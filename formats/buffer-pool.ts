@@ -1,17 +1,19 @@
-const MOST = 8;
-
 /** Buffers of one size, used again: fresh memory costs more than filling it. */
 export class BufferPool {
   readonly #size: number;
+  /** So many are kept for another time. */
+  readonly #most: number;
   #free: Buffer[] = [];
 
-  constructor(size: number) {
+  constructor(size: number, most = 8) {
     this.#size = size;
+    this.#most = most;
   }
 
   /** A buffer of this length with anything in it. */
   take(length: number): Buffer {
-    if (length > this.#size) return Buffer.allocUnsafeSlow(length);
+    // For a small one, memory of its own is no more work.
+    if (length > this.#size || length < this.#size / 16) return Buffer.allocUnsafeSlow(length);
     const whole = this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#size);
     return whole.subarray(0, length);
   }
@@ -19,7 +21,7 @@ export class BufferPool {
   /** Gives back one that was taken, when nobody reads it any more. */
   give(buffer: Buffer): void {
     const { buffer: memory } = buffer;
-    if (memory.byteLength !== this.#size || this.#free.length === MOST) return;
+    if (memory.byteLength !== this.#size || this.#free.length === this.#most) return;
     this.#free.push(Buffer.from(memory as ArrayBuffer));
   }
 }

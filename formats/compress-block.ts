@@ -2,24 +2,27 @@ import type { Transform } from 'node:stream';
 import { freeMemory } from './buffer-pool.ts';
 
 /**
- * All that a compressor makes of one block, on the thread pool. The compressor's own memory is given back at once:
- * zlib's one-call functions leave theirs to the garbage collector, some 60 MB at any time.
+ * What a compressor makes of one block, on the thread pool; `keep` is given it in pieces and copies them. The compressor
+ * must have been made with the `flush` that ends what is to end with the block: told of the end only after the block, it
+ * would have put the block aside first. Its memory is given back at once: zlib's one-call functions leave theirs to the
+ * garbage collector, some 60 MB at any time.
  */
-export function compressBlock(compressor: Transform, block: Buffer): Promise<Buffer> {
+export function compressBlock(
+  compressor: Transform,
+  block: Buffer,
+  keep: (pieces: readonly Buffer[]) => Buffer,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    compressor.on('data', (chunk: Buffer) => chunks.push(chunk));
+    const pieces: Buffer[] = [];
+    compressor.on('data', (piece: Buffer) => pieces.push(piece));
     compressor.once('error', reject);
-    compressor.once('end', () => {
-      const size = chunks.reduce((sum, { length }) => sum + length, 0);
-      const whole = Buffer.allocUnsafeSlow(size);
-      let at = 0;
-      for (const chunk of chunks) at += chunk.copy(whole, at);
+    compressor.write(block, (error) => {
+      if (error) return;
+      const whole = keep(pieces);
       // Smaller ones are parts of memory that others have other parts of.
-      for (const chunk of chunks) if (chunk.buffer.byteLength > Buffer.poolSize) freeMemory(chunk);
+      for (const piece of pieces) if (piece.buffer.byteLength > Buffer.poolSize) freeMemory(piece);
       compressor.destroy();
       resolve(whole);
     });
-    compressor.end(block);
   });
 }

@@ -124,10 +124,7 @@ function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOption
     compression === 'zstd' ? zstd(level) : compression === 'brotli' ? brotli(level) : identity();
   const csv = format === 'CSV';
   const pool = new BufferPool(LARGEST_BLOCK);
-  // Without compression the blocks themselves go to the sink, which may keep them.
-  const release = (raw: Buffer) => (compression === null ? undefined : pool.give(raw));
-  const take = (length: number) =>
-    compression === null ? Buffer.allocUnsafeSlow(length) : pool.take(length);
+  const release = (raw: Buffer) => pool.give(raw);
   const blocks = new BlockFiles({
     files,
     compression: compression === 'gzip' ? { level: level ?? 6 } : { compressor },
@@ -135,7 +132,7 @@ function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOption
     maxFileBytes,
     release,
   });
-  return new LinesEncoder({ kernel, csv, blocks, maxFileBytes, take });
+  return new LinesEncoder({ kernel, csv, blocks, maxFileBytes, take: (length) => pool.take(length) });
 }
 
 const csvName = (name: string) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);

@@ -1,5 +1,6 @@
 /** Where the bytes of one file go. One call at a time is made; after `abort` nothing of the file may remain. */
 export interface FileSink {
+  /** When it is done, the chunk's memory is used for something else: who needs it longer copies it. */
   write(chunk: Buffer): void | Promise<void>;
   close(): Promise<void>;
   abort(): Promise<void>;

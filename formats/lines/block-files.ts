@@ -69,7 +69,12 @@ export class BlockFiles {
   async #begin(): Promise<TextFile> {
     const { files, compression, header } = this.#options;
     const output = await files.open();
-    const write = (chunks: Buffer[]) => writeAll(output, chunks);
+    const write = async (chunks: Buffer[], release?: (chunk: Buffer) => void) => {
+      for (const chunk of chunks) {
+        await output.write(chunk);
+        release?.(chunk);
+      }
+    };
     const file =
       'level' in compression
         ? new GzipFile(write, () => output.bytes)
@@ -88,9 +93,7 @@ export class BlockFiles {
   }
 }
 
-async function writeAll(output: { write(chunk: Buffer): Promise<void> }, chunks: Buffer[]): Promise<void> {
-  for (const chunk of chunks) await output.write(chunk);
-}
+type Write = (chunks: Buffer[], release?: (chunk: Buffer) => void) => Promise<void>;
 
 interface TextFile {
   /** Bytes before compression. */
@@ -106,10 +109,10 @@ interface TextFile {
 class GzipFile implements TextFile {
   raw = 0;
   readonly #member = new GzipMember();
-  readonly #write: (chunks: Buffer[]) => Promise<void>;
+  readonly #write: Write;
   readonly #bytes: () => number;
 
-  constructor(write: (chunks: Buffer[]) => Promise<void>, bytes: () => number) {
+  constructor(write: Write, bytes: () => number) {
     this.#write = write;
     this.#bytes = bytes;
   }
@@ -142,10 +145,10 @@ class CompressedFile implements TextFile {
   /** The block before, which is written while the next one is compressed. */
   #writing: Promise<void> = Promise.resolve();
   readonly #compressor: Compressor;
-  readonly #write: (chunks: Buffer[]) => Promise<void>;
+  readonly #write: Write;
   readonly #bytes: () => number;
 
-  constructor(compressor: Compressor, write: (chunks: Buffer[]) => Promise<void>, bytes: () => number) {
+  constructor(compressor: Compressor, write: Write, bytes: () => number) {
     this.#compressor = compressor;
     this.#write = write;
     this.#bytes = bytes;
@@ -157,7 +160,7 @@ class CompressedFile implements TextFile {
     await this.#writing;
     if (this.#bytes() + this.#inside + raw.length <= max) return false;
     if (!this.#compressor.flush) return true;
-    await this.#write(await this.#compressor.flush());
+    await this.#writeAll(await this.#compressor.flush());
     this.#inside = 0;
     const ratio = this.#bytes() / Math.max(1, this.raw);
     return this.#bytes() + raw.length * ratio > max;
@@ -168,17 +171,23 @@ class CompressedFile implements TextFile {
     if (this.#compressor.flush) this.#inside += raw.length;
     const chunks = await this.#compressor.write(raw);
     await this.#writing;
-    this.#writing = this.#write(chunks);
+    this.#writing = this.#writeAll(chunks);
     this.#writing.catch(() => undefined);
+    // What came out is the block itself, of which the memory is used again after this.
+    if (!this.#compressor.flush) await this.#writing;
   }
 
   async end(): Promise<void> {
     const chunks = await this.#compressor.end();
     await this.#writing;
-    await this.#write(chunks);
+    await this.#writeAll(chunks);
   }
 
   destroy(): void {
     this.#compressor.destroy();
+  }
+
+  #writeAll(chunks: Buffer[]): Promise<void> {
+    return this.#write(chunks, (chunk) => this.#compressor.release(chunk));
   }
 }

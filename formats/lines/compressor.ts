@@ -1,5 +1,6 @@
 import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
+import { freeMemory } from '../buffer-pool.ts';
 
 /** Turns the blocks of one file into what is written. Blocks come one after another; each is awaited. */
 export interface Compressor {
@@ -10,6 +11,8 @@ export interface Compressor {
    */
   flush?: () => Promise<Buffer[]>;
   end(): Promise<Buffer[]>;
+  /** Takes back what came out, after it was written. Chunks come back in the order in which they came out. */
+  release(chunk: Buffer): void;
   /** Gives up. */
   destroy(): void;
 }
@@ -17,6 +20,7 @@ export interface Compressor {
 export const identity = (): Compressor => ({
   write: async (block) => [block],
   end: async () => [],
+  release: () => undefined,
   destroy: () => undefined,
 });
 
@@ -55,6 +59,10 @@ function streaming(stream: Transform & zlib.Zlib): Compressor {
         stream.once('end', done);
         stream.end();
       }),
+    // Of a piece of memory the last chunk: the stream goes on with another piece.
+    release: (chunk) => {
+      if (chunk.byteOffset + chunk.length === OUTPUT && chunk.buffer.byteLength === OUTPUT) freeMemory(chunk);
+    },
     destroy: () => stream.destroy(),
   };
 }

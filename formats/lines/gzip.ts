@@ -11,8 +11,8 @@ const LAST = Buffer.of(3, 0);
  * one gzip member in a row, which even those can read who stop after the first member.
  */
 export function deflateBlock(block: Buffer, level: number): Promise<Buffer> {
-  const options = { level, finishFlush: zlib.constants.Z_SYNC_FLUSH, chunkSize: 256 * 1024 };
-  return compressBlock(zlib.createDeflateRaw(options), block);
+  const options = { level, flush: zlib.constants.Z_SYNC_FLUSH, chunkSize: 256 * 1024 };
+  return compressBlock(zlib.createDeflateRaw(options), block, (pieces) => Buffer.concat(pieces));
 }
 
 /** What stands around the blocks of a file. */

@@ -162,7 +162,7 @@ export class ColumnPages {
     if (!dictionary) return;
     if (this.#chunk.encodings.includes(ENCODING.dictionary)) {
       const page = { values: dictionary.count, encoding: ENCODING.plain, kind: 'dictionary' } as const;
-      this.#chunk.dictionary = this.#submit({ raw: dictionary.read(), ...page });
+      this.#chunk.dictionary = this.#submit({ raw: dictionary.read(this.#take), ...page });
     }
     dictionary.free();
     this.#dictionary = undefined;

@@ -57,10 +57,12 @@ export class Dictionary {
     return true;
   }
 
-  /** The entries as they stand in their page. */
-  read(): Buffer {
+  /** The entries as they stand in their page, in a buffer that is taken for them. */
+  read(take: (length: number) => Buffer): Buffer {
     const used = this.#kernel.get(this.#index, 'entriesUsed');
-    return this.#kernel.copy(this.#entries.at, this.#entries.at + used);
+    const page = take(used);
+    page.set(this.#kernel.bytes.subarray(this.#entries.at, this.#entries.at + used));
+    return page;
   }
 
   /** Gives its memory back. */

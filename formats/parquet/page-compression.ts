@@ -1,10 +1,13 @@
+import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
 import { compressBlock } from '../compress-block.ts';
 import type { Compression } from '../formats.ts';
 import type { Kernel, Region } from '../kernel/kernel.ts';
 import { LZ_TABLE_SIZE } from '../kernel/layout.ts';
+import type { GroupMemory } from './page-memory.ts';
 
-type Compress = (raw: Buffer) => Promise<Buffer>;
+/** What comes out is kept in the row group's memory. */
+export type Compress = (raw: Buffer, memory: GroupMemory) => Promise<Buffer>;
 
 /** Parquet's numbers of codecs; its lz4 is the one that is called LZ4_RAW. */
 export const CODECS: Record<Compression | 'none', number> = {
@@ -25,6 +28,9 @@ const mostOfZstd = (raw: Buffer) => raw.length + (raw.length >> 8) + 64;
 /** Room for all of a page's output, as a rule, so that compressing it is one step. */
 const roomFor = (raw: Buffer) => Math.max(1024, (raw.length >> 2) + 256);
 
+const compressed = (compressor: Transform, raw: Buffer, memory: GroupMemory) =>
+  compressBlock(compressor, raw, (pieces) => memory.keep(pieces));
+
 export function pageCompression(
   kernel: Kernel,
   compression: Compression | null,
@@ -33,24 +39,28 @@ export function pageCompression(
   const { constants } = zlib;
   switch (compression) {
     case null:
-      return async (raw) => raw;
+      return async (raw, memory) => memory.keep([raw]);
     case 'zstd': {
       const params = { [constants.ZSTD_c_compressionLevel]: level ?? 1 };
-      return (raw) =>
-        compressBlock(
-          zlib.createZstdCompress({ params, chunkSize: mostOfZstd(raw), pledgedSrcSize: raw.length }),
-          raw,
-        );
+      const flush = constants.ZSTD_e_end;
+      return (raw, memory) =>
+        compressed(zlib.createZstdCompress({ params, flush, chunkSize: mostOfZstd(raw) }), raw, memory);
     }
-    case 'gzip':
-      return (raw) => compressBlock(zlib.createGzip({ level: level ?? 6, chunkSize: roomFor(raw) }), raw);
+    case 'gzip': {
+      const options = { level: level ?? 6, flush: constants.Z_FINISH };
+      return (raw, memory) =>
+        compressed(zlib.createGzip({ ...options, chunkSize: roomFor(raw) }), raw, memory);
+    }
     case 'brotli': {
       const params = (raw: Buffer) => ({
         [constants.BROTLI_PARAM_QUALITY]: level ?? 4,
         [constants.BROTLI_PARAM_SIZE_HINT]: raw.length,
       });
-      return (raw) =>
-        compressBlock(zlib.createBrotliCompress({ params: params(raw), chunkSize: roomFor(raw) }), raw);
+      const flush = constants.BROTLI_OPERATION_FINISH;
+      return (raw, memory) => {
+        const options = { params: params(raw), flush, chunkSize: roomFor(raw) };
+        return compressed(zlib.createBrotliCompress(options), raw, memory);
+      };
     }
     default:
       return blockCompression(kernel, compression);
@@ -67,11 +77,11 @@ function blockCompression(kernel: Kernel, name: 'lz4' | 'snappy'): Compress {
     kernel.free(region);
     return kernel.allocate(size);
   };
-  return async (raw) => {
+  return async (raw, memory) => {
     from = fitting(from, raw.length);
     to = fitting(to, raw.length + Math.ceil(raw.length / 6) + 64);
     kernel.bytes.set(raw, from.at);
     const end = kernel.run[name](from.at, raw.length, to.at, table.at);
-    return kernel.copy(to.at, end);
+    return memory.keep([kernel.bytes.subarray(to.at, end)]);
   };
 }

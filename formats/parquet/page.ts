@@ -6,7 +6,7 @@ const PAGE_TYPE = { data: 0, dictionary: 2 } as const;
 /** A page as it stands in the file, its header first. */
 export interface Page {
   header: Buffer;
-  /** Memory of its own, which is freed when the page was written. */
+  /** In the memory of its row group. */
   body: Buffer;
   /** Of header and body before compression. */
   uncompressedBytes: number;

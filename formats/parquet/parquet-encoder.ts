@@ -6,7 +6,8 @@ import type { OutputFiles } from '../output-files.ts';
 import type { RowEncoder } from '../row-encoder.ts';
 import { type Chunk, ColumnPages, type RawPage } from './column-pages.ts';
 import { makePage, type Page } from './page.ts';
-import { CODECS, pageCompression } from './page-compression.ts';
+import { CODECS, type Compress, pageCompression } from './page-compression.ts';
+import { type GroupMemory, PageMemory } from './page-memory.ts';
 import { ParquetFiles } from './parquet-files.ts';
 
 const LARGEST_PAGE = 1024 * 1024 - 64;
@@ -17,6 +18,8 @@ const GROUP_RAW_BYTES = 64 * 1024 * 1024;
 const GROUP_BYTES = 16 * 1024 * 1024;
 /** A page with its levels in front. */
 const PAGE_MEMORY = LARGEST_PAGE + 256 * 1024;
+/** When a row group ends, so do the pages of all its columns. */
+const MOST_PAGES = 20;
 /** Bytes that may be on their way through compression. */
 const IN_FLIGHT = 4 * 1024 * 1024;
 
@@ -27,9 +30,8 @@ interface Group {
   doneRaw: number;
   doneBytes: number;
   pages: Promise<Page>[];
+  memory: GroupMemory;
 }
-
-const emptyGroup = (): Group => ({ raw: 0, doneRaw: 0, doneBytes: 0, pages: [] });
 
 export interface ParquetEncoderOptions {
   kernel: Kernel;
@@ -44,18 +46,18 @@ export class ParquetEncoder implements RowEncoder {
   readonly encode: (at: number, end: number) => number;
   readonly #kernel: Kernel;
   readonly #columns: ColumnPages[];
-  readonly #compress: (raw: Buffer) => Promise<Buffer>;
+  readonly #compress: Compress;
   readonly #files: ParquetFiles;
   readonly #maxFileBytes: number;
   /** Of the file that takes the next group. */
   #fileBytes = 0;
   #groupStart = 0;
-  #group = emptyGroup();
+  readonly #memory = new PageMemory();
+  #group = this.#emptyGroup();
   /** Pages that are being compressed, of the group before as well, oldest first, and how many bytes they have. */
   readonly #compressing = new Set<Promise<Page>>();
   #inFlight = 0;
-  readonly #release: (raw: Buffer) => void;
-  readonly #pool = new BufferPool(PAGE_MEMORY);
+  readonly #pool = new BufferPool(PAGE_MEMORY, MOST_PAGES);
   /** The group before, which may still be compressed and on its way into its file. */
   #writing: Promise<void> = Promise.resolve();
 
@@ -69,10 +71,7 @@ export class ParquetEncoder implements RowEncoder {
     const share = Math.max(SMALLEST_PAGE, Math.floor(this.#maxFileBytes / 8));
     const pageBytes = Math.min(LARGEST_PAGE, share);
     const submit = (page: RawPage) => this.#submit(page);
-    // Without compression the pages themselves wait for their row group to end.
-    const take = (length: number) =>
-      compression === null ? Buffer.allocUnsafeSlow(length) : this.#pool.take(length);
-    this.#release = (raw) => (compression === null ? undefined : this.#pool.give(raw));
+    const take = (length: number) => this.#pool.take(length);
     this.#columns = kernel.columns.map(
       (_, index) => new ColumnPages(kernel, index, { pageBytes, take, submit }),
     );
@@ -102,6 +101,10 @@ export class ParquetEncoder implements RowEncoder {
     return (this.#kernel.run.rows.value - this.#groupStart) >>> 0;
   }
 
+  #emptyGroup(): Group {
+    return { raw: 0, doneRaw: 0, doneBytes: 0, pages: [], memory: this.#memory.begin() };
+  }
+
   #groupIsFull(): boolean {
     if (this.#groupRows === 0) return false;
     const { raw, doneRaw, doneBytes } = this.#group;
@@ -117,12 +120,12 @@ export class ParquetEncoder implements RowEncoder {
     const group = this.#group;
     group.raw += raw.length;
     this.#inFlight += raw.length;
-    const page = this.#compress(raw).then((body) => {
+    const page = this.#compress(raw, group.memory).then((body) => {
       this.#compressing.delete(page);
       this.#inFlight -= raw.length;
       group.doneRaw += raw.length;
       group.doneBytes += body.length;
-      this.#release(raw);
+      this.#pool.give(raw);
       return makePage(raw.length, body, { values, encoding, kind });
     });
     page.catch(() => undefined);
@@ -134,12 +137,12 @@ export class ParquetEncoder implements RowEncoder {
   async #endGroup(): Promise<void> {
     const rows = this.#groupRows;
     const chunks: Chunk[] = this.#columns.map((column) => column.endChunk());
-    const { pages } = this.#group;
+    const { pages, memory } = this.#group;
     this.#groupStart = this.#kernel.run.rows.value;
-    this.#group = emptyGroup();
+    this.#group = this.#emptyGroup();
     await this.#writing;
     const sized = this.#sizeOf(pages);
-    this.#writing = sized.then((bytes) => this.#write(rows, chunks, bytes));
+    this.#writing = sized.then((bytes) => this.#write(rows, chunks, bytes).finally(() => memory.release()));
     this.#writing.catch(() => undefined);
     // How full the file is decides when the next group ends.
     if (this.#maxFileBytes !== Number.POSITIVE_INFINITY) await sized;

@@ -1,4 +1,3 @@
-import { freeMemory } from '../buffer-pool.ts';
 import type { Column } from '../columns.ts';
 import type { OutputFile, OutputFiles } from '../output-files.ts';
 import type { Chunk } from './column-pages.ts';
@@ -13,6 +12,8 @@ export class ParquetFiles {
   readonly #columns: readonly Column[];
   readonly #codec: number;
   #groups: GroupPlace[] = [];
+  readonly #piece = Buffer.allocUnsafeSlow(PIECE);
+  #used = 0;
 
   constructor(files: OutputFiles, columns: readonly Column[], codec: number) {
     this.#files = files;
@@ -24,6 +25,7 @@ export class ParquetFiles {
     const file = this.#files.current ?? (await this.#begin());
     const places: ChunkPlace[] = [];
     for (const chunk of chunks) places.push(await this.#writeChunk(file, chunk));
+    await this.#flush(file);
     this.#groups.push({ rows, chunks: places });
     this.#files.progress(rows);
   }
@@ -46,30 +48,16 @@ export class ParquetFiles {
 
   async #writeChunk(file: OutputFile, chunk: Chunk): Promise<ChunkPlace> {
     const { values, nulls, encodings, bounds } = chunk;
-    const start = file.bytes;
+    const start = file.bytes + this.#used;
     const dictionary = await chunk.dictionary;
     const dataOffset = start + (dictionary ? dictionary.header.length + dictionary.body.length : 0);
     let uncompressedBytes = 0;
-    let waiting: Buffer[] = [];
-    let bodies: Buffer[] = [];
-    let size = 0;
-    const flush = async () => {
-      const whole = Buffer.concat(waiting, size);
-      for (const body of bodies) freeMemory(body);
-      waiting = [];
-      bodies = [];
-      size = 0;
-      await file.write(whole);
-    };
     for (const promise of dictionary ? [dictionary, ...chunk.pages] : chunk.pages) {
-      const page = await promise;
-      waiting.push(page.header, page.body);
-      bodies.push(page.body);
-      size += page.header.length + page.body.length;
-      uncompressedBytes += page.uncompressedBytes;
-      if (size >= PIECE) await flush();
+      const { header, body, uncompressedBytes: size } = await promise;
+      await this.#append(file, header);
+      await this.#append(file, body);
+      uncompressedBytes += size;
     }
-    await flush();
     return {
       values,
       nulls,
@@ -77,8 +65,20 @@ export class ParquetFiles {
       bounds,
       dataOffset,
       dictionaryOffset: dictionary ? start : undefined,
-      bytes: file.bytes - start,
+      bytes: file.bytes + this.#used - start,
       uncompressedBytes,
     };
+  }
+
+  async #append(file: OutputFile, bytes: Buffer): Promise<void> {
+    if (this.#used + bytes.length > PIECE) await this.#flush(file);
+    if (bytes.length > PIECE) return file.write(bytes);
+    this.#used += bytes.copy(this.#piece, this.#used);
+  }
+
+  async #flush(file: OutputFile): Promise<void> {
+    if (this.#used === 0) return;
+    await file.write(this.#piece.subarray(0, this.#used));
+    this.#used = 0;
   }
 }

@@ -26,7 +26,7 @@ export async function encode(
       const chunks: Buffer[] = [];
       contents[index] = chunks;
       return {
-        write: (chunk) => void chunks.push(chunk),
+        write: (chunk) => void chunks.push(Buffer.from(chunk)),
         close: async () => {
           open -= 1;
         },

@@ -58,6 +58,13 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 kind, name = sys.argv[2], sys.argv[3]
 
+def connect():
+    import duckdb
+    connection = duckdb.connect()
+    # What takes longer than two seconds would draw one among the rows.
+    connection.execute("set enable_progress_bar = false")
+    return connection
+
 def line(row):
     out = {}
     for key, value in row.items():
@@ -72,8 +79,7 @@ if kind == 'pyarrow':
     import pyarrow.parquet as pq
     rows = pq.read_table(name).to_pylist()
 elif kind == 'duckdb':
-    import duckdb
-    cursor = duckdb.connect().execute("select * from read_parquet(?)", [name])
+    cursor = connect().execute("select * from read_parquet(?)", [name])
     names = [column[0] for column in cursor.description]
     rows = [dict(zip(names, row)) for row in cursor.fetchall()]
 elif kind == 'zstandard':
@@ -86,14 +92,12 @@ elif kind == 'gzip':
     import gzip
     rows = [json.loads(one) for one in gzip.open(name, 'rt', encoding='utf-8', newline='\\n')]
 elif kind == 'duckdb-json':
-    import duckdb
-    print(duckdb.connect().execute("select count(*), count(distinct uuid), sum(n) from read_json(?)", [name]).fetchone())
+    print(connect().execute("select count(*), count(distinct uuid), sum(n) from read_json(?)", [name]).fetchone())
     sys.exit(0)
 elif kind == 'duckdb-filter':
-    import duckdb
     query = """select count(*) from read_parquet(?)
         where event = 'event 4' and "at" < timestamptz '1960-01-01 00:00:00+00' and n > -14000"""
-    print(duckdb.connect().execute(query, [name]).fetchone()[0])
+    print(connect().execute(query, [name]).fetchone()[0])
     sys.exit(0)
 for row in rows:
     print(json.dumps(line(row), ensure_ascii=False, separators=(',', ':')))

@@ -1,4 +1,5 @@
 import { int4Array, int8Array, jsonbArray, textArray, uuidArray } from './binary-arrays.ts';
+import { FollowUp } from './follow-up.ts';
 import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
 
@@ -42,12 +43,10 @@ const FIND = `select w.at::int as at, n.*
        where p.id is distinct from w.id or p.version <> w.version or p.changed_at <> ${instant('w.changed_at')}
      ) n on true`;
 
-/** The persons of the distinct_ids as they are now, without locks; `row` is undefined for those that are known. */
-export async function findPersons(
-  client: Transaction,
-  wanted: readonly Wanted[],
-): Promise<{ at: number; row: PersonRow | undefined }[]> {
-  const { rows } = await client.query({
+type FoundRow = PersonRow & { at: number };
+
+function findQuery(wanted: readonly Wanted[]) {
+  return {
     name: 'find-persons',
     text: FIND,
     values: [
@@ -57,8 +56,31 @@ export async function findPersons(
       int8Array(wanted.map((one) => one.known?.version)),
       int8Array(wanted.map((one) => one.known?.changedAt)),
     ],
-  });
-  return rows.map((row) => ({ at: row.at - 1, row: row.id === null ? undefined : row }));
+  };
+}
+
+/** A person that was found; `row` is undefined when it is as it is known. `at` is its place in what was wanted. */
+export interface FoundPerson {
+  at: number;
+  row: PersonRow | undefined;
+}
+
+const foundOf = (rows: readonly FoundRow[]): FoundPerson[] =>
+  rows.map((row) => ({ at: row.at - 1, row: row.id === null ? undefined : row }));
+
+/** The persons of the distinct_ids as they are now, without locks. */
+export async function findPersons(client: Transaction, wanted: readonly Wanted[]): Promise<FoundPerson[]> {
+  const { rows } = await client.query(findQuery(wanted));
+  return foundOf(rows);
+}
+
+/** The same, to be sent behind a COPY. */
+export function findPersonsAfter(wanted: readonly Wanted[]): {
+  next: FollowUp<unknown>;
+  found: () => Promise<FoundPerson[]>;
+} {
+  const next = new FollowUp<FoundRow>(findQuery(wanted));
+  return { next, found: async () => foundOf(await next.rows) };
 }
 
 const LOCK = `select p.project_id, p.id, p.version

@@ -118,8 +118,10 @@ export function createPersonRule(): PersonRule {
       const touched = drafts.flatMap(({ stored, absorbed }) => (stored ? [stored, ...absorbed] : absorbed));
       const open = touched.filter((one) => locked.get(idKey(one.projectId, one.id)) !== one.version);
       if (open.length === 0) return { actors, notices, drafts, people };
-      for (const row of await lockPersons(client, open)) {
-        locked.set(idKey(row.project_id, row.id), row.version);
+      const versions = await lockPersons(client, open);
+      for (const [index, { projectId, id }] of open.entries()) {
+        const version = versions[index];
+        if (version !== undefined) locked.set(idKey(projectId, id), version);
       }
       if (open.every((one) => locked.get(idKey(one.projectId, one.id)) === one.version)) {
         return { actors, notices, drafts, people };

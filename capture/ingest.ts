@@ -8,7 +8,7 @@ import { EventsRefusedError, IngestUnavailableError, PersonConflictError } from 
 import { refusesData } from './ingest/failures.ts';
 import { createIngestMetrics } from './ingest/metrics.ts';
 import { type PendingRequest, prepare, type Submitted } from './ingest/pending.ts';
-import { createPersonRule, type ResolvePersons } from './ingest/persons.ts';
+import { createPersonRule, type PersonRule } from './ingest/persons.ts';
 import { RequestQueue } from './ingest/queue.ts';
 import { createStore, type Stored } from './ingest/store.ts';
 
@@ -20,7 +20,7 @@ export interface IngestOptions {
   pool: Pool;
   registry?: Registry;
   logger?: Pick<Logger, 'warn'>;
-  resolvePersons?: ResolvePersons;
+  persons?: PersonRule;
   limits?: Partial<IngestLimits>;
 }
 
@@ -101,7 +101,7 @@ function submitted({ events }: PendingRequest, { duplicates, notices }: Stored):
 export function createIngest(options: IngestOptions): Ingest {
   const { pool, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const store = createStore(options.resolvePersons ?? createPersonRule());
+  const store = createStore(options.persons ?? createPersonRule());
   const queue = new RequestQueue();
   let [heldBytes, heldEvents, running] = [0, 0, 0];
   let scheduled = false;

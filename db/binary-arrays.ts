@@ -2,11 +2,12 @@
 // there: for thousands of elements that is most of what a statement costs.
 import { uuidBytes } from './uuid-bytes.ts';
 
-const OIDS = { int4: 23, int8: 20, text: 25, uuid: 2950, jsonb: 3802 };
+const OIDS = { bool: 16, timestamptz: 1184, int4: 23, int8: 20, text: 25, uuid: 2950, jsonb: 3802 };
 const HEADER = 20;
 const NULL_LENGTH = -1;
 const JSONB_VERSION = 1;
 const TWO_32 = 2 ** 32;
+const EPOCH_2000 = 946_684_800_000;
 
 /** Room for the elements, `room` bytes beside their lengths, behind a header of one dimension. */
 function begin(oid: number, elements: readonly unknown[], room: number): Buffer {
@@ -52,6 +53,15 @@ export const int8Array = (elements: readonly (number | undefined)[]): Buffer =>
     bytes.writeInt32BE(high, at);
     bytes.writeUInt32BE(element - high * TWO_32, at + 4);
   });
+
+export const booleanArray = (elements: readonly boolean[]): Buffer =>
+  fixed(OIDS.bool, 1, elements, (bytes, at, element) => bytes.writeUInt8(element ? 1 : 0, at));
+
+/** Instants in whole milliseconds since 1970. */
+export const timestampArray = (elements: readonly number[]): Buffer =>
+  fixed(OIDS.timestamptz, 8, elements, (bytes, at, element) =>
+    bytes.writeBigInt64BE(BigInt(Math.trunc(element) - EPOCH_2000) * 1000n, at),
+  );
 
 export const uuidArray = (elements: readonly (string | undefined)[]): Buffer =>
   fixed(OIDS.uuid, 16, elements, (bytes, at, element) => {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import type { ClientBase, Submittable } from 'pg';
+import type { ClientBase, Connection as PgConnection, Submittable } from 'pg';
+import type { FollowUp } from './follow-up.ts';
 import type { Transaction } from './pool.ts';
 
 /** As much of a COPY as may wait in the process's memory for Postgres to take it. */
@@ -11,12 +12,22 @@ interface Connection {
   query(text: string): void;
 }
 
+/** Gives a COPY its data. */
+export type Feed = (sink: CopySink) => void | Promise<void>;
+
 /** Where the CopyData messages of a COPY go; they are whole messages, made by the caller. */
 export interface CopySink {
   /** Sends a message; `sent` is called when its memory is free again. */
   write(message: Buffer, sent: (message: Buffer) => void): void;
   /** Resolves when there is room for more. Rejects when the COPY failed. */
   room(): Promise<void>;
+}
+
+/** A query whose answers come after those of the COPY that it was sent with. */
+interface Next {
+  send(connection: PgConnection): void;
+  /** Resolves when they are there. */
+  receive(): Promise<void>;
 }
 
 /**
@@ -28,25 +39,29 @@ class CopyIn implements Submittable {
   readonly rows: (string | null)[][] = [];
   readonly done: Promise<void>;
   readonly #text: string;
-  readonly #feed: (sink: CopySink) => void | Promise<void>;
+  readonly #feed: Feed;
+  /** What is sent behind the data. */
+  readonly #next: Next | undefined;
+  #isNextSent = false;
   #settled = false;
   #failure: Error | undefined;
   #resolve!: () => void;
   #reject!: (error: Error) => void;
 
-  constructor(text: string, feed: (sink: CopySink) => void | Promise<void>) {
+  constructor(text: string, feed: Feed, next?: Next) {
     this.#text = text;
     this.#feed = feed;
+    this.#next = next;
     this.done = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
   }
 
-  submit(connection: unknown): void {
-    const { stream } = connection as Connection;
+  submit(connection: PgConnection): void {
+    const { stream } = connection as unknown as Connection;
     stream.cork();
-    (connection as Connection).query(this.#text);
+    (connection as unknown as Connection).query(this.#text);
     const sink: CopySink = {
       write: (message, sent) => {
         if (this.#failure) sent(message);
@@ -69,7 +84,11 @@ class CopyIn implements Submittable {
       },
     };
     const end = () => {
-      if (!this.#failure) stream.write(COPY_DONE);
+      if (!this.#failure) {
+        stream.write(COPY_DONE);
+        this.#next?.send(connection);
+        this.#isNextSent = true;
+      }
       stream.uncork();
     };
     const broken = (error: Error) => {
@@ -86,6 +105,11 @@ class CopyIn implements Submittable {
     }
   }
 
+  /** From now on, what comes is for the next query, if there is one. */
+  async #receiveNext(): Promise<void> {
+    if (this.#isNextSent) await this.#next?.receive();
+  }
+
   handleRowDescription(): void {}
   handleDataRow(message: { fields: (string | null)[] }): void {
     this.rows.push(message.fields);
@@ -98,22 +122,32 @@ class CopyIn implements Submittable {
     this.#failure = error;
     if (this.#settled) return;
     this.#settled = true;
-    this.#reject(error);
+    // The next statement of this connection must not come between.
+    void this.#receiveNext().finally(() => this.#reject(error));
   }
   handleReadyForQuery(): void {
     if (this.#settled) return;
     this.#settled = true;
+    void this.#receiveNext();
     this.#resolve();
   }
 }
 
-/** Runs the statements with the COPY's data from `feed`; answers the rows of the statements before it, as text. */
+/**
+ * Runs the statements with the COPY's data from `feed`; answers the rows of the statements before it, as text. `next`
+ * is sent with them and has answers of its own.
+ */
 export async function copyIn(
   client: Transaction,
   text: string,
-  feed: (sink: CopySink) => void | Promise<void>,
+  feed: Feed,
+  next?: FollowUp<unknown>,
 ): Promise<(string | null)[][]> {
-  const copy = new CopyIn(text, feed);
+  const copy = new CopyIn(
+    text,
+    feed,
+    next && { send: (to) => next.send(to), receive: () => next.receive(client) },
+  );
   client.query(copy);
   await copy.done;
   return copy.rows;

@@ -1,4 +1,5 @@
-import { type CopySink, copyIn } from './copy-in.ts';
+import { copyIn, type Feed } from './copy-in.ts';
+import type { FollowUp } from './follow-up.ts';
 import { STAMP_SQL } from './horizon.ts';
 import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
@@ -17,8 +18,6 @@ const COPY_IDS = `copy event_ids (${ID_COLUMNS.join(', ')}) from stdin (format b
 const COPY_EVENTS = `copy events (${EVENT_COLUMNS.join(', ')}) from stdin (format binary)`;
 const UNIQUE_VIOLATION = '23505';
 
-type Feed = (sink: CopySink) => void | Promise<void>;
-
 /** The 8 bytes of a `timestamptz`. */
 function stampBytes(rows: readonly (string | null)[][]): Buffer {
   const stamp = Buffer.alloc(8);
@@ -28,10 +27,14 @@ function stampBytes(rows: readonly (string | null)[][]): Buffer {
 
 /**
  * Opens a transaction that stores events and enters their ids, all of which it takes for new: a COPY costs half of
- * `insert … on conflict`. Answers the inserted_at of the transaction.
+ * `insert … on conflict`. Answers the inserted_at of the transaction. `next` is sent along.
  */
-export async function openWithNewIds(client: Transaction, ids: Feed): Promise<Buffer> {
-  return stampBytes(await copyIn(client, `begin; ${STAMP_SQL}; ${COPY_IDS}`, ids));
+export async function openWithNewIds(
+  client: Transaction,
+  ids: Feed,
+  next?: FollowUp<unknown>,
+): Promise<Buffer> {
+  return stampBytes(await copyIn(client, `begin; ${STAMP_SQL}; ${COPY_IDS}`, ids, next));
 }
 
 /** Whether an id that was taken for new is known, or turned up in another transaction at the same time. */

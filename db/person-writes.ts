@@ -1,5 +1,13 @@
-import { int4Array, int8Array, jsonbArray, textArray, uuidArray } from './binary-arrays.ts';
-import { instantText } from './instant-text.ts';
+import {
+  booleanArray,
+  int4Array,
+  int8Array,
+  jsonbArray,
+  textArray,
+  timestampArray,
+  uuidArray,
+} from './binary-arrays.ts';
+import { FollowUp } from './follow-up.ts';
 import type { Transaction } from './pool.ts';
 
 export interface PersonRow {
@@ -42,12 +50,10 @@ const FIND = `select w.at::int as at, n.*
        where p.id is distinct from w.id or p.version <> w.version or p.changed_at <> ${instant('w.changed_at')}
      ) n on true`;
 
-/** The persons of the distinct_ids as they are now, without locks; `row` is undefined for those that are known. */
-export async function findPersons(
-  client: Transaction,
-  wanted: readonly Wanted[],
-): Promise<{ at: number; row: PersonRow | undefined }[]> {
-  const { rows } = await client.query({
+type FoundRow = PersonRow & { at: number };
+
+function findQuery(wanted: readonly Wanted[]) {
+  return {
     name: 'find-persons',
     text: FIND,
     values: [
@@ -57,29 +63,54 @@ export async function findPersons(
       int8Array(wanted.map((one) => one.known?.version)),
       int8Array(wanted.map((one) => one.known?.changedAt)),
     ],
-  });
-  return rows.map((row) => ({ at: row.at - 1, row: row.id === null ? undefined : row }));
+  };
 }
 
-const LOCK = `select p.project_id, p.id, p.version
-     from unnest($1::int[], $2::uuid[]) as w (project_id, id)
+/** A person that was found; `row` is undefined when it is as it is known. `at` is its place in what was wanted. */
+export interface FoundPerson {
+  at: number;
+  row: PersonRow | undefined;
+}
+
+const foundOf = (rows: readonly FoundRow[]): FoundPerson[] =>
+  rows.map((row) => ({ at: row.at - 1, row: row.id === null ? undefined : row }));
+
+/** The persons of the distinct_ids as they are now, without locks. */
+export async function findPersons(client: Transaction, wanted: readonly Wanted[]): Promise<FoundPerson[]> {
+  const { rows } = await client.query(findQuery(wanted));
+  return foundOf(rows);
+}
+
+/** The same, to be sent behind a COPY. */
+export function findPersonsAfter(wanted: readonly Wanted[]): {
+  next: FollowUp<unknown>;
+  found: () => Promise<FoundPerson[]>;
+} {
+  const next = new FollowUp<FoundRow>(findQuery(wanted));
+  return { next, found: async () => foundOf(await next.rows) };
+}
+
+const LOCK = `select w.at::int as at, p.version
+     from unnest($1::int[], $2::uuid[]) with ordinality as w (project_id, id, at)
      join persons p on p.project_id = w.project_id and p.id = w.id
      order by p.project_id, p.id for no key update of p`;
 
 /**
- * Locks persons until the transaction ends, in the order of their keys; those that are gone are left out. While a
- * person is locked, no distinct_id comes to it or goes from it.
+ * Locks persons until the transaction ends, in the order of their keys, and answers their versions; undefined for those
+ * that are gone. While a person is locked, no distinct_id comes to it or goes from it.
  */
 export async function lockPersons(
   client: Transaction,
   persons: readonly { projectId: number; id: string }[],
-): Promise<Pick<PersonRow, 'project_id' | 'id' | 'version'>[]> {
+): Promise<(number | undefined)[]> {
   const { rows } = await client.query({
     name: 'lock-persons',
     text: LOCK,
-    values: [persons.map((one) => one.projectId), persons.map((one) => one.id)],
+    values: [int4Array(persons.map((one) => one.projectId)), uuidArray(persons.map((one) => one.id))],
   });
-  return rows;
+  const versions: (number | undefined)[] = persons.map(() => undefined);
+  for (const { at, version } of rows) versions[at - 1] = version;
+  return versions;
 }
 
 /** A person as it is to be written. */
@@ -94,10 +125,10 @@ export interface PersonValues {
 }
 
 const columnsOf = (persons: readonly PersonValues[]) => [
-  persons.map((one) => one.projectId),
-  persons.map((one) => one.id),
-  persons.map((one) => instantText(one.createdAt)),
-  persons.map((one) => one.isIdentified),
+  int4Array(persons.map((one) => one.projectId)),
+  uuidArray(persons.map((one) => one.id)),
+  timestampArray(persons.map((one) => one.createdAt)),
+  booleanArray(persons.map((one) => one.isIdentified)),
   jsonbArray(persons.map((one) => one.text)),
 ];
 
@@ -171,9 +202,9 @@ export async function insertDistinctIds(
     name: 'insert-distinct-ids',
     text: INSERT_IDS,
     values: [
-      mappings.map((one) => one.projectId),
-      mappings.map((one) => one.distinctId),
-      mappings.map((one) => one.personId),
+      int4Array(mappings.map((one) => one.projectId)),
+      textArray(mappings.map((one) => one.distinctId)),
+      uuidArray(mappings.map((one) => one.personId)),
       stamp,
     ],
   });

@@ -1,5 +1,7 @@
-// `npm run bench -- capture [--seconds 5] [--rounds 3] [--batches 1,50,500] [--servers ingest,go,…] [--profile folder]`
-// Sluice's ingestion against the yardsticks, alternating, on a Postgres of its own. Prints a table for RESULTS.md.
+// `npm run bench -- capture [--seconds 5] [--warmup 4] [--rounds 3] [--batches 1,50,500] [--servers ingest,go,…]
+// [--against folder] [--profile folder]`
+// Sluice's ingestion against the yardsticks, alternating, on a Postgres of its own. Prints a table for RESULTS.md. The
+// goals without person work: `--servers api-anonymous,go`, three minutes; of persons: `--servers api,api-set,go`.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
@@ -31,10 +33,14 @@ interface Result extends Load {
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '5' },
+    // A server in Node is slower until its code is compiled, after some ten thousand requests.
+    warmup: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     batches: { type: 'string', default: '1,50,500' },
     servers: { type: 'string', default: 'api,api-anonymous,api-set,ingest,go,go-copy,insert' },
     connections: { type: 'string', default: '64' },
+    // Another checkout with its dependencies, whose API is measured as before, before-anonymous and before-set.
+    against: { type: 'string' },
     // Where the CPU profiles of the servers in Node go.
     profile: { type: 'string' },
   },
@@ -52,8 +58,8 @@ const nodeServer = (name: string) => ({
 });
 const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
 /** The API as it ships, with everything that a real request goes through. */
-const api = {
-  command: [process.execPath, ...apiOptions, path.join(root, 'api/main.ts')],
+const apiOf = (folder: string) => ({
+  command: [process.execPath, ...apiOptions, path.join(folder, 'api/main.ts')],
   env: {
     NODE_ENV: 'production',
     SLUICE_HOST: '127.0.0.1',
@@ -61,12 +67,27 @@ const api = {
     SLUICE_LOG_LEVEL: 'error',
     TEMPORAL_ADDRESS: '127.0.0.1:1',
   },
-};
-const SERVERS: Record<string, { command: string[]; env: Record<string, string>; kind?: string }> = {
+  isApi: true,
+});
+const api = apiOf(root);
+const before = values.against === undefined ? undefined : apiOf(path.resolve(values.against));
+interface Server {
+  command: string[];
+  env: Record<string, string>;
+  /** Of its events, see the load generator. */
+  kind?: string;
+  isApi?: boolean;
+}
+const SERVERS: Record<string, Server> = {
   // Events of 10,000 persons that are known; of nobody; and each with a change for its person.
   api,
   'api-anonymous': { ...api, kind: 'anonymous' },
   'api-set': { ...api, kind: 'set' },
+  ...(before && {
+    before,
+    'before-anonymous': { ...before, kind: 'anonymous' },
+    'before-set': { ...before, kind: 'set' },
+  }),
   ingest: nodeServer('ingest'),
   insert: nodeServer('insert'),
   echo: nodeServer('echo'),
@@ -158,7 +179,7 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
   const gone = new Promise((resolve) => child.once('exit', resolve));
   try {
     await listening(port, child);
-    if (server.command === api.command) await ready(port);
+    if (server.isApi) await ready(port);
     const load = spawn(path.join(stateDir, 'load'), [
       ...[
         '-host',
@@ -174,7 +195,7 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
         '-connections',
         values.connections,
         '-warmup',
-        '1500ms',
+        `${values.warmup}s`,
         '-duration',
         `${values.seconds}s`,
         '-marks',
@@ -213,6 +234,7 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
   }
 }
 
+const ratio = (one: number, other: number) => (one / other ? (one / other).toFixed(2) : '');
 const median = (numbers: number[]) => [...numbers].sort((a, b) => a - b)[numbers.length >> 1] as number;
 
 build('bench/yardsticks/capture-go', 'capture-go');
@@ -265,7 +287,7 @@ try {
       table.push(
         `| ${batch} | ${name} | ${Math.round(of(name, 'eventsPerSecond')).toLocaleString('en')} (${Math.min(...speeds)}–${Math.max(...speeds)}) | ` +
           `${of(name, 'p50').toFixed(1)} | ${of(name, 'p99').toFixed(1)} | ${of(name, 'serverCpu').toFixed(1)} + ${of(name, 'postgresCpu').toFixed(1)} | ` +
-          `${Math.round(of(name, 'memory'))} | ${(of(name, 'eventsPerSecond') / of('go', 'eventsPerSecond')).toFixed(2)} | ${(total('go') / total(name)).toFixed(2)} |`,
+          `${Math.round(of(name, 'memory'))} | ${ratio(of(name, 'eventsPerSecond'), of('go', 'eventsPerSecond'))} | ${ratio(total('go'), total(name))} |`,
       );
     }
   }

@@ -56,20 +56,27 @@ export class PersonTurns {
   readonly #running = new Set<PersonTurn>();
   #lively = 0;
 
+  /** Whether persons change at the moment. */
+  get isLively(): boolean {
+    return this.#lively > 0;
+  }
+
   /** Of a transaction that names these distinct_ids. Must be ended, whatever becomes of it. */
-  async begin(keys: Keys): Promise<PersonTurn> {
+  async begin(keys: Keys): Promise<{ turn: PersonTurn; hasWaited: boolean }> {
     const before = [...this.#running];
     const turn = new PersonTurn(keys);
     this.#running.add(turn);
     const isLively = this.#lively > 0;
     if (isLively) this.#lively -= 1;
+    let hasWaited = false;
     for (const other of before) {
       // Where hardly anybody changes, it is not worth waiting to know what.
       if (!(isLively || other.isSettled) || !overlap(other.keys, keys)) continue;
+      hasWaited = true;
       await other.settled;
       if (overlap(other.keys, keys)) await other.ended;
     }
-    return turn;
+    return { turn, hasWaited };
   }
 
   settle(turn: PersonTurn, changed: Keys): void {

@@ -1,22 +1,19 @@
 import {
   absorbPersons,
-  findPersons,
   insertDistinctIds,
   insertPersons,
   lockPersons,
-  type PersonRow,
   type PersonValues,
   updatePersons,
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
-import { mergeOf } from '../persons/identity.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import { type Actor, type Draft, idKey, People, type StoredPerson } from '../persons/people.ts';
+import { type Actor, type Draft, idKey, People } from '../persons/people.ts';
 import { PersonConflictError } from './errors.ts';
 import { GroupTypes } from './group-types.ts';
 import { resolveGroups } from './groups.ts';
 import type { PendingEvent } from './pending.ts';
-import { PersonCache } from './person-cache.ts';
+import { type EarlyLook, type Names, namesOf, PersonReader } from './person-look.ts';
 import { type PersonTurn, PersonTurns } from './person-turns.ts';
 import { propertiesText } from './text.ts';
 
@@ -43,54 +40,30 @@ export interface PersonChanges {
   merged: number;
 }
 
-/**
- * The place where persons and groups join in: called once for each transaction, after the new events are known and
- * before their rows are written, with the client of that transaction. `stamp` is the transaction's inserted_at.
- */
-export type ResolvePersons = (
-  client: Transaction,
-  events: readonly PendingEvent[],
-  stamp: string,
-) => Promise<ResolvedPersons>;
+/** The place where persons and groups join in. */
+export interface PersonRule {
+  /**
+   * What is to be asked when the transaction is opened, to save asking it later; undefined when it is likely that the
+   * answer would be out of date by then.
+   */
+  askEarly(events: readonly PendingEvent[]): EarlyLook | undefined;
+  /**
+   * Called once for each transaction, after the new events are known and before their rows are written, with the
+   * client of that transaction. `stamp` is the transaction's inserted_at; `asked` what was asked for the same events.
+   */
+  resolve(
+    client: Transaction,
+    events: readonly PendingEvent[],
+    stamp: string,
+    asked?: EarlyLook,
+  ): Promise<ResolvedPersons>;
+}
 
 const CACHE_BYTES = 48 * 1024 * 1024;
 /** Looks at persons that others change meanwhile, before the transaction gives way. */
 const MOST_LOOKS = 10;
 
 const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
-
-function storedOf(row: PersonRow): StoredPerson {
-  const text = row.properties;
-  return {
-    projectId: row.project_id,
-    id: row.id,
-    createdAt: row.created_at,
-    isIdentified: row.is_identified,
-    version: row.version,
-    changedAt: row.changed_at,
-    properties: JSON.parse(text),
-    text,
-  };
-}
-
-type Names = Map<string, { projectId: number; distinctId: string }>;
-
-/** Every distinct_id that the events name, once. */
-function namesOf(events: readonly PendingEvent[]): Names {
-  const names: Names = new Map();
-  const add = (projectId: number, distinctId: string) => {
-    const key = idKey(projectId, distinctId);
-    if (!names.has(key)) names.set(key, { projectId, distinctId });
-  };
-  for (const { projectId, event } of events) {
-    add(projectId, event.distinct_id);
-    const merge = mergeOf(event);
-    if (!merge) continue;
-    add(projectId, merge.into);
-    add(projectId, merge.from);
-  }
-  return names;
-}
 
 const valuesOf = (draft: Draft): PersonValues => draft;
 
@@ -113,45 +86,23 @@ async function write(client: Transaction, drafts: readonly Draft[], stamp: strin
   return { created: created.length, changed: changed.length, merged: merges.length };
 }
 
+interface Work {
+  names: Names;
+  turn: PersonTurn;
+  early: EarlyLook | undefined;
+}
+
 /** Persons and groups as events make them. Any number of processes may do so at the same time. */
-export function createPersonRule(): ResolvePersons {
-  const cache = new PersonCache(CACHE_BYTES);
+export function createPersonRule(): PersonRule {
+  const reader = new PersonReader(CACHE_BYTES);
   const groupTypes = new GroupTypes();
   const turns = new PersonTurns();
 
-  async function look(client: Transaction, names: Names): Promise<Map<string, StoredPerson>> {
-    const keys = [...names.keys()];
-    const known = keys.map((key) => cache.get(key));
-    const rows = await findPersons(
-      client,
-      [...names.values()].map((name, index) => ({
-        ...name,
-        known: known[index],
-      })),
-    );
-    const found = new Map<string, StoredPerson>();
-    // Two distinct_ids of one person must lead to the same object.
-    const byPerson = new Map<string, StoredPerson>();
-    for (const { at, row } of rows) {
-      const seen = row ? storedOf(row) : (known[at] as StoredPerson);
-      const name = idKey(seen.projectId, seen.id);
-      const person = byPerson.get(name) ?? seen;
-      byPerson.set(name, person);
-      found.set(keys[at] as string, person);
-    }
-    return found;
-  }
-
   /** Applies the rules to persons that stay as they are until the end of the transaction. */
-  async function settle(
-    client: Transaction,
-    events: readonly PendingEvent[],
-    names: Names,
-    turn: PersonTurn,
-  ) {
+  async function settle(client: Transaction, events: readonly PendingEvent[], { names, turn, early }: Work) {
     const locked = new Map<string, number>();
     for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
-      const found = await look(client, names);
+      const found = await (looks === 0 && early ? early.found() : reader.look(client, names));
       const people = new People({
         known: (projectId, distinctId) => found.get(idKey(projectId, distinctId)),
         write: clean,
@@ -167,8 +118,10 @@ export function createPersonRule(): ResolvePersons {
       const touched = drafts.flatMap(({ stored, absorbed }) => (stored ? [stored, ...absorbed] : absorbed));
       const open = touched.filter((one) => locked.get(idKey(one.projectId, one.id)) !== one.version);
       if (open.length === 0) return { actors, notices, drafts, people };
-      for (const row of await lockPersons(client, open)) {
-        locked.set(idKey(row.project_id, row.id), row.version);
+      const versions = await lockPersons(client, open);
+      for (const [index, { projectId, id }] of open.entries()) {
+        const version = versions[index];
+        if (version !== undefined) locked.set(idKey(projectId, id), version);
       }
       if (open.every((one) => locked.get(idKey(one.projectId, one.id)) === one.version)) {
         return { actors, notices, drafts, people };
@@ -182,14 +135,13 @@ export function createPersonRule(): ResolvePersons {
     client: Transaction,
     events: readonly PendingEvent[],
     stamp: string,
-    resolving: { names: Names; turn: PersonTurn },
+    work: Work,
   ): Promise<ResolvedPersons> {
-    const { names, turn } = resolving;
     const early = new Map<PendingEvent, PersonNotice[]>();
     const groups = await resolveGroups(client, events, groupTypes, (event, notice) => {
       early.set(event, [...(early.get(event) ?? []), notice]);
     });
-    const { actors, notices, drafts, people } = await settle(client, events, names, turn);
+    const { actors, notices, drafts, people } = await settle(client, events, work);
     const changes = await write(client, drafts, stamp);
     await groups.write(client);
     for (const [event, own] of early) notices.set(event, [...own, ...(notices.get(event) ?? [])]);
@@ -201,21 +153,24 @@ export function createPersonRule(): ResolvePersons {
       notices,
       committed() {
         groups.committed();
-        for (const [key, person] of people.stored(Number(stamp))) cache.set(key, person);
+        reader.remember(people.stored(Number(stamp)));
         return changes;
       },
-      ended: () => turns.end(turn),
+      ended: () => turns.end(work.turn),
     };
   }
 
-  return async (client, events, stamp) => {
-    const names = namesOf(events);
-    const turn = await turns.begin(names);
-    try {
-      return await resolve(client, events, stamp, { names, turn });
-    } catch (error) {
-      turns.end(turn);
-      throw error;
-    }
+  return {
+    askEarly: (events) => (turns.isLively ? undefined : reader.lookEarly(namesOf(events))),
+    async resolve(client, events, stamp, asked) {
+      const names = asked?.names ?? namesOf(events);
+      const { turn, hasWaited } = await turns.begin(names);
+      try {
+        return await resolve(client, events, stamp, { names, turn, early: hasWaited ? undefined : asked });
+      } catch (error) {
+        turns.end(turn);
+        throw error;
+      }
+    },
   };
 }

@@ -11,7 +11,8 @@ import type { PersonNotice } from '../persons/notice.ts';
 import { storableTime } from '../storable-time.ts';
 import { recycle } from './chunks.ts';
 import type { PendingEvent } from './pending.ts';
-import type { PersonChanges, ResolvePersons } from './persons.ts';
+import type { EarlyLook } from './person-look.ts';
+import type { PersonChanges, PersonRule } from './persons.ts';
 import { compareUuids, uuidOf } from './row-heads.ts';
 import { EventRows, writeIdRows } from './rows.ts';
 
@@ -54,15 +55,16 @@ export type StoreEvents = (client: Transaction, events: readonly PendingEvent[])
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
 const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };
 
-export function createStore(resolvePersons: ResolvePersons): StoreEvents {
+export function createStore(rule: PersonRule): StoreEvents {
   let wary = 0;
 
   async function write(
     client: Transaction,
     events: readonly PendingEvent[],
     stamp: Buffer,
+    asked?: EarlyLook,
   ): Promise<Written> {
-    const resolved = await resolvePersons(client, events, stamp.readBigInt64BE().toString());
+    const resolved = await rule.resolve(client, events, stamp.readBigInt64BE().toString(), asked);
     const { persons } = resolved;
     const feed = (sink: CopySink): void | Promise<void> => {
       const rows = new EventRows(stamp, (chunk) => sink.write(chunk, recycle));
@@ -97,16 +99,16 @@ export function createStore(resolvePersons: ResolvePersons): StoreEvents {
     events: readonly PendingEvent[],
   ): Promise<Written | undefined> {
     let stamp: Buffer;
+    const asked = rule.askEarly(events);
+    const ids = (sink: CopySink) => writeIdRows(keys, (chunk) => sink.write(chunk, recycle));
     try {
-      stamp = await openWithNewIds(client, (sink) =>
-        writeIdRows(keys, (chunk) => sink.write(chunk, recycle)),
-      );
+      stamp = await openWithNewIds(client, ids, asked?.next);
     } catch (error) {
       if (!isKnownId(error)) throw error;
       await client.query('rollback');
       return undefined;
     }
-    return write(client, events, stamp);
+    return write(client, events, stamp, asked);
   }
 
   return async (client, events) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createPersonRule, type ResolvePersons } from '../../capture/ingest/persons.ts';
+import { createPersonRule, type PersonRule } from '../../capture/ingest/persons.ts';
 import { createIngest, EventsRefusedError, type Ingest } from '../../capture/ingest.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -23,12 +23,15 @@ beforeAll(() => {
 /** An event whose row Postgres refuses: what stands for its person is no JSON. */
 const POISON = capturedEvent({ event: 'poison' });
 const personRule = createPersonRule();
-const withPoison: ResolvePersons = async (client, events, stamp) => {
-  const resolved = await personRule(client, events, stamp);
-  const persons = resolved.persons.map((person, index) =>
-    events[index]?.event.event === POISON.event ? { ...person, properties: '{' } : person,
-  );
-  return { ...resolved, persons };
+const withPoison: PersonRule = {
+  ...personRule,
+  async resolve(client, events, ...more) {
+    const resolved = await personRule.resolve(client, events, ...more);
+    const persons = resolved.persons.map((person, index) =>
+      events[index]?.event.event === POISON.event ? { ...person, properties: '{' } : person,
+    );
+    return { ...resolved, persons };
+  },
 };
 
 let project = 100;
@@ -174,7 +177,7 @@ describe('hostile values', () => {
 
   test('what Postgres refuses fails its own request only, and the requests that shared its transaction are stored', async () => {
     const projectId = nextProject();
-    const picky = createIngest({ pool, resolvePersons: withPoison });
+    const picky = createIngest({ pool, persons: withPoison });
     const requests = Array.from({ length: 9 }, (_, index) =>
       picky.submit({ projectId, events: index === 4 ? [capturedEvent(), POISON] : [capturedEvent()] }),
     );
@@ -267,7 +270,7 @@ describe('exactly once', () => {
 
 test('the numbers for operators count events by what became of them, and transactions', async () => {
   const registry = createRegistry('test');
-  const counted = createIngest({ pool, registry, resolvePersons: withPoison });
+  const counted = createIngest({ pool, registry, persons: withPoison });
   const projectId = nextProject();
   const event = capturedEvent();
   await counted.submit({ projectId, events: [event, capturedEvent()] });

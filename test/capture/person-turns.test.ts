@@ -8,7 +8,7 @@ const rest = () => new Promise((resolve) => setImmediate(resolve));
 /** Turns at a time when others change persons. */
 async function livelyTurns(): Promise<PersonTurns> {
   const turns = new PersonTurns();
-  const turn = await turns.begin(keys('somebody'));
+  const { turn } = await turns.begin(keys('somebody'));
   turns.settle(turn, keys('somebody'));
   turns.end(turn);
   return turns;
@@ -18,7 +18,7 @@ async function begun(turns: PersonTurns, names: Set<string>) {
   let isBegun = false;
   const turn = turns.begin(names).then((one) => {
     isBegun = true;
-    return one;
+    return one.turn;
   });
   await rest();
   return { turn, isBegun: () => isBegun };
@@ -26,7 +26,7 @@ async function begun(turns: PersonTurns, names: Set<string>) {
 
 test('who names persons that a transaction before changes waits for its end, everybody else does not', async () => {
   const turns = await livelyTurns();
-  const first = await turns.begin(keys('a', 'b'));
+  const { turn: first } = await turns.begin(keys('a', 'b'));
   const second = await begun(turns, keys('b', 'c'));
   const other = await begun(turns, keys('d'));
   expect([second.isBegun(), other.isBegun()]).toEqual([false, true]);
@@ -45,7 +45,7 @@ test('who names persons that a transaction before changes waits for its end, eve
 test('a transaction that changes nothing, or that fails before it is known, lets the next one go on', async () => {
   const turns = await livelyTurns();
   for (const leave of ['settle', 'end'] as const) {
-    const first = await turns.begin(keys('a'));
+    const { turn: first } = await turns.begin(keys('a'));
     const second = await begun(turns, keys('a'));
     expect(second.isBegun()).toBe(false);
     if (leave === 'settle') turns.settle(first, keys());
@@ -59,7 +59,7 @@ test('a transaction that changes nothing, or that fails before it is known, lets
 
 test('where nobody changes persons, nobody waits to know what others will do', async () => {
   const turns = new PersonTurns();
-  const first = await turns.begin(keys('a'));
+  const { turn: first } = await turns.begin(keys('a'));
   expect((await begun(turns, keys('a'))).isBegun()).toBe(true);
   turns.settle(first, keys('a'));
   expect((await begun(turns, keys('a'))).isBegun()).toBe(false);

@@ -1,0 +1,105 @@
+import type { FollowUp } from '../../db/follow-up.ts';
+import {
+  type FoundPerson,
+  findPersons,
+  findPersonsAfter,
+  type PersonRow,
+  type Wanted,
+} from '../../db/person-writes.ts';
+import type { Transaction } from '../../db/pool.ts';
+import { mergeOf } from '../persons/identity.ts';
+import { idKey, type StoredPerson } from '../persons/people.ts';
+import type { PendingEvent } from './pending.ts';
+import { PersonCache } from './person-cache.ts';
+
+/** distinct_ids by their keys. */
+export type Names = ReadonlyMap<string, { projectId: number; distinctId: string }>;
+/** Persons by the keys of their distinct_ids. */
+export type Found = ReadonlyMap<string, StoredPerson>;
+
+/** A look at persons that goes with the opening of the transaction. */
+export interface EarlyLook {
+  readonly names: Names;
+  readonly next: FollowUp<unknown>;
+  found(): Promise<Found>;
+}
+
+/** Every distinct_id that the events name, once. */
+export function namesOf(events: readonly PendingEvent[]): Names {
+  const names = new Map<string, { projectId: number; distinctId: string }>();
+  const add = (projectId: number, distinctId: string) => {
+    const key = idKey(projectId, distinctId);
+    if (!names.has(key)) names.set(key, { projectId, distinctId });
+  };
+  for (const { projectId, event } of events) {
+    add(projectId, event.distinct_id);
+    const merge = mergeOf(event);
+    if (!merge) continue;
+    add(projectId, merge.into);
+    add(projectId, merge.from);
+  }
+  return names;
+}
+
+function storedOf(row: PersonRow): StoredPerson {
+  const text = row.properties;
+  return {
+    projectId: row.project_id,
+    id: row.id,
+    createdAt: row.created_at,
+    isIdentified: row.is_identified,
+    version: row.version,
+    changedAt: row.changed_at,
+    properties: JSON.parse(text),
+    text,
+  };
+}
+
+/** Reads persons, and asks only for what is not remembered of them. */
+export class PersonReader {
+  readonly #cache: PersonCache;
+
+  constructor(cacheBytes: number) {
+    this.#cache = new PersonCache(cacheBytes);
+  }
+
+  async look(client: Transaction, names: Names): Promise<Found> {
+    const wanted = this.#wanted(names);
+    return join(names, wanted, await findPersons(client, wanted));
+  }
+
+  lookEarly(names: Names): EarlyLook {
+    const wanted = this.#wanted(names);
+    const { next, found } = findPersonsAfter(wanted);
+    return { names, next, found: async () => join(names, wanted, await found()) };
+  }
+
+  remember(persons: Iterable<[string, StoredPerson]>): void {
+    for (const [key, person] of persons) this.#cache.set(key, person);
+  }
+
+  #wanted(names: Names): Remembered[] {
+    const wanted: Remembered[] = [];
+    for (const [key, { projectId, distinctId }] of names) {
+      wanted.push({ projectId, distinctId, known: this.#cache.get(key) });
+    }
+    return wanted;
+  }
+}
+
+type Remembered = Wanted & { known: StoredPerson | undefined };
+
+function join(names: Names, wanted: readonly Remembered[], rows: readonly FoundPerson[]): Found {
+  const keys = [...names.keys()];
+  const found = new Map<string, StoredPerson>();
+  // Two distinct_ids of one person must lead to the same object.
+  const byPerson = new Map<string, StoredPerson>();
+  for (const { at, row } of rows) {
+    const seen = row ? storedOf(row) : (wanted[at]?.known as StoredPerson);
+    const name = idKey(seen.projectId, seen.id);
+    const person = byPerson.get(name) ?? seen;
+    byPerson.set(name, person);
+    found.set(keys[at] as string, person);
+  }
+  return found;
+}

@@ -1,4 +1,5 @@
 // Filters against values in memory. Prepared once (patterns compiled, numbers read), run often.
+import { HogFailure } from '../hog/runtime/errors.ts';
 import type { Moment } from './dates.ts';
 import { at, FilterError } from './errors.ts';
 import type { FilterNode, FilterType, FilterValue, PropertyFilter } from './filter.ts';
@@ -36,6 +37,16 @@ export function prepareTest(filter: PropertyFilter, semantics: Semantics): Test 
   return at(filter.path, () => TABLES[semantics][filter.operator](filter.value, filter.operator));
 }
 
+/** A property that cannot be looked at, being thousands of lists inside of one another, matches nothing. */
+function answer(test: Test, property: unknown, moment: Moment): boolean {
+  try {
+    return test(property, moment);
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof HogFailure) return false;
+    throw error;
+  }
+}
+
 /** Where a condition finds its property; also what decides about cohorts and other flags. */
 export type Lookup = (filter: PropertyFilter) => unknown;
 
@@ -46,7 +57,7 @@ export type Matcher = (lookup: Lookup, moment: Moment) => boolean;
 export function prepareMatcher(node: FilterNode, semantics: Semantics): Matcher {
   if (node.kind === 'property') {
     const test = prepareTest(node, semantics);
-    return (lookup, moment) => test(lookup(node), moment) !== node.negation;
+    return (lookup, moment) => answer(test, lookup(node), moment) !== node.negation;
   }
   const matchers = node.values.map((one) => prepareMatcher(one, semantics));
   return node.type === 'AND'

@@ -91,7 +91,7 @@ function readShorthand(reading: Reading, document: Record<string, unknown>, path
     const end = name.lastIndexOf('__');
     const operator = end > 0 && end + 2 < name.length ? operatorOf(name.slice(end + 2)) : null;
     const condition = operator ? { key: name.slice(0, end), operator, value } : { key: name, value };
-    return readCondition(reading, condition, join(path, name)) ?? [];
+    return readCondition(reading, condition, join(path, name), join(path, name)) ?? [];
   });
   return all(values);
 }
@@ -100,6 +100,7 @@ function readCondition(
   reading: Reading,
   document: Record<string, unknown>,
   path: string,
+  valuePath = join(path, 'value'),
 ): PropertyFilter | null {
   if (++reading.conditions > MAX_CONDITIONS) {
     throw new FilterError(`More than ${MAX_CONDITIONS} conditions in one filter`, path);
@@ -117,13 +118,13 @@ function readCondition(
     return null;
   }
   const needsValue = !VALUELESS.has(operator) && type !== 'hogql';
-  const value = needsValue ? readValue(document.value, join(path, 'value')) : null;
+  const value = needsValue ? readValue(document.value, valuePath) : null;
   if (value === null && needsValue) {
-    if (reading.strict) throw new FilterError('This field is required.', join(path, 'value'));
+    if (reading.strict) throw new FilterError('This field is required.', valuePath);
     return null;
   }
-  if (type === 'cohort') at(join(path, 'value'), () => cohortIds(value));
-  else if (RANGE_OPERATORS.has(operator)) at(join(path, 'value'), () => readRange(value, operator));
+  if (type === 'cohort') at(valuePath, () => cohortIds(value));
+  else if (RANGE_OPERATORS.has(operator)) at(valuePath, () => readRange(value, operator));
   return {
     kind: 'property',
     type,

@@ -120,6 +120,19 @@ describe('flags', () => {
     expect(matches([{ key: 'k', ...filter }], property === undefined ? {} : { k: property })).toBe(expected);
   });
 
+  test('what is nested beyond all measure matches nothing', () => {
+    const deep = JSON.parse(`${'['.repeat(200_000)}${']'.repeat(200_000)}`) as unknown;
+    const long = 'a'.repeat(5_000_000);
+    for (const operator of ['exact', 'icontains', 'regex', 'gt', 'semver_eq', 'is_date_before']) {
+      const value = operator === 'is_date_before' ? '-1d' : '1.2.3';
+      const document = [{ key: 'k', operator, value }];
+      expect(matches(document, { k: deep })).toBe(false);
+      const asFilter = prepareMatcher(readFilters(document), 'filter');
+      expect(asFilter(() => deep, at('2026-03-15T12:00:00Z'))).toBe(false);
+      expect(asFilter(() => long, at('2026-03-15T12:00:00Z'))).toBe(operator === 'gt');
+    }
+  });
+
   test('negation inverts after errors became false; groups nest', () => {
     const condition = { key: 'k', operator: 'gt', value: 5, negation: true };
     expect(matches([condition], { k: 'no number' })).toBe(true);

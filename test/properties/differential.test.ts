@@ -152,76 +152,83 @@ describe('random filters', () => {
   });
   afterAll(() => parser.close());
 
-  test.each(ZONES)('in %s', async (timezone, now) => {
-    const random = new Random(Date.parse(now) / 1_000);
-    const moment = { now: Date.parse(now), timezone };
-    const groups: Groups = new Map(GROUP_KEYS.map((key) => [key, groupProperties(random)]));
-    const events = Array.from({ length: EVENTS }, () => event(random));
-    await database.client().query('truncate hogql.groups');
-    for (const [key, bag] of groups) {
-      await database
-        .client()
-        .query('insert into hogql.groups values ($1, 0, $2, now(), now(), $3)', [
-          PROJECT,
-          key,
-          JSON.stringify(bag),
-        ]);
-    }
-    await database.replaceEvents(
-      events.map((one, index) => ({
-        ...one,
-        uuid: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
-      })),
-    );
-
-    const wrong: string[] = [];
-    const count = { matcher: 0, machine: 0, sql: 0, known: 0, matched: 0 };
-    for (let i = 0; i < FILTERS; i++) {
-      const source = document(random);
-      const read = readFunctionFilters(source);
-      const options = { moment, hogql, actions: ACTIONS, testAccounts: TEST_ACCOUNTS };
-      const tree = functionFilterExpression(read, { ...options, scope: 'realtime' });
-      // As it is stored.
-      const code = JSON.parse(JSON.stringify(compileBytecode(tree)));
-      const byJavaScript = compileJavaScript(tree).evaluator();
-      const byMatcher = prepareByMatcher(read);
-      const where = functionFilterExpression(read, { ...options, scope: 'events' });
-      const statement = printStatement(selection({ table: 'events', select: [build.field('uuid')], where }), {
-        schema: SCHEMA,
-        projectId: PROJECT,
-        timezone,
-      });
-      const rows = new Set(
-        (await database.query(statement)).map(([uuid]) => Number((uuid as string).slice(-12))),
+  test.each(ZONES)(
+    'in %s',
+    async (timezone, now) => {
+      const random = new Random(Date.parse(now) / 1_000);
+      const moment = { now: Date.parse(now), timezone };
+      const groups: Groups = new Map(GROUP_KEYS.map((key) => [key, groupProperties(random)]));
+      const events = Array.from({ length: EVENTS }, () => event(random));
+      await database.client().query('truncate hogql.groups');
+      for (const [key, bag] of groups) {
+        await database
+          .client()
+          .query('insert into hogql.groups values ($1, 0, $2, now(), now(), $3)', [
+            PROJECT,
+            key,
+            JSON.stringify(bag),
+          ]);
+      }
+      await database.replaceEvents(
+        events.map((one, index) => ({
+          ...one,
+          uuid: `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`,
+        })),
       );
-      const asked = allConditions(read);
-      for (const [index, one] of events.entries()) {
-        const globals = globalsOf(one, groups);
-        const answer = evaluate(code, { globals });
-        const javaScript = byJavaScript(globals);
-        const matcher = byMatcher === null ? answer : byMatcher(one, groups, moment);
-        const known = asked.some((filter) =>
-          isKnownDifference(filter.operator, filter.value, propertyOf(filter, one, groups)),
+
+      const wrong: string[] = [];
+      const count = { matcher: 0, machine: 0, sql: 0, known: 0, matched: 0 };
+      for (let i = 0; i < FILTERS; i++) {
+        const source = document(random);
+        const read = readFunctionFilters(source);
+        const options = { moment, hogql, actions: ACTIONS, testAccounts: TEST_ACCOUNTS };
+        const tree = functionFilterExpression(read, { ...options, scope: 'realtime' });
+        // As it is stored.
+        const code = JSON.parse(JSON.stringify(compileBytecode(tree)));
+        const byJavaScript = compileJavaScript(tree).evaluator();
+        const byMatcher = prepareByMatcher(read);
+        const where = functionFilterExpression(read, { ...options, scope: 'events' });
+        const statement = printStatement(
+          selection({ table: 'events', select: [build.field('uuid')], where }),
+          {
+            schema: SCHEMA,
+            projectId: PROJECT,
+            timezone,
+          },
         );
-        const sql = known ? answer : rows.has(index);
-        count.machine++;
-        count.matched += answer === true ? 1 : 0;
-        count.matcher += byMatcher === null ? 0 : 1;
-        count.sql += known ? 0 : 1;
-        count.known += known ? 1 : 0;
-        if (answer !== javaScript || answer !== matcher || answer !== sql) {
-          const conditions = asked.map((filter) => [filter, propertyOf(filter, one, groups)]);
-          wrong.push(
-            JSON.stringify({ answer, javaScript, matcher, sql, event: one.event, source, conditions }),
+        const rows = new Set(
+          (await database.query(statement)).map(([uuid]) => Number((uuid as string).slice(-12))),
+        );
+        const asked = allConditions(read);
+        for (const [index, one] of events.entries()) {
+          const globals = globalsOf(one, groups);
+          const answer = evaluate(code, { globals });
+          const javaScript = byJavaScript(globals);
+          const matcher = byMatcher === null ? answer : byMatcher(one, groups, moment);
+          const known = asked.some((filter) =>
+            isKnownDifference(filter.operator, filter.value, propertyOf(filter, one, groups)),
           );
+          const sql = known ? answer : rows.has(index);
+          count.machine++;
+          count.matched += answer === true ? 1 : 0;
+          count.matcher += byMatcher === null ? 0 : 1;
+          count.sql += known ? 0 : 1;
+          count.known += known ? 1 : 0;
+          if (answer !== javaScript || answer !== matcher || answer !== sql) {
+            const conditions = asked.map((filter) => [filter, propertyOf(filter, one, groups)]);
+            wrong.push(
+              JSON.stringify({ answer, javaScript, matcher, sql, event: one.event, source, conditions }),
+            );
+          }
         }
       }
-    }
-    expect(wrong.slice(0, 5)).toEqual([]);
-    // The generator asks questions that are worth asking.
-    expect(count.matcher).toBeGreaterThan(count.machine * 0.4);
-    expect(count.sql).toBeGreaterThan(count.machine * 0.7);
-    expect(count.matched).toBeGreaterThan(count.machine * 0.15);
-    expect(count.matched).toBeLessThan(count.machine * 0.85);
-  });
+      expect(wrong.slice(0, 5)).toEqual([]);
+      // The generator asks questions that are worth asking.
+      expect(count.matcher).toBeGreaterThan(count.machine * 0.4);
+      expect(count.sql).toBeGreaterThan(count.machine * 0.7);
+      expect(count.matched).toBeGreaterThan(count.machine * 0.15);
+      expect(count.matched).toBeLessThan(count.machine * 0.85);
+    },
+    1_800_000,
+  );
 });

@@ -146,4 +146,4 @@ test('broken documents', () => {
   expect(lost.slice(0, 5)).toEqual([]);
   expect(count.accepted).toBeGreaterThan(DOCUMENTS * 0.15);
   expect(count.refused).toBeGreaterThan(DOCUMENTS * 0.15);
-});
+}, 1_800_000);

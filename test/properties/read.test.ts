@@ -75,6 +75,7 @@ describe('reading', () => {
       '0.value',
     ],
     [{ type: 'XOR', values: [] }, 'PropertyGroup of unknown type "XOR"', 'type'],
+    [{ a__regex: { x: 1 } }, 'A value must be a string, a number, a boolean, or a list of these', 'a__regex'],
     [{ type: 'OR' }, 'A group of filters needs a list of values', 'values'],
     [{ type: 'AND', values: { key: 'a' } }, 'A group of filters needs a list of values', 'values'],
     [

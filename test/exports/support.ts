@@ -33,7 +33,6 @@ export const hour = (n: number) => new Date(FIRST + n * HOUR).toISOString();
 export const hourly = (n: number) => ({ start: hour(n), end: hour(n + 1) });
 
 export interface ExportWorld {
-  database: TestDatabase;
   pool: Pool;
   config: Config;
   schedules: Schedules;
@@ -68,10 +67,17 @@ export interface WorldOptions {
   patience?: Patience;
   /** Whether a worker runs from the beginning. */
   worker?: boolean;
+  /** Servers of the test's own, which it may do harm to. */
+  servers?: () => Promise<{ url: string; pool: Pool; address: string; namespace: string }>;
 }
 
 /** A database, a namespace of Temporal, a directory for files and a worker, for the tests of one file. */
-export function exportWorldForFile({ settings, patience, worker = true }: WorldOptions = {}): ExportWorld {
+export function exportWorldForFile({
+  settings,
+  patience,
+  worker = true,
+  servers,
+}: WorldOptions = {}): ExportWorld {
   const world = {} as ExportWorld;
   const stops: (() => Promise<unknown>)[] = [];
   // Hooks run in the order of their definition: this one before the database goes.
@@ -81,15 +87,19 @@ export function exportWorldForFile({ settings, patience, worker = true }: WorldO
     await world.client?.connection.close();
     if (world.root) rmSync(world.root, { recursive: true, force: true });
   });
-  world.database = databaseForFile();
+  const database = servers ? undefined : databaseForFile();
 
   beforeAll(async () => {
     Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-    const { address, namespace } = allocateNamespace();
+    const { url, pool, address, namespace } = (await servers?.()) ?? {
+      url: (database as TestDatabase).url,
+      pool: (database as TestDatabase).pool,
+      ...allocateNamespace(),
+    };
     world.root = mkdtempSync(path.join(tmpdir(), 'sluice-exports-'));
-    world.pool = world.database.pool;
+    world.pool = pool;
     const variables: Record<string, string> = {
-      DATABASE_URL: world.database.url,
+      DATABASE_URL: url,
       TEMPORAL_ADDRESS: address,
       TEMPORAL_NAMESPACE: namespace,
       SLUICE_EXPORT_ROOT: world.root,
@@ -104,11 +114,10 @@ export function exportWorldForFile({ settings, patience, worker = true }: WorldO
     world.client = new Client({ connection: await Connection.connect({ address }), namespace });
     world.startWorker = async (more = {}) => {
       const config = loadConfig({ ...variables, ...more });
-      const { pool, schedules } = world;
       const running = await startWorker({
         config,
         pool,
-        schedules,
+        schedules: world.schedules,
         logger,
         ...(patience ? { patience } : {}),
       });

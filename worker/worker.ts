@@ -64,19 +64,21 @@ export async function startWorker({
     const common = {
       connection,
       namespace: config.TEMPORAL_NAMESPACE,
-      shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
     } as const;
     const light = await Worker.create({
       ...common,
       taskQueue: config.SLUICE_TASK_QUEUE,
       workflowsPath: WORKFLOWS_PATH,
       activities: createActivities(dependencies),
+      shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
     });
     const heavy = await Worker.create({
       ...common,
       taskQueue: exportsQueue(config.SLUICE_TASK_QUEUE),
       activities: createHeavyActivities(dependencies),
       maxConcurrentActivityTaskExecutions: tools.concurrency,
+      // Most are done by then; the others need the rest of the time to take back what they uploaded.
+      shutdownGraceTime: '1 second',
       maxHeartbeatThrottleInterval: HEARTBEATS,
     });
     const workers = [light, heavy];

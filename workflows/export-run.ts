@@ -77,7 +77,9 @@ async function exportOne(input: ExportRunInput): Promise<ExportRunResult> {
   return { runId, status, records };
 }
 
-const rangeOf = ({ interval }: Started) => `${interval.start ?? 'the beginning'} – ${interval.end}`;
+const short = (instant: string) => instant.replace('.000Z', 'Z');
+const rangeOf = ({ interval: { start, end } }: Started) =>
+  `${start === null ? 'the beginning' : short(start)} – ${short(end)}`;
 const headline = (started: Started) => `${started.what}, ${rangeOf(started)}, run \`${started.runId}\``;
 
 /** What others wrote must not be read as Markdown. */

@@ -39,7 +39,7 @@ export async function pauseIfFailing(
     await endBackfill(pool, backfillKey, 'Cancelled', CANCELLED);
     const runs = await activeRuns(pool, key, backfill.id);
     await attemptAll(deps, [
-      () => schedules.exports.cancelWorkflow(backfill.workflow_id),
+      () => schedules.exports.cancelBackfill(backfill),
       ...runs.map((run) => () => schedules.exports.cancelRun(run)),
     ]);
   }

@@ -80,7 +80,7 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
         return nothing('The run is over', known);
       }
       if (outcome === 'busy') {
-        if (await schedules.exports.isUnderWay(run)) {
+        if ((await schedules.exports.fateOfRun(run)) === 'running') {
           throw ApplicationFailure.create({
             message: `The run ${run.id} exports this interval right now; this one waits for it`,
             type: 'Busy',

@@ -21,7 +21,10 @@ export type RunReference = Pick<RunRow, 'workflow_id' | 'workflow_run_id'>;
 
 /** What Temporal does for batch exports. The rows are the truth; all of this is derived from them. */
 export interface ExportSchedules {
-  /** Makes the export's schedule what its row says; one that is right already is left alone. Deleted: it goes. False: there was nothing to do. */
+  /**
+   * Makes the export's schedule what its row says; one that is right already is left alone. Deleted: it goes. False:
+   * there was nothing to do.
+   */
   sync(row: BatchExportRow): Promise<boolean>;
   /** No schedule is fine: false. */
   remove(exportId: string): Promise<boolean>;
@@ -32,10 +35,6 @@ export interface ExportSchedules {
   ): Promise<{ workflowId: string; workflowRunId: string }>;
   /** Asks a run to stop. One that is over, or was never there, is fine. */
   cancelRun(run: RunReference): Promise<void>;
-  /** The same for any other workflow of an export, by its id. */
-  cancelWorkflow(workflowId: string): Promise<void>;
-  /** Whether Temporal still works on a run: a row that says so may be wrong after a workflow was terminated. */
-  isUnderWay(run: RunReference): Promise<boolean>;
   /** What became of a run, or of a backfill, in Temporal. */
   fateOfRun(run: RunReference): Promise<WorkflowFate>;
   fateOfWorkflow(workflowId: string): Promise<WorkflowFate>;
@@ -98,16 +97,6 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
       return { workflowId: handle.workflowId, workflowRunId: handle.firstExecutionRunId };
     },
     cancelRun: ({ workflow_id, workflow_run_id }) => cancel(workflow_id, workflow_run_id),
-    cancelWorkflow: (workflowId) => cancel(workflowId),
-    async isUnderWay({ workflow_id, workflow_run_id }) {
-      try {
-        const { status } = await client.workflow.getHandle(workflow_id, workflow_run_id).describe();
-        return status.name === 'RUNNING' || status.name === 'PAUSED';
-      } catch (error) {
-        if (!(error instanceof WorkflowNotFoundError)) throw error;
-        return false;
-      }
-    },
     fateOfRun: ({ workflow_id, workflow_run_id }) => workflowFate(client, workflow_id, workflow_run_id),
     fateOfWorkflow: (workflowId) => workflowFate(client, workflowId, undefined),
     fateOfBackfill: ({ id, workflow_id }) => workflowFate(client, workflow_id, undefined, { backfill: id }),

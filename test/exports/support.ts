@@ -10,6 +10,7 @@ import { type LogRow, listLogs } from '../../db/batch-export-logs.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
 import type { RunRow } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, insertBatchExport, type NewBatchExport } from '../../db/batch-exports.ts';
+import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import type { Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { Patience } from '../../destinations/retry.ts';
@@ -32,7 +33,6 @@ export const hour = (n: number) => new Date(FIRST + n * HOUR).toISOString();
 export const hourly = (n: number) => ({ start: hour(n), end: hour(n + 1) });
 
 export interface ExportWorld {
-  database: TestDatabase;
   pool: Pool;
   config: Config;
   schedules: Schedules;
@@ -51,6 +51,8 @@ export interface ExportWorld {
   runsOf(row: BatchExportRow): Promise<RunRow[]>;
   logsOf(row: BatchExportRow): Promise<LogRow[]>;
   startWorker(settings?: Record<string, string>): Promise<RunningWorker>;
+  /** Settings for processes of the test's own. */
+  variables: Record<string, string>;
   worker: RunningWorker;
 }
 
@@ -65,10 +67,17 @@ export interface WorldOptions {
   patience?: Patience;
   /** Whether a worker runs from the beginning. */
   worker?: boolean;
+  /** Servers of the test's own, which it may do harm to. */
+  servers?: () => Promise<{ url: string; pool: Pool; address: string; namespace: string }>;
 }
 
 /** A database, a namespace of Temporal, a directory for files and a worker, for the tests of one file. */
-export function exportWorldForFile({ settings, patience, worker = true }: WorldOptions = {}): ExportWorld {
+export function exportWorldForFile({
+  settings,
+  patience,
+  worker = true,
+  servers,
+}: WorldOptions = {}): ExportWorld {
   const world = {} as ExportWorld;
   const stops: (() => Promise<unknown>)[] = [];
   // Hooks run in the order of their definition: this one before the database goes.
@@ -78,15 +87,19 @@ export function exportWorldForFile({ settings, patience, worker = true }: WorldO
     await world.client?.connection.close();
     if (world.root) rmSync(world.root, { recursive: true, force: true });
   });
-  world.database = databaseForFile();
+  const database = servers ? undefined : databaseForFile();
 
   beforeAll(async () => {
     Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-    const { address, namespace } = allocateNamespace();
+    const { url, pool, address, namespace } = (await servers?.()) ?? {
+      url: (database as TestDatabase).url,
+      pool: (database as TestDatabase).pool,
+      ...allocateNamespace(),
+    };
     world.root = mkdtempSync(path.join(tmpdir(), 'sluice-exports-'));
-    world.pool = world.database.pool;
-    const variables = {
-      DATABASE_URL: world.database.url,
+    world.pool = pool;
+    const variables: Record<string, string> = {
+      DATABASE_URL: url,
       TEMPORAL_ADDRESS: address,
       TEMPORAL_NAMESPACE: namespace,
       SLUICE_EXPORT_ROOT: world.root,
@@ -95,16 +108,16 @@ export function exportWorldForFile({ settings, patience, worker = true }: WorldO
       SLUICE_SHUTDOWN_SECONDS: '1',
       ...settings?.(),
     };
+    world.variables = variables;
     world.config = loadConfig(variables);
     world.schedules = createSchedules(world.config, logger);
     world.client = new Client({ connection: await Connection.connect({ address }), namespace });
     world.startWorker = async (more = {}) => {
       const config = loadConfig({ ...variables, ...more });
-      const { pool, schedules } = world;
       const running = await startWorker({
         config,
         pool,
-        schedules,
+        schedules: world.schedules,
         logger,
         ...(patience ? { patience } : {}),
       });
@@ -116,6 +129,8 @@ export function exportWorldForFile({ settings, patience, worker = true }: WorldO
       stops.push(stop);
       return { ...running, stop };
     };
+    // Otherwise maintenance makes them, while the tests write to them.
+    for (const week of [new Date(FIRST), new Date()]) await ensureEventPartitions(world.pool, week, 1);
     if (worker) world.worker = await world.startWorker();
     else await world.schedules.ensure();
   });

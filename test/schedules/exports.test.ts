@@ -229,18 +229,18 @@ describe('a run', () => {
       return undefined;
     });
     expect(found.runId).toBe(started.workflowRunId);
-    expect(await schedules.exports.isUnderWay(run)).toBe(true);
+    expect(await schedules.exports.fateOfRun(run)).toBe('running');
     await schedules.exports.cancelRun(run);
     const history = await client.workflow.getHandle(started.workflowId).fetchHistory();
     expect(history.events?.some((event) => event.workflowExecutionCancelRequestedEventAttributes)).toBe(true);
     await client.workflow.getHandle(started.workflowId).terminate();
-    expect(await schedules.exports.isUnderWay(run)).toBe(false);
+    expect(await schedules.exports.fateOfRun(run)).toBe('terminated');
     await schedules.exports.cancelRun(run);
   });
 
   test('that nobody knows is not under way, and cancelling it is fine', async () => {
     const run = { workflow_id: randomUUID(), workflow_run_id: randomUUID() };
-    expect(await schedules.exports.isUnderWay(run)).toBe(false);
+    expect(await schedules.exports.fateOfRun(run)).toBe('unknown');
     await schedules.exports.cancelRun(run);
   });
 

@@ -1,0 +1,136 @@
+import { describe, expect, jest, test } from '@jest/globals';
+import { judge } from '../../activities/exports/failures.ts';
+import { createExportMetrics } from '../../activities/exports/metrics.ts';
+import { describeRejected } from '../../activities/exports/rejected-rows.ts';
+import { DestinationError } from '../../destinations/errors.ts';
+import { BrokenRowsError } from '../../formats/broken-rows.ts';
+import type { Column } from '../../formats/columns.ts';
+import { ModelError } from '../../models/index.ts';
+import { createRegistry } from '../../telemetry/metrics.ts';
+import { exportConcurrency } from '../../worker/export-tools.ts';
+import { exportWorldForFile, fillHour, hourly } from './support.ts';
+
+jest.setTimeout(60_000);
+const world = exportWorldForFile();
+
+const postgresConfig = (table: string) => {
+  const url = new URL(world.config.DATABASE_URL as string);
+  return {
+    host: url.hostname,
+    port: Number(url.port),
+    database: url.pathname.slice(1),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    table_name: table,
+  };
+};
+
+describe('rows into Postgres', () => {
+  test('go into a table that is made for them, once', async () => {
+    const uuids = await fillHour(world.pool, 0, 50);
+    const row = await world.create('Postgres', postgresConfig('lake'));
+    for (let time = 0; time < 2; time += 1) {
+      const { run } = await world.run(row, hourly(0));
+      expect(run).toMatchObject({ status: 'Completed', records_completed: 50, records_failed: 0 });
+    }
+    const { rows } = await world.pool.query('select uuid from lake order by uuid');
+    expect(rows.map((one) => one.uuid)).toEqual([...uuids].sort());
+  });
+
+  test('that its columns do not take are left out, counted and named; the others are there', async () => {
+    const uuids = await fillHour(world.pool, 1, 6);
+    await world.pool.query(
+      'create table narrow (uuid uuid primary key, event varchar(8), timestamp timestamptz, properties jsonb)',
+    );
+    // `$pageview` has nine characters, `bought` has six.
+    const row = await world.create('Postgres', postgresConfig('narrow'));
+    const { run } = await world.run(row, hourly(1));
+    expect(run).toMatchObject({
+      status: 'Completed',
+      records_completed: 3,
+      records_total_count: 6,
+      records_failed: 3,
+    });
+    const { rows } = await world.pool.query('select uuid from narrow');
+    expect(rows).toHaveLength(3);
+    const warnings = (await world.logsOf(row)).filter((one) => one.level === 'WARNING');
+    expect(warnings).toHaveLength(3);
+    const there = new Set(rows.map((one) => one.uuid));
+    for (const uuid of uuids.filter((one) => !there.has(one)))
+      expect(warnings.some((one) => one.message.startsWith('Left out') && one.message.includes(uuid))).toBe(
+        true,
+      );
+    expect((await world.logsOf(row)).at(-1)?.message).toMatch(/with 3 records .*; 3 left out/);
+  });
+
+  test('without the rights fail, with what is missing', async () => {
+    await world.pool.query(`do $$ begin
+      if not exists (select from pg_roles where rolname = 'powerless') then create role powerless login; end if; end $$`);
+    const row = await world.create('Postgres', {
+      ...postgresConfig('lake'),
+      user: 'powerless',
+      password: 'x',
+    });
+    const { run } = await world.run(row, hourly(0));
+    expect(run.status).toBe('Failed');
+    expect(run.latest_error).toMatch(/powerless|permission|password/i);
+  });
+});
+
+test('a row that was left out is named by its key, or by its number', () => {
+  const columns: Column[] = [
+    { name: 'n', type: 'int32', nullable: true },
+    { name: 'uuid', type: 'uuid', nullable: false },
+  ];
+  const field = (bytes: Buffer | null) => {
+    const length = Buffer.alloc(4);
+    length.writeInt32BE(bytes?.length ?? -1);
+    return Buffer.concat([length, bytes ?? Buffer.alloc(0)]);
+  };
+  const row = (...fields: (Buffer | null)[]) =>
+    Buffer.concat([Buffer.from([0, fields.length]), ...fields.map(field)]);
+  const uuid = Buffer.from('0190aaaabbbb7ccc8ddd0123456789ab', 'hex');
+  const reason = 'it is too much';
+  const named = 'uuid 0190aaaa-bbbb-7ccc-8ddd-0123456789ab: it is too much';
+  expect(describeRejected(columns, { row: 4, reason, bytes: row(null, uuid) })).toBe(named);
+  expect(describeRejected(columns, { row: 4, reason, bytes: row(Buffer.from([0, 0, 0, 1]), uuid) })).toBe(
+    named,
+  );
+  expect(describeRejected(columns, { row: 4, reason, bytes: row(null, null) })).toBe('row 5: it is too much');
+  expect(describeRejected(columns.slice(0, 1), { row: 0, reason, bytes: row(null) })).toBe(
+    'row 1: it is too much',
+  );
+});
+
+test.each<[string, unknown, boolean]>([
+  ['a destination that is away', new DestinationError('unreachable', 'x'), true],
+  ['a full disk', new DestinationError('no-space', 'x'), true],
+  ['missing rights', new DestinationError('denied', 'x'), false],
+  ['wrong filters', new ModelError('filters', 'x'), false],
+  ['a COPY that was cut off', new BrokenRowsError('x', { retryable: true }), true],
+  ['rows that do not fit their columns', new BrokenRowsError('x', { retryable: false }), false],
+  ['a value that Postgres refuses', Object.assign(new Error('x'), { code: '22P02' }), false],
+  ['a statement that it refuses', Object.assign(new Error('x'), { code: '42883' }), false],
+  ['a Postgres that restarts', Object.assign(new Error('x'), { code: '57P01' }), true],
+  ['a connection that is cut', Object.assign(new Error('x'), { code: 'ECONNRESET' }), true],
+  ['anything else', new Error('x'), true],
+])('%s: tried again %s', (_what, error, again) => {
+  expect(judge(error)).toMatchObject({ again });
+  expect(judge(error).message).toContain('x');
+});
+
+test('a worker does as many runs at once as it has memory for', () => {
+  const GIGABYTE = 1024 ** 3;
+  const of = (memory: number, given?: number) =>
+    exportConcurrency({ SLUICE_EXPORT_CONCURRENCY: given }, memory * GIGABYTE);
+  expect([of(0.5), of(1), of(2), of(3), of(64)]).toEqual([2, 2, 4, 6, 8]);
+  expect(of(0.5, 30)).toBe(30);
+});
+
+test('metrics have a help and a name of the same form', async () => {
+  const registry = createRegistry('worker');
+  createExportMetrics(registry);
+  const own = (await registry.getMetricsAsJSON()).filter((one) => one.name.startsWith('sluice_export_'));
+  expect(own).toHaveLength(10);
+  for (const one of own) expect(one.help).toMatch(/\.$/);
+});

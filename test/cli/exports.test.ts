@@ -9,7 +9,7 @@ import { sluice } from '../support/cli.ts';
 const world = exportWorldForFile();
 const run = (...args: string[]) =>
   sluice(args, {
-    DATABASE_URL: world.database.url,
+    DATABASE_URL: world.config.DATABASE_URL as string,
     TEMPORAL_ADDRESS: world.config.TEMPORAL_ADDRESS as string,
     TEMPORAL_NAMESPACE: world.config.TEMPORAL_NAMESPACE,
     SLUICE_ENCRYPTION_KEYS: world.config.SLUICE_ENCRYPTION_KEYS as string,

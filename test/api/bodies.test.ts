@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { jsonDepth } from '../../api/bodies.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { insertExportOf } from '../support/batch-export-rows.ts';
 import { refusals } from '../support/refusals.ts';
 import { fill, idsOf, managed } from '../support/routes.ts';
 
@@ -8,6 +9,7 @@ const api = apiForFile();
 let anna: Tenant;
 beforeAll(async () => {
   anna = await api.createTenant('Anna');
+  await insertExportOf(api.pool, anna);
 });
 
 const MIB = 1_048_576;

@@ -15,7 +15,7 @@ import { isExpired } from './retention.ts';
 
 /** Runs of the last two days: what is older was looked at, or was changed since. */
 const SINCE = 2 * 86_400_000;
-const RUNS_PER_PASS = 500;
+const RUNS_PER_PASS = 2_000;
 const LONGEST_PASS = 90_000;
 const LONGEST_COUNT = 30_000;
 /** Of so many rows the checksum is compared too; of more, their number. */

@@ -11,6 +11,7 @@ import type { BatchExportRow, NewBatchExport } from '../../db/batch-exports.ts';
 import { closeHorizon } from '../../db/horizon.ts';
 import { transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { MAX_JITTER } from '../../intervals/index.ts';
 import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import type { ExportBackfillResult } from '../../workflows/export-backfill.ts';
 import { EXPORT_BACKFILL, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
@@ -285,9 +286,18 @@ test('at the seam of a backfill and the schedule each event is exported once', a
     await insertEvents(world.pool, events);
   }
   await closeHorizon(world.pool, 1_000);
-  // The schedule runs hours 3 to 5 while the backfill does hours 0 to 3, which overlaps by one.
-  const live = [3, 4, 5].map((n) => world.run(row, { start: hour(n), end: hour(n + 1) }));
-  const [{ result }] = await Promise.all([fill(row, hour(0), hour(4)), ...live]);
+  // The schedule runs hours 3 to 5 while the backfill does hours 0 to 3: one of them is in both.
+  await world.schedules.exports.sync(row);
+  const live = world.client.schedule.getHandle(row.id);
+  // An hour's time comes with the export's jitter.
+  const end = new Date(Date.parse(hour(6)) + MAX_JITTER);
+  const past = { start: new Date(hour(4)), end, overlap: 'ALLOW_ALL' as const };
+  const [{ result }] = await Promise.all([fill(row, hour(0), hour(4)), live.backfill(past)]);
+  await eventually(async () => {
+    const done = (await world.runsOf(row)).filter((run) => run.status === 'Completed');
+    return new Set(done.map((run) => run.data_interval_end)).size === 6;
+  });
+  expect((await world.runsOf(row)).filter((run) => run.backfill_id === null)).not.toHaveLength(0);
   expect(result.status).toBe('Completed');
   expect(exportedUuids(`${world.root}/seam`)).toEqual([...uuids].sort());
 });

@@ -10,6 +10,7 @@ import { type LogRow, listLogs } from '../../db/batch-export-logs.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
 import type { RunRow } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, insertBatchExport, type NewBatchExport } from '../../db/batch-exports.ts';
+import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import type { Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { Patience } from '../../destinations/retry.ts';
@@ -128,6 +129,8 @@ export function exportWorldForFile({
       stops.push(stop);
       return { ...running, stop };
     };
+    // Otherwise maintenance makes them, while the tests write to them.
+    for (const week of [new Date(FIRST), new Date()]) await ensureEventPartitions(world.pool, week, 1);
     if (worker) world.worker = await world.startWorker();
     else await world.schedules.ensure();
   });

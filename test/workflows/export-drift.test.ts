@@ -108,6 +108,14 @@ describe('schedules are what their rows say', () => {
     expect((await maintain()).repairedSchedules).toBe(0);
   });
 
+  test('one that is over by its end_at stays over, and is not made again every minute', async () => {
+    const row = await newExport(database.pool, { end_at: '2026-01-01T00:00:00Z' });
+    await maintain();
+    expect((await described(row.id)).info.nextActionTimes).toEqual([]);
+    expect((await maintain()).repairedSchedules).toBe(0);
+    expect(await described(row.id)).toBeDefined();
+  });
+
   test('one whose row is gone, or deleted, goes; those of others stay', async () => {
     const row = await newExport(database.pool, idle);
     await schedules.exports.sync(row);
@@ -218,6 +226,14 @@ describe('backfills', () => {
     const key = { projectId: backfill.project_id, backfillId: backfill.id };
     return { backfill, now: () => findBackfill(database.pool, key) };
   }
+
+  test('that nobody started are started: their maker was killed after the row', async () => {
+    const row = await newExport(database.pool, { ...idle, destination_type: 'NoOp', config: {} });
+    const one = await backfillOf(row, 0);
+    expect((await maintain()).mendedBackfills).toBe(1);
+    await eventually(async () => (await one.now())?.status === 'Completed');
+    expect((await maintain()).mendedBackfills).toBe(0);
+  });
 
   test('whose workflow was terminated are ended, and those of deleted exports too', async () => {
     const row = await newExport(database.pool, idle);

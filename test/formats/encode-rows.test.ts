@@ -527,9 +527,10 @@ describe('a run that cannot go on', () => {
 });
 
 describe('back-pressure', () => {
-  test.each(WAYS)(
-    'leaves a chunk to the sink until its write is done: %s with %s',
-    async (format, compression) => {
+  const SIZES = WAYS.flatMap((way) => [400_000, undefined].map((size) => [...way, size] as const));
+  test.each(SIZES)(
+    'leaves a chunk to the sink until its write is done: %s with %s in files of %s',
+    async (format, compression, maxFileBytes) => {
       const rows = manyRows(20_000);
       const contents: Buffer[][] = [];
       let changed = 0;
@@ -537,7 +538,7 @@ describe('back-pressure', () => {
         columns,
         format,
         compression,
-        maxFileBytes: 400_000,
+        maxFileBytes,
         openFile: async (index) => {
           const chunks: Buffer[] = [];
           contents[index] = chunks;
@@ -554,7 +555,7 @@ describe('back-pressure', () => {
           };
         },
       });
-      expect([files.length > 4, changed]).toEqual([true, 0]);
+      expect([files.length > 4, changed]).toEqual([maxFileBytes !== undefined, 0]);
       const ids = [];
       for (const chunks of contents) ids.push(...(await idsOf(format, compression, Buffer.concat(chunks))));
       expect(ids).toEqual(rows.map(([id]) => id));

@@ -22,7 +22,6 @@ export async function createEvents(client: pg.Client, rows: number, start: Date)
   for (let from = 0; from < rows; from += step) {
     await client.query(INSERT, [from, Math.min(rows, from + step) - 1, start]);
   }
-  await settle(client);
 }
 
 /** Appends the first events once more, with other ids and a later time, until there are so many. */
@@ -44,10 +43,6 @@ export async function repeatEvents(
       [spanOf(at), start, new Date(start.getTime() + spanOf(Math.min(have, want - at)))],
     );
   }
-  await settle(client);
-}
-
-async function settle(client: pg.Client): Promise<void> {
   await client.query('vacuum (analyze) events');
   await client.query('checkpoint');
 }

@@ -92,7 +92,7 @@ export async function measure(
   // Backends end after their clients.
   await pause(200);
   const after = usage();
-  const told = output.trim() === '' ? undefined : JSON.parse(output);
+  const told = output.trim() === '' ? undefined : JSON.parse(output.trim().split('\n').at(-1) as string);
   return {
     seconds: told?.seconds ?? seconds,
     client: told?.cpu ?? after.client - before.client,

@@ -22,6 +22,7 @@ def duckdb_scanner():
     connection.execute(f"load '{files[0]}'")
 
     def export():
+        connection.execute("set enable_progress_bar = false")
         connection.execute("set preserve_insertion_order = false")
         connection.execute(f"attach '{url}' as source (type postgres, read_only)")
         connection.execute("use source")

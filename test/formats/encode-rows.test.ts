@@ -527,6 +527,41 @@ describe('a run that cannot go on', () => {
 });
 
 describe('back-pressure', () => {
+  const SIZES = WAYS.flatMap((way) => [400_000, undefined].map((size) => [...way, size] as const));
+  test.each(SIZES)(
+    'leaves a chunk to the sink until its write is done: %s with %s in files of %s',
+    async (format, compression, maxFileBytes) => {
+      const rows = manyRows(20_000);
+      const contents: Buffer[][] = [];
+      let changed = 0;
+      const { files } = await encodeRows(inChunks(copyBytes(columns, rows), 65_536), {
+        columns,
+        format,
+        compression,
+        maxFileBytes,
+        openFile: async (index) => {
+          const chunks: Buffer[] = [];
+          contents[index] = chunks;
+          return {
+            async write(chunk) {
+              const before = Buffer.from(chunk);
+              // Meanwhile the next ones are made, as many as may wait.
+              for (let turn = 0; turn < 3; turn += 1) await pause(0);
+              if (!chunk.equals(before)) changed += 1;
+              chunks.push(before);
+            },
+            close: async () => undefined,
+            abort: async () => undefined,
+          };
+        },
+      });
+      expect([files.length > 4, changed]).toEqual([maxFileBytes !== undefined, 0]);
+      const ids = [];
+      for (const chunks of contents) ids.push(...(await idsOf(format, compression, Buffer.concat(chunks))));
+      expect(ids).toEqual(rows.map(([id]) => id));
+    },
+  );
+
   test.each(WAYS)('a sink that hangs stops the source: %s with %s', async (format, compression) => {
     let read = 0;
     const controller = new AbortController();

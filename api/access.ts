@@ -31,6 +31,8 @@ export type Access =
       inCurrentOrganization?: true;
       /** The organization of the path is what the route is about, not the place where it looks. */
       isOrganization?: true;
+      /** Under an organization: keys that are bound to projects may pass, and the route shows them these projects only. */
+      narrowsToProjects?: true;
       /** A budget of its own instead of the common one. */
       budget?: 'wizard';
     };
@@ -112,7 +114,8 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
     },
   ): void {
     if (access.ignoresBounds) return;
-    if (key.scoped_teams.length > 0) {
+    const narrowed = access.narrowsToProjects && place.project === undefined;
+    if (key.scoped_teams.length > 0 && !narrowed) {
       if (place.project === undefined) {
         throw errors.permissionDenied(
           'API keys with scoped projects are only supported on project-based endpoints.',

@@ -15,6 +15,7 @@ import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { activityLogRoutes } from './routes/activity-log.ts';
+import { batchExportRoutes } from './routes/batch-exports.ts';
 import { captureRoutes } from './routes/capture.ts';
 import { eventRoutes } from './routes/events.ts';
 import { groupRoutes } from './routes/groups.ts';
@@ -101,6 +102,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
       eventRoutes(management, deps);
       personRoutes(management, deps);
       groupRoutes(management, deps);
+      batchExportRoutes(management, deps);
       wizardRoutes(management, deps);
       ingestionWarningRoutes(management, { ...deps, warnings });
     });
@@ -130,7 +132,7 @@ async function prepareAnswers(site: FastifyInstance): Promise<void> {
       'x-ratelimit-reset',
     ],
     strictPreflight: false,
-    methods: ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'],
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
   });
 }
 

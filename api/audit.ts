@@ -7,7 +7,17 @@ export interface Activity {
   /** What kind of thing was changed: `Organization`, `Project`, `PersonalAPIKey` … */
   scope: string;
   itemId: string;
-  activity: 'created' | 'updated' | 'deleted' | 'rolled' | 'authenticated' | 'rolled_back';
+  activity:
+    | 'created'
+    | 'updated'
+    | 'deleted'
+    | 'rolled'
+    | 'authenticated'
+    | 'rolled_back'
+    | 'backfilled'
+    | 'retried'
+    | 'cancelled'
+    | 'started';
   organizationId?: string;
   projectId?: number;
   detail?: Record<string, unknown>;

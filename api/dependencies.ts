@@ -6,7 +6,10 @@ import type { TransformEvents } from '../capture/transform.ts';
 import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';
+import type { Egress } from '../egress/egress.ts';
+import type { Parser } from '../hog/parser/index.ts';
 import type { Schedules } from '../schedules/schedules.ts';
+import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 
@@ -30,6 +33,12 @@ export interface ApiDependencies {
   ingest: Pick<Ingest, 'submit'>;
   /** What changes captured events before they are stored. */
   transform?: TransformEvents | undefined;
+  /** Reads what people write in Hog and HogQL. */
+  parser: Parser;
+  /** The way out, for tests of destinations. */
+  egress: Egress;
+  /** Seals the secrets of destinations; without it none can be stored. */
+  keyring: Keyring | undefined;
   logger: Logger;
   registry: Registry;
   /** Whether the database is at this code's version; until then, only health is answered. */

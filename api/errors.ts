@@ -10,6 +10,8 @@ export interface ErrorBody {
   attr: string | null;
   /** Which elements of a list are refused, where a refusal is about several. */
   errors?: { index: number; reason: string }[];
+  /** More about it, where `detail` is a sentence that clients know. */
+  reason?: string;
 }
 
 /** What a request is refused with. Everything else that is thrown is a fault of ours and becomes a plain 500. */
@@ -77,10 +79,21 @@ export const errors = {
     }),
   unavailable: (detail: string, seconds: number) =>
     refuse(503, 'server_error', 'unavailable')(detail, { 'retry-after': String(seconds) }),
+  temporalAway: (seconds: number) =>
+    refuse(
+      503,
+      'server_error',
+      'unavailable',
+    )('Temporal, which runs batch exports, is not available at the moment. Try again.', {
+      'retry-after': String(seconds),
+    }),
   internal: () => refuse(500, 'server_error', 'error')('A server error occurred.'),
   /** A field, or the body as a whole when `attr` is null. */
-  validation: (code: string, detail: string, attr: string | null) =>
-    new ApiError(400, { type: 'validation_error', code, detail, attr }),
+  validation: (code: string, detail: string, attr: string | null, reason?: string | null) =>
+    new ApiError(400, { type: 'validation_error', code, detail, attr, ...(reason ? { reason } : {}) }),
+  /** More of a thing are under way than may be. */
+  tooMany: (detail: string, seconds: number) =>
+    refuse(429, 'throttled_error', 'throttled')(detail, { 'retry-after': String(seconds) }),
 } as const;
 
 const DATABASE_RETRY_SECONDS = 2;

@@ -4,8 +4,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { addPlaces, openGeoip } from '../capture/geoip.ts';
 import { createIngest } from '../capture/ingest.ts';
 import { createListener } from '../db/listen.ts';
+import { createEgress } from '../egress/egress.ts';
+import { createParser } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
 import { createSchedules } from '../schedules/schedules.ts';
+import { parseKeyring } from '../secrets/envelope.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { buildApp } from './app.ts';
 
@@ -28,6 +31,9 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     onError: (error) => logger.warn({ err: error }, 'changes by other processes are not heard of for now'),
   });
   const schedules = createSchedules(config, logger);
+  const parser = createParser();
+  const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
+  const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
   const ingest = createIngest({ pool: ingestPool, registry, logger });
   let prepared = false;
@@ -40,6 +46,9 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     ingest,
     transform,
     schedules,
+    parser,
+    egress,
+    keyring,
     logger,
     registry,
     isPrepared,
@@ -87,6 +96,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       geoip?.close();
       await ingest.close();
       await schedules.close();
+      await Promise.all([parser.close(), egress.close()]);
       await Promise.all([pool.end(), ingestPool.end(), listener.close()]);
     },
   };

@@ -24,7 +24,7 @@ const REFUSALS: Record<number, string> = {
   415: 'The body is neither JSON nor a form.',
   429: 'Too many requests; see `Retry-After`.',
   500: 'A fault of the server.',
-  503: 'The database is not available; see `Retry-After`.',
+  503: 'The database, or what else the operation needs, is not available; see `Retry-After`.',
 };
 
 /** A managed route that does not say who may call it must never be served. */

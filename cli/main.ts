@@ -7,9 +7,11 @@ import { SecretError } from '../secrets/envelope.ts';
 import { StackProblem } from '../stack/problem.ts';
 import { backupCommands } from './commands/backup.ts';
 import { doctorCommand } from './commands/doctor.ts';
+import { exportsCommand } from './commands/exports.ts';
 import { initCommand } from './commands/init.ts';
 import { keyCommands } from './commands/key.ts';
 import { userCommands } from './commands/user.ts';
+import { verifyCommand } from './commands/verify.ts';
 import { CommandError, remark } from './context.ts';
 
 const EXPLAINED = [CommandError, ConfigError, BackupError, MigrationError, SecretError, StackProblem];
@@ -26,6 +28,8 @@ userCommands(program);
 keyCommands(program);
 doctorCommand(program);
 backupCommands(program);
+exportsCommand(program);
+verifyCommand(program);
 
 try {
   await program.parseAsync();

@@ -2,7 +2,7 @@ import type { ExportKey } from './batch-exports.ts';
 import { LOCK_KINDS } from './locks.ts';
 import type { Queryable, Transaction } from './pool.ts';
 import { storableText } from './storable-text.ts';
-import { uuidv7 } from './uuid.ts';
+import { isUuid, uuidv7 } from './uuid.ts';
 
 export type BackfillStatus =
   | 'Starting'
@@ -107,6 +107,21 @@ export async function findBackfill(
   const { rows } = await queryable.query(
     `select ${WITH_PROGRESS} from batch_export_backfills b where project_id = $1 and id = $2`,
     [projectId, backfillId],
+  );
+  return rows[0];
+}
+
+/** One of an export, by its id or, the newest of its name, by its workflow. */
+export async function findBackfillOf(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  name: string,
+): Promise<BackfillRow | undefined> {
+  const { rows } = await queryable.query(
+    `select ${WITH_PROGRESS} from batch_export_backfills b
+     where project_id = $1 and batch_export_id = $2 and (id = $3::uuid or workflow_id = $4)
+     order by created_at desc, id desc limit 1`,
+    [projectId, exportId, isUuid(name) ? name : null, name],
   );
   return rows[0];
 }

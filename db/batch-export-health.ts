@@ -40,6 +40,20 @@ export async function saveHealth(
   return rows[0];
 }
 
+/** What was found last of each of these exports, by export id; one that nobody looked at yet is left out. */
+export async function findHealth(
+  queryable: Queryable,
+  exports: readonly ExportKey[],
+): Promise<Map<string, Health>> {
+  const { rows } = await queryable.query(
+    `select h.batch_export_id, h.missing, h.late, h.differs, h.lag_intervals, h.lag_seconds
+     from unnest($1::int[], $2::uuid[]) as wanted (project_id, id)
+     join batch_export_health h on h.project_id = wanted.project_id and h.batch_export_id = wanted.id`,
+    [exports.map((one) => one.projectId), exports.map((one) => one.exportId)],
+  );
+  return new Map(rows.map(({ batch_export_id: id, ...health }) => [id, health]));
+}
+
 export interface ExportHealthRow extends Health {
   project_id: number;
   batch_export_id: string;

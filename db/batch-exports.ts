@@ -87,6 +87,31 @@ export async function findBatchExport(
   return rows[0];
 }
 
+/** The same, of whichever of these projects. */
+export async function findBatchExportIn(
+  queryable: Queryable,
+  projectIds: readonly number[],
+  id: string,
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await queryable.query(
+    'select * from batch_exports where project_id = any($1::int[]) and id = $2 and deleted_at is null',
+    [projectIds, id],
+  );
+  return rows[0];
+}
+
+/** The same, and nobody else changes it until the transaction ends. */
+export async function lockBatchExport(
+  client: Transaction,
+  { projectId, exportId }: ExportKey,
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await client.query(
+    'select * from batch_exports where project_id = $1 and id = $2 and deleted_at is null for update',
+    [projectId, exportId],
+  );
+  return rows[0];
+}
+
 /** For workflows, which outlive a move to another project: whatever the project, and deleted ones too. */
 export async function findBatchExportById(
   queryable: Queryable,

@@ -148,6 +148,12 @@ export async function findProject(queryable: Queryable, id: number): Promise<Pro
   return rows[0];
 }
 
+/** Keeps the project from being deleted until the transaction ends; false: it is gone. */
+export async function lockProject(queryable: Queryable, id: number): Promise<boolean> {
+  const { rowCount } = await queryable.query('select from projects where id = $1 for key share', [id]);
+  return rowCount === 1;
+}
+
 /** Where the key of a project is told that is made, deleted, or whose CaptureProjectRow changes. */
 export const PROJECT_KEYS_CHANNEL = 'sluice_project_keys';
 

@@ -19,6 +19,8 @@ export interface Schedules {
   stopProject(projectId: number): Promise<{ schedules: number; workflows: number }>;
   /** One schedule for each batch export, and what is started beside it. */
   exports: ExportSchedules;
+  /** Gives what is asked of Temporal within `work` so long, also while it is away; closing waits for it. */
+  within<T>(milliseconds: number, work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -34,6 +36,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
   const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '5 seconds' });
   const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
   const closing = new AbortController();
+  const underWay = new Set<Promise<unknown>>();
   let reachable = false;
 
   async function probe(): Promise<void> {
@@ -74,11 +77,24 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
       namespace: options.TEMPORAL_NAMESPACE,
       uiUrl: options.TEMPORAL_UI_URL ?? `http://localhost:${options.SLUICE_TEMPORAL_UI_PORT}`,
     }),
+    async within(milliseconds, work) {
+      const asked = connection.withDeadline(Date.now() + milliseconds, work);
+      const over = asked.then(
+        () => undefined,
+        () => undefined,
+      );
+      underWay.add(over);
+      try {
+        return await asked;
+      } finally {
+        underWay.delete(over);
+      }
+    },
     async close() {
       closing.abort();
       clearInterval(timer);
       // The client tries again by itself until the deadline, and must not find the connection closed.
-      await pending;
+      await Promise.all([pending, ...underWay]);
       await connection.close();
     },
   };

@@ -7,6 +7,7 @@ import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
+import { moment } from '../moment.ts';
 import { eventPage, eventRecord, eventTime, eventView } from '../schemas/event.ts';
 
 const DEFAULT_LIMIT = 100;
@@ -14,40 +15,6 @@ const MAX_LIMIT = 50_000;
 const MAX_OFFSET = 50_000;
 /** Clocks of clients are a little ahead of ours. */
 const AHEAD_MILLISECONDS = 5_000;
-const UNIT_MILLISECONDS = { h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
-const ISO = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
-
-/** An instant as Postgres reads it, with all its digits: ISO 8601 (UTC unless it says otherwise) or `-7d`, `-1h`. */
-function instant(text: string): string | undefined {
-  const relative = /^-(\d{1,5})([hdw])$/.exec(text);
-  if (relative) {
-    const unit = UNIT_MILLISECONDS[relative[2] as keyof typeof UNIT_MILLISECONDS];
-    return new Date(Date.now() - Number(relative[1]) * unit).toISOString();
-  }
-  if (!ISO.test(text)) return undefined;
-  // Date knows months and hours that do not exist; it wants a T and minutes in the zone.
-  const strict = text
-    .replace(' ', 'T')
-    .replace(/\s/, '')
-    .replace(/([+-]\d\d)$/, (zone, _hours, at: number) => (at > 10 ? `${zone}:00` : zone));
-  return Number.isNaN(Date.parse(strict)) ? undefined : strict;
-}
-
-const moment = z
-  .string()
-  .transform((text, context) => {
-    // A plus sign that nobody encoded arrives as a space.
-    const found = instant(
-      text
-        .trim()
-        .replace(/(\d) (\d\d:?\d\d)$/, (all, digit, zone, at) => (at > 10 ? `${digit}+${zone}` : all)),
-    );
-    if (found !== undefined) return found;
-    context.addIssue({ code: 'custom', message: 'Must be an ISO 8601 time, or relative as -7d or -1h.' });
-    return z.NEVER;
-  })
-  .optional();
-
 const whole = (max: number, message: string) =>
   z
     .string()

@@ -51,6 +51,7 @@ export const errorBody = z
     detail: z.string(),
     attr: z.string().nullable(),
     errors: z.array(z.object({ index: z.int(), reason: z.string() })).optional(),
+    reason: z.string().optional(),
   })
   .meta({
     id: 'Error',

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { jsonDepth } from '../../api/bodies.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { insertExportOf } from '../support/batch-export-rows.ts';
 import { refusals } from '../support/refusals.ts';
 import { fill, idsOf, managed } from '../support/routes.ts';
 
@@ -8,6 +9,7 @@ const api = apiForFile();
 let anna: Tenant;
 beforeAll(async () => {
   anna = await api.createTenant('Anna');
+  await insertExportOf(api.pool, anna);
 });
 
 const MIB = 1_048_576;
@@ -198,7 +200,8 @@ describe('injection', () => {
     const answers: [string, string, number][] = [];
     for (const text of HOSTILE) {
       const id = encodeURIComponent(text);
-      const ids = { organization_id: id, project_id: id, user_uuid: id, user_id: id, key_id: id, id };
+      const places = { organization_id: id, project_id: id, user_uuid: id, user_id: id, key_id: id };
+      const ids = { ...places, id, run_id: id, backfill_id: id };
       for (const one of managed(api.app)) {
         for (const path of [
           fill(one.path, ids),

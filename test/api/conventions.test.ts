@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { insertExportOf } from '../support/batch-export-rows.ts';
 import { refusals } from '../support/refusals.ts';
 import { fill, idsOf, managed, type Operation, operations } from '../support/routes.ts';
 
@@ -10,6 +11,7 @@ let keyed: Operation[];
 
 beforeAll(async () => {
   anna = await api.createTenant('Anna');
+  await insertExportOf(api.pool, anna);
   all = operations(api.app);
   keyed = managed(api.app);
 });

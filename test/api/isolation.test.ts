@@ -3,6 +3,7 @@ import { createIngest } from '../../capture/ingest.ts';
 import { createPool } from '../../db/pool.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { insertExportOf } from '../support/batch-export-rows.ts';
 import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { refusals } from '../support/refusals.ts';
@@ -18,6 +19,8 @@ const MISSING: Ids = {
   user_id: '01900000-0000-7000-8000-000000000000',
   key_id: '0000000000000000000000',
   id: '01900000-0000-7000-8000-000000000001',
+  run_id: '01900000-0000-7000-8000-000000000002',
+  backfill_id: '01900000-0000-7000-8000-000000000003',
 };
 let anna: Tenant;
 let ben: Tenant;
@@ -39,6 +42,10 @@ async function stateOfBen(): Promise<string> {
     ['deleted_distinct_ids', 'project_id = $1', ben.projectId],
     ['groups', 'project_id = $1', ben.projectId],
     ['group_types', 'project_id = $1', ben.projectId],
+    ['batch_exports', 'project_id = $1', ben.projectId],
+    ['batch_export_runs', 'project_id = $1', ben.projectId],
+    ['batch_export_backfills', 'project_id = $1', ben.projectId],
+    ['batch_export_logs', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {
@@ -50,7 +57,10 @@ async function stateOfBen(): Promise<string> {
 
 /** Status, headers, body and queries, with the ids and moments that differ by nature taken out. */
 async function observe(method: string, url: string, payload: unknown, ids: Ids, key: Tenant | string = anna) {
-  const { result, queries } = await queriesOf(() => api.request(key, method, url, payload));
+  const seen = await queriesOf(() => api.request(key, method, url, payload));
+  const { result } = seen;
+  // The listener asks now and then whether it is still heard.
+  const queries = seen.queries.filter((query) => !query.includes('pg_notify'));
   let body = result.body;
   // Long ones first: a short one may be a part of them.
   const byLength = Object.entries(ids).sort((a, b) => String(b[1]).length - String(a[1]).length);
@@ -79,6 +89,9 @@ beforeAll(async () => {
   await store.end();
   await insertPerson(api.pool, ben.projectId, { id: idsOf(ben).id, distinct_ids: ['user-1'] });
   await insertGroup(api.pool, ben.projectId, { id: idsOf(ben).id, group_type_index: 0, group_key: 'acme' });
+  await insertExportOf(api.pool, ben);
+  // So that only the run or the backfill of a path is somebody else's.
+  await insertExportOf(api.pool, anna);
   before = await stateOfBen();
 });
 
@@ -161,6 +174,24 @@ describe("another tenant's ids", () => {
       '/api/organizations/@current/environments_rollback/',
       (ids: Ids) => ({ '999999998': ids.project_id }),
     ],
+    [
+      'team_id of a new batch export',
+      'POST',
+      '/api/organizations/@current/batch_exports/',
+      (ids: Ids) => ({
+        ...{ name: 'x', interval: 'hour', destination: { type: 'NoOp', config: {} } },
+        team_id: ids.project_id,
+      }),
+    ],
+    [
+      'team_id of a preview',
+      'POST',
+      '/api/organizations/@current/batch_exports/preview/',
+      (ids: Ids) => ({
+        ...{ name: 'x', interval: 'hour', destination: { type: 'NoOp', config: {} } },
+        team_id: ids.project_id,
+      }),
+    ],
   ] as const)('in a body: %s', async (_name, method, url, payload) => {
     const foreign = idsOf(ben);
     const theirs = await observe(method, url, payload(foreign), foreign);
@@ -172,6 +203,14 @@ describe("another tenant's ids", () => {
     expect(sorted(theirs)).toEqual(sorted(nobodys));
     expect(theirs.status).toBe(400);
     expect(await stateOfBen()).toBe(before);
+  });
+
+  test('in the body of a verification: the run of another export', async () => {
+    const url = `/api/projects/@current/batch_exports/${idsOf(anna).id}/verify/`;
+    const theirs = await observe('POST', url, { run_id: idsOf(ben).run_id }, idsOf(ben));
+    const nobodys = await observe('POST', url, { run_id: MISSING.run_id }, MISSING);
+    expect(theirs).toEqual(nobodys);
+    expect(theirs.status).toBe(400);
   });
 
   test('with a key that is bound elsewhere are refused alike, whether they exist or not', async () => {
@@ -227,14 +266,25 @@ describe("another tenant's ids", () => {
     const { body: keys } = await api.request(anna, 'GET', '/api/personal_api_keys/');
     const { body: members } = await api.request(anna, 'GET', '/api/organizations/@current/members/');
     const { body: log } = await api.request(anna, 'GET', '/api/organizations/@current/activity_log/');
+    const { body: exports } = await api.request(anna, 'GET', '/api/projects/@current/batch_exports/');
+    const { body: allExports } = await api.request(anna, 'GET', '/api/organizations/@current/batch_exports/');
     const { body: me } = await api.request(anna, 'GET', '/api/users/@me/');
-    for (const body of [organizations, projects, keys, members, log, me]) {
-      for (const secret of [ben.organizationId, ben.projectToken, ben.email, ben.userUuid, ben.keyId]) {
+    for (const body of [organizations, projects, keys, members, log, me, exports, allExports]) {
+      for (const secret of [
+        ben.organizationId,
+        ben.projectToken,
+        ben.email,
+        ben.userUuid,
+        ben.keyId,
+        idsOf(ben).id,
+      ]) {
         expect(body).not.toContain(secret);
       }
     }
     expect(JSON.parse(organizations).count).toBe(1);
     expect(JSON.parse(projects).count).toBe(1);
+    expect(JSON.parse(exports).count).toBe(1);
+    expect(JSON.parse(allExports).count).toBe(1);
   });
 
   test('a user of both sees each with the level held there', async () => {

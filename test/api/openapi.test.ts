@@ -6,6 +6,7 @@ import YAML from 'yaml';
 import { z } from 'zod';
 import { describeApi } from '../../api/openapi.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { insertExportOf } from '../support/batch-export-rows.ts';
 import { documentOf, fill, idsOf, type OpenApiDocument, operations } from '../support/routes.ts';
 
 const api = apiForFile();
@@ -14,6 +15,7 @@ let anna: Tenant;
 beforeAll(async () => {
   document = documentOf(api.app);
   anna = await api.createTenant('Anna');
+  await insertExportOf(api.pool, anna);
 });
 
 /** Paths that serve the document itself. */
@@ -45,7 +47,8 @@ describe('the OpenAPI document', () => {
         const where = `${method} ${path}`;
         expect([where, Boolean(described.summary), described.tags?.length]).toEqual([where, true, 1]);
         const statuses = Object.keys(operation.responses);
-        expect([where, statuses.filter((one) => one.startsWith('2')).length]).toEqual([where, 1]);
+        // One good answer; what takes long may say so with 202.
+        expect([where, statuses.filter((one) => /^2/.test(one) && one !== '202').length]).toEqual([where, 1]);
         if (!path.startsWith('/api/')) continue;
         const [scheme] = operation.security ?? [];
         expect([where, scheme && Object.keys(scheme)]).toEqual([
@@ -71,7 +74,9 @@ describe('the OpenAPI document', () => {
       const body = document.paths[one.path]?.[one.method.toLowerCase()]?.requestBody as {
         required?: boolean;
       };
-      const ids = idsOf(await api.createTenant('Without a body'));
+      const tenant = await api.createTenant('Without a body');
+      await insertExportOf(api.pool, tenant);
+      const ids = idsOf(tenant);
       const owner = await api.pool.query('select user_id from personal_api_keys where id = $1', [ids.key_id]);
       const { value } = await api.createKey({ ...anna, userId: owner.rows[0].user_id });
       const answer = await api.request(value, one.method, fill(one.path, ids));

@@ -127,6 +127,7 @@ export const rules: Record<string, FolderRule> = {
       'config.ts',
       'db',
       'exports',
+      'intervals',
       'tenancy',
       'secrets',
       'schedules',

@@ -3,10 +3,16 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { loadConfig } from '../../config.ts';
+import { createSchedules } from '../../schedules/schedules.ts';
+import { generateKey } from '../../secrets/envelope.ts';
+import { createLogger } from '../../telemetry/logger.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
 import { createTenant } from '../support/api.ts';
+import { insertExportOf } from '../support/batch-export-rows.ts';
 import { databaseForFile } from '../support/database.ts';
 import { programsForFile } from '../support/programs.ts';
+import { idsOf } from '../support/routes.ts';
 import { findSchemathesis, runSchemathesis } from '../support/schemathesis.ts';
 import { allocateNamespace } from '../support/temporal.ts';
 
@@ -42,15 +48,27 @@ fuzz(`the fuzzer${'missing' in found ? ` (skipped: ${found.missing})` : ''}`, ()
     'finds no fault of the server and no status that is not documented, with %s',
     async (kind) => {
       const { address, namespace } = allocateNamespace();
-      const api = await programs.ready(
-        await programs.startApi({
-          DATABASE_URL: database.url,
-          TEMPORAL_ADDRESS: address,
-          TEMPORAL_NAMESPACE: namespace,
-          SLUICE_LOG_LEVEL: 'error',
-        }),
-      );
+      const settings = {
+        DATABASE_URL: database.url,
+        TEMPORAL_ADDRESS: address,
+        TEMPORAL_NAMESPACE: namespace,
+        SLUICE_DATA_DIR: path.join(folder, 'data'),
+        SLUICE_ENCRYPTION_KEYS: generateKey('test'),
+        SLUICE_LOG_LEVEL: 'error',
+      };
+      const api = await programs.ready(await programs.startApi(settings));
+      // Whatever is exported, it is to folders of this test: no private address may be reached.
+      const worker = programs.start('worker/main.ts', settings);
       const tenant = await createTenant(database.pool, kind);
+      const ids = idsOf(tenant);
+      await insertExportOf(database.pool, tenant);
+      // What runs are found by is registered before one is started.
+      const schedules = createSchedules(
+        loadConfig({ TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace }),
+        createLogger({ name: 'test', level: 'silent' }),
+      );
+      await schedules.ensure();
+      await schedules.close();
       const other = await issuePersonalApiKey(database.pool, {
         userId: tenant.userId,
         label: 'other',
@@ -65,6 +83,7 @@ fuzz(`the fuzzer${'missing' in found ? ` (skipped: ${found.missing})` : ''}`, ()
               project_id: '@current',
               user_id: '@me',
               user_uuid: tenant.userUuid,
+              ...{ id: ids.id, run_id: ids.run_id, backfill_id: ids.backfill_id },
             }
           : {}),
       };
@@ -96,6 +115,8 @@ fuzz(`the fuzzer${'missing' in found ? ` (skipped: ${found.missing})` : ''}`, ()
         headers: { authorization: `Bearer ${tenant.key}` },
       });
       expect(last.status).toBe(200);
+      worker.kill('SIGTERM');
+      await worker.exited;
       api.kill('SIGTERM');
       expect(await api.exited).toEqual({ code: 0, signal: null });
     },

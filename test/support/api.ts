@@ -8,7 +8,10 @@ import { createListener, type Listener } from '../../db/listen.ts';
 import { insertMembership } from '../../db/memberships.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { createEgress, type Egress } from '../../egress/egress.ts';
+import { createParser, type Parser } from '../../hog/parser/index.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
+import { type Keyring, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
 import type { Level } from '../../tenancy/levels.ts';
@@ -38,6 +41,9 @@ export interface TestApi {
   registry: Registry;
   config: Config;
   schedules: Schedules;
+  parser: Parser;
+  egress: Egress;
+  keyring: Keyring | undefined;
   /** A request with the tenant's key, or with none. */
   request(
     tenant: Tenant | string | null,
@@ -46,6 +52,8 @@ export interface TestApi {
     payload?: unknown,
     headers?: Record<string, string>,
   ): Promise<LightMyRequestResponse>;
+  /** The same API with some of its dependencies exchanged; the test closes it. */
+  rebuild(changes: Partial<ApiDependencies>): Promise<App>;
   createTenant(name: string, options?: { scopes?: string[] }): Promise<Tenant>;
   /** Somebody new with a key, as a member of the tenant's organization too. */
   createMember(of: Tenant, name: string, level: Level): Promise<Tenant>;
@@ -60,6 +68,7 @@ export interface KeyInput {
   expiresAt?: string;
 }
 
+const TEST_KEYS = `k1:${Buffer.alloc(32, 7).toString('base64')}`;
 let serial = 0;
 
 export async function createTenant(pool: Pool, name: string, scopes: string[] = ['*']): Promise<Tenant> {
@@ -94,6 +103,7 @@ export function apiForFile(
     await api.ingest?.close();
     await api.listener?.close();
     await api.schedules?.close();
+    await Promise.all([api.parser?.close(), api.egress?.close()]);
   });
   const database = databaseForFile();
   const api = {
@@ -123,26 +133,41 @@ export function apiForFile(
       TEMPORAL_ADDRESS: address,
       TEMPORAL_NAMESPACE: namespace,
       SLUICE_PUBLIC_URL: 'https://sluice.test',
+      SLUICE_ENCRYPTION_KEYS: TEST_KEYS,
+      TEMPORAL_UI_URL: 'https://temporal.test',
       ...env,
     });
     const logger = createLogger({ name: 'test', level: 'silent' });
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
+    api.parser = createParser({ workers: 1 });
+    api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
+    const keys = api.config.SLUICE_ENCRYPTION_KEYS;
+    api.keyring = keys ? parseKeyring(keys) : undefined;
     api.registry = createRegistry('test');
     api.listener = createListener({ url: database.url, name: 'test-listener' });
     api.ingest = createIngest({ pool: api.pool, registry: api.registry });
-    api.app = await buildApp({
+    const dependencies: ApiDependencies = {
       config: api.config,
       pool: api.pool,
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
+      parser: api.parser,
+      egress: api.egress,
+      keyring: api.keyring,
       logger,
       registry: api.registry,
       isPrepared: () => true,
       isDraining: () => false,
       ...options,
-    });
+    };
+    api.rebuild = async (changes) => {
+      const app = await buildApp({ ...dependencies, registry: createRegistry('rebuilt'), ...changes });
+      await app.ready();
+      return app;
+    };
+    api.app = await buildApp(dependencies);
     await api.app.ready();
   });
   api.request = async (tenant, method, url, payload, headers = {}) => {

@@ -49,11 +49,18 @@ export interface Ids {
   user_uuid: string;
   user_id: string;
   key_id: string;
-  /** An event, person or group: of a tenant whose test stored one, by nearly the uuid of the user. */
+  /** An event, person, group or batch export: of a tenant whose test stored one, by nearly the uuid of the user. */
   id: string;
+  /** A run and a backfill of the batch export. */
+  run_id: string;
+  backfill_id: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
 }
+
+/** Another uuid that only this one leads to. */
+const near = (uuid: string, digit: string, otherwise: string) =>
+  uuid.replace(/.$/, (last) => (last === digit ? otherwise : digit));
 
 export const idsOf = (tenant: Tenant): Ids => ({
   organization_id: tenant.organizationId,
@@ -61,7 +68,9 @@ export const idsOf = (tenant: Tenant): Ids => ({
   user_uuid: tenant.userUuid,
   user_id: tenant.userUuid,
   key_id: tenant.keyId,
-  id: tenant.userUuid.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+  id: near(tenant.userUuid, '0', '1'),
+  run_id: near(tenant.userUuid, '2', '3'),
+  backfill_id: near(tenant.userUuid, '4', '5'),
   token: tenant.projectToken,
 });
 

@@ -1,0 +1,95 @@
+import type { FastifyRequest } from 'fastify';
+import { type BackfillRow, insertBackfill } from '../../db/batch-export-backfills.ts';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { Transaction } from '../../db/pool.ts';
+import { cadenceOfRow } from '../../exports/cadence.ts';
+import {
+  alignOutward,
+  BackfillRangeError,
+  countWithin,
+  intervalAt,
+  readBackfillRange,
+} from '../../intervals/index.ts';
+import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
+import { audit } from '../audit.ts';
+import { errors } from '../errors.ts';
+import { keyOf, placeOf } from './places.ts';
+
+/** Backfills that a project may have under way at once. */
+export const MOST_BACKFILLS = 10;
+const RETRY_SECONDS = 60;
+/** These may be asked to fill up to now, whenever that is. */
+const OPEN_ENDED = new Set(['HTTP', 'NoOp']);
+
+/** Whole intervals; `start` null: everything up to the end, in one run. Milliseconds. */
+export interface WholeRange {
+  start: number | null;
+  end: number;
+}
+
+/** The whole intervals that a client asks to be filled, as far as they are over. */
+export function readRange(
+  row: BatchExportRow,
+  body: { start_at?: unknown; end_at?: unknown },
+  now: number,
+): WholeRange {
+  const cadence = cadenceOfRow(row);
+  try {
+    const openEnd = OPEN_ENDED.has(row.destination_type);
+    const { start, end } = readBackfillRange(cadence, body, { now, openEnd });
+    const over = intervalAt(cadence, now).start;
+    if (start === null) throw new Error('a range without a beginning was let through');
+    const range = alignOutward(cadence, { start, end: end ?? over });
+    return requireIntervals({ start: range.start, end: Math.min(range.end, over) });
+  } catch (error) {
+    if (!(error instanceof BackfillRangeError)) throw error;
+    throw errors.validation('invalid_input', error.message, error.field);
+  }
+}
+
+function requireIntervals(range: { start: number; end: number }): WholeRange {
+  if (range.start < range.end) return range;
+  throw errors.validation('invalid_input', 'No interval of this range is over yet.', 'end_at');
+}
+
+const text = (instant: number) => new Date(instant).toISOString();
+/** The row of a backfill, in the transaction of the caller; the same range that is being filled already is answered as it is. */
+export async function beginBackfill(
+  client: Transaction,
+  request: FastifyRequest,
+  row: BatchExportRow,
+  range: WholeRange,
+): Promise<{ backfill: BackfillRow; isNew: boolean }> {
+  const start = range.start === null ? null : text(range.start);
+  const end = text(range.end);
+  const started = await insertBackfill(
+    client,
+    {
+      ...keyOf(row),
+      workflowId: backfillWorkflowId(row.id, { start, end }),
+      start,
+      end,
+      totalRuns:
+        range.start === null ? 1 : countWithin(cadenceOfRow(row), { start: range.start, end: range.end }),
+    },
+    MOST_BACKFILLS,
+  );
+  if (started.outcome === 'too_many') {
+    throw errors.tooMany(
+      `This team already has ${started.active} batch export backfills running. Wait for some to finish or cancel them ` +
+        'before creating more.',
+      RETRY_SECONDS,
+    );
+  }
+  const { backfill } = started;
+  if (started.outcome === 'started') {
+    await audit(client, request, {
+      scope: 'BatchExport',
+      itemId: row.id,
+      activity: 'backfilled',
+      ...placeOf(request, row.project_id),
+      detail: { backfill: backfill.id, start_at: backfill.start_at, end_at: backfill.end_at },
+    });
+  }
+  return { backfill, isNew: started.outcome === 'started' };
+}

@@ -1,0 +1,45 @@
+import type { FastifyRequest } from 'fastify';
+import type { BackfillRow } from '../../db/batch-export-backfills.ts';
+import type { RunRow } from '../../db/batch-export-runs.ts';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { transaction } from '../../db/pool.ts';
+import { cadenceOfRow } from '../../exports/cadence.ts';
+import { intervalEndingAt } from '../../intervals/index.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { beginBackfill, type WholeRange } from './backfills.ts';
+import { follow } from './follow.ts';
+
+const refused = (detail: string) => errors.validation('invalid_input', detail, null);
+
+/** The interval of a run, which a backfill can fill as long as the export still cuts time this way. */
+function intervalOf(row: BatchExportRow, run: RunRow): WholeRange {
+  const end = Date.parse(run.data_interval_end);
+  const start = run.data_interval_start === null ? null : Date.parse(run.data_interval_start);
+  if (start !== null && intervalEndingAt(cadenceOfRow(row), end)?.start !== start) {
+    throw refused(
+      "The interval of this run is not one of the batch export's intervals. Create a backfill of the whole range instead.",
+    );
+  }
+  return { start, end };
+}
+
+/** Exports the interval of a run that is over once more. */
+export async function retryRun(
+  { pool, schedules }: Pick<ApiDependencies, 'pool' | 'schedules'>,
+  request: FastifyRequest,
+  run: RunRow,
+): Promise<BackfillRow> {
+  const row = request.batchExport;
+  if (run.status === 'Starting' || run.status === 'Running') {
+    throw refused(`Cannot retry a run that is in '${run.status}' status`);
+  }
+  const range = intervalOf(row, run);
+  const { backfill, isNew } = await transaction(pool, (client) => beginBackfill(client, request, row, range));
+  if (isNew) {
+    await follow({ schedules }, request, 'a retried run', () =>
+      schedules.exports.startBackfill(row, backfill),
+    );
+  }
+  return backfill;
+}

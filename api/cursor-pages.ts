@@ -1,0 +1,104 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { isUuid } from '../db/uuid.ts';
+import { errors } from './errors.ts';
+
+const MAX_LIMIT = 1000;
+
+/** The answer of a list that is read on from a place in it, so that each element is seen once whatever is added. */
+export const cursorPage = <T extends z.ZodType>(item: T) =>
+  z.object({
+    next: z.string().nullable(),
+    previous: z.string().nullable(),
+    results: z.array(item),
+  });
+
+/** What every such list takes in its query. */
+export const cursorQuery = z.strictObject({
+  cursor: z.string().optional().meta({ description: 'Set by `next` and `previous`.' }),
+  limit: z
+    .string()
+    .regex(/^[1-9]\d{0,3}$/, 'A valid integer is required.')
+    .transform((text) => Math.min(Number(text), MAX_LIMIT))
+    .optional()
+    .meta({ type: 'integer', description: `Results per page, at most ${MAX_LIMIT}.` }),
+  personal_api_key: z.string().optional(),
+});
+
+/** Several values of one parameter: `?status=a&status=b`. */
+export const several = <T extends z.ZodType>(item: T) =>
+  z.preprocess(
+    (value) => (value === undefined || Array.isArray(value) ? value : [value]),
+    z.array(item).optional(),
+  );
+
+interface Position {
+  value: string | null;
+  id: string;
+}
+interface Cursor extends Position {
+  /** Whether the page ends there rather than begins. */
+  back: boolean;
+}
+
+function write({ value, id, back }: Cursor): string {
+  return Buffer.from(JSON.stringify([value, id, back ? 1 : 0])).toString('base64url');
+}
+
+function read(text: string): Cursor {
+  try {
+    const [value, id, back] = JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as unknown[];
+    const isInstant = typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value);
+    if ((value === null || (isInstant && !Number.isNaN(Date.parse(value)))) && isUuid(String(id)))
+      return { value: value as string | null, id: String(id), back: back === 1 };
+  } catch {
+    // Refused below.
+  }
+  throw errors.notFound('Invalid cursor');
+}
+
+export interface PageReader<Row> {
+  request: FastifyRequest;
+  publicUrl: string;
+  cursor: string | undefined;
+  ascending: boolean;
+  /** Parameters that links are to have instead of what was asked: bounds that would move otherwise. */
+  pinned?: Record<string, string>;
+  read(from: {
+    position: Position | undefined;
+    ascending: boolean;
+  }): Promise<{ rows: Row[]; next: Position | undefined }>;
+  positionOf(row: Row): Position;
+}
+
+function link(
+  { request, publicUrl, pinned = {} }: PageReader<never> | PageReader<unknown>,
+  cursor: Cursor,
+): string {
+  const { pathname, searchParams } = new URL(request.originalUrl, publicUrl);
+  searchParams.delete('personal_api_key');
+  for (const [name, value] of Object.entries(pinned)) searchParams.set(name, value);
+  searchParams.set('cursor', write(cursor));
+  return `${publicUrl}${pathname}?${searchParams}`;
+}
+
+/** Reads a page forwards or backwards, with links to the neighbours. */
+export async function readCursorPage<Row>(
+  reader: PageReader<Row>,
+): Promise<{ next: string | null; previous: string | null; rows: Row[] }> {
+  const { cursor: text, ascending, positionOf } = reader;
+  const cursor = text === undefined ? undefined : read(text);
+  const back = cursor?.back ?? false;
+  const page = await reader.read({ position: cursor, ascending: back ? !ascending : ascending });
+  const rows = back ? page.rows.toReversed() : page.rows;
+  const [first, last] = [rows[0], rows.at(-1)];
+  const more = page.next !== undefined;
+  const hasNext = back ? true : more;
+  const hasPrevious = back ? more : cursor !== undefined;
+  const plain = reader as PageReader<unknown>;
+  return {
+    rows,
+    next: last && hasNext ? link(plain, { ...positionOf(last), back: false }) : null,
+    previous: first && hasPrevious ? link(plain, { ...positionOf(first), back: true }) : null,
+  };
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+
+const UNIT_MILLISECONDS = { h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
+const ISO = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
+
+/** An instant as Postgres reads it, with all its digits: ISO 8601 (UTC unless it says otherwise) or `-7d`, `-1h`. */
+export function instantOf(text: string): string | undefined {
+  const relative = /^-(\d{1,5})([hdw])$/.exec(text);
+  if (relative) {
+    const unit = UNIT_MILLISECONDS[relative[2] as keyof typeof UNIT_MILLISECONDS];
+    return new Date(Date.now() - Number(relative[1]) * unit).toISOString();
+  }
+  if (!ISO.test(text)) return undefined;
+  // Date knows months and hours that do not exist; it wants a T and minutes in the zone.
+  const strict = text
+    .replace(' ', 'T')
+    .replace(/\s/, '')
+    .replace(/([+-]\d\d)$/, (zone, _hours, at: number) => (at > 10 ? `${zone}:00` : zone));
+  return Number.isNaN(Date.parse(strict)) ? undefined : strict;
+}
+
+/** Milliseconds of such an instant; without a zone it is in UTC. */
+export const millisecondsOf = (text: string): number =>
+  Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) || !text.includes('T') ? text : `${text}Z`);
+
+/** A moment in a query. */
+export const moment = z
+  .string()
+  .transform((text, context) => {
+    // A plus sign that nobody encoded arrives as a space.
+    const found = instantOf(
+      text
+        .trim()
+        .replace(/(\d) (\d\d:?\d\d)$/, (all, digit, zone, at) => (at > 10 ? `${digit}+${zone}` : all)),
+    );
+    if (found !== undefined) return found;
+    context.addIssue({ code: 'custom', message: 'Must be an ISO 8601 time, or relative as -7d or -1h.' });
+    return z.NEVER;
+  })
+  .optional();

@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import type { Health } from '../../db/batch-export-health.ts';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { DESTINATION_TYPES } from '../../destinations/registry.ts';
+import { shownSettings } from '../../destinations/settings.ts';
+import { cadenceOfRow } from '../../exports/cadence.ts';
+import { INTERVAL_LENGTHS, isZone } from '../../intervals/index.ts';
+import { MODELS } from '../../models/index.ts';
+import { type RunView, run } from './batch-export-run.ts';
+import { freeForm, instant, text, timestamp } from './fields.ts';
+
+const moment = timestamp.nullable();
+
+export const batchExport = z
+  .object({
+    id: z.uuid(),
+    team_id: z.int(),
+    name: z.string(),
+    model: z.enum(MODELS),
+    destination: z.object({
+      type: z.string(),
+      config: freeForm.meta({ description: 'Without its secrets.' }),
+    }),
+    interval: z.enum(INTERVAL_LENGTHS),
+    timezone: z.string(),
+    offset_day: z.int().nullable(),
+    offset_hour: z.int().nullable(),
+    paused: z.boolean(),
+    created_at: timestamp,
+    last_updated_at: timestamp,
+    last_paused_at: moment,
+    start_at: moment,
+    end_at: moment,
+    hogql_query: z.string().nullable(),
+    schema: z.unknown().meta({ description: 'The columns that `hogql_query` selects.' }),
+    filters: z.unknown(),
+    missing: z.int().nullable().meta({
+      description: 'Intervals that are long over and were not exported; null: nobody has looked yet.',
+    }),
+    lag: z.int().nullable().meta({
+      description:
+        'Seconds since which exported intervals have been behind; 0: none is. Null: nobody has looked yet.',
+    }),
+    latest_runs: z.array(run).meta({ description: 'The ten newest.' }),
+  })
+  .meta({ id: 'BatchExport' });
+export type BatchExportView = z.output<typeof batchExport>;
+
+export function batchExportView(
+  row: BatchExportRow,
+  latestRuns: RunView[],
+  health?: Pick<Health, 'missing' | 'lag_seconds'>,
+): BatchExportView {
+  const { offsetDay, offsetHour } = cadenceOfRow(row);
+  return {
+    id: row.id,
+    team_id: row.project_id,
+    name: row.name,
+    model: row.model,
+    destination: shownSettings({ type: row.destination_type, config: row.config }),
+    interval: row.interval,
+    timezone: row.timezone,
+    offset_day: row.interval === 'week' ? offsetDay : null,
+    offset_hour: row.interval === 'week' || row.interval === 'day' ? offsetHour : null,
+    paused: row.paused,
+    created_at: row.created_at,
+    last_updated_at: row.last_updated_at,
+    last_paused_at: row.last_paused_at,
+    start_at: row.start_at,
+    end_at: row.end_at,
+    hogql_query: row.hogql_query,
+    schema: row.schema,
+    filters: row.filters,
+    missing: health?.missing ?? null,
+    lag: health ? Math.round(health.lag_seconds) : null,
+    latest_runs: latestRuns,
+  };
+}
+
+const destinationType = z.enum(DESTINATION_TYPES as [string, ...string[]]);
+const config = freeForm.nullish().meta({
+  description: 'Keys of the type; a PATCH keeps those that it does not name, secrets among them.',
+});
+export const destination = z.object({ type: destinationType, config });
+
+const zone = z
+  .string()
+  .refine(isZone, {
+    params: { code: 'invalid_choice' },
+    error: ({ input }) => `${JSON.stringify(input)} is not a valid choice.`,
+  })
+  .nullable()
+  .meta({ description: 'IANA name: where days and weeks begin. Default: UTC.' });
+
+const writable = {
+  model: z.enum(MODELS).nullable().meta({ description: 'Default: `events`. Cannot be changed.' }),
+  timezone: zone,
+  offset_day: z.int().min(0).max(6).nullable().meta({ description: 'The day weeks begin on; 0 is Sunday.' }),
+  offset_hour: z.int().min(0).max(23).nullable().meta({
+    description: 'The local hour days and weeks begin at.',
+  }),
+  paused: z.boolean(),
+  last_paused_at: instant.nullable(),
+  start_at: instant.nullable().meta({ description: 'No run covers anything before.' }),
+  end_at: instant.nullable().meta({ description: 'No run covers anything after.' }),
+  hogql_query: z.string().nullable().meta({
+    description: '`SELECT columns FROM events`: other columns than the usual ones.',
+  }),
+  filters: z.unknown().optional().meta({ description: 'A list; which events are exported.' }),
+};
+const name = text(400);
+const interval = z.enum(INTERVAL_LENGTHS);
+
+export const newBatchExport = z.object({
+  name,
+  destination,
+  interval,
+  ...z.object(writable).partial().shape,
+});
+/** On the routes of organizations the body says to which project the export belongs. */
+export const newOrganizationBatchExport = newBatchExport.extend({
+  team_id: z.int().optional().meta({
+    description: 'The project; needed if the organization has several and the user works in none of them.',
+  }),
+});
+export const batchExportPatch = z
+  .object({
+    name,
+    destination: destination.extend({ type: destinationType.optional() }),
+    interval,
+    ...writable,
+  })
+  .partial();
+
+export type NewBatchExportBody = z.output<typeof newBatchExport>;
+export type BatchExportPatch = z.output<typeof batchExportPatch>;

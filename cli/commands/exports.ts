@@ -1,0 +1,91 @@
+import type { Command } from 'commander';
+import type { Health } from '../../db/batch-export-health.ts';
+import { latestRuns } from '../../db/batch-export-run-lists.ts';
+import type { RunRow } from '../../db/batch-export-runs.ts';
+import { type BatchExportRow, pageBatchExports } from '../../db/batch-exports.ts';
+import type { Queryable } from '../../db/pool.ts';
+import { exportHealth } from '../../exports/health.ts';
+import { CommandError, say, withPool } from '../context.ts';
+
+const PAGE = 500;
+
+export async function* allExports(queryable: Queryable): AsyncGenerator<BatchExportRow> {
+  for (let after: string | null = null; ; ) {
+    const rows: BatchExportRow[] = await pageBatchExports(queryable, after, PAGE);
+    yield* rows;
+    if (rows.length < PAGE) return;
+    after = (rows.at(-1) as BatchExportRow).id;
+  }
+}
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+
+/** In the largest unit that says enough: `3 hours`. */
+export function durationText(seconds: number): string {
+  const [name, size] = UNITS.find(([, one]) => seconds >= 2 * one) ?? ['second', 1];
+  const count = Math.round(seconds / size);
+  return `${count} ${name}${count === 1 ? '' : 's'}`;
+}
+
+/** How an export does, in a few words; the first of them is what matters most. */
+export function stateText(row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>, health: Health): string {
+  const found = [
+    row.paused && `paused${row.last_paused_at ? ` since ${row.last_paused_at}` : ''}`,
+    health.missing > 0 && `${health.missing} missing`,
+    health.differs > 0 && `${health.differs} not as exported`,
+    health.late > 0 && `${health.late} late`,
+    health.lag_seconds > 0 && `${durationText(health.lag_seconds)} behind`,
+  ].filter((one) => one !== false);
+  return found.length > 0 ? found.join(', ') : 'on time';
+}
+
+const runText = (run: RunRow | undefined) =>
+  run ? `last run ${run.status}, of the interval until ${run.data_interval_end}` : 'no run yet';
+
+export function exportsCommand(program: Command): void {
+  program
+    .command('exports')
+    .description(
+      'List the batch exports with what is missing and how far each is behind; exit code 1 if any is.',
+    )
+    .option('--project <id>', 'only those of this project')
+    .option('--json', 'for programs')
+    .action((options: { project?: string; json?: boolean }) =>
+      withPool(async (pool) => {
+        const { project } = options;
+        if (project !== undefined && !/^\d{1,9}$/.test(project)) {
+          throw new CommandError(`--project: "${project}" is not the id of a project.`);
+        }
+        const now = Date.now();
+        const list: object[] = [];
+        let wrong = 0;
+        for await (const row of allExports(pool)) {
+          if (project !== undefined && row.project_id !== Number(project)) continue;
+          const key = { projectId: row.project_id, exportId: row.id };
+          const [health, runs] = [await exportHealth(pool, row, now), await latestRuns(pool, [key], 1)];
+          const [last] = runs.get(row.id) ?? [];
+          if (health.missing + health.differs + health.late > 0) wrong += 1;
+          list.push({
+            ...{ id: row.id, project_id: row.project_id, name: row.name, model: row.model },
+            ...{ interval: row.interval, destination: row.destination_type, paused: row.paused, ...health },
+            last_run: last
+              ? { id: last.id, status: last.status, interval_end: last.data_interval_end }
+              : null,
+          });
+          if (options.json) continue;
+          const every = row.interval.startsWith('every') ? row.interval : `every ${row.interval}`;
+          say(
+            `${row.id}  ${row.name}  project ${row.project_id}, ${row.model} ${every} to ${row.destination_type}: ` +
+              `${stateText(row, health)}; ${runText(last)}`,
+          );
+        }
+        if (options.json) say(JSON.stringify({ exports: list }, null, 2));
+        else if (list.length === 0) say('There is no batch export.');
+        if (wrong > 0) process.exitCode = 1;
+      }),
+    );
+}

@@ -18,7 +18,7 @@ const body = z.object({
   ...intervalChoice,
   partial: z.boolean().optional().meta({
     description:
-      'Whether to export the current interval up to now instead; its rows are exported again when it is over. Default: if there is nothing to export in the last interval that is over.',
+      'Whether to export the current interval up to now instead; its files are replaced when it is over. Default: if there is nothing to export in the last interval that is over.',
   }),
 });
 const started = z.object({

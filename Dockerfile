@@ -10,7 +10,8 @@ COPY package.json package-lock.json .npmrc ./
 COPY scripts/ensure-dependencies.mjs scripts/
 RUN node scripts/ensure-dependencies.mjs && npm cache clean --force
 COPY . .
-RUN mkdir -p /data && chown node:node /data
+# A new volume takes over the owner of the directory that it is mounted on.
+RUN mkdir -p /data /exports && chown node:node /data /exports
 ENV SLUICE_DATA_DIR=/data
 VOLUME /data
 USER node

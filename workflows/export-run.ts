@@ -5,6 +5,7 @@ import {
   CancellationScope,
   CancelledFailure,
   isCancellation,
+  log,
   ParentClosePolicy,
   proxyActivities,
   setCurrentDetails,
@@ -119,18 +120,22 @@ function reasonOf(error: unknown): string {
   return at.message;
 }
 
-/** A workflow of its own: nobody waits for a webhook that does not answer. */
+/** A workflow of its own: nobody waits for a webhook that does not answer, and no run fails over it. */
 async function tell(notice: NoticeInput): Promise<void> {
   const { workflowId, runId } = workflowInfo();
-  await startChild(NOTICE, {
-    workflowId: `${workflowId}-${notice.event}-${runId.slice(0, 8)}`,
-    args: [notice],
-    parentClosePolicy: ParentClosePolicy.ABANDON,
-    typedSearchAttributes: [
-      { key: searchAttributes.kind, value: EXPORT_KIND },
-      { key: searchAttributes.project, value: notice.projectId },
-      { key: searchAttributes.export, value: notice.exportId },
-    ],
-    staticSummary: `Tell of ${notice.event}`,
-  });
+  try {
+    await startChild(NOTICE, {
+      workflowId: `${workflowId}-${notice.event}-${runId}`,
+      args: [notice],
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      typedSearchAttributes: [
+        { key: searchAttributes.kind, value: EXPORT_KIND },
+        { key: searchAttributes.project, value: notice.projectId },
+        { key: searchAttributes.export, value: notice.exportId },
+      ],
+      staticSummary: `Tell of ${notice.event}`,
+    });
+  } catch (error) {
+    log.warn('a notice was not sent', { event: notice.event, error });
+  }
 }

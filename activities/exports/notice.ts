@@ -1,4 +1,5 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
+import { ApplicationFailureCategory } from '@temporalio/common';
 import { findRun } from '../../db/batch-export-run-lists.ts';
 import { findBatchExportById } from '../../db/batch-exports.ts';
 import { egressRefusal } from '../../egress/egress-refused.ts';
@@ -57,7 +58,12 @@ export function createSendNotice({ pool, schedules, logger, exports }: ActivityD
     const failure = (message: string, again: boolean) => {
       metrics.notices.inc({ result: again ? 'failed' : 'dropped' });
       logger.warn({ event: notice.event, exportId: notice.exportId, again }, message);
-      return ApplicationFailure.create({ message, type: 'notice', nonRetryable: !again });
+      return ApplicationFailure.create({
+        message,
+        type: 'notice',
+        nonRetryable: !again,
+        category: ApplicationFailureCategory.BENIGN,
+      });
     };
     const { status } = await egress
       .fetch(noticeWebhook, {

@@ -1,4 +1,5 @@
 import { ApplicationFailure } from '@temporalio/activity';
+import { ApplicationFailureCategory } from '@temporalio/common';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
 import { endRun, startRun } from '../../db/batch-export-runs.ts';
@@ -85,6 +86,7 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
             message: `The run ${run.id} exports this interval right now; this one waits for it`,
             type: 'Busy',
             nextRetryDelay: BUSY_AGAIN,
+            category: ApplicationFailureCategory.BENIGN,
           });
         }
         const gone = 'Its workflow was ended from outside, so nobody could finish it';

@@ -8,7 +8,7 @@ import {
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
-import { jitterOf, scheduleTimes } from '../../intervals/index.ts';
+import { type Cadence, jitterOf, type ScheduleTimes, scheduleTimes } from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, type ExportRunInput, searchAttributes } from '../../workflows/names.ts';
 
 /** What the Temporal UI takes as a summary, in bytes. */
@@ -54,12 +54,27 @@ export const noteOf = (row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>): 
     ? `Paused in Sluice${row.last_paused_at ? ` at ${row.last_paused_at}` : ''}. Unpause the batch export there.`
     : 'Kept by Sluice: changes made here are undone.';
 
+/** Computed once a year for all exports of a cadence: the jumps of the clocks have to be looked for. */
+const known = new Map<string, ScheduleTimes>();
+const MOST_KNOWN = 1_000;
+
+function timesOf(cadence: Cadence, now: number): ScheduleTimes {
+  const key = `${new Date(now).getUTCFullYear()} ${JSON.stringify(cadence)}`;
+  let times = known.get(key);
+  if (!times) {
+    times = scheduleTimes(cadence, now);
+    if (known.size >= MOST_KNOWN) known.clear();
+    known.set(key, times);
+  }
+  return times;
+}
+
 /** The schedule of an export; `start_at` and `end_at` bound when it fires, both included. */
 export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: number) {
   const input: ExportRunInput = { exportId: row.id };
   return {
     spec: {
-      ...scheduleTimes(cadenceOfRow(row), now),
+      ...timesOf(cadenceOfRow(row), now),
       jitter: jitterOf(row.id),
       ...(row.start_at === null ? {} : { startAt: new Date(row.start_at) }),
       ...(row.end_at === null ? {} : { endAt: new Date(row.end_at) }),

@@ -156,7 +156,7 @@ describe('runs that fail', () => {
     const { run, handle } = await world.run(row, hourly(0));
     expect(run.status).toBe('Failed');
     await eventually(async () => told.length === 1);
-    const notice = `${handle.workflowId}-batch_export.failed-${run.workflow_run_id.slice(0, 8)}`;
+    const notice = `${handle.workflowId}-batch_export.failed-${run.workflow_run_id}`;
     expect(await world.client.workflow.getHandle(notice).result()).toBe(true);
     const history = await world.client.workflow.getHandle(notice).fetchHistory();
     expect(JSON.stringify(history)).not.toMatch(/very-secret/);
@@ -166,7 +166,7 @@ describe('runs that fail', () => {
     answers = [400];
     const row = await hopeless();
     const { run, handle } = await world.run(row, hourly(0));
-    const notice = `${handle.workflowId}-batch_export.failed-${run.workflow_run_id.slice(0, 8)}`;
+    const notice = `${handle.workflowId}-batch_export.failed-${run.workflow_run_id}`;
     expect(await world.client.workflow.getHandle(notice).result()).toBe(false);
     expect(told).toEqual([]);
   });

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { loadConfig } from '../../config.ts';
@@ -114,6 +115,35 @@ test('Temporal is killed in the middle of a run, and comes back', async () => {
   temporal = await startTemporal({ dataDir, cacheDir, port, uiPort: 0 });
   await expectWhole(row, bucket, handle);
 });
+
+/** Until the first firing of a 5-minute schedule can be over, with the most jitter. */
+const untilFired = (now: number) => 300_000 - (now % 300_000) + 75_000;
+
+(LONG ? test : test.skip)(
+  'what a schedule would have run while Temporal was away is run when it is back, once',
+  async () => {
+    s3.harm = undefined;
+    const row = await world.create('NoOp', {}, { interval: 'every 5 minutes' });
+    await world.schedules.exports.sync(row);
+    const { port, pid, exited } = temporal as Temporal;
+    process.kill(pid, 'SIGKILL');
+    await exited;
+    const gone = Date.now();
+    await pause(untilFired(gone));
+    temporal = await startTemporal({ dataDir, cacheDir, port, uiPort: 0 });
+    const missed = Math.floor(gone / 300_000) * 300_000 + 300_000;
+    const isDone = async () => {
+      const runs = await world.runsOf(row);
+      return runs.some((run) => Date.parse(run.data_interval_end) === missed && run.status === 'Completed');
+    };
+    // The server looks at what it missed when it looks at the schedule again, and the worker has to find it first.
+    await eventually(isDone).catch(() => eventually(isDone));
+    const ends = (await world.runsOf(row)).map((run) => run.data_interval_end);
+    expect(new Set(ends).size).toBe(ends.length);
+    await world.schedules.exports.remove(row.id);
+  },
+  600_000,
+);
 
 test('what schedules meant to run while no worker was there is run when one is, each interval once', async () => {
   worker.kill('SIGKILL');

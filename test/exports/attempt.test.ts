@@ -1,0 +1,80 @@
+import { describe, expect, test } from '@jest/globals';
+import { Context } from '@temporalio/activity';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import {
+  type Attempt,
+  OvertakenError,
+  StalledError,
+  watchAttempt,
+} from '../../activities/exports/attempt.ts';
+import { findRun } from '../../db/batch-export-run-lists.ts';
+import { beginAttempt, type RunRow, startRun } from '../../db/batch-export-runs.ts';
+import { deleteBatchExport } from '../../db/batch-exports.ts';
+import { keyOf, newExport, runOf } from '../db/batch-exports/support.ts';
+import { databaseForFile } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+
+const database = databaseForFile();
+
+/** An attempt at a run, until the work with it is done. */
+async function withAttempt(
+  work: (attempt: Attempt, run: RunRow) => Promise<void>,
+  stall?: number,
+): Promise<{ run: RunRow; heartbeats: unknown[] }> {
+  const { pool } = database;
+  const { run } = await startRun(pool, runOf(keyOf(await newExport(pool)), 0));
+  const key = { projectId: 1, runId: run.id };
+  const begun = (await beginAttempt(pool, key)) as RunRow;
+  const environment = new MockActivityEnvironment();
+  const heartbeats: unknown[] = [];
+  environment.on('heartbeat', (details) => heartbeats.push(details));
+  await environment.run(async () => {
+    const attempt = watchAttempt(pool, key, begun.fence, Context.current(), stall);
+    try {
+      await work(attempt, begun);
+    } finally {
+      await attempt.close();
+    }
+  });
+  return { run: begun, heartbeats };
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<unknown>((resolve) => signal.addEventListener('abort', () => resolve(signal.reason)));
+
+describe('an attempt', () => {
+  test('says how far it is, to Temporal and in the row', async () => {
+    const { run, heartbeats } = await withAttempt(async (attempt, begun) => {
+      attempt.onProgress(1_000, 50_000);
+      await eventually(async () => {
+        const now = await findRun(database.pool, { projectId: 1, runId: begun.id });
+        return now?.records_completed === 1_000 && now.bytes_exported === 50_000;
+      });
+    });
+    expect(heartbeats).toContainEqual({ rows: 1_000, bytes: 50_000 });
+    expect((await findRun(database.pool, { projectId: 1, runId: run.id }))?.status).toBe('Running');
+  });
+
+  test('stops when another one has begun', async () => {
+    await withAttempt(async (attempt, { id }) => {
+      await attempt.fence();
+      await beginAttempt(database.pool, { projectId: 1, runId: id });
+      await expect(attempt.fence()).rejects.toThrow(OvertakenError);
+      expect(await aborted(attempt.signal)).toBeInstanceOf(OvertakenError);
+    });
+  });
+
+  test('stops when its export is deleted', async () => {
+    await withAttempt(async (attempt, run) => {
+      await deleteBatchExport(database.pool, { projectId: 1, exportId: run.batch_export_id });
+      await expect(attempt.fence()).rejects.toThrow(OvertakenError);
+      expect(await aborted(attempt.signal)).toBeInstanceOf(OvertakenError);
+    });
+  });
+
+  test('stops when nothing moves', async () => {
+    await withAttempt(async (attempt) => {
+      expect(await aborted(attempt.signal)).toBeInstanceOf(StalledError);
+    }, 10);
+  });
+});

@@ -167,6 +167,8 @@ describe('with repair', () => {
     expect((await statesOf(world, cancelled))[3]).toBe('missing');
     expect(await world.runsOf(cancelled)).toHaveLength(1);
     expect(await world.runsOf(coming)).toEqual([]);
+    // Nobody is told of what is on its way.
+    expect(await listChecks(world.pool, keyOf(coming), window)).toEqual([]);
     expect(await world.runsOf(paused)).toEqual([]);
     expect((await listChecks(world.pool, keyOf(paused), window))[0]).toMatchObject({
       state: 'missing',
@@ -195,6 +197,15 @@ describe('with repair', () => {
     expect((await reconcile(world)).differ).toBe(0);
     const [check] = await listChecks(world.pool, keyOf(row), window);
     expect(check).toMatchObject({ state: 'same', source_rows: 16, problem: null });
+  });
+
+  test('an export that cannot be looked at keeps none of the others from it', async () => {
+    const broken = await lake(world, 'broken', 66, 4, { interval: 'day', timezone: 'Nowhere/Land' });
+    const row = await lake(world, 'whole', 66, 4);
+    const report = await reconcile(world);
+    expect(report.failed).toBe(1);
+    await world.pool.query('delete from batch_exports where id = $1', [broken.id]);
+    expect((await listChecks(world.pool, keyOf(row), window)).length).toBeGreaterThanOrEqual(2);
   });
 
   test('metrics show it', async () => {

@@ -31,6 +31,8 @@ export type SchedulesOptions = TemporalSettings &
 const PROBE_EVERY = 5_000;
 /** Also how long a process that stops waits for an absent Temporal. */
 const PROBE_DEADLINE = 2_000;
+/** After a long absence, too, Temporal is found again within seconds; the client's own idea is two minutes. */
+const LONGEST_BACKOFF = 5_000;
 
 /** Connects lazily: Temporal may be absent now and come up later. */
 export function createSchedules(options: SchedulesOptions, logger: Logger): Schedules {
@@ -39,6 +41,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
   const connection = Connection.lazy({
     ...connectionSettings(options),
     connectTimeout: '5 seconds',
+    channelArgs: { 'grpc.max_reconnect_backoff_ms': LONGEST_BACKOFF },
     interceptors: closableCalls(closed.signal),
   });
   const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });

@@ -31,9 +31,16 @@ const PROBE_EVERY = 5_000;
 /** Also how long a process that stops waits for an absent Temporal. */
 const PROBE_DEADLINE = 2_000;
 
+/** After a long absence, too, Temporal is found again within seconds; the client's own idea is two minutes. */
+const LONGEST_BACKOFF = 5_000;
+
 /** Connects lazily: Temporal may be absent now and come up later. */
 export function createSchedules(options: SchedulesOptions, logger: Logger): Schedules {
-  const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '5 seconds' });
+  const connection = Connection.lazy({
+    ...connectionSettings(options),
+    connectTimeout: '5 seconds',
+    channelArgs: { 'grpc.max_reconnect_backoff_ms': LONGEST_BACKOFF },
+  });
   const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
   const closing = new AbortController();
   const underWay = new Set<Promise<unknown>>();

@@ -111,7 +111,9 @@ export function exportWorldForFile({
     world.variables = variables;
     world.config = loadConfig(variables);
     world.schedules = createSchedules(world.config, logger);
-    world.client = new Client({ connection: await Connection.connect({ address }), namespace });
+    const channelArgs = { 'grpc.max_reconnect_backoff_ms': 2_000 };
+    const connection = await Connection.connect({ address, channelArgs });
+    world.client = new Client({ connection, namespace });
     world.startWorker = async (more = {}) => {
       const config = loadConfig({ ...variables, ...more });
       const running = await startWorker({

@@ -125,6 +125,8 @@ const untilFired = (now: number) => 300_000 - (now % 300_000) + 75_000;
     s3.harm = undefined;
     const row = await world.create('NoOp', {}, { interval: 'every 5 minutes' });
     await world.schedules.exports.sync(row);
+    const schedule = world.client.schedule.getHandle(row.id);
+    await eventually(async () => (await schedule.describe()).info.nextActionTimes.length > 0);
     const { port, pid, exited } = temporal as Temporal;
     process.kill(pid, 'SIGKILL');
     await exited;

@@ -1,0 +1,59 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { expect, jest, test } from '@jest/globals';
+import { faultyS3ForFile, isComplete } from '../exports/fault-proxy.ts';
+import { exportWorldForFile, fillHourInBulk, hourly, uuidsOf } from '../exports/support.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Program, programsForFile } from '../support/programs.ts';
+
+const LONG = process.env.TEST_LONG === '1';
+// Temporal goes on giving tasks to a worker that only stands still, and takes half a minute to notice each time.
+jest.setTimeout(400_000);
+const EVENTS = 20_000;
+const programs = programsForFile();
+const s3 = faultyS3ForFile();
+const world = exportWorldForFile({ worker: false });
+
+const startWorker = async (): Promise<Program> => {
+  const worker = programs.start('worker/main.ts', { ...world.variables, SLUICE_SHUTDOWN_SECONDS: '8' });
+  await eventually(async () => worker.output().includes('the worker polls'));
+  return worker;
+};
+
+(LONG ? test : test.skip)(
+  'a worker that stands still, is taken for dead and wakes up late changes nothing',
+  async () => {
+    await fillHourInBulk(world.pool, 0, EVENTS);
+    const first = await startWorker();
+    const held: (() => void)[] = [];
+    s3.harm = (request, _response, forward) => {
+      // All parts are there, and nothing is missing but the word to put them together.
+      if (isComplete(request) && held.length === 0) held.push(forward);
+      else forward();
+    };
+    const bucket = await s3.bucket();
+    const row = await world.create('S3', bucket.config);
+    const handle = await world.start(row, hourly(0));
+    await eventually(async () => held.length === 1);
+    first.kill('SIGSTOP');
+    const second = await startWorker();
+    const { run } = await world.finished(handle);
+    expect(run).toMatchObject({ status: 'Completed', records_completed: EVENTS });
+    const keys = await bucket.keys();
+    const [file, manifest] = await Promise.all(keys.map((key) => bucket.read(key)));
+    expect(new Set(uuidsOf(file as Buffer, keys[0] as string)).size).toBe(EVENTS);
+
+    first.kill('SIGCONT');
+    held[0]?.();
+    await eventually(async () => first.output().includes('an attempt at a run failed'));
+    // Whatever it would do after that.
+    await pause(1_000);
+    expect(await world.runsOf(row)).toEqual([run]);
+    expect(await bucket.keys()).toEqual(keys);
+    expect(await Promise.all(keys.map((key) => bucket.read(key)))).toEqual([file, manifest]);
+    expect(await bucket.openUploads()).toBe(0);
+    for (const worker of [first, second]) {
+      worker.kill('SIGTERM');
+      expect((await worker.exited).code).toBe(0);
+    }
+  },
+);

@@ -4,8 +4,7 @@ import type { Measured } from './measure.ts';
 export interface WayResult {
   way: string;
   rows: number;
-  /** Median, least and most. */
-  rowsPerSecond: [number, number, number];
+  rowsPerSecond: { median: number; least: number; most: number };
   /** Microseconds of CPU for a row: whoever exports, Postgres, and a server at the other end. */
   cpuPerRow: { client: number; postgres: number; server: number };
   peakMegabytes: number | null;
@@ -45,7 +44,11 @@ function resultOf({ name, rows }: Way, rounds: readonly Measured[]): WayResult {
   return {
     way: name,
     rows,
-    rowsPerSecond: [Math.round(median(speeds)), Math.min(...speeds), Math.max(...speeds)],
+    rowsPerSecond: {
+      median: Math.round(median(speeds)),
+      least: Math.min(...speeds),
+      most: Math.max(...speeds),
+    },
     cpuPerRow: { client: of('client'), postgres: of('postgres'), server: of('server') },
     peakMegabytes: most('peak'),
     growthMegabytes: most('growth'),
@@ -85,7 +88,7 @@ export function markdown(results: readonly ComparisonResult[]): string {
   const number = (value: number) => value.toLocaleString('en');
   const ways = results.flatMap(({ ways }) =>
     ways.map((one) => {
-      const [middle, least, most] = one.rowsPerSecond;
+      const { median: middle, least, most } = one.rowsPerSecond;
       const { client, postgres, server } = one.cpuPerRow;
       const cpu = [client, postgres, ...(server > 0 ? [server] : [])]
         .map((part) => part.toFixed(2))

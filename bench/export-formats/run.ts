@@ -40,6 +40,12 @@ const PEERS = [
   ...['adbc-driver-postgresql==1.13.0', 'pyarrow==26.0.1'],
 ];
 
+const loadText = () =>
+  os
+    .loadavg()
+    .map((load) => load.toFixed(1))
+    .join(' ');
+
 async function compare(
   comparison: Comparison,
   admin: pg.Client,
@@ -115,20 +121,12 @@ try {
   }
   await admin.end();
   const minutes = ((performance.now() - begun) / 60_000).toFixed(1);
-  console.log(
-    `${said}; ${minutes} minutes; load ${os
-      .loadavg()
-      .map((load) => load.toFixed(1))
-      .join(' ')}\n`,
-  );
+  console.log(`${said}; ${minutes} minutes; load ${loadText()}\n`);
   console.log(markdown(results));
   if (values.write) {
     const about = { node: process.version, cpus: os.cpus().length, rows, rounds: Number(values.rounds) };
     const file = path.join(import.meta.dirname, 'results.json');
-    writeFileSync(
-      file,
-      `${JSON.stringify({ ...about, load: os.loadavg(), comparisons: results }, null, 2)}\n`,
-    );
+    writeFileSync(file, `${JSON.stringify({ ...about, load: loadText(), comparisons: results }, null, 2)}\n`);
   }
 } finally {
   await stop();

@@ -17,4 +17,4 @@ VOLUME /data
 USER node
 EXPOSE 8000 9464
 # Node itself is process 1, so that it gets the signals. The worker runs `node worker/main.ts`.
-CMD ["node", "--max-semi-space-size=32", "api/main.ts"]
+CMD ["node", "--max-semi-space-size=32", "--heap-growing-percent=100", "api/main.ts"]

@@ -15,7 +15,7 @@ import { startTemporal } from './temporal.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
 /** Why: docs/ingestion.md, Memory. The script `api` of package.json, the Dockerfile and the compose file say the same. */
-const API_NODE_OPTIONS = ['--max-semi-space-size=32'];
+const API_NODE_OPTIONS = ['--max-semi-space-size=32', '--heap-growing-percent=100'];
 /** All four parts together stop within ten seconds; what is left of them goes to the later ones. */
 const STOP_MILLISECONDS = 9_000;
 const API_STOP = 3_500;

@@ -121,8 +121,15 @@ describe('Dockerfile', () => {
 test('the API is started with the same options everywhere', () => {
   const script = JSON.parse(read('package.json')).scripts.api as string;
   const command = script.replace(/^exec /, '').split(' ');
-  expect(command).toEqual(['node', expect.stringMatching(/^--max-semi-space-size=\d+$/), 'api/main.ts']);
+  expect(command).toEqual([
+    'node',
+    expect.stringMatching(/^--max-semi-space-size=\d+$/),
+    expect.stringMatching(/^--heap-growing-percent=\d+$/),
+    'api/main.ts',
+  ]);
   expect(read('Dockerfile')).toContain(`CMD ${JSON.stringify(command).replaceAll(',', ', ')}\n`);
   expect(file.services.api?.command).toEqual(command);
-  expect(read('stack/stack.ts')).toContain(`const API_NODE_OPTIONS = ['${command[1]}'];`);
+  expect(read('stack/stack.ts')).toContain(
+    `const API_NODE_OPTIONS = ['${command.slice(1, -1).join("', '")}'];`,
+  );
 });

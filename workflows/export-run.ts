@@ -6,24 +6,21 @@ import {
   CancelledFailure,
   isCancellation,
   log,
-  ParentClosePolicy,
   proxyActivities,
   setCurrentDetails,
-  startChild,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { StartRunResult } from '../activities/exports/start-run.ts';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
 import {
-  EXPORT_KIND,
   type ExportRunInput,
   type ExportRunResult,
   exportsQueue,
-  NOTICE,
   type NoticeInput,
   searchAttributes,
 } from './names.ts';
+import { startNotice } from './start-notice.ts';
 
 const scheduledFor = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
 
@@ -120,21 +117,11 @@ function reasonOf(error: unknown): string {
   return at.message;
 }
 
-/** A workflow of its own: nobody waits for a webhook that does not answer, and no run fails over it. */
+/** No run fails because nobody could be told of it. */
 async function tell(notice: NoticeInput): Promise<void> {
   const { workflowId, runId } = workflowInfo();
   try {
-    await startChild(NOTICE, {
-      workflowId: `${workflowId}-${notice.event}-${runId}`,
-      args: [notice],
-      parentClosePolicy: ParentClosePolicy.ABANDON,
-      typedSearchAttributes: [
-        { key: searchAttributes.kind, value: EXPORT_KIND },
-        { key: searchAttributes.project, value: notice.projectId },
-        { key: searchAttributes.export, value: notice.exportId },
-      ],
-      staticSummary: `Tell of ${notice.event}`,
-    });
+    await startNotice(`${workflowId}-${notice.event}-${runId}`, notice);
   } catch (error) {
     log.warn('a notice was not sent', { event: notice.event, error });
   }

@@ -1,13 +1,7 @@
-import {
-  isCancellation,
-  ParentClosePolicy,
-  proxyActivities,
-  setCurrentDetails,
-  startChild,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { isCancellation, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
-import { EXPORT_KIND, NOTICE, type NoticeInput, searchAttributes } from './names.ts';
+import type { NoticeInput } from './names.ts';
+import { startNotice } from './start-notice.ts';
 
 const PAGE = 100;
 
@@ -47,7 +41,8 @@ export async function reconcileExports(): Promise<ReconcileReport> {
   const tell = async (notices: readonly NoticeInput[]) => {
     for (const notice of notices) {
       told += 1;
-      await startNotice(notice, told);
+      const { workflowId, runId } = workflowInfo();
+      await startNotice(`${workflowId}-${runId.slice(0, 8)}-notice-${told}`, notice);
     }
   };
   try {
@@ -71,19 +66,4 @@ export async function reconcileExports(): Promise<ReconcileReport> {
     `${report.exports} exports: ${report.missing} intervals missing, ${report.repaired} started again, ${report.late} late, ${report.differs} differ; ${report.checked} runs compared with the database${report.failed > 0 ? `; ${report.failed} failed` : ''}`,
   );
   return report;
-}
-
-/** A workflow of its own: nobody waits for a webhook that does not answer. */
-async function startNotice(notice: NoticeInput, number: number): Promise<void> {
-  await startChild(NOTICE, {
-    workflowId: `${workflowInfo().workflowId}-${workflowInfo().runId.slice(0, 8)}-notice-${number}`,
-    args: [notice],
-    parentClosePolicy: ParentClosePolicy.ABANDON,
-    typedSearchAttributes: [
-      { key: searchAttributes.kind, value: EXPORT_KIND },
-      { key: searchAttributes.project, value: notice.projectId },
-      { key: searchAttributes.export, value: notice.exportId },
-    ],
-    staticSummary: `Tell of ${notice.event}`,
-  });
 }

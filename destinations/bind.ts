@@ -12,7 +12,7 @@ import type {
 } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
-import { type FileRun, keysOf, openFileRun, verifyFiles } from './file-run.ts';
+import { type FileRun, keysOf, openFileRun, takeBackFiles, verifyFiles } from './file-run.ts';
 import type { Verification } from './file-store.ts';
 import type { ObjectKeys } from './object-keys.ts';
 import { requireDestination } from './registry.ts';
@@ -31,6 +31,8 @@ export interface BoundFiles extends Bound {
   keys(run: Pick<Run, 'model' | 'interval'>): ObjectKeys;
   open(run: Run, work?: Work): Promise<FileRun>;
   verify(run: Run, signal?: AbortSignal): Promise<Verification>;
+  /** Removes what an interval left; false: nothing was there. */
+  takeBack(run: Run, work?: Work): Promise<boolean>;
 }
 
 /** A destination that is given rows. */
@@ -113,6 +115,7 @@ function boundFiles(
       };
     },
     verify: (run, signal) => verifyFiles(destination, config, surroundings, run, signal).catch(clean),
+    takeBack: (run, work) => takeBackFiles(destination, config, surroundings, run, work).catch(clean),
   };
 }
 

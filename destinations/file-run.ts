@@ -133,6 +133,32 @@ export async function openFileRun<Config>(
   };
 }
 
+/**
+ * Takes back what an interval left, because another one has it by now. Its manifest goes last, so that it can be done
+ * again. Answers whether there was anything.
+ */
+export async function takeBackFiles<Config>(
+  destination: FilesDestination<Config>,
+  config: Config,
+  surroundings: Surroundings,
+  run: Run,
+  { fence = async () => undefined }: Work = {},
+): Promise<boolean> {
+  const keys = keysOf(destination.options(config), run);
+  const store = await destination.store(config, surroundings);
+  try {
+    const { manifest } = await readManifest(store, keys);
+    if (!manifest) return false;
+    requireOwn(manifest, run.exportId, store.describe(keys.manifest));
+    await fence();
+    for (const { key } of manifest.files) if (keys.owns(key)) await store.remove(key);
+    await store.remove(keys.manifest);
+    return true;
+  } finally {
+    await store.close();
+  }
+}
+
 /** Reads the destination again and compares it with its manifest. */
 export async function verifyFiles<Config>(
   destination: FilesDestination<Config>,

@@ -1,4 +1,5 @@
 import {
+  isCancellation,
   ParentClosePolicy,
   proxyActivities,
   setCurrentDetails,
@@ -26,11 +27,22 @@ export interface ReconcileReport {
   /** Runs that were compared with the database, and those whose rows are others now. */
   checked: number;
   differ: number;
+  /** Exports, or whole steps, that failed; the next pass tries them again. */
+  failed: number;
 }
 
 /** Every few minutes: whether every interval of every batch export was exported, and whether it was all of it. */
 export async function reconcileExports(): Promise<ReconcileReport> {
-  const report = { exports: 0, missing: 0, late: 0, differs: 0, repaired: 0, checked: 0, differ: 0 };
+  const report = {
+    exports: 0,
+    missing: 0,
+    late: 0,
+    differs: 0,
+    repaired: 0,
+    checked: 0,
+    differ: 0,
+    failed: 0,
+  };
   let told = 0;
   const tell = async (notices: readonly NoticeInput[]) => {
     for (const notice of notices) {
@@ -38,20 +50,25 @@ export async function reconcileExports(): Promise<ReconcileReport> {
       await startNotice(notice, told);
     }
   };
-  const { checked, differ, notices } = await checkSources();
-  report.checked = checked;
-  report.differ = differ;
-  await tell(notices);
+  try {
+    const { checked, differ, notices } = await checkSources();
+    report.checked = checked;
+    report.differ = differ;
+    await tell(notices);
+  } catch (error) {
+    if (isCancellation(error)) throw error;
+    report.failed += 1;
+  }
   let after: string | null = null;
   do {
     const page: Awaited<ReturnType<typeof reconcilePage>> = await reconcilePage({ after, limit: PAGE });
-    for (const count of ['exports', 'missing', 'late', 'differs', 'repaired'] as const)
+    for (const count of ['exports', 'missing', 'late', 'differs', 'repaired', 'failed'] as const)
       report[count] += page[count];
     await tell(page.notices);
     after = page.next;
   } while (after !== null);
   setCurrentDetails(
-    `${report.exports} exports: ${report.missing} intervals missing, ${report.repaired} started again, ${report.late} late, ${report.differs} differ; ${report.checked} runs compared with the database`,
+    `${report.exports} exports: ${report.missing} intervals missing, ${report.repaired} started again, ${report.late} late, ${report.differs} differ; ${report.checked} runs compared with the database${report.failed > 0 ? `; ${report.failed} failed` : ''}`,
   );
   return report;
 }

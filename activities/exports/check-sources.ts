@@ -6,10 +6,11 @@ import { listUncheckedRuns } from '../../db/batch-export-unchecked.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import { isStatementTimeout } from '../../db/reading.ts';
 import { exportQuery } from '../../exports/query.ts';
-import { sourceProblems, type VerifyReport } from '../../exports/verify-report.ts';
-import { countRows, ModelError } from '../../models/index.ts';
+import { type Evidence, sourceProblems } from '../../exports/verify-report.ts';
+import { countRows } from '../../models/index.ts';
 import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { judge } from './failures.ts';
 import { hashRows } from './hash-rows.ts';
 import { isExpired } from './retention.ts';
 
@@ -28,10 +29,10 @@ export interface CheckedSources {
 }
 
 /** Compares what runs exported with what the database has now: once for each run of events. */
-export function createCheckSources({ pool, eventRetentionDays, exports }: ActivityDependencies) {
+export function createCheckSources({ pool, logger, eventRetentionDays, exports }: ActivityDependencies) {
   const { parser, copyPool } = exports;
 
-  async function readSource(row: BatchExportRow, run: RunRow): Promise<VerifyReport['source']> {
+  async function readSource(row: BatchExportRow, run: RunRow): Promise<Evidence['source']> {
     const [start, end] = [run.data_interval_start as string, run.data_interval_end];
     const none = { rows: null, hash: null };
     if (isExpired(row, { start, end }, eventRetentionDays, Date.now())) return { state: 'expired', ...none };
@@ -43,8 +44,9 @@ export function createCheckSources({ pool, eventRetentionDays, exports }: Activi
       return { state: 'read', rows: await countRows(copyPool, query, LONGEST_COUNT), hash: null };
     } catch (error) {
       const slow = isStatementTimeout(error) || (error as Error).name === 'TimeoutError';
-      if (!slow && !(error instanceof ModelError)) throw error;
-      return { state: 'unread', ...none };
+      if (!slow && judge(error).again) throw error;
+      const problem = slow ? 'reading the rows took too long' : judge(error).message;
+      return { state: 'unread', ...none, problem: `Not compared: ${problem}` };
     }
   }
 
@@ -60,8 +62,7 @@ export function createCheckSources({ pool, eventRetentionDays, exports }: Activi
       runId: run.id,
       sourceRows: source.rows,
       contentHash: source.hash,
-      problem:
-        source.state === 'unread' ? 'Not compared: reading the rows took too long.' : (problems[0] ?? null),
+      problem: problems[0] ?? source.problem ?? null,
     });
     if (state !== 'differs' || !news) return undefined;
     const message = `The interval ${interval.start} - ${interval.end} differs: ${problems[0]}`;
@@ -85,9 +86,17 @@ export function createCheckSources({ pool, eventRetentionDays, exports }: Activi
       Context.current().heartbeat(result.checked);
       const row = await findBatchExportById(pool, run.batch_export_id);
       if (!row) continue;
-      const notice = await check(row, run);
-      result.checked += 1;
-      if (notice) result.notices.push(notice);
+      try {
+        const notice = await check(row, run);
+        result.checked += 1;
+        if (notice) result.notices.push(notice);
+      } catch (error) {
+        // The next pass tries it again; the others have their turn.
+        logger.warn(
+          { err: error, exportId: row.id, runId: run.id },
+          'a run could not be compared with the database',
+        );
+      }
     }
     result.differ = result.notices.length;
     return result;

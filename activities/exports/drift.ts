@@ -7,14 +7,16 @@ import {
 } from '../../db/batch-export-backfills.ts';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import { listQuietRuns } from '../../db/batch-export-run-lists.ts';
-import { endRun, type RunFailure } from '../../db/batch-export-runs.ts';
+import { endRun, type RunFailure, type RunRow } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../../db/batch-exports.ts';
 import type { WorkflowFate } from '../../schedules/exports/drift.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { countEach } from './each.ts';
 
 const PAGE = 500;
 /** So many schedules are looked at closely each minute, in turns; the list shows the others' most likely faults. */
 const CLOSELY_PER_RUN = 200;
+const AT_ONCE = 5;
 const ORPHANS_PER_RUN = 1_000;
 /** Whoever has just made a row is about to start its workflow. */
 const GRACE = 60_000;
@@ -54,7 +56,29 @@ export function createExportDriftActivities({
     }
   }
 
+  /** What a row cannot make a schedule of is for `sync` to say, without holding up the others. */
+  function looksRight(row: BatchExportRow, listed: Parameters<typeof temporal.looksRight>[1]): boolean {
+    try {
+      return temporal.looksRight(row, listed);
+    } catch {
+      return false;
+    }
+  }
+
+  async function endOrphan(run: RunRow): Promise<boolean> {
+    Context.current().heartbeat();
+    const fate = await temporal.fateOfRun(run);
+    if (fate === 'running') return false;
+    const [status, text] = RUN_ENDS[fate];
+    if (!(await endRun(pool, { projectId: run.project_id, runId: run.id }, status, text))) return false;
+    const key = { projectId: run.project_id, exportId: run.batch_export_id };
+    const message = `The run of the interval that ends at ${run.data_interval_end} is over. ${text}`;
+    await insertLogs(pool, key, run.id, [{ level: status === 'Cancelled' ? 'WARNING' : 'ERROR', message }]);
+    return true;
+  }
+
   async function mendBackfill(backfill: BackfillRow): Promise<boolean> {
+    Context.current().heartbeat();
     const fate = await temporal.fateOfBackfill(backfill);
     if (fate === 'running') return false;
     const key = { projectId: backfill.project_id, backfillId: backfill.id };
@@ -75,65 +99,42 @@ export function createExportDriftActivities({
     async repairExportSchedules(): Promise<number> {
       const listed = await temporal.list();
       const [now, exports] = [Date.now(), listed.size];
-      let repaired = 0;
+      const doubtful: string[] = [];
       let after: string | null = null;
       do {
         const rows: BatchExportRow[] = await pageBatchExports(pool, after, PAGE);
         for (const row of rows) {
-          Context.current().heartbeat(repaired);
+          Context.current().heartbeat();
           const found = listed.get(row.id);
           listed.delete(row.id);
-          const right = found !== undefined && temporal.looksRight(row, found);
-          if (right && !isItsTurn(row.id, exports, now)) continue;
-          if (!(await syncAsItIs(row.id))) continue;
-          repaired += 1;
-          logger.info({ batchExport: row.id }, 'the schedule of a batch export was not what it should be');
+          const right = found !== undefined && looksRight(row, found);
+          if (!right || isItsTurn(row.id, exports, now)) doubtful.push(row.id);
         }
         after = rows.length === PAGE ? (rows.at(-1) as BatchExportRow).id : null;
       } while (after !== null);
-      for (const exportId of listed.keys()) {
-        Context.current().heartbeat(repaired);
+      const repair = async (exportId: string) => {
+        Context.current().heartbeat();
+        if (!(await syncAsItIs(exportId))) return false;
+        logger.info({ exportId }, 'the schedule of a batch export was not what it should be');
+        return true;
+      };
+      const remove = async (exportId: string) =>
         // Somebody else's may be called anything.
-        if (!UUID.test(exportId) || !(await temporal.isOwn(exportId)) || !(await syncAsItIs(exportId)))
-          continue;
-        repaired += 1;
-        logger.info({ batchExport: exportId }, 'a schedule without a batch export was removed');
-      }
-      return repaired;
+        UUID.test(exportId) && (await temporal.isOwn(exportId)) && (await repair(exportId));
+      const repaired = await countEach(doubtful, AT_ONCE, repair);
+      return repaired + (await countEach([...listed.keys()], AT_ONCE, remove));
     },
 
     /** Ends runs that nobody works on, so that their intervals are free again. */
     async endOrphanedRuns(): Promise<number> {
-      let ended = 0;
       const quiet = new Date(Date.now() - GRACE).toISOString();
-      for (const run of await listQuietRuns(pool, quiet, ORPHANS_PER_RUN)) {
-        Context.current().heartbeat(ended);
-        const fate = await temporal.fateOfRun(run);
-        if (fate === 'running') continue;
-        const [status, text] = RUN_ENDS[fate];
-        const key = { projectId: run.project_id, runId: run.id };
-        if (!(await endRun(pool, key, status, text))) continue;
-        ended += 1;
-        const level = status === 'Cancelled' ? 'WARNING' : 'ERROR';
-        await insertLogs(pool, { projectId: run.project_id, exportId: run.batch_export_id }, run.id, [
-          {
-            level,
-            message: `The run of the interval that ends at ${run.data_interval_end} is over. ${text}`,
-          },
-        ]);
-      }
-      return ended;
+      return countEach(await listQuietRuns(pool, quiet, ORPHANS_PER_RUN), AT_ONCE, endOrphan);
     },
 
     /** Starts backfills that nobody started, and ends those whose workflow ended without saying so. */
     async mendBackfills(): Promise<number> {
-      let mended = 0;
       const begun = new Date(Date.now() - GRACE).toISOString();
-      for (const backfill of await listActiveBackfills(pool, begun, ORPHANS_PER_RUN)) {
-        Context.current().heartbeat(mended);
-        if (await mendBackfill(backfill)) mended += 1;
-      }
-      return mended;
+      return countEach(await listActiveBackfills(pool, begun, ORPHANS_PER_RUN), AT_ONCE, mendBackfill);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { insertLogs } from '../../db/batch-export-logs.ts';
+import { insertLogs, type LogEntry } from '../../db/batch-export-logs.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
 import {
   beginAttempt,
@@ -21,6 +21,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
 import { failureOf, judge, stopped } from './failures.ts';
 import { untilFinal } from './final-rows.ts';
+import { takeBackParts } from './take-back-parts.ts';
 import { type Transferred, transfer } from './transfer.ts';
 
 export interface ExportIntervalResult {
@@ -61,26 +62,27 @@ export function createExportInterval(deps: ActivityDependencies) {
   const { pool, logger } = deps;
   const { metrics, keyring, parser, copyPool, egress, exportRoot, patience } = deps.exports;
 
-  async function carry(row: BatchExportRow, run: RunRow, attempt: Attempt): Promise<Transferred> {
+  async function carry(
+    row: BatchExportRow,
+    run: RunRow,
+    attempt: Attempt,
+  ): Promise<{ transferred: Transferred; said: LogEntry[] }> {
     const start = run.data_interval_start === null ? null : Date.parse(run.data_interval_start);
     const end = Date.parse(run.data_interval_end);
     const surroundings = { egress, exportRoot, ...(patience ? { patience } : {}) };
     const destination = bindDestination(openSettings(keyring, row), surroundings);
     const query = await exportQuery(parser, row, { start, end });
     await untilFinal(pool, end, attempt);
-    return transfer({
-      copyPool,
-      query,
-      destination,
-      run: {
-        exportId: row.id,
-        runId: run.id,
-        projectId: row.project_id,
-        model: row.model,
-        interval: { start: start === null ? null : new Date(start), end: new Date(end) },
-      },
-      attempt,
-    });
+    const work = {
+      exportId: row.id,
+      runId: run.id,
+      projectId: row.project_id,
+      model: row.model,
+      interval: { start: start === null ? null : new Date(start), end: new Date(end) },
+    };
+    const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
+    if (destination.kind !== 'files') return { transferred, said: [] };
+    return { transferred, said: await takeBackParts(pool, destination, work, run, attempt) };
   }
 
   function observe(row: BatchExportRow, run: RunRow): void {
@@ -151,12 +153,12 @@ export function createExportInterval(deps: ActivityDependencies) {
     const attempt = watchAttempt(pool, key, run.fence, context);
     metrics.active.inc();
     try {
-      const transferred = await carry(row, run, attempt);
+      const { transferred, said } = await carry(row, run, attempt);
       const done = await transaction(pool, async (client) => {
         const completed = await completeRun(client, key, run.fence, transferred.totals);
         if (completed) {
           const exportKey = { projectId: row.project_id, exportId: row.id };
-          await insertLogs(client, exportKey, run.id, closingWords(transferred));
+          await insertLogs(client, exportKey, run.id, [...said, ...closingWords(transferred)]);
         }
         return completed;
       });

@@ -1,5 +1,11 @@
 import { Context } from '@temporalio/activity';
-import { clearMissing, listChecks, noteRepair, recordCheck } from '../../db/batch-export-checks.ts';
+import {
+  type CheckRow,
+  clearMissing,
+  listChecks,
+  noteRepair,
+  recordCheck,
+} from '../../db/batch-export-checks.ts';
 import { saveHealth } from '../../db/batch-export-health.ts';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import { type BatchExportRow, pageBatchExports } from '../../db/batch-exports.ts';
@@ -11,7 +17,9 @@ import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
 /** So many intervals of one export are started again at once: the next pass goes on. */
-const REPAIRS_PER_PASS = 10;
+const REPAIRS_PER_EXPORT = 10;
+/** And so many of all exports of a page: what everybody missed does not come to the workers all at once. */
+const REPAIRS_PER_PAGE = 100;
 /** An export that is so many intervals behind is told of. */
 const LAGS = 2;
 
@@ -23,15 +31,20 @@ export interface ReconciledPage {
   late: number;
   differs: number;
   repaired: number;
+  /** Exports that could not be looked at; the log says why. */
+  failed: number;
   notices: NoticeInput[];
 }
+
+type Reconciled = Omit<ReconciledPage, 'next' | 'exports' | 'failed'>;
 
 /** Looks at the intervals of the last days of each export: finds those that are missing, and starts them again. */
 export function createReconcileExports({
   pool,
   schedules: { exports: temporal },
+  logger,
   exportRepair,
-}: Pick<ActivityDependencies, 'pool' | 'schedules' | 'exportRepair'>) {
+}: Pick<ActivityDependencies, 'pool' | 'schedules' | 'logger' | 'exportRepair'>) {
   /** What the schedule started may not have come to a worker yet. */
   async function isUnderWay(row: BatchExportRow, { end }: IntervalEntry): Promise<boolean> {
     const workflow_id = `${row.id}-${end.replace('.000Z', 'Z')}`;
@@ -41,19 +54,17 @@ export function createReconcileExports({
   async function repair(
     row: BatchExportRow,
     entries: readonly IntervalEntry[],
+    checks: ReadonlyMap<number, CheckRow>,
+    most: number,
     now: number,
   ): Promise<IntervalEntry[]> {
     if (!exportRepair || row.paused) return [];
     const key = { projectId: row.project_id, exportId: row.id };
-    const [first, last] = [entries[0], entries.at(-1)];
-    if (!first || !last) return [];
-    const checks = await listChecks(pool, key, { after: first.start, until: last.end });
-    const known = new Map(checks.map((one) => [Date.parse(one.data_interval_end), one]));
     const lastDone = entries.findLastIndex((one) => one.state === 'done' || one.state === 'differs');
     const repaired: IntervalEntry[] = [];
     for (const [index, entry] of entries.entries()) {
-      if (repaired.length >= REPAIRS_PER_PASS) break;
-      const before = known.get(Date.parse(entry.end)) ?? { repairs: 0, repaired_at: null };
+      if (repaired.length >= most) break;
+      const before = checks.get(Date.parse(entry.end)) ?? { repairs: 0, repaired_at: null };
       if (!isToBeRepaired(entry, before, index < lastDone, now)) continue;
       if (await isUnderWay(row, entry)) continue;
       // Noted first: a pass that is killed in between tries again later rather than twice at once.
@@ -64,21 +75,25 @@ export function createReconcileExports({
     return repaired;
   }
 
-  async function reconcile(row: BatchExportRow): Promise<Omit<ReconciledPage, 'next' | 'exports'>> {
+  async function reconcile(row: BatchExportRow, most: number): Promise<Reconciled> {
     const key = { projectId: row.project_id, exportId: row.id };
     const now = Date.now();
     const entries = await recentIntervals(pool, row, now);
+    const [first, last] = [entries[0], entries.at(-1)];
+    const bounds = { after: first?.start ?? '-infinity', until: last?.end ?? '-infinity' };
+    const checks = new Map(
+      (await listChecks(pool, key, bounds)).map((one) => [Date.parse(one.data_interval_end), one]),
+    );
     const found: IntervalEntry[] = [];
     for (const entry of entries) {
       if (entry.state !== 'missing') continue;
+      if (!checks.has(Date.parse(entry.end)) && (await isUnderWay(row, entry))) {
+        entry.state = 'late';
+        continue;
+      }
       const check = { start: entry.start, end: entry.end, state: 'missing' as const, problem: entry.problem };
-      const news = await recordCheck(pool, key, {
-        ...check,
-        runId: null,
-        sourceRows: null,
-        contentHash: null,
-      });
-      if (news) found.push(entry);
+      const none = { runId: null, sourceRows: null, contentHash: null };
+      if (await recordCheck(pool, key, { ...check, ...none })) found.push(entry);
     }
     const settled = entries.filter((one) => one.state === 'done' || one.state === 'excluded');
     await clearMissing(
@@ -86,7 +101,7 @@ export function createReconcileExports({
       key,
       settled.map((one) => one.end),
     );
-    const repaired = await repair(row, entries, now);
+    const repaired = await repair(row, entries, checks, most, now);
     const messages = found.map(({ start, end, problem }) => ({
       level: 'WARNING' as const,
       message: `The interval ${start} - ${end} is missing: ${problem}`,
@@ -136,17 +151,21 @@ export function createReconcileExports({
     const page: ReconciledPage = {
       next: rows.length === input.limit ? (rows.at(-1) as BatchExportRow).id : null,
       exports: rows.length,
-      ...{ missing: 0, late: 0, differs: 0, repaired: 0 },
+      ...{ missing: 0, late: 0, differs: 0, repaired: 0, failed: 0 },
       notices: [],
     };
     for (const row of rows) {
       Context.current().heartbeat(row.id);
-      const one = await reconcile(row);
-      page.missing += one.missing;
-      page.late += one.late;
-      page.differs += one.differs;
-      page.repaired += one.repaired;
-      page.notices.push(...one.notices);
+      try {
+        const one = await reconcile(row, Math.min(REPAIRS_PER_EXPORT, REPAIRS_PER_PAGE - page.repaired));
+        for (const count of ['missing', 'late', 'differs', 'repaired'] as const) page[count] += one[count];
+        page.notices.push(...one.notices);
+      } catch (error) {
+        // One that is not as it should be keeps none of the others from it. If it is all of them, it is something else.
+        page.failed += 1;
+        if (page.failed === rows.length) throw error;
+        logger.warn({ err: error, exportId: row.id }, 'a batch export could not be reconciled');
+      }
     }
     return page;
   };

@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import { type BackfillRow, endBackfill, findBackfill } from '../../db/batch-export-backfills.ts';
+import { insertLogs } from '../../db/batch-export-logs.ts';
 import { activeRuns, findRun } from '../../db/batch-export-run-lists.ts';
 import { endRun, type RunRow } from '../../db/batch-export-runs.ts';
-import { transaction } from '../../db/pool.ts';
+import { type Transaction, transaction } from '../../db/pool.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -15,6 +16,16 @@ const REASON = 'Cancelled by a user.';
 const over = (what: string, status: string) =>
   errors.validation('invalid_input', `Cannot cancel a ${what} that is in '${status}' status`, null);
 
+/** Its workflow finds the row ended, and has nothing left to say. */
+async function endAndSay(client: Transaction, run: RunRow): Promise<boolean> {
+  const { project_id: projectId, id: runId, batch_export_id: exportId } = run;
+  if (!(await endRun(client, { projectId, runId }, 'Cancelled', REASON))) return false;
+  await insertLogs(client, { projectId, exportId }, runId, [
+    { level: 'WARNING', message: 'Batch export was cancelled' },
+  ]);
+  return true;
+}
+
 /** Ends a run at once; its workflow then finds that it may complete nothing any more, and cleans up. */
 export async function cancelRun(
   { pool, schedules }: Dependencies,
@@ -24,7 +35,7 @@ export async function cancelRun(
   const { exports } = schedules;
   const { project_id: projectId, id: runId, batch_export_id: itemId } = run;
   await transaction(pool, async (client) => {
-    if (!(await endRun(client, { projectId, runId }, 'Cancelled', REASON))) {
+    if (!(await endAndSay(client, run))) {
       const now = await findRun(client, { projectId, runId });
       throw over('run', now?.status ?? run.status);
     }
@@ -53,7 +64,10 @@ export async function cancelBackfill(
       throw over('backfill', now?.status ?? backfill.status);
     }
     const active = await activeRuns(client, keyOf(request.batchExport), backfillId);
-    for (const run of active) await endRun(client, { projectId, runId: run.id }, 'Cancelled', REASON);
+    for (const run of active) await endAndSay(client, run);
+    await insertLogs(client, keyOf(request.batchExport), null, [
+      { level: 'WARNING', message: 'Backfill was cancelled' },
+    ]);
     await audit(client, request, {
       scope: 'BatchExport',
       itemId,

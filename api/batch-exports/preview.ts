@@ -1,3 +1,4 @@
+import { isStatementTimeout } from '../../db/reading.ts';
 import { bindDestination } from '../../destinations/bind.ts';
 import { findDestination } from '../../destinations/registry.ts';
 import { type ExportQueryRow, exportQuery } from '../../exports/query.ts';
@@ -9,6 +10,7 @@ import { refusing } from './refusals.ts';
 
 const ROWS_MILLISECONDS = 10_000;
 const ESTIMATE_MILLISECONDS = 5_000;
+const ANY_MILLISECONDS = 2_000;
 /** So many names are enough to see how files are called. */
 const MOST_KEYS = 20;
 
@@ -41,6 +43,21 @@ export async function previewExport(
     estimate: size,
     ...(await refusing(() => keysOf(deps, row, interval, size.bytes))),
   };
+}
+
+/** Whether there is anything to export in an interval; what cannot be told in time is taken for something. */
+export async function hasRows(
+  { pool, parser }: Pick<Dependencies, 'pool' | 'parser'>,
+  row: ExportQueryRow,
+  interval: Interval,
+): Promise<boolean> {
+  const query = await refusing(() => exportQuery(parser, row, interval));
+  try {
+    return (await previewRows(pool, query, 1, ANY_MILLISECONDS)).rows.length > 0;
+  } catch (error) {
+    if (isStatementTimeout(error)) return true;
+    throw error;
+  }
 }
 
 /** The names of files, as many as there are about; a compressed file holds more than is known here. */

@@ -107,7 +107,9 @@ async function verifyAll(
         continue;
       }
       const rows = report.destination.rows ?? report.source.rows;
-      say(`${report.verdict}  ${report.interval.start} – ${report.interval.end}  ${rows ?? '?'} rows`);
+      say(
+        `${report.verdict}  ${report.interval.start} – ${report.interval.end}  ${rows === 1 ? '1 row' : `${rows ?? '?'} rows`}`,
+      );
       for (const problem of report.problems) say(`  ${problem}`);
     }
   } finally {

@@ -201,6 +201,9 @@ describe('runs', () => {
       status: 'Cancelled',
       finished_at: expect.any(String),
     });
+    expect((await ask('GET', `${exports}${id}/runs/${begun.id}/logs/`)).body.results).toMatchObject([
+      { level: 'WARNING', message: 'Batch export was cancelled' },
+    ]);
     expect(await ask('POST', url)).toEqual({
       status: 400,
       body: refusals.field(null, 'invalid_input', "Cannot cancel a run that is in 'Cancelled' status"),
@@ -455,6 +458,11 @@ describe('backfills', () => {
       body: refusals.field(null, 'invalid_input', "Cannot cancel a backfill that is in 'Cancelled' status"),
     });
     expect((await ask('GET', `${exports}${id}/backfills/${body.backfill_id}/`)).body.progress).toBeNull();
+    const { body: logs } = await ask('GET', `${exports}${id}/logs/`);
+    expect(logs.results.map((one: { message: string }) => one.message)).toEqual([
+      'Backfill was cancelled',
+      'Batch export was cancelled',
+    ]);
   });
 
   test('are limited by project', async () => {

@@ -8,6 +8,7 @@ import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { reservePort } from '../support/ports.ts';
 import { refusals } from '../support/refusals.ts';
+import { insertEvents } from '../support/rows.ts';
 
 const api = apiForFile();
 const HOUR = 3_600_000;
@@ -97,6 +98,11 @@ describe('running now', () => {
   test('is for the last interval that is over, or one that is named', async () => {
     const id = await createExport();
     const before = Math.floor(Date.now() / HOUR) * HOUR;
+    // Whichever hour is the last one when the request comes.
+    await insertEvents(
+      api.pool,
+      [before - 1, before + 1].map((at) => ({ project_id: anna.projectId, timestamp: iso(at) })),
+    );
     const { status, body } = await ask('POST', `${exports}${id}/run/`);
     expect([status, Date.parse(body.data_interval_end) - Date.parse(body.data_interval_start)]).toEqual([
       201,
@@ -122,6 +128,15 @@ describe('running now', () => {
     const organization = await ask('POST', `/api/organizations/@current/batch_exports/${id}/run/`);
     expect(organization.status).toBe(201);
     await ask('DELETE', `${exports}${id}/`);
+  });
+
+  test('takes the current interval up to now if the last one has nothing, unless that is not wished', async () => {
+    const id = await createExport({ filters: [{ type: 'event', key: 'never', operator: 'is_set' }] });
+    const { body } = await ask('POST', `${exports}${id}/run/`);
+    expect(Date.parse(body.data_interval_start) % HOUR).toBe(0);
+    expect(Math.abs(Date.now() - Date.parse(body.data_interval_end))).toBeLessThan(60_000);
+    const whole = (await ask('POST', `${exports}${id}/run/`, { partial: false })).body;
+    expect(Date.parse(whole.data_interval_end) - Date.parse(whole.data_interval_start)).toBe(HOUR);
   });
 
   test('partially ends now', async () => {

@@ -425,6 +425,25 @@ describe.each(subjects)('$name', (subject) => {
       expect('files' in manifest && manifest.files).toHaveLength(3);
       expect(await open().verify({ ...RUN, model: 'persons' })).toEqual({ manifest: null, files: [] });
     });
+
+    test('what an interval left is taken back, and nothing of others', async () => {
+      const part = { ...RUN, interval: { ...RUN.interval, end: new Date('2026-01-31T12:07:01.234Z') } };
+      await send({ run: part, events: events.slice(0, 250) });
+      await send();
+      const thief = { ...part, exportId: '01990000-bbbb-7000-8000-000000000002' };
+      expect(await failureOf(open().takeBack(thief))).toMatchObject({ code: 'occupied' });
+      const fence = async () => {
+        throw new Error('overtaken');
+      };
+      await expect(open().takeBack(part, { fence })).rejects.toThrow('overtaken');
+      expect((await open().verify(part)).files.map((file) => file.state)).toEqual(['same', 'same', 'same']);
+      // As if the first try had been killed in the middle.
+      await removeFile(subject, config, open().keys(part).file(1));
+      expect(await open().takeBack(part)).toBe(true);
+      expect(await open().takeBack(part)).toBe(false);
+      expect(await visible()).toEqual(uuids);
+      expect((await open().verify(RUN)).files.map((file) => file.state)).toEqual(['same', 'same', 'same']);
+    });
   }
 });
 

@@ -41,6 +41,8 @@ const told = (row: BatchExportRow, event: string) =>
     notices.find((one) => one.export.id === row.id && one.event === `batch_export.${event}`),
   );
 
+// An hour that ends while the tests run would be one more that is due.
+await eventually(async () => HOUR - (Date.now() % HOUR) > 40_000);
 const thisHour = Math.floor(Date.now() / HOUR) * HOUR;
 const iso = (instant: number) => new Date(instant).toISOString();
 /** The n-th of the hours before this one. */
@@ -167,6 +169,8 @@ describe('with repair', () => {
     expect((await statesOf(world, cancelled))[3]).toBe('missing');
     expect(await world.runsOf(cancelled)).toHaveLength(1);
     expect(await world.runsOf(coming)).toEqual([]);
+    // Nobody is told of what is on its way.
+    expect(await listChecks(world.pool, keyOf(coming), window)).toEqual([]);
     expect(await world.runsOf(paused)).toEqual([]);
     expect((await listChecks(world.pool, keyOf(paused), window))[0]).toMatchObject({
       state: 'missing',
@@ -195,6 +199,15 @@ describe('with repair', () => {
     expect((await reconcile(world)).differ).toBe(0);
     const [check] = await listChecks(world.pool, keyOf(row), window);
     expect(check).toMatchObject({ state: 'same', source_rows: 16, problem: null });
+  });
+
+  test('an export that cannot be looked at keeps none of the others from it', async () => {
+    const broken = await lake(world, 'broken', 66, 4, { interval: 'day', timezone: 'Nowhere/Land' });
+    const row = await lake(world, 'whole', 66, 4);
+    const report = await reconcile(world);
+    expect(report.failed).toBe(1);
+    await world.pool.query('delete from batch_exports where id = $1', [broken.id]);
+    expect((await listChecks(world.pool, keyOf(row), window)).length).toBeGreaterThanOrEqual(2);
   });
 
   test('metrics show it', async () => {

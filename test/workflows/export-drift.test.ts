@@ -6,7 +6,7 @@ import { Runtime } from '@temporalio/worker';
 import { isItsTurn } from '../../activities/exports/drift.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { findBackfill, insertBackfill } from '../../db/batch-export-backfills.ts';
-import { listLogs } from '../../db/batch-export-logs.ts';
+import { insertLogs, listLogs } from '../../db/batch-export-logs.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
 import { startRun } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, deleteBatchExport, setPaused } from '../../db/batch-exports.ts';
@@ -108,6 +108,19 @@ describe('schedules are what their rows say', () => {
     expect((await maintain()).repairedSchedules).toBe(0);
   });
 
+  test('one that cannot be made keeps none of the others from it', async () => {
+    const broken = await newExport(database.pool, { ...idle, interval: 'day', timezone: 'Nowhere/Land' });
+    const row = await newExport(database.pool, idle);
+    const report: MaintenanceReport = await client.workflow.execute('maintenance', {
+      taskQueue: config.SLUICE_TASK_QUEUE,
+      workflowId: `maintenance-${randomUUID()}`,
+    });
+    expect(report.failed).toEqual(['repairExportSchedules']);
+    expect((await described(row.id)).state.paused).toBe(false);
+    await deleteBatchExport(database.pool, keyOf(broken));
+    await maintain();
+  });
+
   test('one that is over by its end_at stays over, and is not made again every minute', async () => {
     const row = await newExport(database.pool, { end_at: '2026-01-01T00:00:00Z' });
     await maintain();
@@ -205,6 +218,19 @@ describe('runs whose workflow is gone', () => {
     expect((await startRun(database.pool, runOf(keyOf(lost.row), 0))).outcome).toBe('started');
     await alive.started.terminate();
   });
+});
+
+test('history past its time is deleted', async () => {
+  const row = await newExport(database.pool, idle);
+  const say = (message: string) => insertLogs(database.pool, keyOf(row), null, [{ level: 'INFO', message }]);
+  await say('old');
+  await database.pool.query(
+    `update batch_export_logs set timestamp = now() - interval '31 days' where message = 'old'`,
+  );
+  await say('new');
+  await maintain();
+  const left = await listLogs(database.pool, { ...keyOf(row), limit: 10 });
+  expect(left.map((one) => one.message)).toEqual(['new']);
 });
 
 describe('backfills', () => {

@@ -5,6 +5,7 @@ import { intervalAt } from '../../../intervals/index.ts';
 import { audit } from '../../audit.ts';
 import { intervalChoice, pickCompleteInterval, text } from '../../batch-exports/pick-interval.ts';
 import { findsExport, PLACES, placeOf, WRITE } from '../../batch-exports/places.ts';
+import { hasRows } from '../../batch-exports/preview.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
 import { errors } from '../../errors.ts';
 import { timestamp } from '../../schemas/fields.ts';
@@ -15,9 +16,9 @@ const PATIENCE = 5_000;
 
 const body = z.object({
   ...intervalChoice,
-  partial: z.boolean().default(false).meta({
+  partial: z.boolean().optional().meta({
     description:
-      'Exports the current interval up to now instead. Its rows are exported again when the interval is over.',
+      'Whether to export the current interval up to now instead; its files are replaced when it is over. Default: if there is nothing to export in the last interval that is over.',
   }),
 });
 const started = z.object({
@@ -29,7 +30,8 @@ const started = z.object({
 });
 
 /** Runs that do not wait for their time. */
-export function runNowRoutes(app: App, { pool, schedules }: ApiDependencies): void {
+export function runNowRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, schedules } = deps;
   const find = findsExport(pool);
   for (const { prefix, params, access, of } of PLACES) {
     app.post(
@@ -41,7 +43,7 @@ export function runNowRoutes(app: App, { pool, schedules }: ApiDependencies): vo
           tags: ['batch exports'],
           summary: `Run a batch export ${of} now`,
           description:
-            'For the last interval that is over, or the one that is named. An interval that was exported before is exported again in its place.',
+            'For the last interval that is over, or the one that is named. If there is nothing in the last one, for the current one up to now: the first file does not wait. An interval that was exported before is exported again in its place.',
           params: params.extend({ id: z.string() }),
           body,
           response: { 201: started },
@@ -57,9 +59,10 @@ export function runNowRoutes(app: App, { pool, schedules }: ApiDependencies): vo
             'partial',
           );
         }
-        const interval = wanted.partial
-          ? { start: intervalAt(cadenceOfRow(row), now).start, end: now }
-          : pickCompleteInterval(row, wanted, now);
+        const complete = pickCompleteInterval(row, wanted, now);
+        const named = Boolean(wanted.start_at || wanted.end_at);
+        const partial = wanted.partial ?? (!named && !(await hasRows(deps, row, complete)));
+        const interval = partial ? { start: intervalAt(cadenceOfRow(row), now).start, end: now } : complete;
         const [start, end] = [text(interval.start), text(interval.end)];
         const { workflowId, workflowRunId } = await schedules
           .within(PATIENCE, () => schedules.exports.startRun(row, { start, end }))

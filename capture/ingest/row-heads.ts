@@ -1,7 +1,7 @@
 import { EVENT_COLUMNS } from '../../db/event-writes.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { storableTime } from '../storable-time.ts';
-import { SharedChunk } from './chunks.ts';
+import { CHUNK_BYTES, SharedChunk } from './chunks.ts';
 import { FieldWriter, textRoom } from './fields.ts';
 import { cleanText } from './text.ts';
 
@@ -99,7 +99,10 @@ export class RowHeads extends FieldWriter {
     const bytes = this.chunk;
     const uuid = from + UUID_AT;
     const prefix = bytes.readUInt32BE(uuid) * PREFIX_SCALE + bytes.readUInt16BE(uuid + 4);
-    return { bytes, from, to: this.at, prefix };
+    const head = { bytes, from, to: this.at, prefix };
+    // One that was made for a large event is not to be kept until the next one comes.
+    if (bytes.length > CHUNK_BYTES) this.#begin(0);
+    return head;
   }
 
   #begin(size: number): void {

@@ -60,7 +60,9 @@ export interface NewRun extends ExportKey {
  * - `over`: the workflow's run has come to its end before, by whatever cause
  * - `busy`: another run exports the interval right now
  */
-export type StartedRun = { outcome: 'started' | 'over' | 'busy'; run: RunRow };
+export type StartedRun =
+  | { outcome: 'started'; run: RunRow; isNew: boolean }
+  | { outcome: 'over' | 'busy'; run: RunRow };
 
 const ACTIVE = "status in ('Starting', 'Running')";
 const NEXT_FENCE = "nextval('batch_export_fences')";
@@ -77,13 +79,13 @@ export async function startRun(queryable: Queryable, run: NewRun): Promise<Start
        on conflict do nothing returning *`,
       [projectId, uuidv7(), exportId, run.backfillId ?? null, run.workflowId, workflowRunId, start, end],
     );
-    if (inserted.rows[0]) return { outcome: 'started', run: inserted.rows[0] };
+    if (inserted.rows[0]) return { outcome: 'started', run: inserted.rows[0], isNew: true };
     const again = await queryable.query(
       `update batch_export_runs set fence = ${NEXT_FENCE}, last_updated_at = clock_timestamp()
        where project_id = $1 and workflow_run_id = $2 and ${ACTIVE} returning *`,
       [projectId, workflowRunId],
     );
-    if (again.rows[0]) return { outcome: 'started', run: again.rows[0] };
+    if (again.rows[0]) return { outcome: 'started', run: again.rows[0], isNew: false };
     const known = await queryable.query(
       'select * from batch_export_runs where project_id = $1 and workflow_run_id = $2',
       [projectId, workflowRunId],

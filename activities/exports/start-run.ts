@@ -69,18 +69,19 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
           return nothing(`The run ${done.id} has exported this interval already`, known);
         }
       }
-      const { outcome, run } = await startRun(pool, {
+      const begun = await startRun(pool, {
         ...key,
         ...interval,
         workflowId: input.workflowId,
         workflowRunId: input.workflowRunId,
         backfillId: input.backfillId,
       });
-      if (outcome === 'over') {
+      const { run } = begun;
+      if (begun.outcome === 'over') {
         const known = { runId: run.id, status: run.status, records: run.records_completed ?? 0 };
         return nothing('The run is over', known);
       }
-      if (outcome === 'busy') {
+      if (begun.outcome === 'busy') {
         if ((await schedules.exports.fateOfRun(run)) === 'running') {
           throw ApplicationFailure.create({
             message: `The run ${run.id} exports this interval right now; this one waits for it`,
@@ -94,8 +95,7 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
         continue;
       }
       const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;
-      if (run.status === 'Starting' && run.created_at === run.last_updated_at)
-        await insertLogs(pool, key, run.id, [{ level: 'INFO', message: range }]);
+      if (begun.isNew) await insertLogs(pool, key, run.id, [{ level: 'INFO', message: range }]);
       return {
         outcome: 'started',
         runId: run.id,

@@ -62,7 +62,8 @@ export interface NewRun extends ExportKey {
  */
 export type StartedRun =
   | { outcome: 'started'; run: RunRow; isNew: boolean }
-  | { outcome: 'over' | 'busy'; run: RunRow };
+  | { outcome: 'over'; run: RunRow }
+  | { outcome: 'busy'; run: RunRow };
 
 const ACTIVE = "status in ('Starting', 'Running')";
 const NEXT_FENCE = "nextval('batch_export_fences')";

@@ -9,6 +9,7 @@ import { insertLogs } from '../../db/batch-export-logs.ts';
 import { listQuietRuns } from '../../db/batch-export-run-lists.ts';
 import { endRun, type RunFailure, type RunRow } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../../db/batch-exports.ts';
+import { isUuid } from '../../db/uuid.ts';
 import type { WorkflowFate } from '../../schedules/exports/drift.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { countEach } from './each.ts';
@@ -20,7 +21,6 @@ const AT_ONCE = 5;
 const ORPHANS_PER_RUN = 1_000;
 /** Whoever has just made a row is about to start its workflow. */
 const GRACE = 60_000;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Which of the turns an export is looked at closely in: they follow each other by the minute. */
 export function isItsTurn(exportId: string, exports: number, now: number): boolean {
@@ -120,7 +120,7 @@ export function createExportDriftActivities({
       };
       const remove = async (exportId: string) =>
         // Somebody else's may be called anything.
-        UUID.test(exportId) && (await temporal.isOwn(exportId)) && (await repair(exportId));
+        isUuid(exportId) && (await temporal.isOwn(exportId)) && (await repair(exportId));
       const repaired = await countEach(doubtful, AT_ONCE, repair);
       return repaired + (await countEach([...listed.keys()], AT_ONCE, remove));
     },

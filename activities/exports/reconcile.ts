@@ -1,17 +1,11 @@
 import { Context } from '@temporalio/activity';
-import {
-  type CheckRow,
-  clearMissing,
-  listChecks,
-  noteRepair,
-  recordCheck,
-} from '../../db/batch-export-checks.ts';
+import { type CheckRow, clearMissing, noteRepair, recordCheck } from '../../db/batch-export-checks.ts';
 import { saveHealth } from '../../db/batch-export-health.ts';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import { type BatchExportRow, pageBatchExports } from '../../db/batch-exports.ts';
 import { patienceOf } from '../../exports/due.ts';
-import { healthOf, recentIntervals } from '../../exports/health.ts';
-import type { IntervalEntry } from '../../exports/interval-states.ts';
+import { healthOf, knownOf, recentWindow } from '../../exports/health.ts';
+import { type IntervalEntry, intervalKey, intervalStates } from '../../exports/interval-states.ts';
 import { isToBeRepaired } from '../../exports/repair.ts';
 import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
@@ -54,7 +48,7 @@ export function createReconcileExports({
   async function repair(
     row: BatchExportRow,
     entries: readonly IntervalEntry[],
-    checks: ReadonlyMap<number, CheckRow>,
+    checks: ReadonlyMap<string, CheckRow>,
     most: number,
     now: number,
   ): Promise<IntervalEntry[]> {
@@ -64,7 +58,7 @@ export function createReconcileExports({
     const repaired: IntervalEntry[] = [];
     for (const [index, entry] of entries.entries()) {
       if (repaired.length >= most) break;
-      const before = checks.get(Date.parse(entry.end)) ?? { repairs: 0, repaired_at: null };
+      const before = checks.get(intervalKey(entry.start, entry.end)) ?? { repairs: 0, repaired_at: null };
       if (!isToBeRepaired(entry, before, index < lastDone, now)) continue;
       if (await isUnderWay(row, entry)) continue;
       // Noted first: a pass that is killed in between tries again later rather than twice at once.
@@ -78,16 +72,16 @@ export function createReconcileExports({
   async function reconcile(row: BatchExportRow, most: number): Promise<Reconciled> {
     const key = { projectId: row.project_id, exportId: row.id };
     const now = Date.now();
-    const entries = await recentIntervals(pool, row, now);
-    const [first, last] = [entries[0], entries.at(-1)];
-    const bounds = { after: first?.start ?? '-infinity', until: last?.end ?? '-infinity' };
+    const window = recentWindow(row, now);
+    const known = await knownOf(pool, row, window);
+    const entries = intervalStates(row, known, window, now);
     const checks = new Map(
-      (await listChecks(pool, key, bounds)).map((one) => [Date.parse(one.data_interval_end), one]),
+      known.checks.map((one) => [intervalKey(one.data_interval_start, one.data_interval_end), one]),
     );
     const found: IntervalEntry[] = [];
     for (const entry of entries) {
       if (entry.state !== 'missing') continue;
-      if (!checks.has(Date.parse(entry.end)) && (await isUnderWay(row, entry))) {
+      if (!checks.has(intervalKey(entry.start, entry.end)) && (await isUnderWay(row, entry))) {
         entry.state = 'late';
         continue;
       }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
-import { listChecks } from '../../db/batch-export-checks.ts';
+import { listChecks, recordCheck } from '../../db/batch-export-checks.ts';
 import { endRun, startRun } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, type NewBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -199,6 +199,24 @@ describe('with repair', () => {
     expect((await reconcile(world)).differ).toBe(0);
     const [check] = await listChecks(world.pool, keyOf(row), window);
     expect(check).toMatchObject({ state: 'same', source_rows: 16, problem: null });
+  });
+
+  test('one that waits for its next turn has it, also when all until its end was looked at', async () => {
+    const row = await lake(world, 'turns', 67, 4);
+    const nothing = { runId: null, sourceRows: null, contentHash: null, problem: null };
+    const { start, end } = ago(4);
+    await recordCheck(world.pool, keyOf(row), { start, end, state: 'missing', ...nothing });
+    await recordCheck(world.pool, keyOf(row), { start: null, end, state: 'same', ...nothing });
+    await world.pool.query(
+      `update batch_export_checks set repairs = 1, repaired_at = now() - interval '11 minutes'
+       where batch_export_id = $1 and data_interval_start is not null`,
+      [row.id],
+    );
+    await reconcile(world);
+    const runs = () => world.runsOf(row);
+    await eventually(async () =>
+      (await runs()).some((one) => Date.parse(one.data_interval_end) === Date.parse(end)),
+    );
   });
 
   test('an export that cannot be looked at keeps none of the others from it', async () => {

@@ -41,8 +41,7 @@ export function createReconcileExports({
 }: Pick<ActivityDependencies, 'pool' | 'schedules' | 'logger' | 'exportRepair'>) {
   /** What the schedule started may not have come to a worker yet. */
   async function isUnderWay(row: BatchExportRow, { end }: IntervalEntry): Promise<boolean> {
-    const workflow_id = `${row.id}-${end.replace('.000Z', 'Z')}`;
-    return (await temporal.fateOfWorkflow(workflow_id)) === 'running';
+    return (await temporal.fateOfScheduledRun(row.id, end)) === 'running';
   }
 
   async function repair(

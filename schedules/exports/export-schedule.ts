@@ -8,7 +8,13 @@ import {
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
-import { type Cadence, jitterOf, type ScheduleTimes, scheduleTimes } from '../../intervals/index.ts';
+import {
+  type Cadence,
+  instantText,
+  jitterOf,
+  type ScheduleTimes,
+  scheduleTimes,
+} from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, type ExportRunInput, searchAttributes } from '../../workflows/names.ts';
 
 /** What the Temporal UI takes as a summary, in bytes. */
@@ -48,6 +54,10 @@ export function attributesOf(
   ];
 }
 
+/** The workflow that the schedule of an export starts at a time of its own, which is the end of an interval. */
+export const scheduledWorkflowId = (exportId: string, nominal: string): string =>
+  `${exportId}-${instantText(nominal)}`;
+
 /** What a person who looks at the schedule in the Temporal UI reads. */
 export const noteOf = (row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>): string =>
   row.paused
@@ -82,7 +92,7 @@ export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: numbe
     action: {
       type: 'startWorkflow' as const,
       workflowType: EXPORT_RUN,
-      // The server appends the nominal time.
+      // The server appends the nominal time: see scheduledWorkflowId.
       workflowId: row.id,
       taskQueue,
       args: [input],

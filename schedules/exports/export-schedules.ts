@@ -12,7 +12,7 @@ import {
 } from '../../workflows/names.ts';
 import { type StartedBackfillRow, startBackfill } from './backfills.ts';
 import { isOwnSchedule, listExportSchedules, looksRight, type WorkflowFate, workflowFate } from './drift.ts';
-import { attributesOf, summaryOf } from './export-schedule.ts';
+import { attributesOf, scheduledWorkflowId, summaryOf } from './export-schedule.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
 import { verifyInterval } from './verify.ts';
 
@@ -37,7 +37,8 @@ export interface ExportSchedules {
   cancelRun(run: RunReference): Promise<void>;
   /** What became of a run, or of a backfill, in Temporal. */
   fateOfRun(run: RunReference): Promise<WorkflowFate>;
-  fateOfWorkflow(workflowId: string): Promise<WorkflowFate>;
+  /** The same of the run that the schedule started at the end of an interval. */
+  fateOfScheduledRun(exportId: string, intervalEnd: string): Promise<WorkflowFate>;
   fateOfBackfill(backfill: StartedBackfillRow): Promise<WorkflowFate>;
   /** Begins what a row of backfills says. Begun already is fine. */
   startBackfill(row: BatchExportRow, backfill: StartedBackfillRow): Promise<void>;
@@ -98,7 +99,8 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
     },
     cancelRun: ({ workflow_id, workflow_run_id }) => cancel(workflow_id, workflow_run_id),
     fateOfRun: ({ workflow_id, workflow_run_id }) => workflowFate(client, workflow_id, workflow_run_id),
-    fateOfWorkflow: (workflowId) => workflowFate(client, workflowId, undefined),
+    fateOfScheduledRun: (exportId, intervalEnd) =>
+      workflowFate(client, scheduledWorkflowId(exportId, intervalEnd), undefined),
     fateOfBackfill: ({ id, workflow_id }) => workflowFate(client, workflow_id, undefined, { backfill: id }),
     startBackfill: (row, backfill) => startBackfill(client, row, backfill, taskQueue),
     cancelBackfill: ({ workflow_id }) => cancel(workflow_id),

@@ -8,6 +8,7 @@ import { endRun, startRun } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, type NewBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { exportHealth, intervalMap } from '../../exports/health.ts';
+import { scheduledWorkflowId } from '../../schedules/exports/export-schedule.ts';
 import { RECONCILE_SCHEDULE } from '../../schedules/maintenance.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { EXPORT_RUN, RECONCILE_EXPORTS, RECONCILE_KIND, searchAttributes } from '../../workflows/names.ts';
@@ -159,7 +160,7 @@ describe('with repair', () => {
     await endRun(world.pool, { projectId: 62, runId: run.id }, 'Cancelled', null);
     // What its schedule started waits for a worker.
     const scheduled = await world.client.workflow.start(EXPORT_RUN, {
-      workflowId: `${coming.id}-${ago(3).end.replace('.000Z', 'Z')}`,
+      workflowId: scheduledWorkflowId(coming.id, ago(3).end),
       taskQueue: 'nobody',
     });
     await setPaused(world.pool, keyOf(paused), true);

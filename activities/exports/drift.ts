@@ -11,6 +11,7 @@ import { endRun, type RunFailure, type RunRow } from '../../db/batch-export-runs
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../../db/batch-exports.ts';
 import { isUuid } from '../../db/uuid.ts';
 import type { WorkflowFate } from '../../schedules/exports/drift.ts';
+import { syncRow } from '../../schedules/exports/sync-row.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { countEach } from './each.ts';
 
@@ -43,19 +44,6 @@ export function createExportDriftActivities({
   schedules: { exports: temporal },
   logger,
 }: Pick<ActivityDependencies, 'pool' | 'schedules' | 'logger'>) {
-  /** The row may change while its schedule is made: what counts is how it is afterwards. */
-  async function syncAsItIs(exportId: string): Promise<boolean> {
-    let changed = false;
-    let synced: BatchExportRow | undefined;
-    for (;;) {
-      const row = await findBatchExportById(pool, exportId);
-      if (!row) return (await temporal.remove(exportId)) || changed;
-      if (synced?.last_updated_at === row.last_updated_at) return changed;
-      changed = (await temporal.sync(row)) || changed;
-      synced = row;
-    }
-  }
-
   /** What a row cannot make a schedule of is for `sync` to say, without holding up the others. */
   function looksRight(row: BatchExportRow, listed: Parameters<typeof temporal.looksRight>[1]): boolean {
     try {
@@ -114,7 +102,7 @@ export function createExportDriftActivities({
       } while (after !== null);
       const repair = async (exportId: string) => {
         Context.current().heartbeat();
-        if (!(await syncAsItIs(exportId))) return false;
+        if (!(await syncRow(pool, temporal, exportId))) return false;
         logger.info({ exportId }, 'the schedule of a batch export was not what it should be');
         return true;
       };

@@ -45,9 +45,10 @@ export function summaryOf(row: Pick<BatchExportRow, 'model' | 'interval' | 'dest
 
 export function attributesOf(
   row: Pick<BatchExportRow, 'id' | 'project_id' | 'destination_type'>,
+  kind: string = EXPORT_KIND,
 ): SearchAttributePair[] {
   return [
-    { key: searchAttributes.kind, value: EXPORT_KIND },
+    { key: searchAttributes.kind, value: kind },
     { key: searchAttributes.project, value: row.project_id },
     { key: searchAttributes.export, value: row.id },
     { key: searchAttributes.destination, value: row.destination_type },

@@ -10,9 +10,9 @@ import { createPool, type Pool } from '../../db/pool.ts';
 import { prepareDatabase } from '../../db/wait.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
-import { faultyS3ForFile, isPart, type S3Bucket } from '../exports/fault-proxy.ts';
 import { exportWorldForFile, fillHour, fillHourInBulk, hour, hourly, uuidsOf } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { faultyS3ForFile, isPart, type S3Bucket } from '../support/faulty-s3.ts';
 import { reservePort } from '../support/ports.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
 

@@ -13,7 +13,6 @@ import {
 } from '@temporalio/workflow';
 import type { StartRunResult } from '../activities/exports/start-run.ts';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
-import { instantText } from '../intervals/instant-text.ts';
 import {
   type ExportRunInput,
   type ExportRunResult,
@@ -76,8 +75,9 @@ async function exportOne(input: ExportRunInput): Promise<ExportRunResult> {
   return { runId, status, records };
 }
 
+const short = (instant: string) => instant.replace('.000Z', 'Z');
 const rangeOf = ({ interval: { start, end } }: Started) =>
-  `${start === null ? 'the beginning' : instantText(start)} – ${instantText(end)}`;
+  `${start === null ? 'the beginning' : short(start)} – ${short(end)}`;
 const headline = (started: Started) => `${started.what}, ${rangeOf(started)}, run \`${started.runId}\``;
 
 /** What others wrote must not be read as Markdown. */

@@ -8,11 +8,13 @@ import {
   EXPORT_RUN,
   type ExportRunInput,
   type IntervalText,
+  type NoticeInput,
   searchAttributes,
 } from '../../workflows/names.ts';
 import { type StartedBackfillRow, startBackfill } from './backfills.ts';
 import { isOwnSchedule, listExportSchedules, looksRight, type WorkflowFate, workflowFate } from './drift.ts';
 import { attributesOf, scheduledWorkflowId, summaryOf } from './export-schedule.ts';
+import { startNotice } from './notices.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
 import { verifyInterval } from './verify.ts';
 
@@ -53,6 +55,8 @@ export interface ExportSchedules {
     interval: IntervalText,
     options: { waitMilliseconds: number },
   ): Promise<VerifyReport | undefined>;
+  /** Tells the operators of it, once, however often it is asked to with the same `about`. */
+  startNotice(notice: NoticeInput, about: string): Promise<void>;
   /** Every schedule of a batch export, by export id; the list is behind by a moment. */
   list(): Promise<Map<string, ScheduleSummary>>;
   /** Whether the list shows what the row says. It does not show everything: `sync` looks closely. */
@@ -106,6 +110,7 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
     cancelBackfill: ({ workflow_id }) => cancel(workflow_id),
     verify: (row, interval, { waitMilliseconds }) =>
       verifyInterval(client, row, interval, { waitMilliseconds, taskQueue }),
+    startNotice: (notice, about) => startNotice(client, notice, about, taskQueue),
     list: () => listExportSchedules(client),
     looksRight: (row, listed) => looksRight(row, listed, taskQueue),
     isOwn: (exportId) => isOwnSchedule(client, exportId, taskQueue),

@@ -202,6 +202,40 @@ describe('with repair', () => {
     expect(check).toMatchObject({ state: 'same', source_rows: 16, problem: null });
   });
 
+  test('what could not be written down is told of nevertheless, once', async () => {
+    const row = await lake(world, 'told-once', 68, 6, { end_at: ago(3).end });
+    await setPaused(world.pool, keyOf(row), true);
+    const failAt = async (name: string) => {
+      await world.pool.query(
+        `create or replace function refuse_row() returns trigger language plpgsql as $$
+         begin raise exception 'as if the worker were killed here'; end $$`,
+      );
+      await world.pool.query(
+        `create trigger refuse_row before insert or update on ${name} for each row
+         when (new.batch_export_id = '${row.id}') execute function refuse_row()`,
+      );
+      expect((await reconcile(world)).failed).toBe(1);
+      await world.pool.query(`drop trigger refuse_row on ${name}`);
+    };
+    await failAt('batch_export_checks');
+    await failAt('batch_export_health');
+    await reconcile(world);
+    await reconcile(world);
+    expect((await told(row, 'missing')).details).toMatchObject({ intervals: 4, started_again: 0 });
+    await told(row, 'lagging');
+    const running = async () => {
+      const query = `${searchAttributes.export.name} = '${row.id}' and ExecutionStatus = 'Running'`;
+      for await (const one of world.client.workflow.list({ query })) return one;
+      return undefined;
+    };
+    await eventually(async () => (await running()) === undefined);
+    expect(notices.filter((one) => one.export.id === row.id)).toHaveLength(2);
+    const messages = (await world.logsOf(row)).map((one) => one.message);
+    expect(messages.filter((one) => one.includes(`${ago(6).start} - ${ago(6).end} is missing`))).toHaveLength(
+      1,
+    );
+  });
+
   test('one that waits for its next turn has it, also when all until its end was looked at', async () => {
     const row = await lake(world, 'turns', 67, 4);
     const nothing = { runId: null, sourceRows: null, contentHash: null, problem: null };

@@ -1,6 +1,6 @@
 // The servers of one test run, in a process of their own: it stops them and removes everything when the channel
 // to jest closes, however jest ended. Started by global-setup.ts, with the directory of this run as argument.
-import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
@@ -16,6 +16,7 @@ import { startTemporal, type Temporal } from '../../stack/temporal.ts';
 import { DATA_DIRS, namespaceNames, STATE_PREFIX, TEMPLATE_DATABASE } from './names.ts';
 
 const stateDir = process.argv[2] as string;
+const NEW_MILLISECONDS = 60_000;
 const report = (line: string) => void process.stderr.write(`${line}\n`);
 let postgres: Postgres | undefined;
 let temporal: Temporal | undefined;
@@ -56,6 +57,9 @@ async function removeRun(runDir: string): Promise<void> {
 async function clearKilledRuns(): Promise<void> {
   for (const entry of readdirSync(tmpdir()).filter((name) => name.startsWith(STATE_PREFIX))) {
     const left = path.join(tmpdir(), entry);
+    // One that begins just now does not hold its lock yet.
+    const made = statSync(left, { throwIfNoEntry: false })?.birthtimeMs;
+    if (made === undefined || Date.now() - made < NEW_MILLISECONDS) continue;
     const { lock } = tryLock(path.join(left, 'sluice.lock'));
     if (!lock) continue;
     await removeRun(left);

@@ -42,11 +42,15 @@ const nothing = (reason: string, known: { runId?: string; status?: string; recor
   reason,
 });
 
-/** The interval that a schedule's nominal time ends; whoever triggers one by hand means the last that is complete. */
-function intervalOf(row: BatchExportRow, nominal: string): IntervalText {
+/**
+ * The interval that a schedule's nominal time ends; whoever triggers one by hand means the last that is complete.
+ * Undefined: it lies where the export was cut otherwise, as when the schedule fired for an interval that is none by now.
+ */
+function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefined {
   const cadence = cadenceOfRow(row);
   const at = Date.parse(nominal);
   const { start, end } = intervalEndingAt(cadence, at) ?? lastComplete(cadence, at);
+  if (row.seam_at !== null && end <= Date.parse(row.seam_at)) return undefined;
   return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
 }
 
@@ -61,6 +65,7 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
     if (!row || row.deleted_at !== null) return nothing('The batch export was deleted');
     const key = { projectId: row.project_id, exportId: row.id };
     const interval = input.interval ?? intervalOf(row, input.nominal);
+    if (!interval) return nothing('The batch export has other intervals by now');
     for (;;) {
       if (!input.interval) {
         const done = await findCompletedRun(pool, key, interval);

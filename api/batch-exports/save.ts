@@ -15,6 +15,7 @@ import { type BatchExportPatch, batchExportView, type NewBatchExportBody } from 
 import { follow, syncExport } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 import { prepareExport } from './prepare.ts';
+import { recut } from './recut.ts';
 import { refuseWritingOver } from './write-over.ts';
 
 type Dependencies = Pick<ApiDependencies, 'pool' | 'parser' | 'keyring' | 'schedules'>;
@@ -63,13 +64,14 @@ export async function changeExport(
   body: BatchExportPatch,
 ): Promise<BatchExportRow> {
   const key = keyOf(request.batchExport);
-  const row = await transaction(deps.pool, async (client) => {
+  const { row, backfill } = await transaction(deps.pool, async (client) => {
     const current = await lockBatchExport(client, key);
     if (!current) throw errors.notFound();
     const { fields, target, secrets } = await prepareExport(deps, { ...key, current }, body);
     await refuseWritingOver(client, request, key.exportId, target);
-    const updated = await updateBatchExport(client, key, fields);
-    if (!updated) throw errors.notFound();
+    const changed = await updateBatchExport(client, key, fields);
+    if (!changed) throw errors.notFound();
+    const { row: updated, ...begun } = await recut({ pool: deps.pool, client }, request, current, changed);
     const detail = changes<object>(writable(current), writable(updated));
     await audit(client, request, {
       scope: 'BatchExport',
@@ -78,8 +80,11 @@ export async function changeExport(
       ...placeOf(request, key.projectId),
       detail: { ...detail, ...(secrets.length > 0 ? { secrets_replaced: secrets } : {}) },
     });
-    return updated;
+    return { row: updated, ...begun };
   });
-  await follow(deps, request, 'a changed export', () => syncExport(deps, row.id));
+  await follow(deps, request, 'a changed export', async () => {
+    await syncExport(deps, row.id);
+    if (backfill) await deps.schedules.exports.startBackfill(row, backfill);
+  });
   return row;
 }

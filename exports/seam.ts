@@ -1,4 +1,4 @@
-import { listPartRuns } from '../db/batch-export-run-lists.ts';
+import { listPartRuns } from '../db/batch-export-parts.ts';
 import type { BatchExportRow } from '../db/batch-exports.ts';
 import type { Queryable } from '../db/pool.ts';
 import { intervalAt } from '../intervals/index.ts';

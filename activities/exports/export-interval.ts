@@ -21,7 +21,8 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
 import { failureOf, judge, stopped } from './failures.ts';
 import { untilFinal } from './final-rows.ts';
-import { takeBackParts } from './take-back-parts.ts';
+import { requireUnexpired } from './retention.ts';
+import { leaveNoPart, takeBackParts } from './take-back-parts.ts';
 import { type Transferred, transfer } from './transfer.ts';
 
 export interface ExportIntervalResult {
@@ -80,8 +81,11 @@ export function createExportInterval(deps: ActivityDependencies) {
       model: row.model,
       interval: { start: start === null ? null : new Date(start), end: new Date(end) },
     };
+    const interval = { start: run.data_interval_start, end: run.data_interval_end };
+    requireUnexpired(row, interval, deps.eventRetentionDays, Date.now());
     const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
     if (destination.kind !== 'files') return { transferred, said: [] };
+    await leaveNoPart(pool, destination, work, run, attempt);
     return { transferred, said: await takeBackParts(pool, destination, work, run, attempt) };
   }
 

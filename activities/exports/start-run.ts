@@ -1,9 +1,11 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { insertLogs } from '../../db/batch-export-logs.ts';
+import { findLongerRun, isPartEnd } from '../../db/batch-export-parts.ts';
 import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
 import { endRun, startRun } from '../../db/batch-export-runs.ts';
-import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import { type BatchExportRow, type ExportKey, findBatchExportById } from '../../db/batch-exports.ts';
+import type { Pool } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
 import { intervalEndingAt, lastComplete } from '../../intervals/index.ts';
 import type { IntervalText } from '../../workflows/names.ts';
@@ -58,6 +60,11 @@ const short = (instant: string) => instant.replace('.000Z', 'Z');
 const rangeText = ({ start, end }: IntervalText): string =>
   `${start === null ? 'the beginning' : short(start)} - ${short(end)}`;
 
+/** Looked for when the part has its row: a longer run that begins after that finds the row. */
+async function longerThanPart(pool: Pool, key: ExportKey, start: string, end: string) {
+  return isPartEnd(end) ? await findLongerRun(pool, key, { start, end }) : undefined;
+}
+
 /** Makes the run's row, or finds it: the activity may have been here before. */
 export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, 'pool' | 'schedules'>) {
   return async function startExportRun(input: StartRunInput): Promise<StartRunResult> {
@@ -98,6 +105,13 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
         const gone = 'Its workflow was ended from outside, so nobody could finish it';
         await endRun(pool, { projectId: run.project_id, runId: run.id }, 'Terminated', gone);
         continue;
+      }
+      const longer =
+        interval.start !== null && (await longerThanPart(pool, key, interval.start, interval.end));
+      if (longer) {
+        const reason = `The run ${longer.id} has the rows of this part of its interval`;
+        await endRun(pool, { projectId: run.project_id, runId: run.id }, 'Cancelled', reason);
+        return nothing(reason, { runId: run.id });
       }
       const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;
       if (begun.isNew) await insertLogs(pool, key, run.id, [{ level: 'INFO', message: range }]);

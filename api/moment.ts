@@ -16,7 +16,13 @@ export function instantOf(text: string): string | undefined {
     .replace(' ', 'T')
     .replace(/\s/, '')
     .replace(/([+-]\d\d)$/, (zone, _hours, at: number) => (at > 10 ? `${zone}:00` : zone));
-  return Number.isNaN(Date.parse(strict)) ? undefined : strict;
+  const isThere = !Number.isNaN(Date.parse(strict)) && isDay(strict.slice(0, 10));
+  return isThere ? strict : undefined;
+}
+
+/** To Date, the 30th of February is a day in March. */
+function isDay(date: string): boolean {
+  return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
 /** Milliseconds of such an instant; without a zone it is in UTC. */

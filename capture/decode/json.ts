@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { quoteConstants } from './constants.ts';
 import { DecodeError, MAX_DEPTH } from './limits.ts';
 import { type Outline, outline } from './outline.ts';
 
@@ -72,14 +73,25 @@ function inspect(value: object, levels: number): number {
   return found;
 }
 
+/** JSON.parse, which also takes what Python writes for numbers that are none. */
+function parseLeniently(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const quoted = quoteConstants(text);
+    if (quoted === undefined) throw error;
+    return JSON.parse(quoted);
+  }
+}
+
 /** A text as a value, its numbers exact; TOO_DEEP when it nests deeper than anything may. */
 function parseText(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseLeniently(text);
     const found = typeof value === 'object' && value !== null ? inspect(value, MAX_DEPTH) : INEXACT;
     if (found === PLAIN) return value;
     // Only here, as JSON.parse with a function recurses.
-    return found >= DEEP ? TOO_DEEP : JSON.parse(text, keepExact);
+    return found >= DEEP ? TOO_DEEP : JSON.parse(quoteConstants(text) ?? text, keepExact);
   } catch (error) {
     throw refusal(error);
   }

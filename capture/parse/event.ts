@@ -1,5 +1,6 @@
 import { isUuid } from '../../db/uuid.ts';
 import { elementsChainOf } from '../elements-chain.ts';
+import { GROUP_IDENTIFY } from '../persons/groups.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -82,13 +83,15 @@ export function chainElements(properties: Fields): void {
   if (written !== '') properties.$elements_chain = written;
 }
 
-/** An anonymous event changes nobody. That an event is not anonymous is the rule and needs no telling. */
-export function limitPersonChanges(properties: Fields): void {
-  if (properties.$process_person_profile === false) {
+/** An anonymous event changes nobody, nor does one about a group. That it is not anonymous needs no telling. */
+export function limitPersonChanges(event: string, properties: Fields): void {
+  const isAnonymous = properties.$process_person_profile === false;
+  if (isAnonymous || GROUP_IDENTIFY.has(event)) {
     for (const name of ['$set', '$set_once', '$unset']) {
       if (properties[name] !== undefined) delete properties[name];
     }
-  } else if (properties.$process_person_profile !== undefined) {
+  }
+  if (!isAnonymous && properties.$process_person_profile !== undefined) {
     // Cheaper than taking it out, and JSON has no such value.
     properties.$process_person_profile = undefined;
   }

@@ -166,7 +166,7 @@ class EventParser {
     );
     liftSets(event, properties);
     if (properties.$elements !== undefined) chainElements(properties);
-    limitPersonChanges(properties);
+    limitPersonChanges(name.text, properties);
     if (ip !== undefined && (properties.$ip === undefined || properties.$ip === null)) {
       properties.$ip = properties.capture_internal ? '127.0.0.1' : ip;
     }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { quoteConstants } from './constants.ts';
+
 import { DecodeError, MAX_DEPTH } from './limits.ts';
+import { withoutNoNumbers } from './no-numbers.ts';
 import { type Outline, outline } from './outline.ts';
 
 /** In place of an event that nests too deep; it is never parsed. */
@@ -78,9 +79,9 @@ function parseLeniently(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    const quoted = quoteConstants(text);
-    if (quoted === undefined) throw error;
-    return JSON.parse(quoted);
+    const mended = withoutNoNumbers(text);
+    if (mended === undefined) throw error;
+    return JSON.parse(mended);
   }
 }
 
@@ -91,7 +92,7 @@ function parseText(text: string): unknown {
     const found = typeof value === 'object' && value !== null ? inspect(value, MAX_DEPTH) : INEXACT;
     if (found === PLAIN) return value;
     // Only here, as JSON.parse with a function recurses.
-    return found >= DEEP ? TOO_DEEP : JSON.parse(quoteConstants(text) ?? text, keepExact);
+    return found >= DEEP ? TOO_DEEP : JSON.parse(withoutNoNumbers(text) ?? text, keepExact);
   } catch (error) {
     throw refusal(error);
   }

@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-
 import { DecodeError, MAX_DEPTH } from './limits.ts';
 import { withoutNoNumbers } from './no-numbers.ts';
 import { type Outline, outline } from './outline.ts';

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { BackupError } from '../backup/manifest.ts';
 import { ConfigError } from '../config.ts';
 import { MigrationError } from '../db/migrate.ts';
+import manifest from '../package.json' with { type: 'json' };
 import { SecretError } from '../secrets/envelope.ts';
 import { StackProblem } from '../stack/problem.ts';
 import { backupCommands } from './commands/backup.ts';
@@ -17,6 +18,7 @@ import { CommandError, remark } from './context.ts';
 const EXPLAINED = [CommandError, ConfigError, BackupError, MigrationError, SecretError, StackProblem];
 
 const program = new Command('sluice')
+  .version(manifest.version)
   .description('Administration of a Sluice installation.')
   .addHelpText(
     'after',

@@ -1,9 +1,9 @@
 // `npx sluice`: what an operator does without a web page.
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { BackupError } from '../backup/manifest.ts';
 import { ConfigError } from '../config.ts';
 import { MigrationError } from '../db/migrate.ts';
-import manifest from '../package.json' with { type: 'json' };
 import { SecretError } from '../secrets/envelope.ts';
 import { StackProblem } from '../stack/problem.ts';
 import { backupCommands } from './commands/backup.ts';
@@ -17,8 +17,9 @@ import { CommandError, remark } from './context.ts';
 
 const EXPLAINED = [CommandError, ConfigError, BackupError, MigrationError, SecretError, StackProblem];
 
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const program = new Command('sluice')
-  .version(manifest.version)
+  .version(version)
   .description('Administration of a Sluice installation.')
   .addHelpText(
     'after',

@@ -8,6 +8,7 @@ import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { beginBackfill, type WholeRange, wholeRange } from './backfills.ts';
+import { failedBeforePause, withFailed } from './failed-before-pause.ts';
 import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 
@@ -38,7 +39,10 @@ export async function setExportPaused(
         ...placeOf(request, key.projectId),
         detail: { changes: [{ field: 'paused', before: !paused, after: paused }] },
       });
-      const missed = withBackfill ? missedWhilePaused(current, Date.now()) : null;
+      const now = Date.now();
+      const missed = withBackfill
+        ? withFailed(missedWhilePaused(current, now), await failedBeforePause(client, current, now))
+        : null;
       if (missed) begun = await beginBackfill(client, request, current, missed);
     }
     return { row: current, begun };

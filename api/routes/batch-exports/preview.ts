@@ -22,7 +22,9 @@ const preview = z
     data_interval_start: timestamp,
     data_interval_end: timestamp,
     columns: z.array(z.object({ name: z.string(), type: z.string() })),
-    rows: z.array(freeForm).meta({ description: 'The first ones, as they would be exported.' }),
+    rows: z
+      .array(freeForm)
+      .meta({ description: 'The first ones, as they would be exported; as many as fit into 8 MiB.' }),
     estimate: z.object({
       rows: z.int(),
       exact: z.boolean().meta({ description: 'Whether the rows were counted.' }),

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { insertLogs, type LogEntry } from '../../db/batch-export-logs.ts';
-import { findRun } from '../../db/batch-export-run-lists.ts';
+import { findCompletedRun, findRun } from '../../db/batch-export-run-lists.ts';
 import {
   beginAttempt,
   completeRun,
@@ -21,6 +21,7 @@ import type { ActivityDependencies } from '../dependencies.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
 import { failureOf, judge, stopped } from './failures.ts';
 import { untilFinal } from './final-rows.ts';
+import { ExpiredError, isExpired } from './retention.ts';
 import { takeBackParts } from './take-back-parts.ts';
 import { type Transferred, transfer } from './transfer.ts';
 
@@ -59,8 +60,20 @@ function closingWords({ totals, rejections }: Transferred): { level: 'INFO' | 'W
 
 /** Exports the interval of a run, whole, whatever earlier attempts left; completes the run. */
 export function createExportInterval(deps: ActivityDependencies) {
-  const { pool, logger } = deps;
+  const { pool, logger, eventRetentionDays } = deps;
   const { metrics, keyring, parser, copyPool, egress, exportRoot, patience } = deps.exports;
+
+  /** Files of an interval take the place of those that are there: what is not in the database any more would be lost. */
+  async function keepWhatExpired(row: BatchExportRow, run: RunRow): Promise<void> {
+    const interval = { start: run.data_interval_start, end: run.data_interval_end };
+    if (!isExpired(row, interval, eventRetentionDays, Date.now())) return;
+    const key = { projectId: row.project_id, exportId: row.id };
+    const before = await findCompletedRun(pool, key, interval);
+    if (!before?.records_completed) return;
+    throw new ExpiredError(
+      `Events of this interval are past SLUICE_EVENT_RETENTION_DAYS (${eventRetentionDays}). Exporting it again would replace the ${count(before.records_completed, 'record')} that the run ${before.id} exported by what is left of them. Another export, or another prefix, leaves them where they are.`,
+    );
+  }
 
   async function carry(
     row: BatchExportRow,
@@ -71,6 +84,7 @@ export function createExportInterval(deps: ActivityDependencies) {
     const end = Date.parse(run.data_interval_end);
     const surroundings = { egress, exportRoot, ...(patience ? { patience } : {}) };
     const destination = bindDestination(openSettings(keyring, row), surroundings);
+    if (destination.kind === 'files') await keepWhatExpired(row, run);
     const query = await exportQuery(parser, row, { start, end });
     await untilFinal(pool, end, attempt);
     const work = {

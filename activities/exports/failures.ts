@@ -3,6 +3,7 @@ import { ApplicationFailureCategory } from '@temporalio/common';
 import { DestinationConfigError, DestinationError } from '../../destinations/errors.ts';
 import { BrokenRowsError } from '../../formats/broken-rows.ts';
 import { ModelError } from '../../models/index.ts';
+import { ExpiredError } from './retention.ts';
 
 /** What a failure means to the run. */
 export interface Verdict {
@@ -32,6 +33,7 @@ export function judge(error: unknown): Verdict {
     const detail = error.detail === null ? '' : ` (${error.detail})`;
     return { message: `${error.message}${detail}`, reason: 'model', again: false };
   }
+  if (error instanceof ExpiredError) return { message: error.message, reason: 'expired', again: false };
   if (error instanceof BrokenRowsError)
     return { message: error.message, reason: 'broken-rows', again: error.retryable };
   const { code, message } = error as { code?: unknown; message?: unknown };

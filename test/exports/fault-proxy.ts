@@ -8,9 +8,8 @@ import { type S3Server, s3ForFile } from '../support/versitygw.ts';
 /** What stands between the worker and the real server: passes on, or does harm. */
 export type Harm = (request: IncomingMessage, response: ServerResponse, forward: () => void) => void;
 
-export interface FaultyS3 {
+export interface FaultyS3 extends FaultProxy {
   server: S3Server;
-  harm: Harm | undefined;
   /** Configuration of a new bucket that is reached by way of the harm. */
   bucket(prefix?: string): Promise<S3Bucket>;
 }
@@ -34,14 +33,18 @@ export const refuse = (response: ServerResponse, status: number, code: string) =
     .writeHead(status, { 'content-type': 'application/xml' })
     .end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>said the server</Message></Error>`);
 
-/** The real S3 server with something in front of it. */
-export function faultyS3ForFile(): FaultyS3 {
-  const server = s3ForFile();
-  const faulty = { server, harm: undefined } as FaultyS3;
-  const proxy = http.createServer((request, response) => {
+export interface FaultProxy {
+  harm: Harm | undefined;
+  /** Where it listens. */
+  readonly url: string;
+}
+
+/** Something in front of a server that speaks HTTP; passes everything on while no harm is set. */
+export function faultProxyForFile(behind: () => string): FaultProxy {
+  const server = http.createServer((request, response) => {
     const forward = () => {
       const onward = http.request(
-        server.endpoint + request.url,
+        behind() + request.url,
         { method: request.method ?? 'GET', headers: request.headers },
         (answer) => {
           response.writeHead(answer.statusCode ?? 500, answer.headers);
@@ -51,20 +54,34 @@ export function faultyS3ForFile(): FaultyS3 {
       onward.on('error', () => response.destroy());
       request.pipe(onward);
     };
-    if (faulty.harm) faulty.harm(request, response, forward);
+    if (proxy.harm) proxy.harm(request, response, forward);
     else forward();
   });
+  const proxy: FaultProxy = {
+    harm: undefined,
+    get url() {
+      return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    },
+  };
   beforeAll(async () => {
-    proxy.listen(0, '127.0.0.1');
-    await once(proxy, 'listening');
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
   });
   afterEach(() => {
-    faulty.harm = undefined;
+    proxy.harm = undefined;
   });
   afterAll(async () => {
-    proxy.closeAllConnections();
-    await new Promise((resolve) => proxy.close(resolve));
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
   });
+  return proxy;
+}
+
+/** The real S3 server with something in front of it. */
+export function faultyS3ForFile(): FaultyS3 {
+  const server = s3ForFile();
+  const faulty = faultProxyForFile(() => server.endpoint) as FaultyS3;
+  faulty.server = server;
   faulty.bucket = async (prefix = 'lake') => {
     const Bucket = await server.createBucket();
     return {
@@ -72,7 +89,7 @@ export function faultyS3ForFile(): FaultyS3 {
         bucket_name: Bucket,
         region: 'us-east-1',
         prefix,
-        endpoint_url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+        endpoint_url: faulty.url,
         aws_access_key_id: server.accessKeyId,
         aws_secret_access_key: server.secretAccessKey,
       },

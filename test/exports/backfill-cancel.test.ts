@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
+import { faultyS3ForFile, isPart } from '../support/faulty-s3.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
 import { programsForFile } from '../support/programs.ts';
-import { faultyS3ForFile, isPart } from './fault-proxy.ts';
 import { exportedUuids, exportWorldForFile, filesIn, fillHourInBulk, hour, uuidsOf } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 

@@ -2,8 +2,8 @@ import { beforeAll, expect, jest, test } from '@jest/globals';
 import { uuidv7 } from '../../db/uuid.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
+import { faultProxyForFile } from '../support/fault-proxy.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
-import { faultProxyForFile } from './fault-proxy.ts';
 import { exportWorldForFile, fillHour, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
 /** An export to a new project of the receiver. */
 async function chained(config: object = {}, fields: object = {}): Promise<{ path: string; there: Tenant }> {
   const there = await receiver.createTenant('Receiver');
-  const settings = { url: `${proxy.url}/batch/`, token: there.projectToken, ...config };
+  const settings = { url: `${proxy.endpoint}/batch/`, token: there.projectToken, ...config };
   return { there, path: await operator.create('HTTP', settings, fields) };
 }
 const EVENTS = `select uuid::text, event, distinct_id, timestamp, properties, elements_chain, session_id, person_mode

@@ -5,8 +5,8 @@ import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { uuidv7 } from '../../db/uuid.ts';
 import { columnsOf, readParquetRows } from '../formats/encode.ts';
 import { eventually } from '../support/eventually.ts';
+import { faultyS3ForFile, type S3Bucket } from '../support/faulty-s3.ts';
 import { programsForFile } from '../support/programs.ts';
-import { faultyS3ForFile, type S3Bucket } from './fault-proxy.ts';
 import { exportWorldForFile, FIRST, HOUR, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 

@@ -1,12 +1,7 @@
-import { once } from 'node:events';
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { afterAll, afterEach, beforeAll } from '@jest/globals';
-import { type S3Server, s3ForFile } from '../support/versitygw.ts';
-
-/** What stands between the worker and the real server: passes on, or does harm. */
-export type Harm = (request: IncomingMessage, response: ServerResponse, forward: () => void) => void;
+import { type FaultProxy, faultProxyForFile } from './fault-proxy.ts';
+import { type S3Server, s3ForFile } from './versitygw.ts';
 
 export interface FaultyS3 extends FaultProxy {
   server: S3Server;
@@ -28,54 +23,15 @@ export const isComplete = (request: IncomingMessage) =>
 export const isManifest = (request: IncomingMessage) =>
   request.method === 'PUT' && /_manifest\.json/.test(request.url ?? '');
 
-export const refuse = (response: ServerResponse, status: number, code: string) =>
+export const refuse = (
+  response: ServerResponse,
+  status: number,
+  code: string,
+  headers: Record<string, string> = {},
+) =>
   response
-    .writeHead(status, { 'content-type': 'application/xml' })
+    .writeHead(status, { 'content-type': 'application/xml', ...headers })
     .end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>said the server</Message></Error>`);
-
-export interface FaultProxy {
-  harm: Harm | undefined;
-  /** Where it listens. */
-  readonly url: string;
-}
-
-/** Something in front of a server that speaks HTTP; passes everything on while no harm is set. */
-export function faultProxyForFile(behind: () => string): FaultProxy {
-  const server = http.createServer((request, response) => {
-    const forward = () => {
-      const onward = http.request(
-        behind() + request.url,
-        { method: request.method ?? 'GET', headers: request.headers },
-        (answer) => {
-          response.writeHead(answer.statusCode ?? 500, answer.headers);
-          answer.pipe(response);
-        },
-      );
-      onward.on('error', () => response.destroy());
-      request.pipe(onward);
-    };
-    if (proxy.harm) proxy.harm(request, response, forward);
-    else forward();
-  });
-  const proxy: FaultProxy = {
-    harm: undefined,
-    get url() {
-      return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    },
-  };
-  beforeAll(async () => {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-  });
-  afterEach(() => {
-    proxy.harm = undefined;
-  });
-  afterAll(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  return proxy;
-}
 
 /** The real S3 server with something in front of it. */
 export function faultyS3ForFile(): FaultyS3 {
@@ -89,7 +45,7 @@ export function faultyS3ForFile(): FaultyS3 {
         bucket_name: Bucket,
         region: 'us-east-1',
         prefix,
-        endpoint_url: faulty.url,
+        endpoint_url: faulty.endpoint,
         aws_access_key_id: server.accessKeyId,
         aws_secret_access_key: server.secretAccessKey,
       },

@@ -7,6 +7,7 @@ import { columnsOf, readParquetRows } from '../formats/encode.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, type S3Bucket } from '../support/faulty-s3.ts';
 import { programsForFile } from '../support/programs.ts';
+import { asText, byKey, fromCsv, type Row, withParsed } from './people-rows.ts';
 import { exportWorldForFile, FIRST, HOUR, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
@@ -15,7 +16,6 @@ const programs = programsForFile();
 const s3 = faultyS3ForFile();
 const world = exportWorldForFile();
 const operator = operatorForFile(programs, world);
-type Row = Record<string, unknown>;
 type Model = 'persons' | 'sessions';
 
 const minute = (n: number, minutes: number) => new Date(FIRST + n * HOUR + minutes * 60_000).toISOString();
@@ -88,30 +88,6 @@ async function schedulesFire(n: number): Promise<void> {
 
 const nameOf = (n: number) => [n, n + 1].map((one) => hour(one).replace('.000Z', '+00:00')).join('-');
 
-/** The fields of one line of CSV; none of them has a line break. */
-function fieldsOf(line: string): (string | null)[] {
-  return [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
-    quoted !== undefined ? quoted.replaceAll('""', '"') : plain === '' ? null : (plain as string),
-  );
-}
-const DOCUMENTS = new Set(['properties', 'urls']);
-function fromCsv(text: string): Row[] {
-  const [head, ...lines] = text.split('\r\n').filter((line) => line !== '');
-  const names = fieldsOf(head as string);
-  return lines.map((line) =>
-    Object.fromEntries(fieldsOf(line).map((value, index) => [names[index], value] as [string, unknown])),
-  );
-}
-const asText = (row: Row): Row =>
-  Object.fromEntries(
-    Object.entries(row).map(([name, value]) => {
-      if (value === null) return [name, null];
-      return [name, DOCUMENTS.has(name) ? JSON.stringify(value) : String(value)];
-    }),
-  );
-const byKey = (rows: Row[]) =>
-  rows.sort((a, b) => (`${a.session_id ?? a.distinct_id}` < `${b.session_id ?? b.distinct_id}` ? -1 : 1));
-
 /** What the n-th hour of a model is, after all formats and places agreed on it. */
 async function exported(model: Model, n: number): Promise<Row[]> {
   const bytes = (format: string, ending: string) =>
@@ -131,10 +107,6 @@ async function exported(model: Model, n: number): Promise<Row[]> {
   expect(byKey(parquet).map(withParsed)).toEqual(rows);
   return rows;
 }
-/** Documents are texts in some formats, whose blanks are nobody's business. */
-const withParsed = (row: Row): Row =>
-  typeof row.properties === 'string' ? { ...row, properties: JSON.parse(row.properties) } : row;
-
 const view = (session: string, n: number, minutes: number, more: object = {}, distinct_id = 'ann') => ({
   ...{ uuid: uuidv7(), event: '$pageview', distinct_id, timestamp: minute(n, minutes) },
   properties: { $session_id: session, $current_url: `https://example.com/${minutes}?a=1`, ...more },

@@ -27,6 +27,10 @@ export function faultProxyForFile(behind: () => string): FaultProxy {
         answer.pipe(response);
       });
       onward.on('error', () => response.destroy());
+      // Whose client is gone before all of it came; the server would wait for the rest.
+      const giveUp = () => void (request.complete || onward.destroy());
+      request.on('close', giveUp);
+      if (request.destroyed) giveUp();
       request.pipe(onward);
     };
     if (proxy.harm) proxy.harm(request, response, forward);

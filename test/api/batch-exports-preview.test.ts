@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 import { refusals } from '../support/refusals.ts';
 import { insertEvents } from '../support/rows.ts';
 import { s3ForFile } from '../support/versitygw.ts';
@@ -133,6 +135,25 @@ describe('a preview', () => {
       status: 400,
       body: refusals.field('hogql_query', 'invalid_input', 'Invalid HogQL query: requested length too large'),
     });
+  });
+
+  test('that takes long leaves the API to others, however many there are', async () => {
+    const id = await create({});
+    const preview = () => ask('POST', `${exports}${id}/preview/`, { start_at: iso(last) });
+    const answers = await transaction(api.pool, async (client) => {
+      await client.query('lock table events in access exclusive mode');
+      const asked = Array.from({ length: api.pool.options.max }, preview);
+      await eventually(async () => {
+        const { rows } = await client.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        );
+        return rows.length > 0;
+      });
+      expect((await ask('GET', `${exports}${id}/`)).status).toBe(200);
+      return { asked };
+    });
+    // Those that had to wait have their turn.
+    expect((await Promise.all(answers.asked)).map((one) => one.status)).toEqual(answers.asked.map(() => 200));
   });
 
   test('is there before the export is, of other models too', async () => {

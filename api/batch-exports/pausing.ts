@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { BackfillRow } from '../../db/batch-export-backfills.ts';
+import { listPauses, type PauseRow } from '../../db/batch-export-pauses.ts';
 import { type BatchExportRow, lockBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
@@ -11,11 +12,27 @@ import { beginBackfill, type WholeRange } from './backfills.ts';
 import { follow, syncExport } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 
+/**
+ * Since when an export is paused. `last_paused_at` says so unless it went on since then, as after pausing by PATCH, which
+ * leaves it; clients can write it too, and it may lie in the future. `pauses`: those that ended after it, or did not.
+ */
+function pausedSince(row: BatchExportRow, pauses: readonly PauseRow[]): number {
+  const said = row.last_paused_at === null ? null : Date.parse(row.last_paused_at);
+  const open = pauses.find((one) => one.resumed_at === null);
+  if (open === undefined) return said ?? Date.parse(row.created_at);
+  const begun = Date.parse(open.paused_at);
+  return said === null || pauses.length > 1 ? begun : Math.min(said, begun);
+}
+
 /** The whole intervals that ended while the export was paused; null: there is none. */
-export function missedWhilePaused(row: BatchExportRow, now: number): WholeRange | null {
+export function missedWhilePaused(
+  row: BatchExportRow,
+  now: number,
+  pauses: readonly PauseRow[] = [],
+): WholeRange | null {
   const cadence = cadenceOfRow(row);
   // A run starts a little after its interval: the last one before the pause may not have been begun.
-  const since = Date.parse(row.last_paused_at ?? row.created_at) - MAX_JITTER;
+  const since = pausedSince(row, pauses) - MAX_JITTER;
   // Of what its schedule would have run: nothing that ends before its start or after its end.
   const { start } = intervalAt(cadence, Math.max(since, row.start_at ? Date.parse(row.start_at) - 1 : since));
   const { start: end } = intervalAt(cadence, row.end_at ? Math.min(now, Date.parse(row.end_at)) : now);
@@ -33,6 +50,7 @@ export async function setExportPaused(
   const { row, begun } = await transaction(pool, async (client) => {
     const current = await lockBatchExport(client, key);
     if (!current) throw errors.notFound(`BatchExport ID '${key.exportId}' not found.`);
+    const pauses = await listPauses(client, key, current.last_paused_at ?? current.created_at);
     const changed = await setPaused(client, key, paused);
     let begun: { backfill: BackfillRow; isNew: boolean } | undefined;
     if (changed) {
@@ -43,7 +61,7 @@ export async function setExportPaused(
         ...placeOf(request, key.projectId),
         detail: { changes: [{ field: 'paused', before: !paused, after: paused }] },
       });
-      const missed = withBackfill ? missedWhilePaused(current, Date.now()) : null;
+      const missed = withBackfill ? missedWhilePaused(current, Date.now(), pauses) : null;
       if (missed) begun = await beginBackfill(client, request, current, missed);
     }
     return { row: current, begun };

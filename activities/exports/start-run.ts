@@ -5,7 +5,7 @@ import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
 import { endRun, startRun } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
-import { intervalEndingAt, lastComplete } from '../../intervals/index.ts';
+import { instantText, intervalEndingAt, lastComplete } from '../../intervals/index.ts';
 import type { IntervalText } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from './limits.ts';
@@ -50,9 +50,8 @@ function intervalOf(row: BatchExportRow, nominal: string): IntervalText {
   return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
 }
 
-const short = (instant: string) => instant.replace('.000Z', 'Z');
 const rangeText = ({ start, end }: IntervalText): string =>
-  `${start === null ? 'the beginning' : short(start)} - ${short(end)}`;
+  `${start === null ? 'the beginning' : instantText(start)} - ${instantText(end)}`;
 
 /** Makes the run's row, or finds it: the activity may have been here before. */
 export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, 'pool' | 'schedules'>) {

@@ -5,11 +5,12 @@ import { type BatchExportRow, lockBatchExport, setPaused } from '../../db/batch-
 import { transaction } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
 import { intervalAt, MAX_JITTER } from '../../intervals/index.ts';
+import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { beginBackfill, type WholeRange } from './backfills.ts';
-import { follow, syncExport } from './follow.ts';
+import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 
 /**
@@ -67,7 +68,7 @@ export async function setExportPaused(
     return { row: current, begun };
   });
   await follow({ schedules }, request, paused ? 'a paused export' : 'an unpaused export', async () => {
-    await syncExport({ pool, schedules }, row.id);
+    await syncRow(pool, schedules.exports, row.id);
     if (begun?.isNew) await schedules.exports.startBackfill(row, begun.backfill);
   });
 }

@@ -9,11 +9,12 @@ import { type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { planFault, planQuery } from '../../models/index.ts';
+import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit, changes } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { type BatchExportPatch, batchExportView, type NewBatchExportBody } from '../schemas/batch-export.ts';
-import { follow, syncExport } from './follow.ts';
+import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 import { type PreparedExport, prepareExport } from './prepare.ts';
 import { refusing } from './refusals.ts';
@@ -59,7 +60,7 @@ export async function createExport(
     });
     return created;
   });
-  await follow(deps, request, 'a new export', () => syncExport(deps, row.id));
+  await follow(deps, request, 'a new export', () => syncRow(deps.pool, deps.schedules.exports, row.id));
   return row;
 }
 
@@ -100,6 +101,6 @@ export async function changeExport(
     });
     return updated;
   });
-  await follow(deps, request, 'a changed export', () => syncExport(deps, row.id));
+  await follow(deps, request, 'a changed export', () => syncRow(deps.pool, deps.schedules.exports, row.id));
   return row;
 }

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { uuidv7 } from '../../../db/uuid.ts';
 import { cadenceOfRow } from '../../../exports/cadence.ts';
 import type { ExportQueryRow } from '../../../exports/query.ts';
-import { type Interval, lastComplete } from '../../../intervals/index.ts';
+import { type Interval, instantText, lastComplete } from '../../../intervals/index.ts';
 import { chooseProject } from '../../batch-exports/choose-project.ts';
-import { intervalChoice, pickInterval, text } from '../../batch-exports/pick-interval.ts';
+import { intervalChoice, pickInterval } from '../../batch-exports/pick-interval.ts';
 import { findsExport, PLACES, WRITE } from '../../batch-exports/places.ts';
 import { prepareExport } from '../../batch-exports/prepare.ts';
 import { previewExport } from '../../batch-exports/preview.ts';
@@ -43,8 +43,8 @@ export function previewRoutes(app: App, deps: ApiDependencies): void {
   const find = findsExport(deps.pool);
 
   const show = async (row: ExportQueryRow, interval: Interval, rows: number) => ({
-    data_interval_start: text(interval.start),
-    data_interval_end: text(interval.end),
+    data_interval_start: instantText(interval.start),
+    data_interval_end: instantText(interval.end),
     ...(await previewExport(deps, row, interval, rows)),
   });
 

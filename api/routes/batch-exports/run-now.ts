@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { transaction } from '../../../db/pool.ts';
 import { cadenceOfRow } from '../../../exports/cadence.ts';
-import { intervalAt } from '../../../intervals/index.ts';
+import { instantText, intervalAt } from '../../../intervals/index.ts';
 import { audit } from '../../audit.ts';
-import { intervalChoice, pickCompleteInterval, text } from '../../batch-exports/pick-interval.ts';
+import { intervalChoice, pickCompleteInterval } from '../../batch-exports/pick-interval.ts';
 import { findsExport, PLACES, placeOf, WRITE } from '../../batch-exports/places.ts';
 import { hasRows } from '../../batch-exports/preview.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
@@ -63,7 +63,7 @@ export function runNowRoutes(app: App, deps: ApiDependencies): void {
         const named = Boolean(wanted.start_at || wanted.end_at);
         const partial = wanted.partial ?? (!named && !(await hasRows(deps, row, complete)));
         const interval = partial ? { start: intervalAt(cadenceOfRow(row), now).start, end: now } : complete;
-        const [start, end] = [text(interval.start), text(interval.end)];
+        const [start, end] = [instantText(interval.start), instantText(interval.end)];
         const { workflowId, workflowRunId } = await schedules
           .within(PATIENCE, () => schedules.exports.startRun(row, { start, end }))
           .catch((error) => {

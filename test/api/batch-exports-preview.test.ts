@@ -278,11 +278,21 @@ describe('the test of a destination', () => {
     expect((await ask('GET', `${exports}${id}/`)).body.destination.config.bucket_name).toBe(bucket);
   });
 
-  test('reaches no private address that is not allowed', async () => {
-    const { body } = await ask('POST', `${exports}run_test_step_new/`, {
-      destination: { type: 'HTTP', config: { url: 'http://169.254.169.254/batch/', token: 'phc_canary' } },
-    });
+  test.each([
+    ['HTTP', { url: 'http://169.254.169.254/batch/', token: 'phc_canary' }],
+    ['Postgres', { host: '169.254.169.254', database: 'd', user: 'canary', password: 'canary' }],
+    [
+      'S3',
+      {
+        ...{ bucket_name: 'lake', region: 'eu-west-1', prefix: 'p', endpoint_url: 'http://169.254.169.254' },
+        ...{ aws_access_key_id: 'canary', aws_secret_access_key: 'canary' },
+      },
+    ],
+  ])('reaches no private address that is not allowed, and says so: %s', async (type, config) => {
+    const { body } = await ask('POST', `${exports}run_test_step_new/`, { destination: { type, config } });
     expect(body.result.status).toBe('Failed');
+    expect(body.result.message).toMatch(/Connections to 169\.254\.169\.254 are not allowed/);
+    expect(body.result.message).not.toMatch(/unknown error/);
     expect(JSON.stringify(body)).not.toMatch(/canary/);
   });
 });

@@ -213,31 +213,3 @@ export async function findCompletedRun(
   );
   return rows[0];
 }
-
-/**
- * Completed runs of a part of an interval: they begin with it and end before it, where no interval of any length ends.
- * Whose files were taken back has no manifest any more.
- */
-export async function listPartRuns(
-  queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-  { start, end }: { start: string; end: string },
-): Promise<RunRow[]> {
-  const { rows } = await queryable.query(
-    `select * from batch_export_runs
-     where project_id = $1 and batch_export_id = $2 and data_interval_start = $3 and data_interval_end > $3
-       and data_interval_end < $4 and extract(epoch from data_interval_end) % 300 <> 0
-       and status = 'Completed' and manifest_key is not null
-     order by data_interval_end, id`,
-    [projectId, exportId, start, end],
-  );
-  return rows;
-}
-
-/** Its files are gone. */
-export async function forgetManifest(queryable: Queryable, { projectId, runId }: RunKey): Promise<void> {
-  await queryable.query(
-    'update batch_export_runs set manifest_key = null where project_id = $1 and id = $2',
-    [projectId, runId],
-  );
-}

@@ -52,6 +52,17 @@ function requireIntervals(range: { start: number; end: number }): WholeRange {
   throw errors.validation('invalid_input', 'No interval of this range is over yet.', 'end_at');
 }
 
+/**
+ * The intervals that ended since, from the one that an instant lies in: of what the schedule runs, so nothing that ends
+ * before its start or after its end. Null: there is none.
+ */
+export function wholeRange(row: BatchExportRow, since: number, now: number): WholeRange | null {
+  const cadence = cadenceOfRow(row);
+  const { start } = intervalAt(cadence, Math.max(since, row.start_at ? Date.parse(row.start_at) - 1 : since));
+  const { start: end } = intervalAt(cadence, row.end_at ? Math.min(now, Date.parse(row.end_at)) : now);
+  return start < end ? { start, end } : null;
+}
+
 const text = (instant: number) => new Date(instant).toISOString();
 /** The row of a backfill, in the transaction of the caller; the same range that is being filled already is answered as it is. */
 export async function beginBackfill(

@@ -3,13 +3,13 @@ import type { BackfillRow } from '../../db/batch-export-backfills.ts';
 import { listPauses, type PauseRow } from '../../db/batch-export-pauses.ts';
 import { type BatchExportRow, lockBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
-import { intervalAt, MAX_JITTER } from '../../intervals/index.ts';
+import { MAX_JITTER } from '../../intervals/index.ts';
 import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { beginBackfill, type WholeRange } from './backfills.ts';
+import { beginBackfill, type WholeRange, wholeRange } from './backfills.ts';
+import { failedBeforePause, withFailed } from './failed-before-pause.ts';
 import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 
@@ -31,13 +31,8 @@ export function missedWhilePaused(
   now: number,
   pauses: readonly PauseRow[] = [],
 ): WholeRange | null {
-  const cadence = cadenceOfRow(row);
   // A run starts a little after its interval: the last one before the pause may not have been begun.
-  const since = pausedSince(row, pauses) - MAX_JITTER;
-  // Of what its schedule would have run: nothing that ends before its start or after its end.
-  const { start } = intervalAt(cadence, Math.max(since, row.start_at ? Date.parse(row.start_at) - 1 : since));
-  const { start: end } = intervalAt(cadence, row.end_at ? Math.min(now, Date.parse(row.end_at)) : now);
-  return start < end ? { start, end } : null;
+  return wholeRange(row, pausedSince(row, pauses) - MAX_JITTER, now);
 }
 
 /** Pauses an export or lets it go on, with what it missed if that is wished. Repeating it changes nothing. */
@@ -48,6 +43,9 @@ export async function setExportPaused(
   withBackfill = false,
 ): Promise<void> {
   const key = keyOf(request.batchExport);
+  const now = Date.now();
+  // What lies before the pause stands still, and takes several questions at once.
+  const failed = withBackfill ? await failedBeforePause(pool, request.batchExport, now) : null;
   const { row, begun } = await transaction(pool, async (client) => {
     const current = await lockBatchExport(client, key);
     if (!current) throw errors.notFound(`BatchExport ID '${key.exportId}' not found.`);
@@ -62,7 +60,7 @@ export async function setExportPaused(
         ...placeOf(request, key.projectId),
         detail: { changes: [{ field: 'paused', before: !paused, after: paused }] },
       });
-      const missed = withBackfill ? missedWhilePaused(current, Date.now(), pauses) : null;
+      const missed = withBackfill ? withFailed(missedWhilePaused(current, now, pauses), failed) : null;
       if (missed) begun = await beginBackfill(client, request, current, missed);
     }
     return { row: current, begun };

@@ -17,6 +17,7 @@ import { type BatchExportPatch, batchExportView, type NewBatchExportBody } from 
 import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 import { type PreparedExport, prepareExport } from './prepare.ts';
+import { recut } from './recut.ts';
 import { refusing } from './refusals.ts';
 import { refuseWritingOver } from './write-over.ts';
 
@@ -82,15 +83,16 @@ export async function changeExport(
   body: BatchExportPatch,
 ): Promise<BatchExportRow> {
   const key = keyOf(request.batchExport);
-  const row = await transaction(deps.pool, async (client) => {
+  const { row, backfill } = await transaction(deps.pool, async (client) => {
     const current = await lockBatchExport(client, key);
     if (!current) throw errors.notFound();
     const prepared = await prepareExport(deps, { ...key, current }, body);
     const { fields, target, secrets } = prepared;
     await requirePlan(client, prepared, body);
     await refuseWritingOver(client, request, key.exportId, target);
-    const updated = await updateBatchExport(client, key, fields);
-    if (!updated) throw errors.notFound();
+    const changed = await updateBatchExport(client, key, fields);
+    if (!changed) throw errors.notFound();
+    const { row: updated, ...begun } = await recut({ pool: deps.pool, client }, request, current, changed);
     const detail = changes<object>(writable(current), writable(updated));
     await audit(client, request, {
       scope: 'BatchExport',
@@ -99,8 +101,11 @@ export async function changeExport(
       ...placeOf(request, key.projectId),
       detail: { ...detail, ...(secrets.length > 0 ? { secrets_replaced: secrets } : {}) },
     });
-    return updated;
+    return { row: updated, ...begun };
   });
-  await follow(deps, request, 'a changed export', () => syncRow(deps.pool, deps.schedules.exports, row.id));
+  await follow(deps, request, 'a changed export', async () => {
+    await syncRow(deps.pool, deps.schedules.exports, row.id);
+    if (backfill) await deps.schedules.exports.startBackfill(row, backfill);
+  });
   return row;
 }

@@ -59,6 +59,7 @@ const rowOf = (given: Partial<BatchExportRow> = {}): BatchExportRow => ({
   last_updated_at: '2026-01-01T00:00:00Z',
   deleted_at: null,
   scheduled_from: '2026-01-01T00:00:00Z',
+  seam_at: null,
   ...given,
 });
 

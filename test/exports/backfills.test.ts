@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import {
@@ -222,6 +224,27 @@ describe('a backfill', () => {
     expect(open.map((one) => one.workflow_id)).toEqual([live.workflowId]);
     await live.terminate();
     await world.schedules.exports.cancelBackfill(backfill);
+  });
+
+  test('is not completed where more intervals were over than were counted, and one of them failed', async () => {
+    const project_id = 42;
+    const row = await lake('more', { project_id });
+    await fillHour(world.pool, 0, 5, project_id);
+    // Something else lies where the manifest of the second hour goes.
+    const folder = path.join(world.root, 'more/2026/03/02');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(
+      path.join(folder, '2026-03-02T01:00:00+00:00-2026-03-02T02:00:00+00:00_manifest.json'),
+      'not ours',
+    );
+    const backfill = await backfillOf(row, hour(0), hour(2));
+    const counted = { after: null, total: 1, completed: 0, failed: 0, cancelled: 0 };
+    const result = await world.client.workflow.execute(EXPORT_BACKFILL, {
+      workflowId: backfill.workflow_id,
+      taskQueue: world.config.SLUICE_TASK_QUEUE,
+      args: [{ exportId: row.id, backfillId: backfill.id, from: counted }],
+    });
+    expect(result).toMatchObject({ status: 'Failed', completed: 1, failed: 1 });
   });
 
   test('of a range that is not over leaves the rest to the schedule', async () => {

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { BackfillRow } from '../../db/batch-export-backfills.ts';
+import { listIntervalOutcomes } from '../../db/batch-export-run-lists.ts';
 import { type BatchExportRow, lockBatchExport, setPaused } from '../../db/batch-exports.ts';
-import { transaction } from '../../db/pool.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
 import { MAX_JITTER } from '../../intervals/index.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
@@ -14,6 +15,19 @@ import { keyOf, placeOf } from './places.ts';
 export function missedWhilePaused(row: BatchExportRow, now: number): WholeRange | null {
   // A run starts a little after its interval: the last one before the pause may not have been begun.
   return wholeRange(row, Date.parse(row.last_paused_at ?? row.created_at) - MAX_JITTER, now);
+}
+
+/**
+ * The same; what was left to the pause when the export was cut into other intervals during it comes first. Then nothing
+ * that ended after that seam is exported.
+ */
+async function missed(pool: Pool, row: BatchExportRow, now: number): Promise<WholeRange | null> {
+  const range = missedWhilePaused(row, now);
+  const { seam_at: seam } = row;
+  if (seam === null || Date.parse(seam) >= (range?.start ?? now)) return range;
+  const bounds = { after: seam, until: new Date(now).toISOString() };
+  const outcomes = await listIntervalOutcomes(pool, keyOf(row), bounds);
+  return outcomes.some((one) => one.completed) ? range : wholeRange(row, Date.parse(seam), now);
 }
 
 /** Pauses an export or lets it go on, with what it missed if that is wished. Repeating it changes nothing. */
@@ -37,8 +51,8 @@ export async function setExportPaused(
         ...placeOf(request, key.projectId),
         detail: { changes: [{ field: 'paused', before: !paused, after: paused }] },
       });
-      const missed = withBackfill ? missedWhilePaused(current, Date.now()) : null;
-      if (missed) begun = await beginBackfill(client, request, current, missed);
+      const left = withBackfill ? await missed(pool, current, Date.now()) : null;
+      if (left) begun = await beginBackfill(client, request, current, left);
     }
     return { row: current, begun };
   });

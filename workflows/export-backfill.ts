@@ -80,12 +80,14 @@ async function exportAll(input: ExportBackfillInput, progress: BackfillProgressN
   let begun = 0;
   try {
     for (;;) {
-      const { intervals, last } = await listBackfillIntervals({
+      const { intervals, skipped, last } = await listBackfillIntervals({
         exportId: input.exportId,
         backfillId: input.backfillId,
         after: progress.after,
         limit: PAGE,
       });
+      // Answers of earlier versions do not have it.
+      progress.completed += skipped ?? 0;
       for (const { done, ...interval } of intervals) {
         if (done) {
           progress.completed += 1;

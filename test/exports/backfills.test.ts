@@ -2,6 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
+import type { ActivityDependencies } from '../../activities/dependencies.ts';
+import { createBackfillActivities } from '../../activities/exports/backfill.ts';
 import {
   type BackfillRow,
   findBackfill,
@@ -282,6 +284,13 @@ describe('a backfill', () => {
       'delete from batch_export_runs where batch_export_id = $1 and data_interval_end = $2',
       [row.id, hour(2)],
     );
+    // What is done is passed over in one step: a history has room for so many steps only.
+    const { listBackfillIntervals } = createBackfillActivities({ pool: world.pool } as ActivityDependencies);
+    const from = { exportId: row.id, backfillId: backfill.id, after: null, limit: 1 };
+    expect(await listBackfillIntervals(from)).toEqual({
+      intervals: [{ start: hour(1), end: hour(2), done: false }],
+      ...{ skipped: 1, last: hour(2) },
+    });
     await world.schedules.exports.startBackfill(row, backfill);
     expect(await finished(backfill)).toMatchObject({ status: 'Completed', total: 3, completed: 3 });
     expect(await world.runsOf(row)).toHaveLength(3);

@@ -151,7 +151,7 @@ function refuse(request: FastifyRequest, response: ServerResponse, error: unknow
     ...Object.entries(headers).flat(),
   ];
   const { raw } = request;
-  const isEarly = !raw.complete && !raw.readableEnded && headers.connection === undefined;
+  const isEarly = !raw.complete && !raw.readableEnded && !raw.destroyed && headers.connection === undefined;
   // Whatever else the client may have sent until then is of no use.
   if (isEarly) own.push('connection', 'close');
   send(request, response, { status, body: JSON.stringify(body), headers: own, isEarly });

@@ -207,6 +207,23 @@ describe('the limit of 20 MiB, over the wire', () => {
     expect(await count(`${name} over`)).toBe(0);
   });
 
+  test.each(['POST', 'GET'])('a client that never stops sending is cut off: %s', async (method) => {
+    const client = await begin(Buffer.alloc(0));
+    await eventually(async () => client.answer().includes('HTTP/1.1 400'));
+    client.socket.write(`${method} /e/ HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`);
+    const chunk = Buffer.concat([
+      Buffer.from('f4240\r\n'),
+      Buffer.alloc(1_000_000, 'x'),
+      Buffer.from('\r\n'),
+    ]);
+    let isOpen = true;
+    for (let sent = 0; isOpen && sent < 300; sent += 1) {
+      isOpen = await new Promise((resolve) => client.socket.write(chunk, (error) => resolve(!error)));
+    }
+    expect(isOpen).toBe(false);
+    client.socket.destroy();
+  });
+
   test('a length that is announced as too large is refused before the body is sent', async () => {
     const socket = connect(port, '127.0.0.1');
     open.add(socket);

@@ -2,7 +2,7 @@ import { ApplicationFailure, CancelledFailure, type Context } from '@temporalio/
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { DestinationConfigError, DestinationError } from '../../destinations/errors.ts';
 import { BrokenRowsError } from '../../formats/broken-rows.ts';
-import { ModelError } from '../../models/index.ts';
+import { ModelError, refusesQuery } from '../../models/index.ts';
 import { ExpiredRowsError } from './retention.ts';
 
 /** What a failure means to the run. */
@@ -15,12 +15,6 @@ export interface Verdict {
   again: boolean;
   retryAfterMilliseconds?: number | undefined;
 }
-
-/**
- * What Postgres says of a value or of the statement itself, made of the export's filters and columns: it says the same
- * the next time. The data's fault: 22; the statement's: 42 and 0A.
- */
-const STATEMENT_FAULTS = /^(22|42|0A)/;
 
 export function judge(error: unknown): Verdict {
   if (error instanceof DestinationError) {
@@ -36,8 +30,8 @@ export function judge(error: unknown): Verdict {
   if (error instanceof BrokenRowsError)
     return { message: error.message, reason: 'broken-rows', again: error.retryable };
   if (error instanceof ExpiredRowsError) return { message: error.message, reason: 'expired', again: false };
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  if (typeof code === 'string' && STATEMENT_FAULTS.test(code) && code.length === 5) {
+  const { message } = error as { message?: unknown };
+  if (refusesQuery(error)) {
     const text = `Postgres refuses the query that the filters and columns of this export make: ${message}`;
     return { message: text, reason: 'query', again: false };
   }

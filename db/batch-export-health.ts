@@ -85,3 +85,13 @@ export async function sumHealth(
   );
   return rows[0];
 }
+
+/** Seconds since the export was looked at that was not looked at for longest; null: there is none. */
+export async function secondsSinceChecked(queryable: Queryable): Promise<number | null> {
+  const { rows } = await queryable.query(
+    `select extract(epoch from clock_timestamp() - min(h.checked_at))::float8 as seconds
+     from batch_export_health h
+     join batch_exports e on e.project_id = h.project_id and e.id = h.batch_export_id and e.deleted_at is null`,
+  );
+  return rows[0].seconds;
+}

@@ -7,7 +7,7 @@ import {
   type ExportBackfillInput,
   searchAttributes,
 } from '../../workflows/names.ts';
-import { attributesOf } from './export-schedule.ts';
+import { attributesOf, summaryOf } from './export-schedule.ts';
 
 /** Two backfills of the same range have the same; only one of them can be under way. */
 export function backfillWorkflowId(
@@ -40,7 +40,7 @@ export async function startBackfill(
           ? { key: searchAttributes.kind, value: BACKFILL_KIND }
           : one,
       ),
-      staticSummary: `Backfill of batch export ${row.model} to ${row.destination_type}`,
+      staticSummary: summaryOf(row, 'Backfill of batch export'),
     });
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;

@@ -15,29 +15,22 @@ export interface Health {
   lag_seconds: number;
 }
 
-/** Answers what it was before; undefined the first time. */
 export async function saveHealth(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
   health: Health,
-): Promise<Health | undefined> {
-  const { rows } = await queryable.query(
-    `with before as (
-       select missing, late, differs, lag_intervals, lag_seconds from batch_export_health
-       where project_id = $1 and batch_export_id = $2),
-     saved as (
-       insert into batch_export_health (project_id, batch_export_id, missing, late, differs, lag_intervals, lag_seconds)
-       values ($1, $2, $3, $4, $5, $6, $7)
-       on conflict (project_id, batch_export_id) do update set missing = excluded.missing, late = excluded.late,
-         differs = excluded.differs, lag_intervals = excluded.lag_intervals, lag_seconds = excluded.lag_seconds,
-         checked_at = clock_timestamp())
-     select * from before`,
+): Promise<void> {
+  await queryable.query(
+    `insert into batch_export_health (project_id, batch_export_id, missing, late, differs, lag_intervals, lag_seconds)
+     values ($1, $2, $3, $4, $5, $6, $7)
+     on conflict (project_id, batch_export_id) do update set missing = excluded.missing, late = excluded.late,
+       differs = excluded.differs, lag_intervals = excluded.lag_intervals, lag_seconds = excluded.lag_seconds,
+       checked_at = clock_timestamp()`,
     [
       ...[projectId, exportId, health.missing, health.late, health.differs],
       ...[health.lag_intervals, health.lag_seconds],
     ],
   );
-  return rows[0];
 }
 
 /** What was found last of each of these exports, by export id; one that nobody looked at yet is left out. */
@@ -86,12 +79,13 @@ export async function sumHealth(
   return rows[0];
 }
 
-/** Seconds since the export was looked at that was not looked at for longest; null: there is none. */
+/** Seconds since the export was looked at, or made, that was not looked at for longest; null: there is none. */
 export async function secondsSinceChecked(queryable: Queryable): Promise<number | null> {
   const { rows } = await queryable.query(
-    `select extract(epoch from clock_timestamp() - min(h.checked_at))::float8 as seconds
-     from batch_export_health h
-     join batch_exports e on e.project_id = h.project_id and e.id = h.batch_export_id and e.deleted_at is null`,
+    `select extract(epoch from clock_timestamp() - min(coalesce(h.checked_at, e.created_at)))::float8 as seconds
+     from batch_exports e
+     left join batch_export_health h on h.project_id = e.project_id and h.batch_export_id = e.id
+     where e.deleted_at is null`,
   );
   return rows[0].seconds;
 }

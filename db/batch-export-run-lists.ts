@@ -53,7 +53,8 @@ export async function listRuns(
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1', 'batch_export_id = $2'];
   if (ordering === 'created_at') conditions.push('created_at >= $3', 'created_at <= $4');
-  else conditions.push('data_interval_start >= $3', 'data_interval_end <= $4');
+  // The last one follows from the first; it is what the index knows.
+  else conditions.push('data_interval_start >= $3', 'data_interval_end <= $4', 'data_interval_end >= $3');
   if (statuses && statuses.length > 0) conditions.push(`status = any(${given(statuses)})`);
   if (position) {
     const place = `(${given(position.value)}::timestamptz, ${given(position.id)}::uuid)`;
@@ -211,32 +212,4 @@ export async function findCompletedRun(
     [projectId, exportId, start, end],
   );
   return rows[0];
-}
-
-/**
- * Completed runs of a part of an interval: they begin with it and end before it, where no interval of any length ends.
- * Whose files were taken back has no manifest any more.
- */
-export async function listPartRuns(
-  queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-  { start, end }: { start: string; end: string },
-): Promise<RunRow[]> {
-  const { rows } = await queryable.query(
-    `select * from batch_export_runs
-     where project_id = $1 and batch_export_id = $2 and data_interval_start = $3 and data_interval_end > $3
-       and data_interval_end < $4 and extract(epoch from data_interval_end) % 300 <> 0
-       and status = 'Completed' and manifest_key is not null
-     order by data_interval_end, id`,
-    [projectId, exportId, start, end],
-  );
-  return rows;
-}
-
-/** Its files are gone. */
-export async function forgetManifest(queryable: Queryable, { projectId, runId }: RunKey): Promise<void> {
-  await queryable.query(
-    'update batch_export_runs set manifest_key = null where project_id = $1 and id = $2',
-    [projectId, runId],
-  );
 }

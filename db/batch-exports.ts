@@ -29,6 +29,8 @@ export interface BatchExportRow {
   deleted_at: string | null;
   /** Intervals that ended by then were never due. */
   scheduled_from: string;
+  /** Where it was cut into other intervals: one ends there and another begins. Null: it never was. */
+  seam_at: string | null;
 }
 
 const WRITABLE = [
@@ -163,6 +165,19 @@ export async function updateBatchExport(
     `update batch_exports set ${assignments}last_updated_at = clock_timestamp()
      where project_id = $1 and id = $2 and deleted_at is null returning *`,
     [projectId, exportId, ...given.map((column) => stored(column, patch[column]))],
+  );
+  return rows[0];
+}
+
+/** From when on its intervals are due, and where they were cut otherwise before. */
+export async function setSeam(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { scheduledFrom, seam }: { scheduledFrom: string; seam: string | null },
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await queryable.query(
+    `update batch_exports set scheduled_from = $3, seam_at = $4 where project_id = $1 and id = $2 returning *`,
+    [projectId, exportId, scheduledFrom, seam],
   );
   return rows[0];
 }

@@ -11,7 +11,7 @@ import type {
 } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
-import { type FileRun, keysOf, openFileRun, takeBackFiles, verifyFiles } from './file-run.ts';
+import { type FileRun, keysOf, openFileRun, type TakeBack, takeBackFiles, verifyFiles } from './file-run.ts';
 import type { Verification } from './file-store.ts';
 import type { ObjectKeys } from './object-keys.ts';
 import { requireDestination } from './registry.ts';
@@ -29,7 +29,7 @@ export interface BoundFiles extends Bound {
   open(run: Run, work?: Work): Promise<FileRun>;
   verify(run: Run, signal?: AbortSignal): Promise<Verification>;
   /** Removes what an interval left; false: nothing was there. */
-  takeBack(run: Run, work?: Work): Promise<boolean>;
+  takeBack(run: Run, work?: TakeBack): Promise<boolean>;
 }
 
 /** A destination that is given rows. */

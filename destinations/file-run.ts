@@ -4,7 +4,7 @@ import { DestinationError } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
 import type { FileStore, HiddenFile, StoredBytes, Verification } from './file-store.ts';
 import { intervalText, type Manifest, manifestBytes, parseManifest, requireOwn } from './manifest.ts';
-import { type ObjectKeys, objectKeys } from './object-keys.ts';
+import { keysAt, type ObjectKeys, objectKeys } from './object-keys.ts';
 
 /** What the encoder says about what it wrote. */
 export interface Encoded {
@@ -34,7 +34,7 @@ export function keysOf(options: FileOptions, run: Pick<Run, 'model' | 'interval'
 
 async function readManifest(
   store: FileStore,
-  keys: ObjectKeys,
+  keys: Pick<ObjectKeys, 'manifest'>,
 ): Promise<{ seen: StoredBytes | undefined; manifest: Manifest | undefined }> {
   const seen = await store.get(keys.manifest);
   return { seen, manifest: seen && parseManifest(seen.bytes, store.describe(keys.manifest)) };
@@ -133,6 +133,11 @@ export async function openFileRun<Config>(
   };
 }
 
+export interface TakeBack extends Pick<Work, 'fence'> {
+  /** Where its manifest was written, if that is known: the configuration may be another by now. */
+  manifestKey?: string | null;
+}
+
 /**
  * Takes back what an interval left, because another one has it by now. Its manifest goes last, so that it can be done
  * again. Answers whether there was anything.
@@ -142,9 +147,9 @@ export async function takeBackFiles<Config>(
   config: Config,
   surroundings: Surroundings,
   run: Run,
-  { fence = async () => undefined }: Work = {},
+  { fence = async () => undefined, manifestKey = null }: TakeBack = {},
 ): Promise<boolean> {
-  const keys = keysOf(destination.options(config), run);
+  const keys = manifestKey === null ? keysOf(destination.options(config), run) : keysAt(manifestKey);
   const store = await destination.store(config, surroundings);
   try {
     const { manifest } = await readManifest(store, keys);

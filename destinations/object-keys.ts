@@ -101,6 +101,15 @@ function folderOf(expanded: string): string {
   return segments.length === 0 ? '' : `${segments.join('/')}/`;
 }
 
+/** The other way round, for what was written where the configuration does not lead any more. */
+export function keysAt(manifest: string): Pick<ObjectKeys, 'manifest' | 'owns'> {
+  const stem = manifest.slice(0, -MANIFEST.length);
+  return { manifest, owns: ownedBy(stem) };
+}
+
+const ownedBy = (stem: string) => (key: string) =>
+  key.startsWith(stem) && FILE_NAME.test(key.slice(stem.length));
+
 export function objectKeys(options: KeyOptions): ObjectKeys {
   const { prefix, model, interval, format, compression, numbered } = options;
   const stem = `${folderOf(expand(prefix, variables(interval, model)))}${boundText(interval.start)}-${isoText(interval.end)}`;
@@ -109,6 +118,6 @@ export function objectKeys(options: KeyOptions): ObjectKeys {
     file: (index) => `${stem}${numbered || index > 0 ? `-${index}` : ''}${extension}`,
     manifest: `${stem}${MANIFEST}`,
     stem,
-    owns: (key) => key.startsWith(stem) && FILE_NAME.test(key.slice(stem.length)),
+    owns: ownedBy(stem),
   };
 }

@@ -11,6 +11,8 @@ export interface Cadence {
   offsetHour: number;
   /** 0–6, the day on which weeks begin; 0 is Sunday. */
   offsetDay: number;
+  /** An instant at which one interval ends and another begins as well: what came before was cut otherwise. */
+  seam?: number;
 }
 
 /** [start, end), in milliseconds since 1970. */
@@ -37,7 +39,13 @@ export function offsetSeconds({ interval, offsetHour, offsetDay }: Cadence): num
 }
 
 /** The other way round. */
-export function cadenceOf(interval: IntervalLength, timezone: string, seconds: number): Cadence {
+export function cadenceOf(
+  interval: IntervalLength,
+  timezone: string,
+  seconds: number,
+  seam: number | null = null,
+): Cadence {
   const hours = Math.floor(seconds / 3600);
-  return { interval, timezone, offsetHour: hours % 24, offsetDay: Math.floor(hours / 24) % 7 };
+  const cadence = { interval, timezone, offsetHour: hours % 24, offsetDay: Math.floor(hours / 24) % 7 };
+  return seam === null ? cadence : { ...cadence, seam };
 }

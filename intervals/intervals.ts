@@ -40,8 +40,8 @@ function dateAt(cadence: Cadence, instant: number): number {
   return date;
 }
 
-/** The interval that contains the instant. */
-export function intervalAt(cadence: Cadence, instant: number): Interval {
+/** The interval that contains the instant, but for the seam. */
+function seamlessAt(cadence: Cadence, instant: number): Interval {
   const length = fixedLength(cadence);
   if (length !== undefined) {
     const start = Math.floor(instant / length) * length;
@@ -52,6 +52,23 @@ export function intervalAt(cadence: Cadence, instant: number): Interval {
     start: startOfDate(cadence, date),
     end: startOfDate(cadence, nearestDate(cadence, date + 1, 1)),
   };
+}
+
+/** What the seam makes of an interval: nothing else, or two of it. */
+function* cutAtSeam({ seam }: Cadence, interval: Interval): Generator<Interval> {
+  if (seam === undefined || seam <= interval.start || seam >= interval.end) {
+    yield interval;
+    return;
+  }
+  yield { start: interval.start, end: seam };
+  yield { start: seam, end: interval.end };
+}
+
+/** The interval that contains the instant. */
+export function intervalAt(cadence: Cadence, instant: number): Interval {
+  const whole = seamlessAt(cadence, instant);
+  for (const one of cutAtSeam(cadence, whole)) if (instant < one.end) return one;
+  return whole;
 }
 
 /** The last interval that is over at the instant. */
@@ -95,13 +112,18 @@ export function alignInward(cadence: Cadence, { start, end }: Interval): Interva
 export function* intervalsWithin(cadence: Cadence, range: Interval): Generator<Interval> {
   const { start, end } = alignInward(cadence, range);
   if (start >= end) return;
-  const length = fixedLength(cadence);
-  if (length !== undefined) {
-    for (let at = start; at < end; at += length) yield { start: at, end: at + length };
-    return;
+  for (const whole of seamlessFrom(cadence, seamlessAt(cadence, start).start)) {
+    if (whole.start >= end) return;
+    for (const one of cutAtSeam(cadence, whole)) if (one.start >= start && one.end <= end) yield one;
   }
+}
+
+/** From an edge on, without end, but for the seam. */
+function* seamlessFrom(cadence: Cadence, start: number): Generator<Interval> {
+  const length = fixedLength(cadence);
+  if (length !== undefined) for (let at = start; ; at += length) yield { start: at, end: at + length };
   let date = dateAt(cadence, start);
-  for (let at = start; at < end; ) {
+  for (let at = start; ; ) {
     date = nearestDate(cadence, date + 1, 1);
     const next = startOfDate(cadence, date);
     yield { start: at, end: next };
@@ -113,6 +135,14 @@ export function* intervalsWithin(cadence: Cadence, range: Interval): Generator<I
 export function countWithin(cadence: Cadence, range: Interval): number {
   const { start, end } = alignInward(cadence, range);
   if (start >= end) return 0;
+  const { seam } = cadence;
+  const inside = seam !== undefined && start < seam && seam < end && seamlessAt(cadence, seam).start !== seam;
+  const last = seamlessAt(cadence, end - 1).end;
+  return countSeamless(cadence, { start: seamlessAt(cadence, start).start, end: last }) + (inside ? 1 : 0);
+}
+
+/** Between two edges, but for the seam. */
+function countSeamless(cadence: Cadence, { start, end }: Interval): number {
   const length = fixedLength(cadence);
   if (length !== undefined) return (end - start) / length;
   const dates = dateAt(cadence, end) - dateAt(cadence, start);

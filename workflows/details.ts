@@ -6,8 +6,8 @@ const short = (instant: string) => instant.replace('.000Z', 'Z');
 export const rangeText = ({ start, end }: IntervalText): string =>
   `${start === null ? 'the beginning' : short(start)} – ${short(end)}`;
 
-/** So many characters the page of a workflow shows side by side; it cuts off what is longer. */
-const WIDTH = 78;
+/** So many characters the page of a workflow shows side by side; it cuts off what is longer, also below. */
+const WIDTH = 70;
 
 function wrapped(line: string): string[] {
   const lines: string[] = [];

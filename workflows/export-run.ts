@@ -28,10 +28,13 @@ import { startNotice } from './start-notice.ts';
 
 const scheduledFor = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
 
+/** Five times as long as an attempt is silent at most, whatever it waits for. */
+const SILENCE = '15 seconds';
 /** Without an end: what can succeed later is tried until it does, or somebody cancels the run. */
 const retry = { initialInterval: '1 second', backoffCoefficient: 2 } as const;
 const { startExportRun, finishExportRun } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
+  // A few statements; a worker that stands still takes one of these with it, and so long.
+  startToCloseTimeout: '30 seconds',
   retry: { ...retry, maximumInterval: '1 minute' },
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 });
@@ -89,13 +92,14 @@ async function exportOne(input: ExportRunInput, progress: Progress): Promise<Exp
   return { runId, status, records };
 }
 
-const headline = ({ what, interval, runId }: Started) => `${what}, ${rangeText(interval)}, run \`${runId}\``;
+const headline = ({ what, interval, runId }: Started) =>
+  `${what}, ${rangeText(interval)}\n\nrun \`${runId}\``;
 
 function heavy(started: Started): HeavyActivities {
   return proxyActivities<HeavyActivities>({
     taskQueue: exportsQueue(workflowInfo().taskQueue),
     startToCloseTimeout: started.attemptMilliseconds,
-    heartbeatTimeout: '30 seconds',
+    heartbeatTimeout: SILENCE,
     retry: { ...retry, maximumInterval: '1 hour' },
     // The upload is to be taken back before the run is called cancelled.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,

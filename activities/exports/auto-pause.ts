@@ -1,11 +1,12 @@
 import { activeBackfills, endBackfill } from '../../db/batch-export-backfills.ts';
-import { insertLogs } from '../../db/batch-export-logs.ts';
+import { insertLogs, listLogs } from '../../db/batch-export-logs.ts';
 import { activeRuns, countRecentFailures } from '../../db/batch-export-run-lists.ts';
 import { type BatchExportRow, findBatchExportById, setPaused } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { RUN_LIMITS } from './limits.ts';
 
+const PAUSED = 'The batch export was automatically paused';
 const CANCELLED = 'Cancelled: the batch export was paused because its runs fail';
 
 /**
@@ -19,21 +20,28 @@ export async function pauseIfFailing(
 ): Promise<string | undefined> {
   const { pool, schedules, logger } = deps;
   const { pauseAfter, metrics } = deps.exports;
-  if (pauseAfter === 0 || row.paused || row.deleted_at !== null) return undefined;
+  if (pauseAfter === 0 || row.deleted_at !== null) return undefined;
   const key = { projectId: row.project_id, exportId: row.id };
-  const { window } = RUN_LIMITS[row.interval];
-  const failed = await countRecentFailures(pool, key, window, row.last_paused_at);
-  if (failed < pauseAfter) return undefined;
-  const paused = await transaction(pool, async (client) => {
-    if (!(await setPaused(client, key, true))) return false;
-    const message =
-      `The batch export was automatically paused due to exceeding the failure threshold: ${failed} of its last runs ` +
-      'failed. Correct what their errors name, then unpause it; unpausing with a backfill exports what was missed.';
-    await insertLogs(client, key, runId, [{ level: 'ERROR', message }]);
-    return true;
-  });
-  if (!paused) return undefined;
-  metrics.paused.inc();
+  if (row.paused) {
+    // By this run, if an earlier try of the activity got no further: what follows is still to be done.
+    const own = await listLogs(pool, { ...key, runId, levels: ['ERROR'], search: PAUSED, limit: 1 });
+    if (own.length === 0) return undefined;
+  } else {
+    const { window } = RUN_LIMITS[row.interval];
+    const failed = await countRecentFailures(pool, key, window, row.last_paused_at);
+    if (failed < pauseAfter) return undefined;
+    const paused = await transaction(pool, async (client) => {
+      if (!(await setPaused(client, key, true))) return false;
+      const message =
+        `${PAUSED} due to exceeding the failure threshold: ${failed} of its last runs failed. Correct what their ` +
+        'errors name, then unpause it; unpausing with a backfill exports what was missed.';
+      await insertLogs(client, key, runId, [{ level: 'ERROR', message }]);
+      return true;
+    });
+    if (!paused) return undefined;
+    metrics.paused.inc();
+    logger.warn({ exportId: row.id, failed }, 'a batch export was paused because its runs fail');
+  }
   for (const backfill of await activeBackfills(pool, key)) {
     const backfillKey = { projectId: row.project_id, backfillId: backfill.id };
     await endBackfill(pool, backfillKey, 'Cancelled', CANCELLED);
@@ -46,7 +54,6 @@ export async function pauseIfFailing(
   const now = await findBatchExportById(pool, row.id);
   // Temporal may be what fails; maintenance brings the schedule in line with the row.
   if (now) await attemptAll(deps, [() => schedules.exports.sync(now)]);
-  logger.warn({ exportId: row.id, failed }, 'a batch export was paused because its runs fail');
   return now?.last_paused_at ?? new Date().toISOString();
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
-import { bindDestination } from '../../destinations/bind.ts';
+import { storableText } from '../../db/storable-text.ts';
 import { secretValues } from '../../destinations/config.ts';
 import { withoutSecrets } from '../../destinations/errors.ts';
 import { findDestination } from '../../destinations/registry.ts';
@@ -19,9 +19,11 @@ import { exportQuery } from '../../exports/query.ts';
 import { openSettings } from '../../exports/settings.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
+import { boundDestination, destinationRun } from './bound-destination.ts';
 import { failureOf, judge, stopped } from './failures.ts';
 import { untilFinal } from './final-rows.ts';
-import { takeBackParts } from './take-back-parts.ts';
+import { requireUnexpired } from './retention.ts';
+import { leaveNoPart, takeBackParts } from './take-back-parts.ts';
 import { type Transferred, transfer } from './transfer.ts';
 
 export interface ExportIntervalResult {
@@ -40,6 +42,8 @@ const resultOf = (run: RunRow | undefined): ExportIntervalResult => ({
   error: run?.latest_error ?? null,
 });
 
+const OUT_OF_TIME = 'It took longer than one attempt may take';
+const LONGEST_MESSAGE = 10_000;
 const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
 
 function closingWords({ totals, rejections }: Transferred): { level: 'INFO' | 'WARNING'; message: string }[] {
@@ -60,7 +64,7 @@ function closingWords({ totals, rejections }: Transferred): { level: 'INFO' | 'W
 /** Exports the interval of a run, whole, whatever earlier attempts left; completes the run. */
 export function createExportInterval(deps: ActivityDependencies) {
   const { pool, logger } = deps;
-  const { metrics, keyring, parser, copyPool, egress, exportRoot, patience } = deps.exports;
+  const { metrics, keyring, parser, copyPool } = deps.exports;
 
   async function carry(
     row: BatchExportRow,
@@ -69,19 +73,15 @@ export function createExportInterval(deps: ActivityDependencies) {
   ): Promise<{ transferred: Transferred; said: LogEntry[] }> {
     const start = run.data_interval_start === null ? null : Date.parse(run.data_interval_start);
     const end = Date.parse(run.data_interval_end);
-    const surroundings = { egress, exportRoot, ...(patience ? { patience } : {}) };
-    const destination = bindDestination(openSettings(keyring, row), surroundings);
+    const destination = boundDestination(deps.exports, row);
     const query = await exportQuery(parser, row, { start, end });
     await untilFinal(pool, end, attempt);
-    const work = {
-      exportId: row.id,
-      runId: run.id,
-      projectId: row.project_id,
-      model: row.model,
-      interval: { start: start === null ? null : new Date(start), end: new Date(end) },
-    };
+    const interval = { start: run.data_interval_start, end: run.data_interval_end };
+    requireUnexpired(row, interval, deps.eventRetentionDays, Date.now());
+    const work = destinationRun(row, run.id, interval);
     const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
     if (destination.kind !== 'files') return { transferred, said: [] };
+    await leaveNoPart(pool, destination, work, run, attempt);
     return { transferred, said: await takeBackParts(pool, destination, work, run, attempt) };
   }
 
@@ -109,9 +109,24 @@ export function createExportInterval(deps: ActivityDependencies) {
     }
   }
 
+  /** Why this attempt came to nothing. Postgres may be what failed; Temporal knows, too. */
+  async function sayTrouble(row: BatchExportRow, run: RunRow, message: string): Promise<void> {
+    const key = { projectId: row.project_id, exportId: row.id };
+    const { attempt } = Context.current().info;
+    const entry = `Attempt ${attempt} failed and will be repeated: ${message}`;
+    try {
+      const runKey = { projectId: row.project_id, runId: run.id };
+      const isMine = await recordTrouble(pool, runKey, run.fence, message);
+      if (isMine) await insertLogs(pool, key, run.id, [{ level: 'WARNING', message: entry }]);
+    } catch (error) {
+      logger.debug({ err: error, runId: run.id }, 'the trouble of a run could not be written down');
+    }
+  }
+
   async function fail(row: BatchExportRow, run: RunRow, error: unknown): Promise<never> {
     const judged = judge(error);
-    const verdict = { ...judged, message: cleaned(row, judged.message) };
+    // Servers say what they like, at any length; Temporal refuses what is too long, and the attempt would never end.
+    const verdict = { ...judged, message: storableText(cleaned(row, judged.message), LONGEST_MESSAGE) };
     const { attempt } = Context.current().info;
     const { again, reason, message } = verdict;
     // What is not known may be a fault of ours: then the stack matters.
@@ -119,21 +134,13 @@ export function createExportInterval(deps: ActivityDependencies) {
     logger.warn({ exportId: row.id, runId: run.id, attempt, again, ...about }, 'an attempt at a run failed');
     if (again) {
       metrics.retries.inc({ destination: row.destination_type, reason });
-      const key = { projectId: row.project_id, exportId: row.id };
-      const entry = `Attempt ${attempt} failed and will be repeated: ${message}`;
-      try {
-        await recordTrouble(pool, { projectId: row.project_id, runId: run.id }, run.fence, message);
-        await insertLogs(pool, key, run.id, [{ level: 'WARNING', message: entry }]);
-      } catch {
-        // Postgres may be what failed; Temporal has the message too.
-      }
+      await sayTrouble(row, run, message);
     }
     throw failureOf(verdict);
   }
 
   /** Whoever deleted the export may not have come to cancel its runs. */
-  async function endWithExport(exportId: string, key: RunKey): Promise<void> {
-    const row = await findBatchExportById(pool, exportId);
+  async function endWithExport(row: BatchExportRow | undefined, key: RunKey): Promise<void> {
     if (row?.deleted_at) await endRun(pool, key, 'Cancelled', 'The batch export was deleted');
   }
 
@@ -146,7 +153,7 @@ export function createExportInterval(deps: ActivityDependencies) {
     // With its project everything is gone.
     if (!row) return resultOf(undefined);
     const key = { projectId: row.project_id, runId: input.runId };
-    await endWithExport(row.id, key);
+    await endWithExport(row, key);
     const run = await beginAttempt(pool, key);
     // Over: cancelled meanwhile, or completed by an attempt whose answer was lost.
     if (!run) return resultOf(await findRun(pool, key));
@@ -167,9 +174,12 @@ export function createExportInterval(deps: ActivityDependencies) {
       return resultOf(done);
     } catch (error) {
       const stop = stopped(context);
-      if (stop) throw stop;
+      if (stop) {
+        if (context.cancellationDetails?.timedOut) await sayTrouble(row, run, OUT_OF_TIME);
+        throw stop;
+      }
       if (error instanceof OvertakenError || attempt.signal.reason instanceof OvertakenError) {
-        await endWithExport(row.id, key);
+        await endWithExport(await findBatchExportById(pool, row.id), key);
         const now = await findRun(pool, key);
         if (now?.finished_at) return resultOf(now);
       }

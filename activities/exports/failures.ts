@@ -3,6 +3,7 @@ import { ApplicationFailureCategory } from '@temporalio/common';
 import { DestinationConfigError, DestinationError } from '../../destinations/errors.ts';
 import { BrokenRowsError } from '../../formats/broken-rows.ts';
 import { ModelError } from '../../models/index.ts';
+import { ExpiredRowsError } from './retention.ts';
 
 /** What a failure means to the run. */
 export interface Verdict {
@@ -34,6 +35,7 @@ export function judge(error: unknown): Verdict {
   }
   if (error instanceof BrokenRowsError)
     return { message: error.message, reason: 'broken-rows', again: error.retryable };
+  if (error instanceof ExpiredRowsError) return { message: error.message, reason: 'expired', again: false };
   const { code, message } = error as { code?: unknown; message?: unknown };
   if (typeof code === 'string' && STATEMENT_FAULTS.test(code) && code.length === 5) {
     const text = `Postgres refuses the query that the filters and columns of this export make: ${message}`;

@@ -1,7 +1,6 @@
 import type { IntervalLength } from '../../intervals/index.ts';
 
-const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
+const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 interface RunLimits {
@@ -12,8 +11,9 @@ interface RunLimits {
 }
 
 export const RUN_LIMITS: Readonly<Record<IntervalLength, RunLimits>> = {
-  'every 5 minutes': { attempt: 20 * MINUTE, window: 12 },
-  'every 15 minutes': { attempt: 20 * MINUTE, window: 4 },
+  // Much longer than the interval: one that has more rows than usual would be begun again and again, and never end.
+  'every 5 minutes': { attempt: 2 * HOUR, window: 12 },
+  'every 15 minutes': { attempt: 2 * HOUR, window: 4 },
   hour: { attempt: 6 * HOUR, window: 24 },
   day: { attempt: DAY, window: 7 },
   week: { attempt: 3 * DAY, window: 4 },

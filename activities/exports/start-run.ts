@@ -1,11 +1,13 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { insertLogs } from '../../db/batch-export-logs.ts';
+import { findLongerRun, isPartEnd } from '../../db/batch-export-parts.ts';
 import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
 import { endRun, startRun } from '../../db/batch-export-runs.ts';
-import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import { type BatchExportRow, type ExportKey, findBatchExportById } from '../../db/batch-exports.ts';
+import type { Pool } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
-import { intervalEndingAt, lastComplete } from '../../intervals/index.ts';
+import { instantText, intervalEndingAt, lastComplete } from '../../intervals/index.ts';
 import type { IntervalText } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from './limits.ts';
@@ -42,17 +44,25 @@ const nothing = (reason: string, known: { runId?: string; status?: string; recor
   reason,
 });
 
-/** The interval that a schedule's nominal time ends; whoever triggers one by hand means the last that is complete. */
-function intervalOf(row: BatchExportRow, nominal: string): IntervalText {
+/**
+ * The interval that a schedule's nominal time ends; whoever triggers one by hand means the last that is complete.
+ * Undefined: it lies where the export was cut otherwise, as when the schedule fired for an interval that is none by now.
+ */
+function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefined {
   const cadence = cadenceOfRow(row);
   const at = Date.parse(nominal);
   const { start, end } = intervalEndingAt(cadence, at) ?? lastComplete(cadence, at);
+  if (row.seam_at !== null && end <= Date.parse(row.seam_at)) return undefined;
   return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
 }
 
-const short = (instant: string) => instant.replace('.000Z', 'Z');
 const rangeText = ({ start, end }: IntervalText): string =>
-  `${start === null ? 'the beginning' : short(start)} - ${short(end)}`;
+  `${start === null ? 'the beginning' : instantText(start)} - ${instantText(end)}`;
+
+/** Looked for when the part has its row: a longer run that begins after that finds the row. */
+async function longerThanPart(pool: Pool, key: ExportKey, start: string, end: string) {
+  return isPartEnd(end) ? await findLongerRun(pool, key, { start, end }) : undefined;
+}
 
 /** Makes the run's row, or finds it: the activity may have been here before. */
 export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, 'pool' | 'schedules'>) {
@@ -61,6 +71,7 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
     if (!row || row.deleted_at !== null) return nothing('The batch export was deleted');
     const key = { projectId: row.project_id, exportId: row.id };
     const interval = input.interval ?? intervalOf(row, input.nominal);
+    if (!interval) return nothing('The batch export has other intervals by now');
     for (;;) {
       if (!input.interval) {
         const done = await findCompletedRun(pool, key, interval);
@@ -93,6 +104,13 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
         const gone = 'Its workflow was ended from outside, so nobody could finish it';
         await endRun(pool, { projectId: run.project_id, runId: run.id }, 'Terminated', gone);
         continue;
+      }
+      const longer =
+        interval.start !== null && (await longerThanPart(pool, key, interval.start, interval.end));
+      if (longer) {
+        const reason = `The run ${longer.id} has the rows of this part of its interval`;
+        await endRun(pool, { projectId: run.project_id, runId: run.id }, 'Cancelled', reason);
+        return nothing(reason, { runId: run.id });
       }
       const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;
       if (begun.isNew) await insertLogs(pool, key, run.id, [{ level: 'INFO', message: range }]);

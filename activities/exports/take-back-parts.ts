@@ -1,15 +1,17 @@
 import type { LogEntry } from '../../db/batch-export-logs.ts';
-import { forgetManifest, listPartRuns } from '../../db/batch-export-run-lists.ts';
-import type { RunRow } from '../../db/batch-export-runs.ts';
+import { forgetManifest, isPartEnd, listOpenParts, listPartRuns } from '../../db/batch-export-parts.ts';
+import { findRun } from '../../db/batch-export-run-lists.ts';
+import { endRun, type RunRow } from '../../db/batch-export-runs.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { BoundFiles } from '../../destinations/bind.ts';
 import type { Run } from '../../destinations/destination.ts';
 import { DestinationError } from '../../destinations/errors.ts';
-import type { Attempt } from './attempt.ts';
+import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**
  * Files of a part of the interval that was exported before it was over ("run now") have rows that the interval's own
- * files have too: they are taken back once those are there. It fails no run; what stays is said.
+ * files have too: they are taken back once those are there, and who is still at work on one is stopped. It fails no run;
+ * what stays is said.
  */
 export async function takeBackParts(
   pool: Pool,
@@ -21,19 +23,54 @@ export async function takeBackParts(
   if (row.data_interval_start === null) return [];
   const key = { projectId: run.projectId, exportId: run.exportId };
   const whole = { start: row.data_interval_start, end: row.data_interval_end };
+  const open = await listOpenParts(pool, key, whole);
+  for (const part of open) {
+    const reason = `The run ${run.runId} has exported what this part of its interval has`;
+    await endRun(pool, { projectId: run.projectId, runId: part.id }, 'Cancelled', reason);
+  }
   const said: LogEntry[] = [];
-  for (const part of await listPartRuns(pool, key, whole)) {
+  for (const part of [...open, ...(await listPartRuns(pool, key, whole))]) {
     const interval = { start: run.interval.start, end: new Date(part.data_interval_end) };
+    const files = `The files of the part up to ${part.data_interval_end} have rows of this interval, too, and`;
     try {
-      await destination.takeBack({ ...run, runId: part.id, interval }, { fence: attempt.fence });
+      const there = await destination.takeBack(
+        { ...run, runId: part.id, interval },
+        { fence: attempt.fence, manifestKey: part.manifest_key },
+      );
       await forgetManifest(pool, { projectId: run.projectId, runId: part.id });
-      const message = `Took back the files of the part up to ${part.data_interval_end}, whose rows these files have`;
-      said.push({ level: 'INFO', message });
+      if (there) {
+        const message = `Took back the files of the part up to ${part.data_interval_end}, whose rows these files have`;
+        said.push({ level: 'INFO', message });
+      } else if (part.manifest_key !== null) {
+        const message = `${files} are not where this export writes now: what is left of them stays`;
+        said.push({ level: 'WARNING', message });
+      }
     } catch (error) {
       if (!(error instanceof DestinationError)) throw error;
-      const message = `The files of the part up to ${part.data_interval_end} have rows of this interval, too, and could not be taken back: ${error.message}`;
-      said.push({ level: 'WARNING', message });
+      said.push({ level: 'WARNING', message: `${files} could not be taken back: ${error.message}` });
     }
   }
   return said;
+}
+
+/**
+ * Asked when the files of a part are there: if it was stopped while they were made visible, because a longer run has
+ * their rows or somebody cancelled it, nobody else takes them back.
+ */
+export async function leaveNoPart(
+  pool: Pool,
+  destination: BoundFiles,
+  run: Run,
+  row: RunRow,
+  attempt: Attempt,
+): Promise<void> {
+  if (row.data_interval_start === null || !isPartEnd(row.data_interval_end)) return;
+  try {
+    await attempt.fence();
+  } catch (error) {
+    const now = await findRun(pool, { projectId: run.projectId, runId: run.runId });
+    const isEnded = now?.finished_at && now.status !== 'Completed';
+    if (error instanceof OvertakenError && isEnded) await destination.takeBack(run);
+    throw error;
+  }
 }

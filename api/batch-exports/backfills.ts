@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { type BackfillRow, insertBackfill } from '../../db/batch-export-backfills.ts';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { type BatchExportRow, lockBatchExport } from '../../db/batch-exports.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
 import {
@@ -52,6 +52,17 @@ function requireIntervals(range: { start: number; end: number }): WholeRange {
   throw errors.validation('invalid_input', 'No interval of this range is over yet.', 'end_at');
 }
 
+/**
+ * The intervals that ended since, from the one that an instant lies in: of what the schedule runs, so nothing that ends
+ * before its start or after its end. Null: there is none.
+ */
+export function wholeRange(row: BatchExportRow, since: number, now: number): WholeRange | null {
+  const cadence = cadenceOfRow(row);
+  const { start } = intervalAt(cadence, Math.max(since, row.start_at ? Date.parse(row.start_at) - 1 : since));
+  const { start: end } = intervalAt(cadence, row.end_at ? Math.min(now, Date.parse(row.end_at)) : now);
+  return start < end ? { start, end } : null;
+}
+
 const text = (instant: number) => new Date(instant).toISOString();
 /** The row of a backfill, in the transaction of the caller; the same range that is being filled already is answered as it is. */
 export async function beginBackfill(
@@ -60,6 +71,8 @@ export async function beginBackfill(
   row: BatchExportRow,
   range: WholeRange,
 ): Promise<{ backfill: BackfillRow; isNew: boolean }> {
+  // Nobody deletes it meanwhile: whoever does then finds this backfill, and cancels it.
+  if (!(await lockBatchExport(client, keyOf(row)))) throw errors.notFound('BatchExport not found.');
   const start = range.start === null ? null : text(range.start);
   const end = text(range.end);
   const started = await insertBackfill(

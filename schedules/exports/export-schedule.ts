@@ -8,7 +8,13 @@ import {
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
-import { type Cadence, jitterOf, type ScheduleTimes, scheduleTimes } from '../../intervals/index.ts';
+import {
+  type Cadence,
+  instantText,
+  jitterOf,
+  type ScheduleTimes,
+  scheduleTimes,
+} from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, type ExportRunInput, searchAttributes } from '../../workflows/names.ts';
 
 /** What the Temporal UI takes as a summary, in bytes. */
@@ -35,7 +41,7 @@ export type ExportScheduleRow = Pick<
 type Told = Pick<BatchExportRow, 'name' | 'model' | 'interval' | 'destination_type'>;
 
 /** A name as the Temporal UI may show it, which reads Markdown: nothing of it becomes a link, a picture or markup. */
-const plain = (name: string): string => name.replaceAll(/[\p{Cc}`*~<>[\]|\\\s]+/gu, ' ').trim();
+const plain = (name: string): string => name.replaceAll(/:\/\/|[\p{Cc}`*~<>[\]|\\\s]+/gu, ' ').trim();
 
 const aboutOf = (row: Told): string =>
   `${row.model} every ${row.interval.replace(/^every /, '')} to ${row.destination_type}: ${plain(row.name)}`;
@@ -49,14 +55,19 @@ export function summaryOf(row: Told, what = 'Batch export'): string {
 
 export function attributesOf(
   row: Pick<BatchExportRow, 'id' | 'project_id' | 'destination_type'>,
+  kind: string = EXPORT_KIND,
 ): SearchAttributePair[] {
   return [
-    { key: searchAttributes.kind, value: EXPORT_KIND },
+    { key: searchAttributes.kind, value: kind },
     { key: searchAttributes.project, value: row.project_id },
     { key: searchAttributes.export, value: row.id },
     { key: searchAttributes.destination, value: row.destination_type },
   ];
 }
+
+/** The workflow that the schedule of an export starts at a time of its own, which is the end of an interval. */
+export const scheduledWorkflowId = (exportId: string, nominal: string): string =>
+  `${exportId}-${instantText(nominal)}`;
 
 /** What a person who looks at the schedule in the Temporal UI reads. */
 export const noteOf = (row: Told & Pick<BatchExportRow, 'paused' | 'last_paused_at'>): string =>
@@ -92,7 +103,7 @@ export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: numbe
     action: {
       type: 'startWorkflow' as const,
       workflowType: EXPORT_RUN,
-      // The server appends the nominal time.
+      // The server appends the nominal time: see scheduledWorkflowId.
       workflowId: row.id,
       taskQueue,
       args: [input],

@@ -5,7 +5,7 @@ import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { deleteBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { LOCKS } from '../../db/locks.ts';
 import { eventually } from '../support/eventually.ts';
-import { faultyS3ForFile, isPart, refuse, type S3Bucket } from './fault-proxy.ts';
+import { faultyS3ForFile, isPart, refuse, type S3Bucket } from '../support/faulty-s3.ts';
 import { exportWorldForFile, fillHour, fillHourInBulk, hourly } from './support.ts';
 
 jest.setTimeout(90_000);

@@ -278,6 +278,36 @@ describe('intervals of all zones, 1970 to 2040', () => {
     );
   });
 
+  test('with a seam there is one more edge, and everything else is as without', () => {
+    const parts = fc.double({ min: 0, max: 1, noNaN: true });
+    fc.assert(
+      fc.property(cadences, instants, parts, parts, parts, (plain, start, part, where, when) => {
+        const longest = { day: 20 * DAY, week: 100 * DAY }[plain.interval as string] ?? DAY / 2;
+        const range = { start, end: start + Math.floor(part * longest) };
+        const seam = Math.floor(start + (where * 1.4 - 0.2) * part * longest);
+        const cadence = { ...plain, seam };
+        const found = [...intervalsWithin(cadence, range)];
+        expect(countWithin(cadence, range)).toBe(found.length);
+        expect(found).toEqual(found.map((one) => intervalAt(cadence, one.start)));
+        expect(found.filter((one, index) => index > 0 && one.start !== found[index - 1]?.end)).toEqual([]);
+        const outward = alignOutward(cadence, range);
+        const edges = new Set(
+          [...intervalsWithin(plain, alignOutward(plain, range))].flatMap((one) => [one.start, one.end]),
+        );
+        if (outward.start <= seam && seam <= outward.end) edges.add(seam);
+        for (const { start: from, end: to } of intervalsWithin(cadence, outward))
+          expect([edges.has(from), edges.has(to)]).toEqual([true, true]);
+        const at = Math.floor(start + when * part * longest);
+        const one = intervalAt(cadence, at);
+        expect(one.start <= at && at < one.end).toBe(true);
+        expect(isEdge(cadence, seam)).toBe(true);
+        expect(intervalEndingAt(cadence, seam)?.end).toBe(seam);
+        expect(lastComplete(cadence, seam).end).toBe(seam);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   test('counting leaves out the dates that a zone has not', () => {
     const december = (offset: string, until: string) => ({
       start: at(`2011-12-01T00:00${offset}`),

@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { isPartEnd } from '../../../db/batch-export-parts.ts';
 import { transaction } from '../../../db/pool.ts';
 import { cadenceOfRow } from '../../../exports/cadence.ts';
-import { intervalAt } from '../../../intervals/index.ts';
+import { instantText, intervalAt } from '../../../intervals/index.ts';
 import { audit } from '../../audit.ts';
-import { intervalChoice, pickCompleteInterval, text } from '../../batch-exports/pick-interval.ts';
+import { intervalChoice, pickCompleteInterval } from '../../batch-exports/pick-interval.ts';
 import { findsExport, PLACES, placeOf, WRITE } from '../../batch-exports/places.ts';
 import { hasRows } from '../../batch-exports/preview.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
@@ -13,6 +14,9 @@ import { timestamp } from '../../schemas/fields.ts';
 const RETRY_SECONDS = 10;
 /** Milliseconds that Temporal has for beginning a run. */
 const PATIENCE = 5_000;
+
+/** A part is known by its end, which is none of any interval. */
+const endOfPart = (now: number) => (isPartEnd(new Date(now).toISOString()) ? now : now - 1);
 
 const body = z.object({
   ...intervalChoice,
@@ -62,8 +66,10 @@ export function runNowRoutes(app: App, deps: ApiDependencies): void {
         const complete = pickCompleteInterval(row, wanted, now);
         const named = Boolean(wanted.start_at || wanted.end_at);
         const partial = wanted.partial ?? (!named && !(await hasRows(deps, row, complete)));
-        const interval = partial ? { start: intervalAt(cadenceOfRow(row), now).start, end: now } : complete;
-        const [start, end] = [text(interval.start), text(interval.end)];
+        const interval = partial
+          ? { start: intervalAt(cadenceOfRow(row), now).start, end: endOfPart(now) }
+          : complete;
+        const [start, end] = [instantText(interval.start), instantText(interval.end)];
         const { workflowId, workflowRunId } = await schedules
           .within(PATIENCE, () => schedules.exports.startRun(row, { start, end }))
           .catch((error) => {

@@ -1,0 +1,123 @@
+import { beforeAll, expect, jest, test } from '@jest/globals';
+import { ActivityCancellationDetails } from '@temporalio/common';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import type { ActivityDependencies } from '../../activities/dependencies.ts';
+import { createExportInterval } from '../../activities/exports/export-interval.ts';
+import { createFinishRun } from '../../activities/exports/finish-run.ts';
+import { insertBackfill } from '../../db/batch-export-backfills.ts';
+import { findRun } from '../../db/batch-export-run-lists.ts';
+import { endRun, startRun } from '../../db/batch-export-runs.ts';
+import { setPaused } from '../../db/batch-exports.ts';
+import { transaction } from '../../db/pool.ts';
+import { createExportTools } from '../../worker/export-tools.ts';
+import { eventually } from '../support/eventually.ts';
+import { exportWorldForFile, fillHour, hour, hourly, logger } from './support.ts';
+
+jest.setTimeout(90_000);
+const world = exportWorldForFile();
+let deps: ActivityDependencies;
+let closeTools: () => Promise<void>;
+beforeAll(async () => {
+  await fillHour(world.pool, 0, 5);
+});
+
+/** What the activities of a worker have, for calling one of them by hand. */
+async function withTools(work: () => Promise<void>): Promise<void> {
+  const tools = createExportTools(world.config, logger);
+  closeTools = tools.close;
+  deps = {
+    ...{ pool: world.pool, schedules: world.schedules, logger, eventRetentionDays: undefined },
+    ...{ exportLogDays: 30, exportRunDays: 400, exportRepair: false },
+    exports: { ...tools.dependencies, pauseAfter: 1, noticeWebhook: 'http://127.0.0.1:1/' },
+  };
+  try {
+    await work();
+  } finally {
+    await closeTools();
+  }
+}
+
+test('a failure of any length ends the run, or is tried again', async () => {
+  // The source refuses a value, and has a lot to say about it: Temporal would not take that much.
+  await world.pool.query(
+    `create or replace function hq.ends_with(value text, ending text) returns boolean language plpgsql as $$
+     begin raise exception '%', repeat('too long ', 700000) using errcode = '22023'; end $$`,
+  );
+  const row = await world.create(
+    'File',
+    { directory: 'long' },
+    { filters: [{ type: 'hogql', key: "endsWith(event, 'x')" }] },
+  );
+  const { run } = await world.run(row, hourly(0));
+  expect(run.status).toBe('Failed');
+  expect(run.latest_error).toMatch(/^Postgres refuses the query .*too long/);
+  expect(run.latest_error?.length).toBeLessThanOrEqual(10_000);
+});
+
+test('an attempt that runs out of time says so', async () => {
+  await withTools(async () => {
+    const row = await world.create('File', { directory: 'slow' });
+    const key = { projectId: 1, exportId: row.id };
+    const { run } = await startRun(world.pool, {
+      ...{ ...key, ...hourly(0), workflowId: 'slow', workflowRunId: `slow ${row.id}` },
+    });
+    const client = await world.pool.connect();
+    await client.query('begin; lock table events in access exclusive mode');
+    const environment = new MockActivityEnvironment();
+    const attempt = environment.run(createExportInterval(deps), { exportId: row.id, runId: run.id });
+    attempt.catch(() => undefined);
+    const now = () => findRun(world.pool, { projectId: 1, runId: run.id });
+    await eventually(async () => (await now())?.status === 'Running');
+    environment.cancel('TIMED_OUT', new ActivityCancellationDetails({ timedOut: true }));
+    await expect(attempt).rejects.toThrow();
+    await client.query('rollback');
+    client.release();
+    expect(await now()).toMatchObject({
+      status: 'Running',
+      latest_error: 'It took longer than one attempt may take',
+    });
+    expect((await world.logsOf(row)).at(-1)?.message).toBe(
+      'Attempt 1 failed and will be repeated: It took longer than one attempt may take',
+    );
+    await endRun(world.pool, { projectId: 1, runId: run.id }, 'Cancelled', null);
+  });
+});
+
+test('what follows from a pause is done, also when the worker dies right after it', async () => {
+  await withTools(async () => {
+    const row = await world.create('File', { directory: 'paused' });
+    const key = { projectId: 1, exportId: row.id };
+    const workflowRunId = `paused ${row.id}`;
+    const { run } = await startRun(world.pool, {
+      ...{ ...key, ...hourly(0), workflowId: 'paused', workflowRunId },
+    });
+    const finish = () =>
+      createFinishRun(deps)({ exportId: row.id, workflowRunId, status: 'Failed', error: 'No rights' });
+    const events = async () => (await finish()).notices.map((one) => one.event);
+    expect(await events()).toEqual(['batch_export.failed', 'batch_export.paused']);
+    // It died before it came to this, and Temporal tries the activity again.
+    const backfill = await transaction(world.pool, (client) =>
+      insertBackfill(
+        client,
+        { ...key, workflowId: `${row.id}-Backfill`, start: hour(0), end: hour(9), totalRuns: 9 },
+        5,
+      ),
+    );
+    expect(await events()).toEqual(['batch_export.failed', 'batch_export.paused']);
+    if (backfill.outcome !== 'started') throw new Error(backfill.outcome);
+    const { rows } = await world.pool.query('select status from batch_export_backfills where id = $1', [
+      backfill.backfill.id,
+    ]);
+    expect(rows).toEqual([{ status: 'Cancelled' }]);
+    expect((await world.logsOf(row)).filter((one) => /automatically paused/.test(one.message))).toHaveLength(
+      1,
+    );
+
+    // Paused by somebody: that is no news.
+    await setPaused(world.pool, key, false);
+    await setPaused(world.pool, key, true);
+    await world.pool.query('delete from batch_export_logs where run_id = $1', [run.id]);
+    expect(await events()).toEqual(['batch_export.failed']);
+    await world.schedules.exports.remove(row.id);
+  });
+});

@@ -8,7 +8,10 @@ import { makeDataDir } from '../support/data-dir.ts';
 import { READY, type SluiceProcess, settingsFor, startSluice } from '../support/sluice.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
-const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
+const blocksOf = (document: string) =>
+  [...readFileSync(path.join(root, document), 'utf8').matchAll(/```sh\n([\s\S]*?)```/g)].map(
+    (match) => match[1] as string,
+  );
 let sluice: SluiceProcess | undefined;
 const folder = mkdtempSync(path.join(tmpdir(), 'sluice-test-readme-'));
 afterAll(async () => {
@@ -17,12 +20,13 @@ afterAll(async () => {
 });
 
 /** The commands that a reader copies after `npm start`, in their order. */
-const commands = [...readme.matchAll(/```sh\n([\s\S]*?)```/g)]
-  .map((match) => match[1] as string)
-  .filter((block) => /^(KEY=|EXPORTS=)|sluice exports/.test(block));
+const commands = [
+  ...blocksOf('README.md').filter((block) => /^(KEY=|EXPORTS=)|sluice exports/.test(block)),
+  ...blocksOf('docs/exports-api.md'),
+];
 
-test('what the README says to type does what it says', async () => {
-  expect(commands).toHaveLength(3);
+test('what the README and the page of the API say to type does what they say', async () => {
+  expect(commands).toHaveLength(4);
   const dataDir = makeDataDir();
   const settings = await settingsFor(dataDir);
   sluice = startSluice(settings);
@@ -48,4 +52,8 @@ test('what the README says to type does what it says', async () => {
   expect(stdout).toMatch(/\{"uuid":"[^"]+","event":"hello","distinct_id":"me",/);
   expect(stdout).toMatch(/ {2}Lake {2}project \d+, events every hour to File: on time; last run Completed/);
   expect(stdout).toMatch(/^same {2}.* {2}1 row$/m);
+  expect(stdout).toContain('{"paused":true}\n{"paused":false}\n{"backfill_id":');
+  expect(stdout).toContain('"verdict":"same"');
+  expect(stdout).toContain('"compression":"zstd"');
+  expect(stdout).not.toMatch(/"type":"(\w+_error|invalid_request)"/);
 });

@@ -23,14 +23,3 @@ export function describeKeys(): DescribedKey[] {
   }
   return [...found.values()];
 }
-
-/** The same in words, for the description of the API. */
-export function keysInWords(): string {
-  const keys = describeKeys();
-  return DESTINATION_TYPES.filter((type) => keys.some((one) => one.types.includes(type)))
-    .map((type) => {
-      const own = keys.filter((one) => one.types.includes(type));
-      return `${type}: ${own.map((one) => `\`${one.key}\`${one.required ? ' (required)' : ''}`).join(', ')}`;
-    })
-    .join('. ');
-}

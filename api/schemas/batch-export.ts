@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Health } from '../../db/batch-export-health.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { keysInWords } from '../../destinations/describe.ts';
 import { DESTINATION_TYPES } from '../../destinations/registry.ts';
 import { shownSettings } from '../../destinations/settings.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
@@ -80,7 +79,7 @@ export function batchExportView(
 
 const destinationType = z.enum(DESTINATION_TYPES as [string, ...string[]]);
 const config = freeForm.nullish().meta({
-  description: `Keys of the type; a PATCH keeps those that it does not name, secrets among them. ${keysInWords()}.`,
+  description: 'Keys of the type; a PATCH keeps those that it does not name, secrets among them.',
 });
 export const destination = z.object({ type: destinationType, config });
 

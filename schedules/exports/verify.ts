@@ -26,9 +26,36 @@ export class VerifyError extends Error {
   override readonly name = 'VerifyError';
 }
 
+/** A project has so many verifications under way, or not taken yet, that no further one is begun. */
+export class TooManyVerificationsError extends Error {
+  override readonly name = 'TooManyVerificationsError';
+}
+
+/** They are done by the same workers as exports, which must not wait for hours behind them. */
+export const MOST_VERIFICATIONS = 20;
 const SHORTEST_WAIT = 1_000;
 const ENDING = 50;
 const DEADLINE_EXCEEDED = 4;
+
+async function isRunning(client: Client, workflowId: string): Promise<boolean> {
+  try {
+    return (await client.workflow.getHandle(workflowId).describe()).status.name === 'RUNNING';
+  } catch (error) {
+    ignoreGone(error);
+    return false;
+  }
+}
+
+/** What Temporal counts is behind by a moment: it is a limit against floods, not to the number. */
+async function refuseTooMany(client: Client, row: BatchExportRow, workflowId: string): Promise<void> {
+  const { count } = await client.workflow.count(
+    `${searchAttributes.kind.name} = '${VERIFY_KIND}' and ${searchAttributes.project.name} = ${row.project_id} and ExecutionStatus = 'Running'`,
+  );
+  if (count < MOST_VERIFICATIONS || (await isRunning(client, workflowId))) return;
+  throw new TooManyVerificationsError(
+    `This team already has ${count} verifications of batch exports running. Wait for some to finish before asking for more.`,
+  );
+}
 
 /**
  * Verifies an interval, or joins who does so already. Undefined: it takes longer than the caller waits; asked again, it
@@ -43,6 +70,7 @@ export async function verifyInterval(
   const input: VerifyIntervalInput = { exportId: row.id, interval };
   const workflowId = `${row.id}-verify-${interval.start ?? 'START'}-${interval.end}`;
   const start = interval.start === null ? 'the beginning' : instantText(interval.start);
+  await refuseTooMany(client, row, workflowId);
   const operation = () =>
     new WithStartWorkflowOperation(VERIFY_INTERVAL, {
       workflowId,

@@ -18,8 +18,9 @@ export const cursorQuery = z.strictObject({
   cursor: z.string().optional().meta({ description: 'Set by `next` and `previous`.' }),
   limit: z
     .string()
-    .regex(/^[1-9]\d{0,3}$/, 'A valid integer is required.')
+    .regex(/^\d{1,15}$/, 'A valid integer is required.')
     .transform((text) => Math.min(Number(text), MAX_LIMIT))
+    .refine((value) => value >= 1, 'Ensure this value is greater than or equal to 1.')
     .optional()
     .meta({ type: 'integer', description: `Results per page, at most ${MAX_LIMIT}.` }),
   personal_api_key: z.string().optional(),

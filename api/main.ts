@@ -13,8 +13,8 @@ import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
-/** One transaction commits while the next one is written. */
-const INGEST_CONNECTIONS = 2;
+/** As many transactions as capture/ingest.ts runs at once: one waits for the disk while others are written. */
+const INGEST_CONNECTIONS = 3;
 /** Milliseconds after which a Postgres that hangs counts as one that is away. */
 const QUERY_PATIENCE = 30_000;
 

@@ -3,20 +3,32 @@ import { z } from 'zod';
 const UNIT_MILLISECONDS = { h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const ISO = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
 
-/** An instant as Postgres reads it, with all its digits: ISO 8601 (UTC unless it says otherwise) or `-7d`, `-1h`. */
+/** ISO 8601 as Postgres reads it, with all its digits, in UTC unless it says otherwise; undefined: there is no such time. */
+export function isoTextOf(text: string): string | undefined {
+  if (!ISO.test(text)) return undefined;
+  // Date knows hours that do not exist, but takes 30 February for 2 March; it wants a T and minutes in the zone.
+  const date = new Date(`${text.slice(0, 10)}T00:00:00Z`);
+  if (Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== text.slice(0, 10)) return undefined;
+  if (text.startsWith('0000')) return undefined;
+  const strict = text
+    .toUpperCase()
+    .replace(' ', 'T')
+    .replace(/\s/, '')
+    .replace(/([+-]\d\d)$/, (zone, _hours, at: number) => (at > 10 ? `${zone}:00` : zone))
+    .replace(/([+-]\d\d)(\d\d)$/, (zone, hours, minutes, at: number) =>
+      at > 10 ? `${hours}:${minutes}` : zone,
+    );
+  return Number.isNaN(Date.parse(strict)) ? undefined : strict;
+}
+
+/** The same, or a time before now: `-7d`, `-1h`. */
 export function instantOf(text: string): string | undefined {
   const relative = /^-(\d{1,5})([hdw])$/.exec(text);
   if (relative) {
     const unit = UNIT_MILLISECONDS[relative[2] as keyof typeof UNIT_MILLISECONDS];
     return new Date(Date.now() - Number(relative[1]) * unit).toISOString();
   }
-  if (!ISO.test(text)) return undefined;
-  // Date knows months and hours that do not exist; it wants a T and minutes in the zone.
-  const strict = text
-    .replace(' ', 'T')
-    .replace(/\s/, '')
-    .replace(/([+-]\d\d)$/, (zone, _hours, at: number) => (at > 10 ? `${zone}:00` : zone));
-  return Number.isNaN(Date.parse(strict)) ? undefined : strict;
+  return isoTextOf(text);
 }
 
 /** Milliseconds of such an instant; without a zone it is in UTC. */

@@ -51,3 +51,45 @@ function parseElement(text: string, order: number): ElementOfPage {
 export function parseElementsChain(chain: string): ElementOfPage[] {
   return (chain.match(ELEMENT) ?? []).map(parseElement);
 }
+
+type Fields = Record<string, unknown>;
+
+const LONGEST_TEXT = 400;
+const LONGEST_HREF = 2048;
+
+/** A text, or what reads as one; of anything else nothing can be shown. */
+function plain(value: unknown): string | undefined {
+  return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
+}
+
+function classesOf(value: unknown): string[] {
+  const all: unknown[] = Array.isArray(value) ? value : (plain(value) ?? '').split(/\s+/);
+  return all.map((one) => (plain(one) ?? '').replaceAll('"', '')).filter((one) => one !== '');
+}
+
+function elementText(element: Fields): string {
+  const attributes = new Map<string, string | undefined>([
+    ['text', plain(element.$el_text)?.slice(0, LONGEST_TEXT).toWellFormed()],
+    ['href', plain(element.attr__href)?.slice(0, LONGEST_HREF).toWellFormed()],
+    ['attr_id', plain(element.attr__id)],
+    ['nth-child', plain(element.nth_child) ?? '0'],
+    ['nth-of-type', plain(element.nth_of_type) ?? '0'],
+  ]);
+  for (const name of Object.keys(element)) {
+    if (name.startsWith('attr__')) attributes.set(name.replaceAll(/["=;]/g, ''), plain(element[name]));
+  }
+  const written = [...attributes]
+    .filter(([name, value]) => value !== undefined && (value !== '' || name.startsWith('attr__')))
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, value]) => `${name}="${(value as string).replaceAll('"', '\\"')}"`);
+  const tag = (plain(element.tag_name) ?? '').replaceAll(/[.:;"]/g, '');
+  return `${[tag, ...classesOf(element.attr__class).sort()].join('.')}:${written.join('')}`;
+}
+
+/** The list of elements that clients send which do not write the chain themselves, as the chain. */
+export function elementsChainOf(elements: readonly unknown[]): string {
+  return elements
+    .filter((one): one is Fields => typeof one === 'object' && one !== null && !Array.isArray(one))
+    .map(elementText)
+    .join(';');
+}

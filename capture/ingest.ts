@@ -40,16 +40,22 @@ export interface IngestLimits {
 const LIMITS: IngestLimits = {
   queueBytes: 32 * 1024 * 1024,
   queueEvents: 200_000,
-  batchBytes: 2 * 1024 * 1024,
+  batchBytes: 4 * 1024 * 1024,
   batchEvents: 5_000,
-  connections: 2,
+  connections: 3,
   patience: 10_000,
   patienceForEvent: 0.2,
 };
-/** With less than this waiting, one more transaction at the same time costs more than it brings. */
-const SECOND_CONNECTION_BYTES = 16 * 1024;
-/** But nothing waits longer than this for a connection that is free. */
-const SECOND_CONNECTION_AFTER = 10;
+/**
+ * One more transaction at the same time costs a commit. By how many there are already: the bytes that must wait for it
+ * to be worth that, and the milliseconds after which nothing waits any longer while a connection is free.
+ */
+const WORTH_ONE_MORE = [
+  { bytes: 0, after: 0 },
+  { bytes: 16 * 1024, after: 10 },
+  // What the two take while they wait for the disk fills a third, but for the smallest requests.
+  { bytes: 1024 * 1024, after: 100 },
+];
 const RETRY_SECONDS = 2;
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 1_000;
@@ -202,8 +208,9 @@ export function createIngest(options: IngestOptions): Ingest {
     clearTimeout(late);
     late = undefined;
     while (queue.events > 0 && running < limits.connections) {
-      if (running > 0 && queue.bytes < SECOND_CONNECTION_BYTES && queue.age() < SECOND_CONNECTION_AFTER) {
-        late = setTimeout(start, SECOND_CONNECTION_AFTER);
+      const worth = (WORTH_ONE_MORE[running] ?? WORTH_ONE_MORE.at(-1)) as { bytes: number; after: number };
+      if (queue.bytes < worth.bytes && queue.age() < worth.after) {
+        late = setTimeout(start, worth.after);
         return;
       }
       running += 1;

@@ -1,4 +1,5 @@
 // `npx sluice`: what an operator does without a web page.
+import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { BackupError } from '../backup/manifest.ts';
 import { ConfigError } from '../config.ts';
@@ -16,7 +17,9 @@ import { CommandError, remark } from './context.ts';
 
 const EXPLAINED = [CommandError, ConfigError, BackupError, MigrationError, SecretError, StackProblem];
 
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const program = new Command('sluice')
+  .version(version)
   .description('Administration of a Sluice installation.')
   .addHelpText(
     'after',

@@ -15,29 +15,22 @@ export interface Health {
   lag_seconds: number;
 }
 
-/** Answers what it was before; undefined the first time. */
 export async function saveHealth(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
   health: Health,
-): Promise<Health | undefined> {
-  const { rows } = await queryable.query(
-    `with before as (
-       select missing, late, differs, lag_intervals, lag_seconds from batch_export_health
-       where project_id = $1 and batch_export_id = $2),
-     saved as (
-       insert into batch_export_health (project_id, batch_export_id, missing, late, differs, lag_intervals, lag_seconds)
-       values ($1, $2, $3, $4, $5, $6, $7)
-       on conflict (project_id, batch_export_id) do update set missing = excluded.missing, late = excluded.late,
-         differs = excluded.differs, lag_intervals = excluded.lag_intervals, lag_seconds = excluded.lag_seconds,
-         checked_at = clock_timestamp())
-     select * from before`,
+): Promise<void> {
+  await queryable.query(
+    `insert into batch_export_health (project_id, batch_export_id, missing, late, differs, lag_intervals, lag_seconds)
+     values ($1, $2, $3, $4, $5, $6, $7)
+     on conflict (project_id, batch_export_id) do update set missing = excluded.missing, late = excluded.late,
+       differs = excluded.differs, lag_intervals = excluded.lag_intervals, lag_seconds = excluded.lag_seconds,
+       checked_at = clock_timestamp()`,
     [
       ...[projectId, exportId, health.missing, health.late, health.differs],
       ...[health.lag_intervals, health.lag_seconds],
     ],
   );
-  return rows[0];
 }
 
 /** What was found last of each of these exports, by export id; one that nobody looked at yet is left out. */

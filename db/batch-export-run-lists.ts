@@ -53,7 +53,8 @@ export async function listRuns(
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1', 'batch_export_id = $2'];
   if (ordering === 'created_at') conditions.push('created_at >= $3', 'created_at <= $4');
-  else conditions.push('data_interval_start >= $3', 'data_interval_end <= $4');
+  // The last one follows from the first; it is what the index knows.
+  else conditions.push('data_interval_start >= $3', 'data_interval_end <= $4', 'data_interval_end >= $3');
   if (statuses && statuses.length > 0) conditions.push(`status = any(${given(statuses)})`);
   if (position) {
     const place = `(${given(position.value)}::timestamptz, ${given(position.id)}::uuid)`;

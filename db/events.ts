@@ -1,3 +1,4 @@
+import { isoForPostgres } from './instant-text.ts';
 import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { reading } from './reading.ts';
@@ -23,7 +24,7 @@ export interface EventQuery {
   distinctId?: string | undefined;
   /** Of any of this person's distinct ids; of a person that has none, by the id that their events hold. */
   personId?: string | undefined;
-  /** Only events after and before these instants, as texts that Postgres reads. */
+  /** Only events after and before these instants, in ISO 8601. */
   after?: string | undefined;
   before?: string | undefined;
   /** Goes on after this event. */
@@ -60,10 +61,11 @@ async function readSome(
       distinctIds.length > 0 ? `distinct_id = any(${given(distinctIds)})` : `person_id = ${given(personId)}`,
     );
   }
-  if (after !== undefined) conditions.push(`timestamp > ${given(after)}::timestamptz`);
-  if (before !== undefined) conditions.push(`timestamp < ${given(before)}::timestamptz`);
+  const instant = (iso: string) => `${given(isoForPostgres(iso))}::timestamptz`;
+  if (after !== undefined) conditions.push(`timestamp > ${instant(after)}`);
+  if (before !== undefined) conditions.push(`timestamp < ${instant(before)}`);
   if (position) {
-    const place = `(${given(position.timestamp)}::timestamptz, ${given(position.uuid)}::uuid)`;
+    const place = `(${instant(position.timestamp)}, ${given(position.uuid)}::uuid)`;
     conditions.push(`(timestamp, uuid) ${ascending ? '>' : '<'} ${place}`);
   }
   const direction = ascending ? 'asc' : 'desc';

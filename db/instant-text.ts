@@ -1,5 +1,9 @@
-/** An instant, in milliseconds since 1970, as Postgres reads it; of the years 0 to 9999. Its year before 1 is 1 BC. */
+/** An instant in ISO 8601, of the years 0 to 9999, as Postgres reads it: its year before 1 is 1 BC. */
+export function isoForPostgres(iso: string): string {
+  return iso.startsWith('0000-') ? `0001-${iso.slice(5)} BC` : iso;
+}
+
+/** The same of milliseconds since 1970. */
 export function instantText(milliseconds: number): string {
-  const text = new Date(milliseconds).toISOString();
-  return text.startsWith('0000-') ? `0001-${text.slice(5)} BC` : text;
+  return isoForPostgres(new Date(milliseconds).toISOString());
 }

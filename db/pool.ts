@@ -14,12 +14,12 @@ const types = {
   },
 } as pg.CustomTypesConfig;
 
-/** `2024-01-02 03:04:05.123456+00` as ISO 8601 in UTC; the fraction is left out when it is zero. */
+/** `2024-01-02 03:04:05.123456+00` as ISO 8601 in UTC; the fraction is left out when it is zero. 1 BC is the year 0. */
 function timestampToIso(text: string): string {
-  const match = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?\+00$/.exec(text);
-  if (!match) return text;
-  const fraction = match[3] ? `.${match[3].padEnd(6, '0')}` : '';
-  return `${match[1]}T${match[2]}${fraction}Z`;
+  const match = /^(\d{4})(-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?\+00( BC)?$/.exec(text);
+  if (!match || (match[5] && match[1] !== '0001')) return text;
+  const fraction = match[4] ? `.${match[4].padEnd(6, '0')}` : '';
+  return `${match[5] ? '0000' : match[1]}${match[2]}T${match[3]}${fraction}Z`;
 }
 
 export interface PoolOptions {

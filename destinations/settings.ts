@@ -78,6 +78,8 @@ export async function runTestStep(
   } catch (error) {
     if (error instanceof DestinationError && error.code === 'not-configured')
       return done(`The test step cannot run as it's not configured. ${error.message}`);
+    // What a destination knows the meaning of is no unknown error.
+    if (error instanceof DestinationError && error.code !== 'unexpected') return done(error.message);
     return done(`The test step failed with an unknown error: ${(error as Error).message}.`);
   }
 }

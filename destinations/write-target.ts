@@ -1,9 +1,8 @@
-// Where an export writes, so that no two exports write the same objects or rows over each other.
+// Where an export writes files, so that no two exports write the same objects over each other.
 
-/** Files under keys that follow from a template and the interval. */
-export interface ObjectTarget {
-  kind: 'objects';
-  /** What the keys are in, in a form that is the same for everybody: `s3:https://host/bucket`, `file`. */
+/** Keys that follow from a template and the interval. */
+export interface WriteTarget {
+  /** What the keys are in, in a form that is the same for everybody: `s3 aws bucket`, `file`. */
   store: string;
   /** With its variables, `{table}` included; behind a directory, where it stands in one. */
   prefix: string;
@@ -11,33 +10,12 @@ export interface ObjectTarget {
   interval: string;
 }
 
-/** Rows in a table. */
-export interface TableTarget {
-  kind: 'table';
-  /** Server and database: `postgres://host:5432/name`. */
-  store: string;
-  /** `schema.table`. */
-  table: string;
-  model: string;
-  projectId: number;
-}
-
-export type WriteTarget = ObjectTarget | TableTarget;
-
 /**
- * Whether two exports may write the same key or the same row. Names of objects hold the interval's start and end, so
- * only exports of intervals of the same length can meet; of those all do whose templates can give the same text.
- * A table can be shared by the same model of several projects, whose rows have keys of their own.
+ * Whether two exports may write the same key. Names of objects hold the interval's start and end, so only exports of
+ * intervals of the same length can meet; of those all do whose templates can give the same text.
  */
 export function targetsCollide(one: WriteTarget, other: WriteTarget): boolean {
-  if (one.store !== other.store) return false;
-  if (one.kind === 'table' && other.kind === 'table') {
-    return one.table === other.table && (one.model !== other.model || one.projectId === other.projectId);
-  }
-  if (one.kind === 'objects' && other.kind === 'objects') {
-    return one.interval === other.interval && prefixesMeet(one, other);
-  }
-  return false;
+  return one.store === other.store && one.interval === other.interval && prefixesMeet(one, other);
 }
 
 /** What each variable can be, one sign after the other: a digit (`0`), or the sign itself. */
@@ -58,7 +36,7 @@ interface Sign {
 }
 
 /** A template as the texts that it can give: variables have a fixed length, so it is a list of signs. */
-function signsOf({ prefix, model }: ObjectTarget): Sign[] {
+function signsOf({ prefix, model }: WriteTarget): Sign[] {
   const signs: Sign[] = [];
   const parts = prefix.replaceAll('{table}', model).matchAll(/(\{\{|\}\})|\{(\w+)\}|./gsu);
   for (const [part, escaped, name] of parts) {
@@ -74,7 +52,7 @@ function signsOf({ prefix, model }: ObjectTarget): Sign[] {
   );
 }
 
-function prefixesMeet(one: ObjectTarget, other: ObjectTarget): boolean {
+function prefixesMeet(one: WriteTarget, other: WriteTarget): boolean {
   const [left, right] = [trimmed(signsOf(one)), trimmed(signsOf(other))];
   return left.length === right.length && left.every((sign, index) => meet(sign, right[index] as Sign));
 }

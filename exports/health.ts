@@ -5,15 +5,10 @@ import { listIntervalOutcomes, listWholeRuns } from '../db/batch-export-run-list
 import type { BatchExportRow } from '../db/batch-exports.ts';
 import type { Queryable } from '../db/pool.ts';
 import { patienceOf } from './due.ts';
-import { type IntervalEntry, intervalStates } from './interval-states.ts';
+import { type IntervalEntry, intervalStates, type Known, type Window } from './interval-states.ts';
 
-/** The intervals of an export within [after, before) that are over, each with its state: the interval map. */
-export async function intervalMap(
-  queryable: Queryable,
-  row: BatchExportRow,
-  window: { after: number; before: number },
-  now: number,
-): Promise<IntervalEntry[]> {
+/** What the database knows of the intervals within [after, before). */
+export async function knownOf(queryable: Queryable, row: BatchExportRow, window: Window): Promise<Known> {
   const key = { projectId: row.project_id, exportId: row.id };
   const after = new Date(window.after).toISOString();
   const until = new Date(window.before).toISOString();
@@ -23,7 +18,17 @@ export async function intervalMap(
     listPauses(queryable, key, after),
     listWholeRuns(queryable, key, after),
   ]);
-  return intervalStates(row, { outcomes, checks, pauses, wholeRuns }, window, now);
+  return { outcomes, checks, pauses, wholeRuns };
+}
+
+/** The intervals of an export within [after, before) that are over, each with its state: the interval map. */
+export async function intervalMap(
+  queryable: Queryable,
+  row: BatchExportRow,
+  window: Window,
+  now: number,
+): Promise<IntervalEntry[]> {
+  return intervalStates(row, await knownOf(queryable, row, window), window, now);
 }
 
 const DONE = new Set(['done', 'differs', 'excluded']);
@@ -45,16 +50,12 @@ export function healthOf(entries: readonly IntervalEntry[]): Health {
   };
 }
 
-/** The map over the time that maintenance looks back. */
-export function recentIntervals(
-  queryable: Queryable,
-  row: BatchExportRow,
-  now: number,
-): Promise<IntervalEntry[]> {
-  return intervalMap(queryable, row, { after: now - patienceOf(row).lookback, before: now }, now);
+/** The time that maintenance looks back. */
+export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number): Window {
+  return { after: now - patienceOf(row).lookback, before: now };
 }
 
 /** How complete an export is as of now: what the API shows as `missing` and `lag`. */
 export async function exportHealth(queryable: Queryable, row: BatchExportRow, now: number): Promise<Health> {
-  return healthOf(await recentIntervals(queryable, row, now));
+  return healthOf(await intervalMap(queryable, row, recentWindow(row, now), now));
 }

@@ -44,31 +44,34 @@ export interface Known {
   wholeRuns?: readonly RunRow[];
 }
 
+/** A time of instants: what is asked is [after, before). */
+export interface Window {
+  after: number;
+  before: number;
+}
+
 export type MappedRow = ScheduledRow & Pick<BatchExportRow, 'interval' | 'timezone' | 'interval_offset'>;
 
-const keyOf = (start: string | null, end: string) => `${start && Date.parse(start)}-${Date.parse(end)}`;
+/** The same for the same interval, however its instants are written. */
+export const intervalKey = (start: string | null, end: string): string =>
+  `${start && Date.parse(start)}-${Date.parse(end)}`;
 
 /** The whole intervals within [after, before) that are over, in their order. */
-export function intervalStates(
-  row: MappedRow,
-  known: Known,
-  window: { after: number; before: number },
-  now: number,
-): IntervalEntry[] {
+export function intervalStates(row: MappedRow, known: Known, window: Window, now: number): IntervalEntry[] {
   const cadence = cadenceOfRow(row);
   const outcomes = new Map(
-    known.outcomes.map((one) => [keyOf(one.data_interval_start, one.data_interval_end), one]),
+    known.outcomes.map((one) => [intervalKey(one.data_interval_start, one.data_interval_end), one]),
   );
   const checks = new Map(
-    known.checks.map((one) => [keyOf(one.data_interval_start, one.data_interval_end), one]),
+    known.checks.map((one) => [intervalKey(one.data_interval_start, one.data_interval_end), one]),
   );
   const end = Math.min(window.before, lastComplete(cadence, now).end);
   const entries: IntervalEntry[] = [];
   for (const interval of intervalsWithin(cadence, { start: window.after, end })) {
     const [start, until] = [new Date(interval.start).toISOString(), new Date(interval.end).toISOString()];
-    const outcome = outcomes.get(keyOf(start, until));
+    const outcome = outcomes.get(intervalKey(start, until));
     const whole = known.wholeRuns?.find((run) => Date.parse(run.data_interval_end) >= interval.end);
-    const check = currentCheck(checks.get(keyOf(start, until)), outcome);
+    const check = currentCheck(checks.get(intervalKey(start, until)), outcome);
     const due = isDue(row, known.pauses, interval);
     const state = stateOf(row, interval, { outcome, whole, check, due }, now);
     const finished = outcome?.completed ? outcome : undefined;

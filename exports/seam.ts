@@ -4,7 +4,7 @@ import type { Queryable } from '../db/pool.ts';
 import { intervalAt } from '../intervals/index.ts';
 import { cadenceOfRow } from './cadence.ts';
 import { isDue } from './due.ts';
-import { recentIntervals } from './health.ts';
+import { intervalMap, recentWindow } from './health.ts';
 import type { IntervalEntry } from './interval-states.ts';
 
 /** What `batch_exports` keeps of a change of intervals. */
@@ -30,7 +30,8 @@ export async function seamOf(queryable: Queryable, row: BatchExportRow, now: num
   const { start } = intervalAt(cadenceOfRow(row), now);
   let from = start;
   let taken = true;
-  for (const entry of (await recentIntervals(queryable, row, now)).reverse()) {
+  const recent = await intervalMap(queryable, row, recentWindow(row, now), now);
+  for (const entry of recent.toReversed()) {
     taken = isTaken(entry);
     const [begin, end] = [Date.parse(entry.start), Date.parse(entry.end)];
     // What a pause left out is not exported either.

@@ -1,12 +1,12 @@
 import type { BatchExportRow } from '../db/batch-exports.ts';
 import { findDestination } from '../destinations/registry.ts';
 import type { DestinationSettings } from '../destinations/settings.ts';
-import type { ObjectTarget } from '../destinations/write-target.ts';
+import type { WriteTarget } from '../destinations/write-target.ts';
 
 /** What is stored in `write_store` and `write_target`. */
 export interface StoredTarget {
   store: string;
-  target: ObjectTarget;
+  target: WriteTarget;
 }
 
 /** One name for one server, whatever way it is written. */
@@ -27,7 +27,7 @@ export function writeTargetOf(
   const prefix = String(config.prefix ?? '');
   const at = (store: string, place: string): StoredTarget => ({
     store,
-    target: { kind: 'objects', store, prefix: place, model, interval },
+    target: { store, prefix: place, model, interval },
   });
   switch (findDestination(type)?.types[0]) {
     case 'S3':

@@ -12,6 +12,7 @@ export {
   type IntervalLength,
   offsetSeconds,
 } from './cadence.ts';
+export { instantText } from './instant-text.ts';
 export {
   alignInward,
   alignOutward,

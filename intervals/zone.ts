@@ -1,4 +1,5 @@
 // Offsets of named time zones, from the platform's zone data.
+import { ZONE_ALIASES } from './zone-aliases.ts';
 
 const HOUR = 3_600_000;
 /** No zone is further from UTC than this. */
@@ -39,12 +40,15 @@ export function zoneOf(name: string): Zone {
   return zone;
 }
 
-/** Whether it names a time zone (an IANA name; an offset such as `+02:00` is none). */
+/**
+ * Whether it names a time zone: an IANA name as IANA writes it (an offset such as `+02:00` is none). The platform also
+ * takes other spellings and abbreviations such as `PST`; Temporal does not, and a schedule would never come about.
+ */
 export function isZone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false;
+  if (!/^[A-Za-z]/.test(name) || name.startsWith('SystemV/')) return false;
   try {
-    zoneOf(name);
-    return true;
+    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions();
+    return timeZone === name || ZONE_ALIASES.has(name);
   } catch {
     return false;
   }

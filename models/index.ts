@@ -15,6 +15,8 @@ export {
   type Estimate,
   estimate,
   type Preview,
+  planQuery,
   previewQuery,
   previewRows,
 } from './query.ts';
+export { planFault, queryFault, type Written } from './query-faults.ts';

@@ -61,8 +61,8 @@ export class ChildLog {
   }
 
   private line(line: string): void {
-    const sentence = inWords(line);
-    if (sentence !== undefined) this.show(sentence);
+    const words = inWords(line);
+    if (words !== undefined) this.show(words);
   }
 
   private rotate(): void {
@@ -75,7 +75,7 @@ export class ChildLog {
     this.position = 0;
   }
 
-  private show(sentence: string): void {
+  private show({ sentence, details }: Words): void {
     const now = Date.now();
     const before = this.shown.get(sentence);
     if (before && now - before.since < REPEAT_MILLISECONDS) {
@@ -85,21 +85,37 @@ export class ChildLog {
     if (this.shown.size > 200) this.shown.clear();
     this.shown.set(sentence, { since: now, hidden: 0 });
     const again = before && before.hidden > 0 ? ` (and ${before.hidden} times before)` : '';
-    this.report(`[${this.name}] ${sentence}${again}`);
+    this.report(`[${this.name}] ${sentence}${details}${again}`);
   }
 }
 
+interface Words {
+  sentence: string;
+  /** What it is about: of sentences that differ only in this, one is shown every ten seconds. */
+  details: string;
+}
+
 /** A warning or an error as a short line for people; undefined for what need not be shown. */
-export function inWords(line: string): string | undefined {
-  let entry: { level?: string; msg?: string; err?: { message?: string } };
+export function inWords(line: string): Words | undefined {
+  let entry: {
+    level?: string;
+    msg?: string;
+    err?: { message?: string };
+    message?: string;
+    exportId?: string;
+  };
   try {
     entry = JSON.parse(line);
   } catch {
     // Not from the logger: the last words of a crash.
-    return line.trim() ? redactText(line.trimEnd()) : undefined;
+    return line.trim() ? { sentence: redactText(line.trimEnd()), details: '' } : undefined;
   }
   if (typeof entry !== 'object' || entry === null || !SHOWN_LEVELS.has(entry.level ?? '')) return undefined;
   const cause = entry.err?.message;
   const text = [entry.msg, cause !== entry.msg ? cause : undefined].filter(Boolean).join(': ');
-  return `${entry.level}: ${redactText(text.split('\n')[0] as string) || '(no message)'}`;
+  const reason = entry.message ? `: ${entry.message.split('\n')[0]}` : '';
+  return {
+    sentence: `${entry.level}: ${redactText(text.split('\n')[0] as string) || '(no message)'}`,
+    details: redactText(reason + (entry.exportId ? ` (batch export ${entry.exportId})` : '')),
+  };
 }

@@ -1,5 +1,6 @@
 import type { Logger as TemporalLogger } from '@temporalio/worker';
 import type { Logger } from '../telemetry/logger.ts';
+import { EXPORT_RUN } from '../workflows/names.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
@@ -15,9 +16,14 @@ export function temporalLogger(logger: Logger): TemporalLogger {
     trace: (message, meta) => write('trace', message, meta),
     debug: (message, meta) => write('trace', message, meta),
     info: (message, meta) => write('debug', message, meta),
-    // One of our workers has activities only, and means it.
-    warn: (message, meta) =>
-      write(message.startsWith('No workflows registered') ? 'debug' : 'warn', message, meta),
+    warn: (message, meta) => write(isNews(message, meta) ? 'warn' : 'debug', message, meta),
     error: (message, meta) => write('error', message, meta),
   };
+}
+
+function isNews(message: string, meta: Record<string, unknown> | undefined): boolean {
+  // One of our workers has activities only, and means it.
+  if (message.startsWith('No workflows registered')) return false;
+  // The attempt that failed was told of, with what it is about.
+  return !(message === 'Workflow failed' && meta?.workflowType === EXPORT_RUN);
 }

@@ -34,6 +34,14 @@ export interface RunningWorker {
 /** How long a cancellation may take to be heard: as often heartbeats are sent, at most. */
 const HEARTBEATS = '3 seconds';
 
+/**
+ * A worker that stands still has asked Temporal for work, and gets as much as it asked for before anybody notices: each
+ * piece is lost for as long as it may be silent. Two are enough to keep the places filled, for they last seconds at least.
+ */
+const POLLS = 2;
+/** For the same reason: how long a step of a workflow waits for the worker that knows it, rather than for any. */
+const STICKY = '5 seconds';
+
 /** Starts polling. Fails when Temporal is not there: the caller decides when to try again. */
 export async function startWorker({
   config,
@@ -71,12 +79,14 @@ export async function startWorker({
       workflowsPath: WORKFLOWS_PATH,
       activities: createActivities(dependencies),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
+      stickyQueueScheduleToStartTimeout: STICKY,
     });
     const heavy = await Worker.create({
       ...common,
       taskQueue: exportsQueue(config.SLUICE_TASK_QUEUE),
       activities: createHeavyActivities(dependencies),
       maxConcurrentActivityTaskExecutions: tools.concurrency,
+      maxConcurrentActivityTaskPolls: Math.min(POLLS, tools.concurrency),
       // Most are done by then; the others need the rest of the time to take back what they uploaded.
       shutdownGraceTime: '1 second',
       maxHeartbeatThrottleInterval: HEARTBEATS,

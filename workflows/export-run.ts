@@ -2,10 +2,12 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 import {
   ActivityCancellationType,
   ActivityFailure,
+  ApplicationFailure,
   CancellationScope,
   CancelledFailure,
   isCancellation,
   log,
+  patched,
   proxyActivities,
   setCurrentDetails,
   upsertSearchAttributes,
@@ -13,38 +15,52 @@ import {
 } from '@temporalio/workflow';
 import type { StartRunResult } from '../activities/exports/start-run.ts';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
+import { fenced } from './details.ts';
 import {
   type ExportRunInput,
   type ExportRunResult,
   exportsQueue,
   type NoticeInput,
+  RUN_FAILED,
   searchAttributes,
 } from './names.ts';
 import { startNotice } from './start-notice.ts';
 
 const scheduledFor = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
 
+/** Five times as long as an attempt is silent at most, whatever it waits for. */
+const SILENCE = '15 seconds';
 /** Without an end: what can succeed later is tried until it does, or somebody cancels the run. */
 const retry = { initialInterval: '1 second', backoffCoefficient: 2 } as const;
 const { startExportRun, finishExportRun } = proxyActivities<Activities>({
-  startToCloseTimeout: '1 minute',
+  // A few statements; a worker that stands still takes one of these with it, and so long.
+  startToCloseTimeout: '30 seconds',
   retry: { ...retry, maximumInterval: '1 minute' },
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
 });
 
 type Started = Extract<StartRunResult, { outcome: 'started' }>;
 
-/** Exports one interval of a batch export: exactly that, however often something fails on the way. */
+/** What is known of a run while it is at work. */
+interface Progress {
+  started?: Started;
+}
+
+/**
+ * Exports one interval of a batch export: exactly that, however often something fails on the way. The workflow of a run
+ * that failed fails, that of a cancelled one is cancelled, so that Temporal's own lists and alerts tell of them.
+ */
 export async function exportRun(input: ExportRunInput): Promise<ExportRunResult> {
+  const progress: Progress = {};
   try {
-    return await exportOne(input);
+    return await exportOne(input, progress);
   } catch (error) {
     if (!isCancellation(error) && !(error instanceof ActivityFailure)) throw error;
-    return CancellationScope.nonCancellable(() => finish(input, error));
+    return CancellationScope.nonCancellable(() => finish(input, progress, error));
   }
 }
 
-async function exportOne(input: ExportRunInput): Promise<ExportRunResult> {
+async function exportOne(input: ExportRunInput, progress: Progress): Promise<ExportRunResult> {
   const info = workflowInfo();
   const nominal = info.typedSearchAttributes.get(scheduledFor) ?? info.startTime;
   const started = await startExportRun({
@@ -59,6 +75,7 @@ async function exportOne(input: ExportRunInput): Promise<ExportRunResult> {
     setCurrentDetails(`Nothing to do: ${started.reason}.`);
     return { runId: started.runId, status: started.status, records: started.records };
   }
+  progress.started = started;
   const { runId } = started;
   upsertSearchAttributes([
     { key: searchAttributes.intervalEnd, value: new Date(started.interval.end) },
@@ -80,14 +97,11 @@ const rangeOf = ({ interval: { start, end } }: Started) =>
   `${start === null ? 'the beginning' : short(start)} – ${short(end)}`;
 const headline = (started: Started) => `${started.what}, ${rangeOf(started)}, run \`${started.runId}\``;
 
-/** What others wrote must not be read as Markdown. */
-const fenced = (text: string) => `\n\n~~~~~~\n${text.replaceAll('~~~~~~', '~~~')}\n~~~~~~`;
-
 function heavy(started: Started): HeavyActivities {
   return proxyActivities<HeavyActivities>({
     taskQueue: exportsQueue(workflowInfo().taskQueue),
     startToCloseTimeout: started.attemptMilliseconds,
-    heartbeatTimeout: '30 seconds',
+    heartbeatTimeout: SILENCE,
     retry: { ...retry, maximumInterval: '1 hour' },
     // The upload is to be taken back before the run is called cancelled.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -96,7 +110,11 @@ function heavy(started: Started): HeavyActivities {
 }
 
 /** Whatever happened, the run's row says it in the end. */
-async function finish(input: ExportRunInput, error: unknown): Promise<ExportRunResult> {
+async function finish(
+  input: ExportRunInput,
+  { started }: Progress,
+  error: unknown,
+): Promise<ExportRunResult> {
   const status = isCancellation(error) ? 'Cancelled' : 'Failed';
   const reason = status === 'Failed' ? reasonOf(error) : null;
   const done = await finishExportRun({
@@ -106,8 +124,15 @@ async function finish(input: ExportRunInput, error: unknown): Promise<ExportRunR
     error: reason,
   });
   upsertSearchAttributes([{ key: searchAttributes.runStatus, value: done.status }]);
-  setCurrentDetails(`**${done.status}** run \`${done.runId}\`${reason === null ? '' : fenced(reason)}`);
+  const what = started ? headline(started) : `run \`${done.runId}\``;
+  setCurrentDetails(`**${done.status}** ${what}${reason === null ? '' : fenced(reason)}`);
   for (const notice of done.notices) await tell(notice);
+  // Runs of versions that completed all the same can still be looked at.
+  if (patched('ends-as-its-run')) {
+    if (done.status === 'Failed' && reason !== null)
+      throw ApplicationFailure.nonRetryable(reason, RUN_FAILED);
+    if (done.status === 'Cancelled' && isCancellation(error)) throw error;
+  }
   return { runId: done.runId, status: done.status, records: done.records };
 }
 

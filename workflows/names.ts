@@ -3,6 +3,8 @@ import { defineSearchAttributeKey } from '@temporalio/common';
 /** Names that workflows and the client that starts them share. */
 export const MAINTENANCE = 'maintenance';
 export const EXPORT_RUN = 'exportRun';
+/** The type of the failure by which the workflow of a run that failed ends. */
+export const RUN_FAILED = 'RunFailed';
 export const EXPORT_BACKFILL = 'exportBackfill';
 export const VERIFY_INTERVAL = 'verifyInterval';
 export const RECONCILE_EXPORTS = 'reconcileExports';

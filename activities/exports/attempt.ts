@@ -43,23 +43,30 @@ export function watchAttempt(
   let bytes = 0;
   let movedAt = performance.now();
 
-  async function tell(): Promise<void> {
+  let noting: Promise<void> | undefined;
+
+  /** What Postgres does not take now it takes the next time; the fence is asked again before anything is changed. */
+  async function note(): Promise<void> {
+    const progress = { records_completed: rows, bytes_exported: bytes };
+    const mine = await recordProgress(pool, key, fence, progress).catch(() => true);
+    if (!mine) stop.abort(new OvertakenError('The run goes on without this attempt'));
+  }
+
+  function tell(): void {
     context.heartbeat({ rows, bytes });
     if (performance.now() - movedAt > stall) {
       stop.abort(new StalledError(`Nothing moved for ${Math.round(stall / 60_000)} minutes`));
       return;
     }
-    // What Postgres does not take now it takes the next time; the fence is asked again before anything is changed.
-    const mine = await recordProgress(pool, key, fence, {
-      records_completed: rows,
-      bytes_exported: bytes,
-    }).catch(() => true);
-    if (!mine) stop.abort(new OvertakenError('The run goes on without this attempt'));
+    // Not waited for: while Postgres takes its time, Temporal must not think that the worker is gone.
+    noting ??= note().finally(() => {
+      noting = undefined;
+    });
   }
   const telling = (async () => {
     while (!closed.signal.aborted) {
       await pause(EVERY, undefined, { signal: closed.signal }).catch(() => undefined);
-      if (!closed.signal.aborted) await tell();
+      if (!closed.signal.aborted) tell();
     }
   })();
 
@@ -80,6 +87,7 @@ export function watchAttempt(
     async close() {
       closed.abort();
       await telling;
+      await noting;
     },
   };
 }

@@ -1,5 +1,6 @@
-import { Context } from '@temporalio/activity';
 import {
+  type BackfillKey,
+  type BackfillRow,
   completedByBackfill,
   endBackfill,
   findBackfill,
@@ -15,16 +16,22 @@ import { intervalsWithin } from '../../intervals/index.ts';
 import { estimate, ModelError } from '../../models/index.ts';
 import type { IntervalText } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { whileBeating } from './while-beating.ts';
 
 export interface BackfillReference {
   exportId: string;
   backfillId: string;
 }
 
+interface Found {
+  row: BatchExportRow;
+  key: BackfillKey;
+  backfill: BackfillRow;
+}
+
 /** How long it may take to find out how large a backfill will be: nothing depends on it. */
 const LONGEST_ESTIMATE = 20_000;
 const LONGEST_STEP = 10_000;
-const HEARTBEAT = 10_000;
 
 /** So many intervals that are done already are passed over at once. */
 const MOST_SKIPPED = 10_000;
@@ -57,7 +64,7 @@ function pageOf(
 
 export function createBackfillActivities({ pool, exports, logger }: ActivityDependencies) {
   /** Undefined: the backfill is over, or there is nothing left that it could be of. */
-  async function find({ exportId, backfillId }: BackfillReference) {
+  async function find({ exportId, backfillId }: BackfillReference): Promise<Found | undefined> {
     const row = await findBatchExportById(pool, exportId);
     if (!row || row.deleted_at !== null) return undefined;
     const key = { projectId: row.project_id, backfillId };
@@ -77,37 +84,33 @@ export function createBackfillActivities({ pool, exports, logger }: ActivityDepe
     }
   }
 
+  async function size({ row, key, backfill }: Found): Promise<{ total: number } | null> {
+    let plan = planBackfill(row, backfill, Date.now());
+    if (plan.start !== null && plan.start < plan.end) {
+      const range = { start: plan.start, end: plan.end };
+      const first = await firstDataWithin(pool, row, range, { timeoutMs: LONGEST_STEP });
+      const adjusted = text(raisedStart(row, range, first));
+      plan = planBackfill(row, { ...backfill, adjusted_start_at: adjusted }, Date.now());
+    }
+    const records = plan.total === 0 ? 0 : await rowsOf(row, plan.start, plan.end);
+    const known = {
+      adjustedStart: plan.start === null ? null : text(plan.start),
+      totalRuns: plan.total,
+      totalRecords: records,
+    };
+    if (!(await runBackfill(pool, key, known))) return null;
+    const range = `${plan.start === null ? 'the beginning' : text(plan.start)} - ${text(plan.end)}`;
+    await insertLogs(pool, { projectId: row.project_id, exportId: row.id }, null, [
+      { level: 'INFO', message: `Starting backfill of range ${range}, ${plan.total} runs` },
+    ]);
+    return { total: plan.total };
+  }
+
   return {
     /** Finds out what there is to do, and says that it is being done. Null: it is over. */
     async sizeBackfill(reference: BackfillReference): Promise<{ total: number } | null> {
       const found = await find(reference);
-      if (!found) return null;
-      const { row, key, backfill } = found;
-      const context = Context.current();
-      const beating = setInterval(() => context.heartbeat(), HEARTBEAT);
-      try {
-        let plan = planBackfill(row, backfill, Date.now());
-        if (plan.start !== null && plan.start < plan.end) {
-          const range = { start: plan.start, end: plan.end };
-          const first = await firstDataWithin(pool, row, range, { timeoutMs: LONGEST_STEP });
-          const adjusted = text(raisedStart(row, range, first));
-          plan = planBackfill(row, { ...backfill, adjusted_start_at: adjusted }, Date.now());
-        }
-        const records = plan.total === 0 ? 0 : await rowsOf(row, plan.start, plan.end);
-        const known = {
-          adjustedStart: plan.start === null ? null : text(plan.start),
-          totalRuns: plan.total,
-          totalRecords: records,
-        };
-        if (!(await runBackfill(pool, key, known))) return null;
-        const range = `${plan.start === null ? 'the beginning' : text(plan.start)} - ${text(plan.end)}`;
-        await insertLogs(pool, { projectId: row.project_id, exportId: row.id }, null, [
-          { level: 'INFO', message: `Starting backfill of range ${range}, ${plan.total} runs` },
-        ]);
-        return { total: plan.total };
-      } finally {
-        clearInterval(beating);
-      }
+      return found ? whileBeating(() => size(found)) : null;
     },
 
     /**

@@ -1,10 +1,12 @@
 import { Context } from '@temporalio/activity';
-import { recordCheck } from '../../db/batch-export-checks.ts';
+import { type CheckedInterval, listChecks, recordCheck } from '../../db/batch-export-checks.ts';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import type { RunRow } from '../../db/batch-export-runs.ts';
 import { listUncheckedRuns } from '../../db/batch-export-unchecked.ts';
-import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import { type BatchExportRow, type ExportKey, findBatchExportById } from '../../db/batch-exports.ts';
+import { transaction } from '../../db/pool.ts';
 import { isStatementTimeout } from '../../db/reading.ts';
+import { intervalKey } from '../../exports/interval-states.ts';
 import { exportQuery } from '../../exports/query.ts';
 import { type Evidence, sourceProblems } from '../../exports/verify-report.ts';
 import { countRows } from '../../models/index.ts';
@@ -25,12 +27,19 @@ const HASHED_ROWS = 100_000;
 export interface CheckedSources {
   checked: number;
   differ: number;
+  /** Workers of an older version told of these; now they are told of before this is answered. */
   notices: NoticeInput[];
 }
 
 /** Compares what runs exported with what the database has now: once for each run of events. */
-export function createCheckSources({ pool, logger, eventRetentionDays, exports }: ActivityDependencies) {
-  const { parser, copyPool } = exports;
+export function createCheckSources({
+  pool,
+  schedules,
+  logger,
+  eventRetentionDays,
+  exports,
+}: ActivityDependencies) {
+  const { parser, copyPool, noticeWebhook } = exports;
 
   async function readSource(row: BatchExportRow, run: RunRow): Promise<Evidence['source']> {
     const [start, end] = [run.data_interval_start as string, run.data_interval_end];
@@ -51,31 +60,52 @@ export function createCheckSources({ pool, logger, eventRetentionDays, exports }
     }
   }
 
-  async function check(row: BatchExportRow, run: RunRow): Promise<NoticeInput | undefined> {
+  /** Told of before it is written down: a pass that is killed in between tells of the same again, as one notice. */
+  async function tell(row: BatchExportRow, run: RunRow, inDatabase: number | null): Promise<void> {
+    if (noticeWebhook === undefined) return;
+    const about = {
+      projectId: row.project_id,
+      exportId: row.id,
+      runId: run.id,
+      at: new Date().toISOString(),
+    };
+    const details = { exported: run.records_total_count, in_database: inDatabase };
+    await schedules.exports.startNotice({ event: 'batch_export.differs', ...about, details }, run.id);
+  }
+
+  /** Whether an earlier run of the interval was other than the database already. */
+  async function differedBefore(key: ExportKey, { start, end }: CheckedInterval): Promise<boolean> {
+    const checks = await listChecks(pool, key, { after: start ?? '-infinity', until: end });
+    return checks.some(
+      (one) =>
+        one.state === 'differs' &&
+        intervalKey(one.data_interval_start, one.data_interval_end) === intervalKey(start, end),
+    );
+  }
+
+  /** Answers whether it is news that they differ. */
+  async function check(row: BatchExportRow, run: RunRow): Promise<boolean> {
     const source = await readSource(row, run);
     const problems = sourceProblems({ run, source });
     const key = { projectId: row.project_id, exportId: row.id };
     const state = problems.length > 0 ? 'differs' : source.state === 'expired' ? 'expired' : 'same';
     const interval = { start: run.data_interval_start, end: run.data_interval_end };
-    const news = await recordCheck(pool, key, {
+    const news = state === 'differs' && !(await differedBefore(key, interval));
+    if (news) await tell(row, run, source.rows);
+    const written = {
       ...interval,
       state,
       runId: run.id,
       sourceRows: source.rows,
       contentHash: source.hash,
       problem: problems[0] ?? source.problem ?? null,
-    });
-    if (state !== 'differs' || !news) return undefined;
+    } as const;
     const message = `The interval ${interval.start} - ${interval.end} differs: ${problems[0]}`;
-    await insertLogs(pool, key, run.id, [{ level: 'WARNING', message }]);
-    return {
-      event: 'batch_export.differs',
-      projectId: row.project_id,
-      exportId: row.id,
-      runId: run.id,
-      at: new Date().toISOString(),
-      details: { exported: run.records_total_count, in_database: source.rows },
-    };
+    await transaction(pool, async (client) => {
+      await recordCheck(client, key, written);
+      if (news) await insertLogs(client, key, run.id, [{ level: 'WARNING', message }]);
+    });
+    return news;
   }
 
   return async function checkSources(): Promise<CheckedSources> {
@@ -88,9 +118,9 @@ export function createCheckSources({ pool, logger, eventRetentionDays, exports }
       const row = await findBatchExportById(pool, run.batch_export_id);
       if (!row) continue;
       try {
-        const notice = await check(row, run);
+        const news = await check(row, run);
         result.checked += 1;
-        if (notice) result.notices.push(notice);
+        if (news) result.differ += 1;
       } catch (error) {
         // The next pass tries it again; the others have their turn.
         logger.warn(
@@ -99,7 +129,6 @@ export function createCheckSources({ pool, logger, eventRetentionDays, exports }
         );
       }
     }
-    result.differ = result.notices.length;
     return result;
   };
 }

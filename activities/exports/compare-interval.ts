@@ -3,18 +3,17 @@ import { recordCheck } from '../../db/batch-export-checks.ts';
 import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import { copyOut } from '../../db/copy-out.ts';
-import { bindDestination } from '../../destinations/bind.ts';
 import { DestinationError } from '../../destinations/errors.ts';
 import { exportQuery } from '../../exports/query.ts';
-import { openSettings } from '../../exports/settings.ts';
 import { type Evidence, judgeInterval, type VerifyReport } from '../../exports/verify-report.ts';
 import { ModelError, type ModelQuery } from '../../models/index.ts';
 import type { IntervalText, VerifyIntervalInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
+import { boundDestination, destinationRun } from './bound-destination.ts';
 import { hashRows } from './hash-rows.ts';
 import { isExpired } from './retention.ts';
+import { whileBeating } from './while-beating.ts';
 
-const HEARTBEAT = 10_000;
 const FAILURES: Partial<Record<DestinationError['code'], 'differs' | 'missing'>> = {
   occupied: 'differs',
   mismatch: 'differs',
@@ -29,7 +28,7 @@ const instants = ({ start, end }: IntervalText) => ({
 /** Reads an interval again, in the database and at its destination, and says whether they are the same. */
 export function createCompareInterval(deps: ActivityDependencies) {
   const { pool, eventRetentionDays } = deps;
-  const { copyPool, parser, keyring, egress, exportRoot, patience } = deps.exports;
+  const { copyPool, parser } = deps.exports;
 
   async function readSource(
     row: BatchExportRow,
@@ -58,16 +57,8 @@ export function createCompareInterval(deps: ActivityDependencies) {
     signal: AbortSignal,
   ): Promise<Pick<Evidence, 'files' | 'rows' | 'failure'>> {
     try {
-      const surroundings = { egress, exportRoot, ...(patience ? { patience } : {}) };
-      const destination = bindDestination(openSettings(keyring, row), surroundings);
-      const { start, end } = instants(interval);
-      const run = {
-        exportId: row.id,
-        runId,
-        projectId: row.project_id,
-        model: row.model,
-        interval: { start: start === null ? null : new Date(start), end: new Date(end) },
-      };
+      const destination = boundDestination(deps.exports, row);
+      const run = destinationRun(row, runId, interval);
       if (destination.kind === 'files') {
         const manifestKey = destination.keys(run).manifest;
         return { files: { manifestKey, found: await destination.verify(run, signal) } };
@@ -83,40 +74,41 @@ export function createCompareInterval(deps: ActivityDependencies) {
     }
   }
 
+  async function compare(
+    row: BatchExportRow,
+    interval: IntervalText,
+    signal: AbortSignal,
+  ): Promise<VerifyReport> {
+    const key = { projectId: row.project_id, exportId: row.id };
+    const run = await findCompletedRun(pool, key, interval);
+    const { source, query } = await readSource(row, interval, signal);
+    const there = await readDestination(row, interval, run?.id ?? '', query, signal);
+    const judged = judgeInterval({ run, source, ...there });
+    const { state, rows, hash } = source;
+    if (judged.verdict !== 'unknown') {
+      await recordCheck(pool, key, {
+        ...interval,
+        state: judged.verdict,
+        runId: run?.id ?? null,
+        sourceRows: rows,
+        contentHash: hash,
+        problem: judged.problems.length > 0 ? judged.problems.slice(0, 20).join(' ') : null,
+      });
+    }
+    return {
+      interval,
+      run_id: run?.id ?? null,
+      source: { state, rows, hash },
+      ...judged,
+      checked_at: new Date().toISOString(),
+    };
+  }
+
   return async function compareInterval({ exportId, interval }: VerifyIntervalInput): Promise<VerifyReport> {
-    const context = Context.current();
-    const signal = context.cancellationSignal;
     const row = await findBatchExportById(pool, exportId);
     if (!row || row.deleted_at !== null) {
       throw ApplicationFailure.nonRetryable('The batch export was deleted.');
     }
-    const key = { projectId: row.project_id, exportId: row.id };
-    const run = await findCompletedRun(pool, key, interval);
-    const beating = setInterval(() => context.heartbeat(), HEARTBEAT);
-    try {
-      const { source, query } = await readSource(row, interval, signal);
-      const there = await readDestination(row, interval, run?.id ?? '', query, signal);
-      const judged = judgeInterval({ run, source, ...there });
-      const { state, rows, hash } = source;
-      if (judged.verdict !== 'unknown') {
-        await recordCheck(pool, key, {
-          ...interval,
-          state: judged.verdict,
-          runId: run?.id ?? null,
-          sourceRows: rows,
-          contentHash: hash,
-          problem: judged.problems.length > 0 ? judged.problems.slice(0, 20).join(' ') : null,
-        });
-      }
-      return {
-        interval,
-        run_id: run?.id ?? null,
-        source: { state, rows, hash },
-        ...judged,
-        checked_at: new Date().toISOString(),
-      };
-    } finally {
-      clearInterval(beating);
-    }
+    return whileBeating(() => compare(row, interval, Context.current().cancellationSignal));
   };
 }

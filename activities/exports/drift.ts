@@ -9,7 +9,9 @@ import { insertLogs } from '../../db/batch-export-logs.ts';
 import { listQuietRuns } from '../../db/batch-export-run-lists.ts';
 import { endRun, type RunFailure, type RunRow } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../../db/batch-exports.ts';
+import { isUuid } from '../../db/uuid.ts';
 import type { WorkflowFate } from '../../schedules/exports/drift.ts';
+import { syncRow } from '../../schedules/exports/sync-row.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { countEach } from './each.ts';
 
@@ -20,7 +22,6 @@ const AT_ONCE = 5;
 const ORPHANS_PER_RUN = 1_000;
 /** Whoever has just made a row is about to start its workflow. */
 const GRACE = 60_000;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Which of the turns an export is looked at closely in: they follow each other by the minute. */
 export function isItsTurn(exportId: string, exports: number, now: number): boolean {
@@ -43,19 +44,6 @@ export function createExportDriftActivities({
   schedules: { exports: temporal },
   logger,
 }: Pick<ActivityDependencies, 'pool' | 'schedules' | 'logger'>) {
-  /** The row may change while its schedule is made: what counts is how it is afterwards. */
-  async function syncAsItIs(exportId: string): Promise<boolean> {
-    let changed = false;
-    let synced: BatchExportRow | undefined;
-    for (;;) {
-      const row = await findBatchExportById(pool, exportId);
-      if (!row) return (await temporal.remove(exportId)) || changed;
-      if (synced?.last_updated_at === row.last_updated_at) return changed;
-      changed = (await temporal.sync(row)) || changed;
-      synced = row;
-    }
-  }
-
   /** What a row cannot make a schedule of is for `sync` to say, without holding up the others. */
   function looksRight(row: BatchExportRow, listed: Parameters<typeof temporal.looksRight>[1]): boolean {
     try {
@@ -114,13 +102,13 @@ export function createExportDriftActivities({
       } while (after !== null);
       const repair = async (exportId: string) => {
         Context.current().heartbeat();
-        if (!(await syncAsItIs(exportId))) return false;
+        if (!(await syncRow(pool, temporal, exportId))) return false;
         logger.info({ exportId }, 'the schedule of a batch export was not what it should be');
         return true;
       };
       const remove = async (exportId: string) =>
         // Somebody else's may be called anything.
-        UUID.test(exportId) && (await temporal.isOwn(exportId)) && (await repair(exportId));
+        isUuid(exportId) && (await temporal.isOwn(exportId)) && (await repair(exportId));
       const repaired = await countEach(doubtful, AT_ONCE, repair);
       return repaired + (await countEach([...listed.keys()], AT_ONCE, remove));
     },

@@ -12,7 +12,6 @@ import {
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
-import { bindDestination } from '../../destinations/bind.ts';
 import { secretValues } from '../../destinations/config.ts';
 import { withoutSecrets } from '../../destinations/errors.ts';
 import { findDestination } from '../../destinations/registry.ts';
@@ -20,6 +19,7 @@ import { exportQuery } from '../../exports/query.ts';
 import { openSettings } from '../../exports/settings.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
+import { boundDestination, destinationRun } from './bound-destination.ts';
 import { failureOf, judge, stopped } from './failures.ts';
 import { untilFinal } from './final-rows.ts';
 import { requireUnexpired } from './retention.ts';
@@ -64,7 +64,7 @@ function closingWords({ totals, rejections }: Transferred): { level: 'INFO' | 'W
 /** Exports the interval of a run, whole, whatever earlier attempts left; completes the run. */
 export function createExportInterval(deps: ActivityDependencies) {
   const { pool, logger } = deps;
-  const { metrics, keyring, parser, copyPool, egress, exportRoot, patience } = deps.exports;
+  const { metrics, keyring, parser, copyPool } = deps.exports;
 
   async function carry(
     row: BatchExportRow,
@@ -73,19 +73,12 @@ export function createExportInterval(deps: ActivityDependencies) {
   ): Promise<{ transferred: Transferred; said: LogEntry[] }> {
     const start = run.data_interval_start === null ? null : Date.parse(run.data_interval_start);
     const end = Date.parse(run.data_interval_end);
-    const surroundings = { egress, exportRoot, ...(patience ? { patience } : {}) };
-    const destination = bindDestination(openSettings(keyring, row), surroundings);
+    const destination = boundDestination(deps.exports, row);
     const query = await exportQuery(parser, row, { start, end });
     await untilFinal(pool, end, attempt);
-    const work = {
-      exportId: row.id,
-      runId: run.id,
-      projectId: row.project_id,
-      model: row.model,
-      interval: { start: start === null ? null : new Date(start), end: new Date(end) },
-    };
     const interval = { start: run.data_interval_start, end: run.data_interval_end };
     requireUnexpired(row, interval, deps.eventRetentionDays, Date.now());
+    const work = destinationRun(row, run.id, interval);
     const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
     if (destination.kind !== 'files') return { transferred, said: [] };
     await leaveNoPart(pool, destination, work, run, attempt);

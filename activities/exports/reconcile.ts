@@ -1,18 +1,14 @@
 import { Context } from '@temporalio/activity';
-import {
-  type CheckRow,
-  clearMissing,
-  listChecks,
-  noteRepair,
-  recordCheck,
-} from '../../db/batch-export-checks.ts';
-import { saveHealth } from '../../db/batch-export-health.ts';
+import { type CheckRow, clearMissing, noteRepair, recordCheck } from '../../db/batch-export-checks.ts';
+import { findHealth, saveHealth } from '../../db/batch-export-health.ts';
 import { insertLogs } from '../../db/batch-export-logs.ts';
-import { type BatchExportRow, pageBatchExports } from '../../db/batch-exports.ts';
+import { type BatchExportRow, type ExportKey, pageBatchExports } from '../../db/batch-exports.ts';
+import { transaction } from '../../db/pool.ts';
 import { patienceOf } from '../../exports/due.ts';
-import { healthOf, recentIntervals } from '../../exports/health.ts';
-import type { IntervalEntry } from '../../exports/interval-states.ts';
+import { healthOf, knownOf, recentWindow } from '../../exports/health.ts';
+import { type IntervalEntry, intervalKey, intervalStates } from '../../exports/interval-states.ts';
 import { isToBeRepaired } from '../../exports/repair.ts';
+import { instantText } from '../../intervals/index.ts';
 import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
@@ -33,10 +29,21 @@ export interface ReconciledPage {
   repaired: number;
   /** Exports that could not be looked at; the log says why. */
   failed: number;
+  /** Workers of an older version told of these; now they are told of before the page is answered. */
   notices: NoticeInput[];
 }
 
-type Reconciled = Omit<ReconciledPage, 'next' | 'exports' | 'failed'>;
+type Reconciled = Omit<ReconciledPage, 'next' | 'exports' | 'failed' | 'notices'>;
+type Checks = ReadonlyMap<string, CheckRow>;
+
+const repairsOf = (checks: Checks, { start, end }: IntervalEntry) =>
+  checks.get(intervalKey(start, end)) ?? { repairs: 0, repaired_at: null };
+
+const warnings = (entries: readonly IntervalEntry[], what: (entry: IntervalEntry) => string) =>
+  entries.map((one) => ({
+    level: 'WARNING' as const,
+    message: `The interval ${one.start} - ${one.end} ${what(one)}`,
+  }));
 
 /** Looks at the intervals of the last days of each export: finds those that are missing, and starts them again. */
 export function createReconcileExports({
@@ -44,103 +51,132 @@ export function createReconcileExports({
   schedules: { exports: temporal },
   logger,
   exportRepair,
-}: Pick<ActivityDependencies, 'pool' | 'schedules' | 'logger' | 'exportRepair'>) {
+  exports: { noticeWebhook },
+}: ActivityDependencies) {
   /** What the schedule started may not have come to a worker yet. */
   async function isUnderWay(row: BatchExportRow, { end }: IntervalEntry): Promise<boolean> {
-    const workflow_id = `${row.id}-${end.replace('.000Z', 'Z')}`;
-    return (await temporal.fateOfWorkflow(workflow_id)) === 'running';
+    return (await temporal.fateOfScheduledRun(row.id, end)) === 'running';
   }
 
-  async function repair(
+  async function toBeRepaired(
     row: BatchExportRow,
     entries: readonly IntervalEntry[],
-    checks: ReadonlyMap<number, CheckRow>,
+    checks: Checks,
     most: number,
     now: number,
   ): Promise<IntervalEntry[]> {
     if (!exportRepair || row.paused) return [];
-    const key = { projectId: row.project_id, exportId: row.id };
     const lastDone = entries.findLastIndex((one) => one.state === 'done' || one.state === 'differs');
-    const repaired: IntervalEntry[] = [];
+    const chosen: IntervalEntry[] = [];
     for (const [index, entry] of entries.entries()) {
-      if (repaired.length >= most) break;
-      const before = checks.get(Date.parse(entry.end)) ?? { repairs: 0, repaired_at: null };
-      if (!isToBeRepaired(entry, before, index < lastDone, now)) continue;
-      if (await isUnderWay(row, entry)) continue;
+      if (chosen.length >= most) break;
+      if (!isToBeRepaired(entry, repairsOf(checks, entry), index < lastDone, now)) continue;
+      if (!(await isUnderWay(row, entry))) chosen.push(entry);
+    }
+    return chosen;
+  }
+
+  async function repair(row: BatchExportRow, chosen: readonly IntervalEntry[], checks: Checks) {
+    const key = { projectId: row.project_id, exportId: row.id };
+    const repaired: IntervalEntry[] = [];
+    for (const entry of chosen) {
       // Noted first: a pass that is killed in between tries again later rather than twice at once.
-      if (!(await noteRepair(pool, key, entry, before.repairs))) continue;
+      if (!(await noteRepair(pool, key, entry, repairsOf(checks, entry).repairs))) continue;
       await temporal.startRun(row, { start: entry.start, end: entry.end });
       repaired.push(entry);
     }
-    return repaired;
+    await insertLogs(
+      pool,
+      key,
+      null,
+      warnings(repaired, () => 'is missing and was started again'),
+    );
+    return repaired.length;
+  }
+
+  /** The intervals of which nobody knows yet that they are missing. */
+  async function newlyMissing(
+    row: BatchExportRow,
+    entries: readonly IntervalEntry[],
+    checks: Checks,
+  ): Promise<IntervalEntry[]> {
+    const found: IntervalEntry[] = [];
+    for (const entry of entries) {
+      if (entry.state !== 'missing') continue;
+      const check = checks.get(intervalKey(entry.start, entry.end));
+      if (!check && (await isUnderWay(row, entry))) entry.state = 'late';
+      else if (check?.state !== 'missing') found.push(entry);
+    }
+    return found;
+  }
+
+  /** What follows from it is written down afterwards: a pass that is killed in between tells of the same again, as one notice. */
+  async function tell(
+    row: BatchExportRow,
+    event: NoticeInput['event'],
+    about: string,
+    details: NoticeInput['details'],
+  ): Promise<void> {
+    if (noticeWebhook === undefined) return;
+    const at = new Date().toISOString();
+    await temporal.startNotice({ event, projectId: row.project_id, exportId: row.id, at, details }, about);
+  }
+
+  async function wasLagging(key: ExportKey): Promise<boolean> {
+    const before = (await findHealth(pool, [key])).get(key.exportId);
+    return (before?.lag_intervals ?? 0) > LAGS;
   }
 
   async function reconcile(row: BatchExportRow, most: number): Promise<Reconciled> {
     const key = { projectId: row.project_id, exportId: row.id };
     const now = Date.now();
-    const entries = await recentIntervals(pool, row, now);
-    const [first, last] = [entries[0], entries.at(-1)];
-    const bounds = { after: first?.start ?? '-infinity', until: last?.end ?? '-infinity' };
-    const checks = new Map(
-      (await listChecks(pool, key, bounds)).map((one) => [Date.parse(one.data_interval_end), one]),
+    const window = recentWindow(row, now);
+    const known = await knownOf(pool, row, window);
+    const entries = intervalStates(row, known, window, now);
+    const checks: Checks = new Map(
+      known.checks.map((one) => [intervalKey(one.data_interval_start, one.data_interval_end), one]),
     );
-    const found: IntervalEntry[] = [];
-    for (const entry of entries) {
-      if (entry.state !== 'missing') continue;
-      if (!checks.has(Date.parse(entry.end)) && (await isUnderWay(row, entry))) {
-        entry.state = 'late';
-        continue;
-      }
-      const check = { start: entry.start, end: entry.end, state: 'missing' as const, problem: entry.problem };
-      const none = { runId: null, sourceRows: null, contentHash: null };
-      if (await recordCheck(pool, key, { ...check, ...none })) found.push(entry);
-    }
-    const settled = entries.filter((one) => one.state === 'done' || one.state === 'excluded');
-    await clearMissing(
-      pool,
-      key,
-      settled.map((one) => one.end),
-    );
-    const repaired = await repair(row, entries, checks, most, now);
-    const messages = found.map(({ start, end, problem }) => ({
-      level: 'WARNING' as const,
-      message: `The interval ${start} - ${end} is missing: ${problem}`,
-    }));
-    messages.push(
-      ...repaired.map(({ start, end }) => ({
-        level: 'WARNING' as const,
-        message: `The interval ${start} - ${end} is missing and was started again`,
-      })),
-    );
-    await insertLogs(pool, key, null, messages);
-    const health = healthOf(entries);
-    const before = await saveHealth(pool, key, health);
-    const notices: NoticeInput[] = [];
-    const notice = (event: NoticeInput['event'], details: NoticeInput['details']) =>
-      notices.push({
-        event,
-        projectId: row.project_id,
-        exportId: row.id,
-        at: new Date(now).toISOString(),
-        details,
-      });
-    if (found.length > 0) {
-      notice('batch_export.missing', {
+    const found = await newlyMissing(row, entries, checks);
+    const chosen = await toBeRepaired(row, entries, checks, most, now);
+    const [first, last] = [found[0], found.at(-1)];
+    if (first && last) {
+      await tell(row, 'batch_export.missing', `${instantText(first.start)}-${instantText(last.end)}`, {
         intervals: found.length,
-        first: found[0]?.start ?? null,
-        last: found.at(-1)?.end ?? null,
-        started_again: repaired.length,
+        first: first.start,
+        last: last.end,
+        started_again: chosen.length,
       });
     }
-    if (health.lag_intervals > LAGS && (before?.lag_intervals ?? 0) <= LAGS) {
-      notice('batch_export.lagging', {
+    await transaction(pool, async (client) => {
+      const none = { runId: null, sourceRows: null, contentHash: null };
+      for (const { start, end, problem } of entries.filter((one) => one.state === 'missing'))
+        await recordCheck(client, key, { start, end, state: 'missing', problem, ...none });
+      await insertLogs(
+        client,
+        key,
+        null,
+        warnings(found, ({ problem }) => `is missing: ${problem}`),
+      );
+      const settled = entries.filter((one) => one.state === 'done' || one.state === 'excluded');
+      await clearMissing(
+        client,
+        key,
+        settled.map((one) => one.end),
+      );
+    });
+    const repaired = await repair(row, chosen, checks);
+    const health = healthOf(entries);
+    if (health.lag_intervals > LAGS && !(await wasLagging(key))) {
+      const end = Date.parse((entries.at(-1) as IntervalEntry).end);
+      await tell(row, 'batch_export.lagging', instantText(end - health.lag_seconds * 1000), {
         intervals: health.lag_intervals,
         seconds: health.lag_seconds,
         lookback_seconds: patienceOf(row).lookback / 1000,
       });
     }
+    await saveHealth(pool, key, health);
     const { missing, late, differs } = health;
-    return { missing, late, differs, repaired: repaired.length, notices };
+    return { missing, late, differs, repaired };
   }
 
   return async function reconcilePage(input: {
@@ -159,7 +195,6 @@ export function createReconcileExports({
       try {
         const one = await reconcile(row, Math.min(REPAIRS_PER_EXPORT, REPAIRS_PER_PAGE - page.repaired));
         for (const count of ['missing', 'late', 'differs', 'repaired'] as const) page[count] += one[count];
-        page.notices.push(...one.notices);
       } catch (error) {
         // One that is not as it should be keeps none of the others from it. If it is all of them, it is something else.
         page.failed += 1;

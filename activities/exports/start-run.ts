@@ -7,7 +7,7 @@ import { endRun, startRun } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, type ExportKey, findBatchExportById } from '../../db/batch-exports.ts';
 import type { Pool } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
-import { intervalEndingAt, lastComplete } from '../../intervals/index.ts';
+import { instantText, intervalEndingAt, lastComplete } from '../../intervals/index.ts';
 import type { IntervalText } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from './limits.ts';
@@ -56,9 +56,8 @@ function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefi
   return { start: new Date(start).toISOString(), end: new Date(end).toISOString() };
 }
 
-const short = (instant: string) => instant.replace('.000Z', 'Z');
 const rangeText = ({ start, end }: IntervalText): string =>
-  `${start === null ? 'the beginning' : short(start)} - ${short(end)}`;
+  `${start === null ? 'the beginning' : instantText(start)} - ${instantText(end)}`;
 
 /** Looked for when the part has its row: a longer run that begins after that finds the row. */
 async function longerThanPart(pool: Pool, key: ExportKey, start: string, end: string) {

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { type BackfillRow, insertBackfill } from '../../db/batch-export-backfills.ts';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { type BatchExportRow, lockBatchExport } from '../../db/batch-exports.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
 import {
@@ -71,6 +71,8 @@ export async function beginBackfill(
   row: BatchExportRow,
   range: WholeRange,
 ): Promise<{ backfill: BackfillRow; isNew: boolean }> {
+  // Nobody deletes it meanwhile: whoever does then finds this backfill, and cancels it.
+  if (!(await lockBatchExport(client, keyOf(row)))) throw errors.notFound('BatchExport not found.');
   const start = range.start === null ? null : text(range.start);
   const end = text(range.end);
   const started = await insertBackfill(

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
-import { findBatchExportById } from '../../db/batch-exports.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
 /** Milliseconds that Temporal has for it, and those of them that the answer waits. */
@@ -33,17 +32,4 @@ export async function follow(
 export async function allOf(works: readonly Promise<unknown>[]): Promise<void> {
   const failed = (await Promise.allSettled(works)).find((one) => one.status === 'rejected');
   if (failed) throw failed.reason;
-}
-
-/** Makes the schedule of an export what its row says, also when the row is changed meanwhile. */
-export async function syncExport(
-  { pool, schedules }: Pick<ApiDependencies, 'pool' | 'schedules'>,
-  exportId: string,
-): Promise<void> {
-  for (let synced: string | undefined; ; ) {
-    const row = await findBatchExportById(pool, exportId);
-    if (!row || row.last_updated_at === synced) return;
-    await schedules.exports.sync(row);
-    synced = row.last_updated_at;
-  }
 }

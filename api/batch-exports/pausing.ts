@@ -4,11 +4,13 @@ import { listIntervalOutcomes } from '../../db/batch-export-run-lists.ts';
 import { type BatchExportRow, lockBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import { MAX_JITTER } from '../../intervals/index.ts';
+import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { beginBackfill, type WholeRange, wholeRange } from './backfills.ts';
-import { follow, syncExport } from './follow.ts';
+import { failedBeforePause, withFailed } from './failed-before-pause.ts';
+import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 
 /** The whole intervals that ended while the export was paused; null: there is none. */
@@ -51,13 +53,16 @@ export async function setExportPaused(
         ...placeOf(request, key.projectId),
         detail: { changes: [{ field: 'paused', before: !paused, after: paused }] },
       });
-      const left = withBackfill ? await missed(pool, current, Date.now()) : null;
+      const now = Date.now();
+      const left = withBackfill
+        ? withFailed(await missed(pool, current, now), await failedBeforePause(client, current, now))
+        : null;
       if (left) begun = await beginBackfill(client, request, current, left);
     }
     return { row: current, begun };
   });
   await follow({ schedules }, request, paused ? 'a paused export' : 'an unpaused export', async () => {
-    await syncExport({ pool, schedules }, row.id);
+    await syncRow(pool, schedules.exports, row.id);
     if (begun?.isNew) await schedules.exports.startBackfill(row, begun.backfill);
   });
 }

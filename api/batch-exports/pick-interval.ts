@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
-import { type Interval, intervalAt, lastComplete } from '../../intervals/index.ts';
+import { type Interval, instantText, intervalAt, lastComplete } from '../../intervals/index.ts';
 import { errors } from '../errors.ts';
 import { instant } from '../schemas/fields.ts';
 
@@ -30,11 +30,14 @@ export function pickInterval(
   if (start_at && interval.start !== Date.parse(start_at)) {
     throw refuse(
       'start_at',
-      `No interval of this batch export begins then; one begins ${text(interval.start)}`,
+      `No interval of this batch export begins then; one begins ${instantText(interval.start)}`,
     );
   }
   if (end_at && interval.end !== Date.parse(end_at)) {
-    throw refuse('end_at', `No interval of this batch export ends then; one ends ${text(interval.end)}`);
+    throw refuse(
+      'end_at',
+      `No interval of this batch export ends then; one ends ${instantText(interval.end)}`,
+    );
   }
   return interval;
 }
@@ -49,9 +52,6 @@ export function pickCompleteInterval(
   if (interval.end <= now) return interval;
   throw refuse(
     choice.start_at ? 'start_at' : 'end_at',
-    `This interval is not over before ${text(interval.end)}`,
+    `This interval is not over before ${instantText(interval.end)}`,
   );
 }
-
-/** As all answers have instants: without a fraction where there is none. */
-export const text = (instant: number): string => new Date(instant).toISOString().replace('.000Z', 'Z');

@@ -10,7 +10,7 @@ import { exportQuery } from '../../exports/query.ts';
 import { openSettings, sealSettings } from '../../exports/settings.ts';
 import { type StoredTarget, writeTargetOf } from '../../exports/write-target.ts';
 import type { Parser } from '../../hog/parser/index.ts';
-import { readSelection } from '../../models/index.ts';
+import { type ModelQuery, readSelection } from '../../models/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { errors } from '../errors.ts';
 import type { BatchExportPatch } from '../schemas/batch-export.ts';
@@ -34,6 +34,8 @@ export interface PreparedExport {
   /** With the secrets, if the body said anything about the destination. */
   settings: DestinationSettings;
   target: StoredTarget | null;
+  /** What it exports, of some interval. */
+  query: ModelQuery;
   /** Names of secrets that the body sent. */
   secrets: string[];
 }
@@ -68,7 +70,7 @@ export function prepareExport(
     const filters = body.filters === undefined ? (current?.filters ?? null) : body.filters;
     const content = { model, filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
     // With any interval: what is wrong with the settings is wrong with them all.
-    await exportQuery(
+    const query = await exportQuery(
       parser,
       { ...content, ...stored, project_id: projectId },
       { start: null, end: Date.now() },
@@ -78,6 +80,7 @@ export function prepareExport(
     return {
       settings,
       target,
+      query,
       secrets: Object.keys(body.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
       fields: {
         ...content,

@@ -3,10 +3,10 @@ import { bindDestination } from '../../destinations/bind.ts';
 import { findDestination } from '../../destinations/registry.ts';
 import { type ExportQueryRow, exportQuery } from '../../exports/query.ts';
 import type { Interval } from '../../intervals/index.ts';
-import { estimate, previewRows } from '../../models/index.ts';
+import { estimate, previewRows, queryFault } from '../../models/index.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies } from '../dependencies.ts';
-import { refusing } from './refusals.ts';
+import { refusalOf, refusing } from './refusals.ts';
 
 const ROWS_MILLISECONDS = 10_000;
 const ESTIMATE_MILLISECONDS = 5_000;
@@ -35,8 +35,14 @@ export async function previewExport(
   const { pool, parser } = deps;
   const query = await refusing(() => exportQuery(parser, row, interval));
   const advice = 'Choose a shorter interval, or filters that find more.';
-  const { columns, rows } = await bounded(previewRows(pool, query, limit, ROWS_MILLISECONDS), advice);
-  const size = await bounded(estimate(pool, query, ESTIMATE_MILLISECONDS), advice);
+  const run = <T>(work: Promise<T>) =>
+    refusing(() =>
+      bounded(work, advice).catch((error) => {
+        throw queryFault(error, row);
+      }),
+    );
+  const { columns, rows } = await run(previewRows(pool, query, limit, ROWS_MILLISECONDS));
+  const size = await run(estimate(pool, query, ESTIMATE_MILLISECONDS));
   return {
     columns: query.columns.map(({ name, type }) => ({ name, type })),
     rows: rows.map((values) => Object.fromEntries(columns.map((name, at) => [name, values[at]]))),
@@ -56,7 +62,7 @@ export async function hasRows(
     return (await previewRows(pool, query, 1, ANY_MILLISECONDS)).rows.length > 0;
   } catch (error) {
     if (isStatementTimeout(error)) return true;
-    throw error;
+    throw refusalOf(queryFault(error, row));
   }
 }
 

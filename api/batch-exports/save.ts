@@ -5,20 +5,37 @@ import {
   lockBatchExport,
   updateBatchExport,
 } from '../../db/batch-exports.ts';
-import { transaction } from '../../db/pool.ts';
+import { type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { planFault, planQuery } from '../../models/index.ts';
+import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit, changes } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { type BatchExportPatch, batchExportView, type NewBatchExportBody } from '../schemas/batch-export.ts';
-import { follow, syncExport } from './follow.ts';
+import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
-import { prepareExport } from './prepare.ts';
+import { type PreparedExport, prepareExport } from './prepare.ts';
 import { recut } from './recut.ts';
+import { refusing } from './refusals.ts';
 import { refuseWritingOver } from './write-over.ts';
 
 type Dependencies = Pick<ApiDependencies, 'pool' | 'parser' | 'keyring' | 'schedules'>;
+
+/** Refuses columns and filters, when they are sent, that Postgres would not run: no run is to be the first to find out. */
+async function requirePlan(
+  client: Transaction,
+  { query, fields }: PreparedExport,
+  body: BatchExportPatch,
+): Promise<void> {
+  if (!body.hogql_query && !body.filters) return;
+  await refusing(() =>
+    planQuery(client, query).catch((error) => {
+      throw planFault(error, fields);
+    }),
+  );
+}
 
 /** Makes an export: the row first, then its schedule. */
 export async function createExport(
@@ -28,8 +45,10 @@ export async function createExport(
   body: NewBatchExportBody,
 ): Promise<BatchExportRow> {
   const exportId = uuidv7();
-  const { fields, target } = await prepareExport(deps, { projectId, exportId }, body);
+  const prepared = await prepareExport(deps, { projectId, exportId }, body);
+  const { fields, target } = prepared;
   const row = await transaction(deps.pool, async (client) => {
+    await requirePlan(client, prepared, body);
     if (!(await lockProject(client, projectId))) throw errors.notFound('Project not found.');
     await refuseWritingOver(client, request, exportId, target);
     const created = await insertBatchExport(client, { ...fields, project_id: projectId, id: exportId });
@@ -42,7 +61,7 @@ export async function createExport(
     });
     return created;
   });
-  await follow(deps, request, 'a new export', () => syncExport(deps, row.id));
+  await follow(deps, request, 'a new export', () => syncRow(deps.pool, deps.schedules.exports, row.id));
   return row;
 }
 
@@ -67,7 +86,9 @@ export async function changeExport(
   const { row, backfill } = await transaction(deps.pool, async (client) => {
     const current = await lockBatchExport(client, key);
     if (!current) throw errors.notFound();
-    const { fields, target, secrets } = await prepareExport(deps, { ...key, current }, body);
+    const prepared = await prepareExport(deps, { ...key, current }, body);
+    const { fields, target, secrets } = prepared;
+    await requirePlan(client, prepared, body);
     await refuseWritingOver(client, request, key.exportId, target);
     const changed = await updateBatchExport(client, key, fields);
     if (!changed) throw errors.notFound();
@@ -83,7 +104,7 @@ export async function changeExport(
     return { row: updated, ...begun };
   });
   await follow(deps, request, 'a changed export', async () => {
-    await syncExport(deps, row.id);
+    await syncRow(deps.pool, deps.schedules.exports, row.id);
     if (backfill) await deps.schedules.exports.startBackfill(row, backfill);
   });
   return row;

@@ -1,6 +1,7 @@
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { useBody } from '../../capture/decode/decode.ts';
 import type { Submitted } from '../../capture/ingest.ts';
+import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import type { Notices } from '../../capture/parse/notices.ts';
 import {
   NoEventError,
@@ -78,9 +79,10 @@ export function createCapture(deps: {
     return found instanceof Promise ? found.then(known) : known(found);
   }
 
-  /** What went wrong, or that the key is wrong: whoever shows none learns nothing else of an empty request. */
+  /** What went wrong, or that the key is wrong: whoever shows none is told nothing of a migration or an empty request. */
   async function judge(error: unknown): Promise<unknown> {
-    if (!(error instanceof NoEventError) || error.token === undefined) return toRefusal(error);
+    const ofSomebody = error instanceof HistoricalMigrationError;
+    if (!ofSomebody && !(error instanceof NoEventError && error.token !== undefined)) return toRefusal(error);
     try {
       await find(error.token);
       return toRefusal(error);

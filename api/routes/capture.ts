@@ -3,6 +3,7 @@ import type { Warnings } from '../../capture/warnings.ts';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { BodyPool } from '../capture/body-pool.ts';
 import { type Capture, type CaptureRequest, createCapture } from '../capture/capture.ts';
+import { clientAddress } from '../capture/client-address.ts';
 import { type Answer, Exchanges, type Handle, type Incoming, preflight } from '../capture/exchange.ts';
 import { Gate } from '../capture/gate.ts';
 import { createCaptureMetrics } from '../capture/metrics.ts';
@@ -41,8 +42,7 @@ function toCapture(incoming: Incoming, isEngage: boolean): CaptureRequest {
     contentType: headers['content-type'],
     contentEncoding: headers['content-encoding'],
     query: request.query as CaptureRequest['query'],
-    // A socket for both families shows IPv4 clients as ::ffff:203.0.113.7.
-    ip: ip?.startsWith('::ffff:') ? ip.slice(7) : ip,
+    ip: clientAddress(ip),
     isEngage,
   };
 }

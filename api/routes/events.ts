@@ -107,6 +107,11 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
       const query: ListQuery = request.query;
       const ascending = query.orderBy === ORDERS[1];
       const { person_id: person, after_uuid, before_uuid } = query;
+      for (const bound of ['after', 'before'] as const) {
+        if (query[`${bound}_uuid`] === undefined || query[bound] !== undefined) continue;
+        const message = `It names an event at the time \`${bound}\`, which is missing.`;
+        throw errors.validation('invalid_input', message, `${bound}_uuid`);
+      }
       // A person that cannot be known has no events.
       if (person !== undefined && !isUuid(person)) return { next: null, results: [] };
       const cursor = ascending ? after_uuid : before_uuid;

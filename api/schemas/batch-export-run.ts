@@ -60,8 +60,8 @@ export function runView(row: RunRow, runUrl: RunUrl): RunView {
 export const backfill = z
   .object({
     id: z.uuid(),
-    team_id: z.int(),
-    batch_export_id: z.uuid(),
+    team: z.int(),
+    batch_export: z.uuid(),
     workflow_id: z.string(),
     status: z.enum(RUN_STATUSES).exclude(['FailedBilling']),
     start_at: moment,
@@ -85,8 +85,8 @@ export const backfill = z
 export function backfillView(row: BackfillRow): z.output<typeof backfill> {
   return {
     id: row.id,
-    team_id: row.project_id,
-    batch_export_id: row.batch_export_id,
+    team: row.project_id,
+    batch_export: row.batch_export_id,
     workflow_id: row.workflow_id,
     status: row.status,
     start_at: row.start_at,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isoTextOf, millisecondsOf } from '../moment.ts';
 
 /** A text that people write: trimmed, not blank, with a longest length. */
 export const text = (max: number) => atMost(max, z.string().trim().min(1));
@@ -16,10 +17,27 @@ function atMost(max: number, type: z.ZodString) {
 }
 
 export const timestamp = z.string().meta({ format: 'date-time' });
-/** A moment that somebody gives, in any zone; Postgres knows fewer zones than ISO 8601. */
-export const instant = z.iso
-  .datetime({ offset: true })
-  .overwrite((text) => (Number.isNaN(Date.parse(text)) ? text : new Date(text).toISOString()));
+/** The years that Postgres, Temporal and ISO 8601 write alike. */
+const isInRange = (text: string) => /^(?!0000)\d{4}-/.test(text);
+
+/** A moment that somebody gives, in any zone, in UTC if none is said; Postgres knows fewer zones than ISO 8601. */
+export const instant = z
+  .string()
+  .superRefine((text, context) => {
+    const found = isoTextOf(text);
+    if (found === undefined || !/[T ]/i.test(text)) {
+      context.addIssue({ code: 'invalid_format', format: 'datetime', input: text, continue: false });
+    } else if (!isInRange(new Date(millisecondsOf(found)).toISOString())) {
+      context.addIssue({
+        code: 'custom',
+        message: 'Datetime value out of range.',
+        input: text,
+        continue: false,
+      });
+    }
+  })
+  .overwrite((text) => new Date(millisecondsOf(isoTextOf(text) as string)).toISOString())
+  .meta({ format: 'date-time' });
 export const freeForm = z.record(z.string(), z.unknown());
 export const timezone = z
   .string()

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DecodeError, MAX_DEPTH } from './limits.ts';
+import { withoutNoNumbers } from './no-numbers.ts';
 import { type Outline, outline } from './outline.ts';
 
 /** In place of an event that nests too deep; it is never parsed. */
@@ -72,14 +73,25 @@ function inspect(value: object, levels: number): number {
   return found;
 }
 
+/** JSON.parse, which also takes what Python writes for numbers that are none. */
+function parseLeniently(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const mended = withoutNoNumbers(text);
+    if (mended === undefined) throw error;
+    return JSON.parse(mended);
+  }
+}
+
 /** A text as a value, its numbers exact; TOO_DEEP when it nests deeper than anything may. */
 function parseText(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseLeniently(text);
     const found = typeof value === 'object' && value !== null ? inspect(value, MAX_DEPTH) : INEXACT;
     if (found === PLAIN) return value;
     // Only here, as JSON.parse with a function recurses.
-    return found >= DEEP ? TOO_DEEP : JSON.parse(text, keepExact);
+    return found >= DEEP ? TOO_DEEP : JSON.parse(withoutNoNumbers(text) ?? text, keepExact);
   } catch (error) {
     throw refusal(error);
   }

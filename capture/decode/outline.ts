@@ -23,7 +23,7 @@ const CLOSE_OBJECT = 0x7d;
 const STEPS_PER_TURN = 1_000_000;
 
 /** Index of the quote that ends the string whose first letter is at `from`. */
-function endOfString(text: string, from: number): number {
+export function endOfString(text: string, from: number): number {
   let end = text.indexOf('"', from);
   while (end !== -1) {
     let backslashes = 0;

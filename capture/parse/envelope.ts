@@ -28,8 +28,17 @@ function inner(root: Fields): unknown {
   return wraps ? data : undefined;
 }
 
-function isTrue(value: unknown): boolean {
-  return value === true || value === 'true' || value === 1;
+const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', '1']);
+const NO: ReadonlySet<unknown> = new Set([undefined, null, false, 0, 'false', '0', '']);
+
+/** Whether it is a migration. What says neither is refused: taken for live events, the past would set things off. */
+function isHistorical({ historical_migration: value }: Fields): boolean {
+  const known = typeof value === 'string' ? value.trim().toLowerCase() : value;
+  if (YES.has(known)) return true;
+  if (NO.has(known)) return false;
+  throw new DecodeError(
+    `failed to parse request: historical_migration must be true or false, it is ${typeName(value)}`,
+  );
 }
 
 /** Tells the forms of a body apart: a list of events, a batch, a wrapped payload, one event. */
@@ -50,7 +59,7 @@ export function readEnvelope(decoded: Decoded): Envelope {
     return {
       token: own,
       sentAt: root.sent_at,
-      historical: isTrue(root.historical_migration),
+      historical: isHistorical(root),
       events: root.batch,
       single: false,
     };
@@ -61,7 +70,7 @@ export function readEnvelope(decoded: Decoded): Envelope {
     return {
       token: own,
       sentAt: root.sent_at,
-      historical: isTrue(root.historical_migration),
+      historical: isHistorical(root),
       events: list,
       single: !Array.isArray(content),
     };
@@ -69,7 +78,7 @@ export function readEnvelope(decoded: Decoded): Envelope {
   return {
     token: eventToken(root) ?? formToken,
     sentAt: root.sent_at,
-    historical: isTrue(root.historical_migration),
+    historical: isHistorical(root),
     events: [root],
     single: true,
   };

@@ -1,4 +1,6 @@
 import { isUuid } from '../../db/uuid.ts';
+import { elementsChainOf } from '../elements-chain.ts';
+import { GROUP_IDENTIFY } from '../persons/groups.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -42,10 +44,18 @@ export function readDistinctId(event: Fields, properties: Fields): NameRead {
   return { text: id, truncated: id !== text };
 }
 
-/** The client's uuid in lower case; undefined when there is none, false when it is not one. */
+/** Without hyphens, in braces, or as a URN: the same uuid, which a retry may spell as it likes. */
+const OTHER_SPELLING =
+  /^(?:urn:uuid:|\{)?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?$/i;
+/** What a client sends that never set the field: taken for an id, all of its events would be one. */
+const NIL = '00000000-0000-0000-0000-000000000000';
+
+/** The client's uuid in lower case and with hyphens; undefined when there is none, false when it is not one. */
 export function readUuid(value: unknown): string | undefined | false {
   if (value === undefined || value === null || value === '') return undefined;
-  return typeof value === 'string' && isUuid(value) ? value.toLowerCase() : false;
+  if (typeof value !== 'string') return false;
+  const usual = isUuid(value) ? value : OTHER_SPELLING.exec(value.trim())?.slice(1).join('-');
+  return usual === undefined || usual === NIL ? false : usual.toLowerCase();
 }
 
 function isFields(value: unknown): value is Fields {
@@ -64,13 +74,24 @@ export function liftSets(event: Fields, properties: Fields): void {
   if (event.$unset !== undefined && properties.$unset === undefined) properties.$unset = event.$unset;
 }
 
-/** An anonymous event changes nobody. That an event is not anonymous is the rule and needs no telling. */
-export function limitPersonChanges(properties: Fields): void {
-  if (properties.$process_person_profile === false) {
+/** What was clicked is stored as a chain; some clients send it as a list. */
+export function chainElements(properties: Fields): void {
+  const { $elements: elements, $elements_chain: chain } = properties;
+  if (!Array.isArray(elements) || (chain !== undefined && chain !== null && chain !== '')) return;
+  delete properties.$elements;
+  const written = elementsChainOf(elements);
+  if (written !== '') properties.$elements_chain = written;
+}
+
+/** An anonymous event changes nobody, nor does one about a group. That it is not anonymous needs no telling. */
+export function limitPersonChanges(event: string, properties: Fields): void {
+  const isAnonymous = properties.$process_person_profile === false;
+  if (isAnonymous || GROUP_IDENTIFY.has(event)) {
     for (const name of ['$set', '$set_once', '$unset']) {
       if (properties[name] !== undefined) delete properties[name];
     }
-  } else if (properties.$process_person_profile !== undefined) {
+  }
+  if (!isAnonymous && properties.$process_person_profile !== undefined) {
     // Cheaper than taking it out, and JSON has no such value.
     properties.$process_person_profile = undefined;
   }

@@ -2,6 +2,8 @@ import { parseIso } from './timestamp.ts';
 
 /** What is imported must have happened at least so long ago. */
 const LEAST_AGE_HOURS = 48;
+/** Years before it cannot be stored: their events would keep no time at all. */
+const FIRST_YEAR = Date.parse('0000-01-01T00:00:00Z');
 /** In the answer's list, and in its sentence. */
 const LISTED = 100;
 const SHOWN = 3;
@@ -16,6 +18,7 @@ function timestampOffence(timestamp: unknown, now: number): string | undefined {
   const shown = JSON.stringify(timestamp)?.slice(0, 60);
   const moment = typeof timestamp === 'string' ? parseIso(timestamp.trim()) : Number.NaN;
   if (Number.isNaN(moment)) return `timestamp ${shown} is not ISO 8601`;
+  if (moment < FIRST_YEAR) return `timestamp ${shown} is before the year 0`;
   if (moment > now - LEAST_AGE_HOURS * 3_600_000) {
     return `timestamp ${shown} is less than ${LEAST_AGE_HOURS} hours old`;
   }
@@ -39,8 +42,10 @@ export class HistoricalMigrationError extends Error {
   override name = 'HistoricalMigrationError';
   /** The first of them, in the order of the batch. */
   readonly offences: readonly HistoricalOffence[];
+  /** Whose batch it is, as far as the request says: to be known before the offences are told. */
+  readonly token: unknown;
 
-  constructor(offences: readonly HistoricalOffence[], total: number, events: number) {
+  constructor(offences: readonly HistoricalOffence[], total: number, events: number, token: unknown) {
     const some = offences
       .slice(0, SHOWN)
       .map((one) => `batch[${one.index}]: ${one.reason}`)
@@ -52,6 +57,7 @@ export class HistoricalMigrationError extends Error {
         `${some}${total > SHOWN ? '; …' : ''}${listed}`,
     );
     this.offences = offences;
+    this.token = token;
   }
 }
 
@@ -65,7 +71,7 @@ export class HistoricalCheck {
     if (this.#offences.length < LISTED) this.#offences.push({ index, reason });
   }
 
-  finish(events: number): void {
-    if (this.#total > 0) throw new HistoricalMigrationError(this.#offences, this.#total, events);
+  finish(events: number, token: unknown): void {
+    if (this.#total > 0) throw new HistoricalMigrationError(this.#offences, this.#total, events, token);
   }
 }

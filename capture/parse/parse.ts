@@ -3,7 +3,15 @@ import { type Decoded, TOO_DEEP } from '../decode/json.ts';
 import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
 import { cleanValue } from './clean-text.ts';
 import { type Envelope, readEnvelope, typeName } from './envelope.ts';
-import { liftSets, limitPersonChanges, readDistinctId, readName, readProperties, readUuid } from './event.ts';
+import {
+  chainElements,
+  liftSets,
+  limitPersonChanges,
+  readDistinctId,
+  readName,
+  readProperties,
+  readUuid,
+} from './event.ts';
 import { HistoricalCheck, historicalOffence } from './historical.ts';
 import { Notices, sample } from './notices.ts';
 import { type Clocks, readSentAt, resolveTimestamp } from './timestamp.ts';
@@ -91,7 +99,7 @@ class EventParser {
 
   finish(): Parsed {
     if (this.#index === 0) throw new NoEventError(this.#token);
-    this.#migration.finish(this.#index);
+    this.#migration.finish(this.#index, this.#token);
     return { token: checkToken(this.#token), events: this.events, notices: this.notices };
   }
 
@@ -157,7 +165,8 @@ class EventParser {
       this.#clocks,
     );
     liftSets(event, properties);
-    limitPersonChanges(properties);
+    if (properties.$elements !== undefined) chainElements(properties);
+    limitPersonChanges(name.text, properties);
     if (ip !== undefined && (properties.$ip === undefined || properties.$ip === null)) {
       properties.$ip = properties.capture_internal ? '127.0.0.1' : ip;
     }

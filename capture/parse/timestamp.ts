@@ -1,5 +1,8 @@
 const ISO =
   /^(\d{4}|[+-]\d{6})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,12}))?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?)?$/;
+/** ISO 8601 without the separators, `20260102T030405Z`. */
+const BASIC_ISO =
+  /^(\d{4})(\d\d)(\d\d)(?:[Tt](\d\d)(\d\d)(?:(\d\d)(?:[.,](\d{1,12}))?)?([Zz]|[+-]\d\d(?::?\d\d)?)?)?$/;
 const RFC_2822 =
   /^(?:[A-Za-z]{3},?\s+)?(\d{1,2})\s+([A-Za-z]{3})\s+(\d{4})\s+(\d\d):(\d\d)(?::(\d\d))?\s*([Zz]|UTC|GMT|[+-]\d{4})?$/;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
@@ -11,17 +14,21 @@ const YEAR_ZERO = Date.parse('0000-01-01T00:00:00Z');
 const YEAR_10000 = Date.UTC(10_000, 0, 1);
 const END_OF_2020 = Date.UTC(2021, 0, 1);
 
+/** NaN for an offset that no clock shows. */
 function zoneMinutes(zone: string | undefined): number {
   if (zone === undefined || !/^[+-]/.test(zone)) return 0;
   const digits = zone.replace(':', '');
-  const minutes = Number(digits.slice(1, 3)) * 60 + Number(digits.slice(3, 5) || 0);
-  return digits[0] === '-' ? -minutes : minutes;
+  const [hours, minutes] = [Number(digits.slice(1, 3)), Number(digits.slice(3, 5) || 0)];
+  if (hours > 23 || minutes > 59) return Number.NaN;
+  return (digits[0] === '-' ? -1 : 1) * (hours * 60 + minutes);
 }
 
 /** Milliseconds of a date that exists; NaN for the 30th of February or the 25th hour. */
 function instant(parts: number[], milliseconds: number, zone: string | undefined): number {
   const [year, month, day, hour, minute, second] = parts as [number, number, number, number, number, number];
   if (month < 1 || month > 12 || hour > 24 || minute > 59 || second > 60) return Number.NaN;
+  // The end of a day, and nothing behind it.
+  if (hour === 24 && minute + second + milliseconds > 0) return Number.NaN;
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return Number.NaN;
@@ -57,7 +64,7 @@ function parseUsualIso(text: string): number {
 export function parseIso(text: string): number {
   const usual = parseUsualIso(text);
   if (!Number.isNaN(usual)) return usual;
-  const match = ISO.exec(text);
+  const match = ISO.exec(text) ?? BASIC_ISO.exec(text);
   if (!match) return Number.NaN;
   const [, year, month, day, hour, minute, second, fraction, zone] = match;
   const milliseconds = fraction === undefined ? 0 : Math.floor(Number(`0.${fraction}`) * 1000 + 1e-6);

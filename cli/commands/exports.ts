@@ -5,6 +5,7 @@ import type { RunRow } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, pageBatchExports } from '../../db/batch-exports.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { exportHealth } from '../../exports/health.ts';
+import { instantText } from '../../intervals/index.ts';
 import { CommandError, say, withPool } from '../context.ts';
 
 const PAGE = 500;
@@ -34,7 +35,7 @@ export function durationText(seconds: number): string {
 /** How an export does, in a few words; the first of them is what matters most. */
 export function stateText(row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>, health: Health): string {
   const found = [
-    row.paused && `paused${row.last_paused_at ? ` since ${row.last_paused_at}` : ''}`,
+    row.paused && `paused${row.last_paused_at ? ` since ${instantText(row.last_paused_at)}` : ''}`,
     health.missing > 0 && `${health.missing} missing`,
     health.differs > 0 && `${health.differs} not as exported`,
     health.late > 0 && `${health.late} late`,
@@ -44,7 +45,7 @@ export function stateText(row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>
 }
 
 const runText = (run: RunRow | undefined) =>
-  run ? `last run ${run.status}, of the interval until ${run.data_interval_end}` : 'no run yet';
+  run ? `last run ${run.status}, of the interval until ${instantText(run.data_interval_end)}` : 'no run yet';
 
 export function exportsCommand(program: Command): void {
   program
@@ -73,7 +74,10 @@ export function exportsCommand(program: Command): void {
             ...{ id: row.id, project_id: row.project_id, name: row.name, model: row.model },
             ...{ interval: row.interval, destination: row.destination_type, paused: row.paused, ...health },
             last_run: last
-              ? { id: last.id, status: last.status, interval_end: last.data_interval_end }
+              ? {
+                  ...{ id: last.id, status: last.status, interval_end: last.data_interval_end },
+                  latest_error: last.latest_error,
+                }
               : null,
           });
           if (options.json) continue;
@@ -82,9 +86,12 @@ export function exportsCommand(program: Command): void {
             `${row.id}  ${row.name}  project ${row.project_id}, ${row.model} ${every} to ${row.destination_type}: ` +
               `${stateText(row, health)}; ${runText(last)}`,
           );
+          if (last?.latest_error) say(`  ${last.latest_error}`);
         }
         if (options.json) say(JSON.stringify({ exports: list }, null, 2));
-        else if (list.length === 0) say('There is no batch export.');
+        else if (list.length === 0) {
+          say(`There is no batch export${project === undefined ? '' : ` in project ${project}`}.`);
+        }
         if (wrong > 0) process.exitCode = 1;
       }),
     );

@@ -4,9 +4,9 @@ import { listRuns } from '../../db/batch-export-run-lists.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import type { Pool, Queryable } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
+import { intervalMap } from '../../exports/health.ts';
 import type { VerifyReport } from '../../exports/verify-report.ts';
-import { type Interval, intervalsWithin, lastComplete } from '../../intervals/index.ts';
+import { type Interval, instantText } from '../../intervals/index.ts';
 import { VerifyError } from '../../schedules/exports/verify.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
@@ -43,14 +43,16 @@ function instantOf(option: string, given: string | undefined): number | undefine
   return instant;
 }
 
-/** The whole intervals of the range that are over; without a range, the newest one that was exported. */
+/**
+ * The whole intervals of the range that are over, but for those that nobody had to export and nobody did; without a range,
+ * the newest one that was exported.
+ */
 async function intervalsOf(
   queryable: Queryable,
   row: BatchExportRow,
   range: { from: number | undefined; to: number | undefined },
   now: number,
 ): Promise<Interval[]> {
-  const cadence = cadenceOfRow(row);
   const { from, to } = range;
   if (from === undefined && to === undefined) {
     const { rows } = await listRuns(queryable, {
@@ -62,12 +64,19 @@ async function intervalsOf(
     return [{ start: Date.parse(run.data_interval_start), end: Date.parse(run.data_interval_end) }];
   }
   const start = from ?? Date.parse(row.start_at ?? row.created_at);
-  const end = Math.min(to ?? now, lastComplete(cadence, now).end);
-  const intervals = [...intervalsWithin(cadence, { start, end })];
-  if (intervals.length === 0)
+  const entries = await intervalMap(queryable, row, { after: start, before: to ?? now }, now);
+  if (entries.length === 0)
     throw new CommandError('No whole interval that is over lies between --from and --to.');
-  return intervals;
+  const due = entries.filter((one) => one.state !== 'excluded');
+  if (due.length < entries.length) {
+    const left = entries.length - due.length;
+    remark(`${left === 1 ? '1 interval was' : `${left} intervals were`} not due, and not exported.`);
+  }
+  return due.map((one) => ({ start: Date.parse(one.start), end: Date.parse(one.end) }));
 }
+
+const textOf = ({ start, end }: { start: string | null; end: string }) =>
+  `${start === null ? 'the beginning' : instantText(start)} – ${instantText(end)}`;
 
 async function verify(schedules: Schedules, row: BatchExportRow, interval: Interval): Promise<VerifyReport> {
   const named = { start: new Date(interval.start).toISOString(), end: new Date(interval.end).toISOString() };
@@ -81,7 +90,7 @@ async function verify(schedules: Schedules, row: BatchExportRow, interval: Inter
     if (!schedules.isReachable()) {
       throw new CommandError('Temporal does not answer; `npx sluice doctor` says more.');
     }
-    remark(`${named.start} – ${named.end} is being verified; waiting …`);
+    remark(`${textOf(named)} is being verified; waiting …`);
   }
 }
 
@@ -107,9 +116,7 @@ async function verifyAll(
         continue;
       }
       const rows = report.destination.rows ?? report.source.rows;
-      say(
-        `${report.verdict}  ${report.interval.start} – ${report.interval.end}  ${rows === 1 ? '1 row' : `${rows ?? '?'} rows`}`,
-      );
+      say(`${report.verdict}  ${textOf(report.interval)}  ${rows === 1 ? '1 row' : `${rows ?? '?'} rows`}`);
       for (const problem of report.problems) say(`  ${problem}`);
     }
   } finally {

@@ -33,6 +33,10 @@ export function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
+/** What file systems take as one name, and of the longest way (4,096) what is left beside the root and the name of a file. */
+const LONGEST_SEGMENT = 255;
+const LONGEST_DIRECTORY = 2048;
+
 /** Why the directory of a configuration cannot be used; undefined if it can. */
 export function directoryProblem(directory: string): string | undefined {
   if (directory.trim() === '') return "The following inputs are empty: ['directory']";
@@ -42,6 +46,10 @@ export function directoryProblem(directory: string): string | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
   if (/[\u0000-\u001f\u007f\\]/.test(directory) || !directory.isWellFormed())
     return 'directory must not have control characters, backslashes or halves of characters';
+  if (Buffer.byteLength(directory) > LONGEST_DIRECTORY)
+    return `directory is longer than ${LONGEST_DIRECTORY} bytes`;
+  if (directory.split('/').some((segment) => Buffer.byteLength(segment) > LONGEST_SEGMENT))
+    return `directory has a segment that is longer than ${LONGEST_SEGMENT} bytes`;
   return undefined;
 }
 

@@ -101,22 +101,55 @@ export function wireEvent(rows: CopyRows, columns: EventColumns): WireEvent {
   };
 }
 
+const TAIL = Buffer.from(']}');
+
+/** Events that are sent together; a part of them can be sent too. */
+export class FullBatch {
+  readonly uuids: readonly string[];
+  /** Where each event begins in the body, and behind the last one where another would. */
+  readonly #starts: readonly number[];
+  readonly #body: Buffer;
+
+  constructor(body: Buffer, uuids: readonly string[], starts: readonly number[]) {
+    this.#body = body;
+    this.uuids = uuids;
+    this.#starts = starts;
+  }
+
+  /** The request with the events from the one up to, but without, the other; all of them, by default. */
+  body(from = 0, to = this.uuids.length): Buffer {
+    if (from === 0 && to === this.uuids.length) return this.#body;
+    const [first, start, end] = [this.#starts[0], this.#starts[from], this.#starts[to]] as [
+      number,
+      number,
+      number,
+    ];
+    return Buffer.concat([this.#body.subarray(0, first), this.#body.subarray(start, end - 1), TAIL]);
+  }
+}
+
 /** A request that fills up. */
 export class Batch {
   readonly #head: Buffer;
   #pieces: Buffer[] = [];
+  #uuids: string[] = [];
+  #starts: number[];
   #bytes: number;
-  count = 0;
 
   constructor(token: string, historical: boolean) {
     const flag = historical ? ',"historical_migration":true' : '';
     this.#head = Buffer.from(`{"api_key":${JSON.stringify(token)}${flag},"batch":[`);
-    this.#bytes = this.#head.length + 2;
+    this.#bytes = this.#head.length + TAIL.length;
+    this.#starts = [this.#head.length];
+  }
+
+  get count(): number {
+    return this.#uuids.length;
   }
 
   /** Whether the event fits into a request of its own. */
   couldTake(event: Buffer): boolean {
-    return this.#head.length + 2 + event.length <= MOST_BODY_BYTES;
+    return this.#head.length + TAIL.length + event.length <= MOST_BODY_BYTES;
   }
 
   hasRoomFor(event: Buffer): boolean {
@@ -125,19 +158,21 @@ export class Batch {
     );
   }
 
-  add(event: Buffer): void {
+  add({ uuid, bytes }: WireEvent): void {
     if (this.count > 0) this.#pieces.push(COMMA);
-    this.#pieces.push(event);
-    this.count += 1;
-    this.#bytes += event.length + 1;
+    this.#pieces.push(bytes);
+    this.#uuids.push(uuid);
+    this.#starts.push((this.#starts.at(-1) as number) + bytes.length + 1);
+    this.#bytes += bytes.length + 1;
   }
 
-  /** The body, after which the batch is empty. */
-  take(): Buffer {
-    const body = Buffer.concat([this.#head, ...this.#pieces, Buffer.from(']}')]);
+  /** What it holds, after which it is empty. */
+  take(): FullBatch {
+    const full = new FullBatch(Buffer.concat([this.#head, ...this.#pieces, TAIL]), this.#uuids, this.#starts);
     this.#pieces = [];
-    this.count = 0;
-    this.#bytes = this.#head.length + 2;
-    return body;
+    this.#uuids = [];
+    this.#starts = [this.#head.length];
+    this.#bytes = this.#head.length + TAIL.length;
+    return full;
   }
 }

@@ -3,11 +3,14 @@ import type { Delivered, Delivery, Rejection, Surroundings } from '../destinatio
 import { DestinationError } from '../errors.ts';
 import type { HttpConfig } from '../http.ts';
 import { Batch, eventColumns, MOST_BODY_BYTES, wireEvent } from './batch.ts';
+import { postNarrowing } from './narrow.ts';
 import { place, post } from './send.ts';
 
-/** Receivers refuse younger events as historical ones. */
-const HISTORICAL_MILLISECONDS = 48 * 3_600_000;
+/** Receivers refuse events younger than 48 hours as historical ones; their clocks may go after ours. */
+const HISTORICAL_MILLISECONDS = 49 * 3_600_000;
 const MOST_REJECTIONS = 20;
+/** When so many were refused and none was taken, the receiver is not one that takes events. */
+const HOPELESS = 20;
 /** Requests on their way at a time; each holds its body in memory. */
 const CONCURRENCY = 3;
 
@@ -40,20 +43,34 @@ export async function deliverByHttp(
   let written = 0;
   let rejected = 0;
 
+  let refusal: DestinationError | undefined;
+
+  function reject(key: string, reason: string): void {
+    rejected += 1;
+    if (rejections.length < MOST_REJECTIONS) rejections.push({ key, reason });
+  }
+
   async function send(batch: Batch): Promise<void> {
     if (batch.count === 0) return;
     while (sending.size >= CONCURRENCY) await Promise.race(sending);
     delivery.signal?.throwIfAborted();
     if (failure) throw failure;
-    await delivery.fence?.();
-    const { count } = batch;
-    const body = batch.take();
-    const request = post(config, surroundings, body, signal)
-      .then(() => {
-        bytes += body.length;
-        written += count;
+    const request = postNarrowing(batch.take(), {
+      async post(body) {
+        await delivery.fence?.();
+        await post(config, surroundings, body, signal);
+      },
+      onTaken(events, size) {
+        bytes += size;
+        written += events;
         delivery.onProgress?.(written, bytes);
-      })
+      },
+      onRefused(uuid, error) {
+        refusal = error;
+        reject(uuid, error.message);
+        if (written === 0 && rejected >= HOPELESS) throw error;
+      },
+    })
       .catch((error) => {
         failure ??= error;
         stop.abort(error);
@@ -71,15 +88,12 @@ export async function deliverByHttp(
         const event = wireEvent(reader, columns);
         const batch = event.time < bound ? historical : recent;
         if (!batch.couldTake(event.bytes)) {
-          rejected += 1;
-          if (rejections.length < MOST_REJECTIONS) {
-            const reason = `the event has ${event.bytes.length} bytes; a request may have ${MOST_BODY_BYTES}`;
-            rejections.push({ key: event.uuid, reason });
-          }
+          const size = event.bytes.length;
+          reject(event.uuid, `the event has ${size} bytes; a request may have ${MOST_BODY_BYTES}`);
           continue;
         }
         if (!batch.hasRoomFor(event.bytes)) await send(batch);
-        batch.add(event.bytes);
+        batch.add(event);
       }
     }
     reader.finish();
@@ -93,5 +107,6 @@ export async function deliverByHttp(
   await Promise.all(sending);
   delivery.signal?.throwIfAborted();
   if (failure) throw failure;
+  if (refusal && written === 0) throw refusal;
   return { rows, bytes, written, rejected, rejections };
 }

@@ -1,21 +1,27 @@
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import type { PostgresConfig } from './config.ts';
 
-/** By SQLSTATE, or by its class of two characters. The server's own words follow. */
+const REFUSED =
+  'the server refuses this user or password: correct them in the configuration of the export, or at the server';
+
+/** By SQLSTATE, or by its class of two characters: what is wrong, and what to do where somebody must. The server's own words follow. */
 const STATES: Record<string, [DestinationErrorCode, string]> = {
   '08': ['interrupted', 'the connection broke'],
   '22': ['rejected', 'a value does not fit its column'],
-  '23': ['rejected', 'a row breaks a constraint of the table'],
-  '25006': ['denied', 'the server is read-only'],
-  '28': ['denied', 'the server refuses this user or password'],
-  '3D000': ['missing', 'there is no such database'],
-  '3F000': ['missing', 'there is no such schema'],
+  '23': ['rejected', 'a row breaks a constraint of the table: lift it, or name another table'],
+  '25006': ['denied', 'the server is read-only: name the one that is written to'],
+  '28': ['denied', REFUSED],
+  '3D000': ['missing', 'there is no such database: create it, or name another one'],
+  '3F000': ['missing', 'there is no such schema: create it, or name another one'],
   '40': ['conflict', 'another transaction stood in the way'],
-  '42': ['mismatch', 'the table is not one that this can be written to'],
-  '42501': ['denied', 'the user lacks a right'],
+  '42': ['mismatch', 'the table is not one that this can be written to: change it, or name another one'],
+  '42501': [
+    'denied',
+    'the user lacks a right: it needs usage of the schema, create there or insert, select, update on the table, and temporary on the database',
+  ],
   '42P01': ['missing', 'there is no such table'],
   '53': ['unavailable', 'the server lacks resources'],
-  '53100': ['full', 'the disk of the server is full'],
+  '53100': ['full', 'the disk of the server is full: make room'],
   '54': ['rejected', 'a value or the table is beyond what the server can hold'],
   '55': ['conflict', 'somebody else uses the table'],
   '57': ['unavailable', 'the server stopped, or cancelled the work'],
@@ -50,9 +56,7 @@ export function postgresError(error: unknown, config: PostgresConfig): Destinati
       cause: error,
     });
   if (/SASL|password must be a string|authentication/i.test(said))
-    return new DestinationError('denied', `${where}: the server refuses this user or password`, {
-      cause: error,
-    });
+    return new DestinationError('denied', `${where}: ${REFUSED}`, { cause: error });
   if (/connection (terminated|ended)|connection error|not queryable|SSL connection/i.test(said))
     return new DestinationError('interrupted', `${where}: the connection broke`, { cause: error });
   return new DestinationError('unexpected', `${where}: ${said}`, { cause: error });

@@ -65,27 +65,43 @@ export function keyOf(table: TargetTable, model: ModelName): readonly string[] {
   return found as readonly string[];
 }
 
-/** Which of two rows with the same key stays. */
-const NEWER: Record<ModelName, { order: string[]; wins: string[]; needs: string[] }> = {
-  events: { order: [], wins: [], needs: [] },
-  persons: {
-    order: ['person_version', 'person_distinct_id_version'],
-    wins: [
-      'excluded.person_version > coalesce(t.person_version, -1)',
-      'excluded.person_distinct_id_version > coalesce(t.person_distinct_id_version, -1)',
-    ],
-    needs: ['person_version', 'person_distinct_id_version'],
-  },
-  sessions: {
-    order: ['end_timestamp'],
-    // Equal ends too: what came late into the middle of a session changes its counts.
-    wins: [`excluded.end_timestamp >= coalesce(t.end_timestamp, '-infinity')`],
-    needs: ['end_timestamp'],
-  },
+interface Newer {
+  /** Columns that tell it, the weightiest first: the higher is the newer. */
+  order: readonly string[];
+  /** Columns of the table that tell it too, where it has them. */
+  finer: readonly string[];
+  /** Whether the newer one has to be different in one of them. */
+  strictly: boolean;
+}
+
+/** Which of two rows with the same key stays: runs of several intervals may come in any order. */
+const NEWER: Record<ModelName, Newer> = {
+  events: { order: [], finer: [], strictly: false },
+  // Versions of persons are of the same person only while the distinct id is theirs.
+  persons: { order: ['person_distinct_id_version', 'person_version'], finer: [], strictly: true },
+  // What came late into the middle of a session changes its counts and not its end.
+  sessions: { order: ['end_timestamp'], finer: ['_inserted_at'], strictly: false },
 };
 
+/** The columns of the table that tell which of two rows is newer. */
+function orderOf(table: TargetTable, model: ModelName): string[] {
+  const names = new Set(table.columns.map((column) => column.name));
+  const { order, finer } = NEWER[model];
+  return [...order, ...finer.filter((name) => names.has(name))];
+}
+
+/** Where a row of before has no value there, it is the older one. */
+function wins(table: TargetTable, model: ModelName): string {
+  const order = orderOf(table, model).map(quoted);
+  const [ours, theirs] = ['excluded', 't'].map(
+    (row) => `(${order.map((one) => `${row}.${one}`).join(', ')})`,
+  );
+  const unknown = order.map((one) => `t.${one} is null`).join(' or ');
+  return `${unknown} or ${ours} ${NEWER[model].strictly ? '>' : '>='} ${theirs}`;
+}
+
 export function columnsToMerge(model: ModelName): readonly string[] {
-  return NEWER[model].needs;
+  return NEWER[model].order;
 }
 
 /** Brings staged rows into the table; of rows that are there already, nothing is doubled. `where` picks staged rows. */
@@ -101,14 +117,15 @@ export function insertText(table: TargetTable, name: string, model: ModelName, w
       ? `${insert} ${rows} on conflict (${key.map(quoted).join(', ')}) do nothing`
       : `${insert} ${rows} and not exists (select 1 from ${name} old where ${sameKey(table, key, 'old')})`;
   }
-  const { order, wins } = NEWER[model];
   const keys = key.map((one) => `s.${quoted(one)}`).join(', ');
   const changed = names.filter((_, index) => !key.includes(table.columns[index]?.name as string));
-  const newest = order.map((one) => `s.${quoted(one)} desc nulls last`).join(', ');
+  const newest = orderOf(table, model)
+    .map((one) => `s.${quoted(one)} desc nulls last`)
+    .join(', ');
   return (
     `${insert} select distinct on (${keys}) ${values} from ${STAGE} s where ${where} order by ${keys}, ${newest} ` +
     `on conflict (${key.map(quoted).join(', ')}) do update ` +
-    `set ${changed.map((one) => `${one} = excluded.${one}`).join(', ')} where ${wins.join(' or ')}`
+    `set ${changed.map((one) => `${one} = excluded.${one}`).join(', ')} where ${wins(table, model)}`
   );
 }
 
@@ -124,7 +141,7 @@ export async function insertEach(
 ): Promise<number> {
   const key = keyOf(table, model).at(-1) as string;
   await client.query(`create temporary table sluice_rejected (key text, reason text) on commit drop`);
-  const newest = NEWER[model].order.map((one) => `s.${quoted(one)} asc nulls first`);
+  const newest = orderOf(table, model).map((one) => `s.${quoted(one)} asc nulls first`);
   const order = newest.length > 0 ? `order by ${newest.join(', ')}` : '';
   const insert = insertText(table, name, model, 's.ctid = one.place');
   // The texts are made of quoted names only; the tag cannot end early, since names with it are refused.

@@ -1,12 +1,7 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { BackfillRow } from '../../db/batch-export-backfills.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
-import {
-  BACKFILL_KIND,
-  EXPORT_BACKFILL,
-  type ExportBackfillInput,
-  searchAttributes,
-} from '../../workflows/names.ts';
+import { BACKFILL_KIND, EXPORT_BACKFILL, type ExportBackfillInput } from '../../workflows/names.ts';
 import { attributesOf } from './export-schedule.ts';
 
 /** Two backfills of the same range have the same; only one of them can be under way. */
@@ -35,11 +30,7 @@ export async function startBackfill(
       taskQueue,
       args: [input],
       memo: { backfill: backfill.id },
-      typedSearchAttributes: attributesOf(row).map((one) =>
-        one.key.name === searchAttributes.kind.name
-          ? { key: searchAttributes.kind, value: BACKFILL_KIND }
-          : one,
-      ),
+      typedSearchAttributes: attributesOf(row, BACKFILL_KIND),
       staticSummary: `Backfill of batch export ${row.model} to ${row.destination_type}`,
     });
   } catch (error) {

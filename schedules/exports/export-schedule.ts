@@ -8,7 +8,13 @@ import {
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
-import { type Cadence, jitterOf, type ScheduleTimes, scheduleTimes } from '../../intervals/index.ts';
+import {
+  type Cadence,
+  instantText,
+  jitterOf,
+  type ScheduleTimes,
+  scheduleTimes,
+} from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, type ExportRunInput, searchAttributes } from '../../workflows/names.ts';
 
 /** What the Temporal UI takes as a summary, in bytes. */
@@ -39,14 +45,19 @@ export function summaryOf(row: Pick<BatchExportRow, 'model' | 'interval' | 'dest
 
 export function attributesOf(
   row: Pick<BatchExportRow, 'id' | 'project_id' | 'destination_type'>,
+  kind: string = EXPORT_KIND,
 ): SearchAttributePair[] {
   return [
-    { key: searchAttributes.kind, value: EXPORT_KIND },
+    { key: searchAttributes.kind, value: kind },
     { key: searchAttributes.project, value: row.project_id },
     { key: searchAttributes.export, value: row.id },
     { key: searchAttributes.destination, value: row.destination_type },
   ];
 }
+
+/** The workflow that the schedule of an export starts at a time of its own, which is the end of an interval. */
+export const scheduledWorkflowId = (exportId: string, nominal: string): string =>
+  `${exportId}-${instantText(nominal)}`;
 
 /** What a person who looks at the schedule in the Temporal UI reads. */
 export const noteOf = (row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>): string =>
@@ -82,7 +93,7 @@ export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: numbe
     action: {
       type: 'startWorkflow' as const,
       workflowType: EXPORT_RUN,
-      // The server appends the nominal time.
+      // The server appends the nominal time: see scheduledWorkflowId.
       workflowId: row.id,
       taskQueue,
       args: [input],

@@ -8,11 +8,13 @@ import {
   EXPORT_RUN,
   type ExportRunInput,
   type IntervalText,
+  type NoticeInput,
   searchAttributes,
 } from '../../workflows/names.ts';
 import { type StartedBackfillRow, startBackfill } from './backfills.ts';
 import { isOwnSchedule, listExportSchedules, looksRight, type WorkflowFate, workflowFate } from './drift.ts';
-import { attributesOf, summaryOf } from './export-schedule.ts';
+import { attributesOf, scheduledWorkflowId, summaryOf } from './export-schedule.ts';
+import { startNotice } from './notices.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
 import { verifyInterval } from './verify.ts';
 
@@ -37,7 +39,8 @@ export interface ExportSchedules {
   cancelRun(run: RunReference): Promise<void>;
   /** What became of a run, or of a backfill, in Temporal. */
   fateOfRun(run: RunReference): Promise<WorkflowFate>;
-  fateOfWorkflow(workflowId: string): Promise<WorkflowFate>;
+  /** The same of the run that the schedule started at the end of an interval. */
+  fateOfScheduledRun(exportId: string, intervalEnd: string): Promise<WorkflowFate>;
   fateOfBackfill(backfill: StartedBackfillRow): Promise<WorkflowFate>;
   /** Begins what a row of backfills says. Begun already is fine. */
   startBackfill(row: BatchExportRow, backfill: StartedBackfillRow): Promise<void>;
@@ -52,6 +55,8 @@ export interface ExportSchedules {
     interval: IntervalText,
     options: { waitMilliseconds: number },
   ): Promise<VerifyReport | undefined>;
+  /** Tells the operators of it, once, however often it is asked to with the same `about`. */
+  startNotice(notice: NoticeInput, about: string): Promise<void>;
   /** Every schedule of a batch export, by export id; the list is behind by a moment. */
   list(): Promise<Map<string, ScheduleSummary>>;
   /** Whether the list shows what the row says. It does not show everything: `sync` looks closely. */
@@ -98,12 +103,14 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
     },
     cancelRun: ({ workflow_id, workflow_run_id }) => cancel(workflow_id, workflow_run_id),
     fateOfRun: ({ workflow_id, workflow_run_id }) => workflowFate(client, workflow_id, workflow_run_id),
-    fateOfWorkflow: (workflowId) => workflowFate(client, workflowId, undefined),
+    fateOfScheduledRun: (exportId, intervalEnd) =>
+      workflowFate(client, scheduledWorkflowId(exportId, intervalEnd), undefined),
     fateOfBackfill: ({ id, workflow_id }) => workflowFate(client, workflow_id, undefined, { backfill: id }),
     startBackfill: (row, backfill) => startBackfill(client, row, backfill, taskQueue),
     cancelBackfill: ({ workflow_id }) => cancel(workflow_id),
     verify: (row, interval, { waitMilliseconds }) =>
       verifyInterval(client, row, interval, { waitMilliseconds, taskQueue }),
+    startNotice: (notice, about) => startNotice(client, notice, about, taskQueue),
     list: () => listExportSchedules(client),
     looksRight: (row, listed) => looksRight(row, listed, taskQueue),
     isOwn: (exportId) => isOwnSchedule(client, exportId, taskQueue),

@@ -48,8 +48,7 @@ export async function verifyInterval(
       args: [input],
       workflowIdConflictPolicy: 'USE_EXISTING',
       typedSearchAttributes: [
-        ...attributesOf(row).filter((one) => one.key.name !== searchAttributes.kind.name),
-        { key: searchAttributes.kind, value: VERIFY_KIND },
+        ...attributesOf(row, VERIFY_KIND),
         { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
       ],
       staticSummary: `Verify ${interval.start ?? 'the beginning'} – ${interval.end} of batch export ${row.model} to ${row.destination_type}`,

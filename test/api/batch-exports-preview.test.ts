@@ -108,6 +108,33 @@ describe('a preview', () => {
     expect([current.status, current.body.data_interval_end]).toEqual([200, utc(last + 2 * HOUR)]);
   });
 
+  test('has as many rows as fit, whatever a query makes of an event', async () => {
+    const shown = async (megabytes: number) => {
+      const id = await create({
+        hogql_query: `select event, repeat(repeat('x', 1000), ${megabytes * 1000}) as large from events`,
+      });
+      const { status, body } = await ask('POST', `${exports}${id}/preview/`, {
+        start_at: iso(last),
+        limit: 5,
+      });
+      expect([status, body.estimate.rows]).toEqual([200, 12]);
+      return body.rows.map((row: { event: string; large: string }) => [row.event, row.large.length]);
+    };
+    expect(await shown(3)).toEqual([
+      ['signup', 3_000_000],
+      ['$pageview', 3_000_000],
+    ]);
+    expect(await shown(16)).toEqual([]);
+  });
+
+  test('of what Postgres cannot compute is refused', async () => {
+    const id = await create({ hogql_query: 'select repeat(repeat(event, 900000), 900000) as x from events' });
+    expect(await ask('POST', `${exports}${id}/preview/`, { start_at: iso(last) })).toEqual({
+      status: 400,
+      body: refusals.field('hogql_query', 'invalid_input', 'Invalid HogQL query: requested length too large'),
+    });
+  });
+
   test('is there before the export is, of other models too', async () => {
     const { body } = await ask('POST', `${exports}preview/`, {
       ...good,

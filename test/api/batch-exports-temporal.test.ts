@@ -243,6 +243,37 @@ describe('unpausing', () => {
     expect((await ask('GET', `${exports}${id}/backfills/`)).body.results).toHaveLength(1);
   });
 
+  test('begins with the intervals that failed before the pause', async () => {
+    const id = await createExport();
+    const now = Math.floor(Date.now() / HOUR) * HOUR;
+    const key = { projectId: anna.projectId, exportId: id };
+    await api.pool.query('update batch_exports set created_at = $2, scheduled_from = $2 where id = $1', [
+      id,
+      iso(now - 9 * HOUR),
+    ]);
+    for (const [hours, status] of [
+      [7, 'Failed'],
+      [6, 'Completed'],
+      [5, 'Failed'],
+    ] as const) {
+      const { run } = await startRun(api.pool, {
+        ...key,
+        ...{ start: iso(now - hours * HOUR), end: iso(now - (hours - 1) * HOUR) },
+        ...{ workflowId: `${id}-${hours}`, workflowRunId: `${id}-${hours}`, backfillId: null },
+      });
+      await api.pool.query('update batch_export_runs set status = $2 where id = $1', [run.id, status]);
+    }
+    await ask('POST', `${exports}${id}/pause/`);
+    await api.pool.query('update batch_exports set last_paused_at = $2 where id = $1', [
+      id,
+      iso(now - 3.5 * HOUR),
+    ]);
+    await ask('POST', `${exports}${id}/unpause/`, { backfill: true });
+    const { results } = (await ask('GET', `${exports}${id}/backfills/`)).body;
+    expect(results).toHaveLength(1);
+    expect(results[0]).toMatchObject({ start_at: utc(now - 7 * HOUR), end_at: utc(now) });
+  });
+
   test('without a wish for it, or with nothing that was missed, exports nothing', async () => {
     const id = await createExport({ interval: 'week' });
     await ask('POST', `${exports}${id}/pause/`);

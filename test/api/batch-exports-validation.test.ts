@@ -60,6 +60,19 @@ describe.each<[string, [object, object][]]>([
           'Datetime has wrong format. Use one of these formats instead: YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z].',
         ),
       ],
+      ...['2026-02-30T00:00:00Z', '2026-01-31', '', '0000-01-01T00:00:00Z'].map(
+        (end_at): [object, object] => [
+          { end_at },
+          invalid(
+            'end_at',
+            'Datetime has wrong format. Use one of these formats instead: YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z].',
+          ),
+        ],
+      ),
+      ...['0001-01-01T00:00:00+14:00', '9999-12-31T23:59:59-12:00'].map((start_at): [object, object] => [
+        { start_at },
+        invalid('start_at', 'Datetime value out of range.'),
+      ]),
       [
         { start_at: '2026-01-01T00:00:00Z', end_at: '2026-01-01T01:00:00+01:00' },
         invalid('end_at', "'start_at' must be before 'end_at'"),
@@ -71,6 +84,8 @@ describe.each<[string, [object, object][]]>([
     [
       [{ timezone: 'Mars/Olympus' }, choice('timezone', 'Mars/Olympus')],
       [{ timezone: '+02:00' }, choice('timezone', '+02:00')],
+      [{ timezone: 'europe/berlin' }, choice('timezone', 'europe/berlin')],
+      [{ timezone: 'PST' }, choice('timezone', 'PST')],
       [
         { interval: 'day', offset_day: 0 },
         invalid('offset_day', 'offset_day should not be specified for daily intervals'),
@@ -135,6 +150,14 @@ describe.each<[string, [object, object][]]>([
       [
         to('S3', { ...bucket, bucket_name: '', prefix: ' ' }),
         config('bucket_name', "The following inputs are empty: ['bucket_name', 'prefix']"),
+      ],
+      [
+        to('File', { directory: 'x/'.repeat(1025) }),
+        config('directory', 'directory is longer than 2048 bytes'),
+      ],
+      [
+        to('File', { directory: `x/${'é'.repeat(128)}` }),
+        config('directory', 'directory has a segment that is longer than 255 bytes'),
       ],
       [
         to('File', { directory: '../..' }),
@@ -212,6 +235,16 @@ describe.each<[string, [object, object][]]>([
         { ...query(''), detail: expect.stringMatching(/^Unsupported HogQL query/) },
       ],
       [
+        { hogql_query: `select concat(${Array(101).fill('event').join()}) as long from events` },
+        query('Invalid HogQL query: cannot pass more than 100 arguments to a function'),
+      ],
+      [
+        { filters: [{ type: 'hogql', key: `concat(${Array(101).fill('event').join()}) = 'x'` }] },
+        filters(
+          'One or more provided filters are invalid: cannot pass more than 100 arguments to a function',
+        ),
+      ],
+      [
         { hogql_query: 'select nonsense from events' },
         { ...query(''), detail: expect.stringMatching(/^Invalid HogQL query: /) },
       ],
@@ -251,6 +284,11 @@ describe('what may be given', () => {
       { filters: null, schema: null },
     ],
     [{ hogql_query: '  ' }, { hogql_query: null }],
+    [{ start_at: '2026-01-31T13:00Z' }, { start_at: '2026-01-31T13:00:00Z' }],
+    [{ start_at: '2026-01-31T13:00' }, { start_at: '2026-01-31T13:00:00Z' }],
+    [{ start_at: '2026-01-31t13:00:00.25+0530' }, { start_at: '2026-01-31T07:30:00.250000Z' }],
+    [{ end_at: '2026-01-31 13:00:00-05' }, { end_at: '2026-01-31T18:00:00Z' }],
+    [{ end_at: '9999-12-31T23:59:59Z' }, { end_at: '9999-12-31T23:59:59Z' }],
     [{ offset_day: null, offset_hour: null }, { offset_day: null }],
     [{ paused: true }, { paused: true, last_paused_at: null }],
     [{ unknown_field: 1, id: 'x', team_id: 99, created_at: null, latest_runs: [1] }, { latest_runs: [] }],

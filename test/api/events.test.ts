@@ -163,6 +163,9 @@ describe('filters', () => {
     ['?offset=50001', 'offset', 'Offset is deprecated. Max supported offset value is 50000.'],
     ['?after=yesterday', 'after', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
     ['?before=2026-13-01', 'before', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
+    ['?before=2026-02-30', 'before', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
+    [`?before_uuid=${uuidv7()}`, 'before_uuid', 'It names an event at the time `before`, which is missing.'],
+    [`?after_uuid=${uuidv7()}`, 'after_uuid', 'It names an event at the time `after`, which is missing.'],
     ['?orderBy=event', 'orderBy', '"event" is not a valid choice.'],
     ['?select=["event"]', 'select', 'There is no field or parameter "select" here.'],
     ['?properties=[]', 'properties', 'There is no field or parameter "properties" here.'],
@@ -284,6 +287,30 @@ describe('paging', () => {
       expect(pages.slice(0, -1).every((page) => page.length === 700)).toBe(true);
     },
   );
+
+  test.each([
+    ['["timestamp"]', ['first', 'second', 'third']],
+    ['["-timestamp"]', ['third', 'second', 'first']],
+  ])('reaches events of the year 0, in the order %s', async (orderBy, expected) => {
+    const zoe = await api.createTenant('Zoe');
+    await store(
+      zoe,
+      { event: 'first', timestamp: Date.parse('0000-02-29T00:00:00Z') },
+      { event: 'second', timestamp: Date.parse('0000-02-29T00:00:00.001Z') },
+      { event: 'third', timestamp: Date.parse('0001-01-01T00:00:00Z') },
+    );
+    const seen: { event: string; timestamp: string }[] = [];
+    let query: string | undefined = `?limit=1&orderBy=${orderBy}`;
+    while (query !== undefined) {
+      const { results, next } = await list(zoe, query);
+      seen.push(...results);
+      query = next === null ? undefined : new URL(next).search;
+    }
+    expect(seen.map(({ event }) => event)).toEqual(expected);
+    expect(seen.find(({ event }) => event === 'second')?.timestamp).toBe('0000-02-29T00:00:00.001000+00:00');
+    const [after] = (await list(zoe, '?after=0000-02-29&orderBy=["timestamp"]')).results;
+    expect(after?.event).toBe('second');
+  });
 
   test('the link keeps the filters, holds no key, and is absent on the last page', async () => {
     const dora = await api.createTenant('Dora');

@@ -14,7 +14,10 @@ const TEMPORAL_CLIENT = ['@temporalio/client', '@temporalio/worker', '@temporali
 
 /** Who may import whom. The table in docs/architecture.md says the same in words. */
 export const rules: Record<string, FolderRule> = {
-  workflows: { own: [], onlyPackages: ['@temporalio/workflow', '@temporalio/common'] },
+  workflows: {
+    own: [],
+    onlyPackages: ['@temporalio/workflow', '@temporalio/common'],
+  },
   activities: {
     own: [
       'exports',

@@ -208,6 +208,12 @@ describe('a body read event by event', () => {
       await expect(read(text)).rejects.toMatchObject({ name: 'DecodeError', status: 400 });
     },
   );
+  test('a number that is none costs no neighbour, in a large body either', async () => {
+    const text = `[1,{"a":NaN,"b":"${'x'.repeat(1_000)}"},${'["NaN"],'.repeat(80_000)}2]`;
+    const { values } = await read(text);
+    expect(values.slice(0, 3)).toEqual([1, { a: null, b: 'x'.repeat(1_000) }, ['NaN']]);
+    expect(values.length).toBe(80_003);
+  });
   test('an event that nests too deep is left out, its neighbours are not', async () => {
     const deep = (levels: number) =>
       `{"event":"d${levels}","distinct_id":"u","properties":${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}}`;
@@ -231,10 +237,21 @@ describe('a small body is read in one go', () => {
     ['{"a":9007199254740991,"b":-9007199254740991}', { a: 9007199254740991, b: -9007199254740991 }],
     ['{"a":1e300,"b":0.1234567890123456789}', { a: 1e300, b: 0.12345678901234568 }],
     ['{"a":"12345678901234567890","b":null,"c":true}', { a: '12345678901234567890', b: null, c: true }],
+    [
+      '{"a":NaN,"b":[Infinity,-Infinity],"NaN":"NaN, \\"Infinity","c":1e400}',
+      { a: null, b: [null, null], NaN: 'NaN, "Infinity', c: '1e400' },
+    ],
     ['{"é":"ü","n":12345678901234567890}', { é: 'ü', n: '12345678901234567890' }],
   ])('with its numbers exact: %s', async (text, value) => {
     expect(await read(text)).toEqual(value);
   });
+
+  test.each(['{"a":NaN1}', '{"a":xNaN}', '{"a":NaN', '{"a":--Infinity}', '{"a":"NaN', '{NaN:1,}'])(
+    '%s is not JSON for all that',
+    async (text) => {
+      await expect(read(text)).rejects.toMatchObject({ name: 'DecodeError', status: 400 });
+    },
+  );
 
   test('a key called __proto__ hides nothing', async () => {
     const root = (await read('{"__proto__":{"n":9007199254740993}}')) as object;

@@ -174,7 +174,7 @@ describe('the memory for bodies', () => {
 
   test('large bodies are parsed while there is room, in their order; small ones do not wait', async () => {
     const gate = new Gate();
-    const large = 3 * 1024 * 1024;
+    const large = 5 * 1024 * 1024;
     const tickets = [ticket(), ticket(), ticket(), ticket()];
     const order: number[] = [];
     const entries = tickets.map((one, index) =>
@@ -195,8 +195,8 @@ describe('the memory for bodies', () => {
   test('a large body whose turn does not come is refused, and holds up none behind it', async () => {
     const gate = new Gate(undefined, 50);
     const [working, larger, smaller] = [ticket(), ticket(), ticket()];
-    await gate.enter(working, 3 * 1024 * 1024);
-    const tooLarge = gate.enter(larger, 4 * 1024 * 1024) as Promise<void>;
+    await gate.enter(working, 5 * 1024 * 1024);
+    const tooLarge = gate.enter(larger, 6 * 1024 * 1024) as Promise<void>;
     const behind = gate.enter(smaller, 1024 * 1024) as Promise<void>;
     await expect(tooLarge).rejects.toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
     await behind;

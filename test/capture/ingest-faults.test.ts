@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   createIngest,
@@ -9,11 +7,11 @@ import {
   IngestUnavailableError,
   type Submitted,
 } from '../../capture/ingest.ts';
-import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
+import { cacheDir, makeDataDir } from '../support/data-dir.ts';
 import { eventually } from '../support/eventually.ts';
 import { capturedEvent, census, runAndKillWriter } from './support.ts';
 
@@ -21,7 +19,6 @@ let postgres: Postgres;
 let dataDir: string;
 
 async function start(port: number): Promise<Postgres> {
-  const { SLUICE_CACHE_DIR: cacheDir } = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR });
   return startPostgres({ dataDir, cacheDir, port });
 }
 
@@ -70,7 +67,7 @@ async function withIngest<T>(
 }
 
 beforeAll(async () => {
-  dataDir = mkdtempSync(path.join(tmpdir(), 'sluice-faults-'));
+  dataDir = makeDataDir();
   postgres = await start(0);
   await migrate(postgres.url);
 });

@@ -230,6 +230,40 @@ describe('a historical migration', () => {
     expect(events.map(({ timestamp }) => timestamp)).toEqual([Date.parse(old(49))]);
   });
 
+  test('has no events of times that cannot be stored', async () => {
+    const batch = [{ event: 'e', distinct_id: 'u', timestamp: '-000001-01-01T00:00:00Z' }];
+    const failure = await parse({ api_key: 'phc_a', historical_migration: true, batch }).catch(
+      (error) => error,
+    );
+    expect(failure.offences).toEqual([
+      { index: 0, reason: 'timestamp "-000001-01-01T00:00:00Z" is before the year 0' },
+    ]);
+  });
+
+  test.each([true, 'true', 'True', ' TRUE ', 1, '1'])('is said by %j', async (value) => {
+    const batch = [{ event: 'e', distinct_id: 'u', timestamp: old(49) }];
+    const { events } = await parse({ api_key: 'phc_a', historical_migration: value, batch });
+    expect(events.map(({ historical }) => historical)).toEqual([true]);
+  });
+
+  test.each([false, 'false', 'False', 0, '0', '', null])('is not meant by %j', async (value) => {
+    const batch = [{ event: 'e', distinct_id: 'u' }];
+    const { events } = await parse({ api_key: 'phc_a', historical_migration: value, batch });
+    expect(events.map(({ historical }) => historical)).toEqual([false]);
+  });
+
+  test.each([
+    ['yes', 'a string'],
+    [2, 'a number'],
+    [[], 'an array'],
+    [{}, 'an object'],
+  ])('is refused when it is said by %j: nobody knows what is meant', async (value, found) => {
+    const batch = [{ event: 'e', distinct_id: 'u', timestamp: old(49) }];
+    await expect(parse({ api_key: 'phc_a', historical_migration: value, batch })).rejects.toThrow(
+      `failed to parse request: historical_migration must be true or false, it is ${found}`,
+    );
+  });
+
   test('is marked and keeps its order; 48 hours are enough', async () => {
     const batch = [48, 1000, 49].map((hours) => ({
       event: `${hours}`,

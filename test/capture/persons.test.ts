@@ -46,7 +46,7 @@ const cases: Case[] = JSON.parse(readFileSync(path.join(import.meta.dirname, 'go
 
 function told([event, distinct_id, properties, minute = 0]: Told, index: number): CapturedEvent {
   const own = structuredClone(properties);
-  limitPersonChanges(own);
+  limitPersonChanges(event, own);
   return capturedEvent({ index, event, distinct_id, properties: own, timestamp: BEGIN + minute * MINUTE });
 }
 

@@ -247,6 +247,28 @@ describe('answers', () => {
     expect(await stored([good])).toMatchObject([{ event: good, historical: true }]);
   });
 
+  test.each([
+    ['phc_unknown', 'API key is not valid: unknown'],
+    [undefined, 'event submitted without an api_key'],
+  ])('whoever sends a migration with the key %j is told that first', async (api_key, detail) => {
+    const batch = [{ event: fresh(), distinct_id: 'u' }];
+    const answer = await send('/batch/', { api_key, historical_migration: true, batch });
+    expect([answer.statusCode, answer.json().detail]).toEqual([401, detail]);
+  });
+
+  test.each([
+    ['203.0.113.8:51234', '203.0.113.8'],
+    ['[2001:db8::8]:51234', '2001:db8::8'],
+    ['[2001:db8::8]', '2001:db8::8'],
+    ['2001:db8::8', '2001:db8::8'],
+    ['::ffff:203.0.113.8', '203.0.113.8'],
+  ])('a request of %s comes from %s', async (remoteAddress, address) => {
+    const name = fresh();
+    const payload = one(name);
+    await api.app.inject({ method: 'POST', url: '/e/', payload, remoteAddress });
+    expect(await stored([name])).toMatchObject([{ properties: { $ip: address } }]);
+  });
+
   test('no addresses are kept where the project does not want them', async () => {
     const bob = await api.createTenant('Bob');
     await api.pool.query('update projects set anonymize_ips = true where id = $1', [bob.projectId]);

@@ -16,6 +16,8 @@ const run = (...args: string[]) =>
     SLUICE_ENCRYPTION_KEYS: world.config.SLUICE_ENCRYPTION_KEYS as string,
     SLUICE_DATA_DIR: path.join(world.root, 'data'),
   });
+/** An address that `SLUICE_EGRESS_ALLOW` does not name. */
+const HTTP_TO_NOBODY = { url: 'http://10.0.0.1/batch/', token: 'phc_x' };
 let lake: BatchExportRow;
 let other: BatchExportRow;
 
@@ -45,6 +47,7 @@ describe('npx sluice exports', () => {
     });
     expect((await run('exports', '--project', '2')).stdout).toContain(other.id);
     expect((await run('exports', '--project', '2')).stdout).not.toContain(lake.id);
+    expect((await run('exports', '--project', '3')).stdout).toBe('There is no batch export in project 3.\n');
     expect(await run('exports', '--project', 'x')).toMatchObject({
       code: 1,
       stderr: 'error: --project: "x" is not the id of a project.\n',
@@ -72,11 +75,24 @@ describe('npx sluice exports', () => {
         },
         ...{ paused: false, missing: expect.any(Number), late: expect.any(Number), differs: 0 },
         ...{ lag_intervals: expect.any(Number), lag_seconds: expect.any(Number) },
-        last_run: { id: expect.any(String), status: 'Completed', interval_end: hour(2).replace('.000', '') },
+        last_run: {
+          ...{ id: expect.any(String), status: 'Completed', interval_end: hour(2).replace('.000', '') },
+          latest_error: null,
+        },
       },
     ]);
     expect(exports[0].missing).toBeGreaterThanOrEqual(7);
     expect((await run('exports')).stdout).toMatch(/: \d+ missing, .*\d+ hours behind; last run Completed/);
+  });
+
+  test('says why the last run failed', async () => {
+    const broken = await world.create('HTTP', HTTP_TO_NOBODY, { name: 'Broken', project_id: 1 });
+    const { run: failed } = await world.run(broken, hourly(0));
+    expect(failed.status).toBe('Failed');
+    const { stdout } = await run('exports', '--project', '1');
+    expect(stdout).toContain(`last run Failed, of the interval until ${hour(1).replace('.000', '')}\n`);
+    expect(stdout).toContain(`\n  ${failed.latest_error}\n`);
+    await world.pool.query('update batch_exports set deleted_at = now() where id = $1', [broken.id]);
   });
 
   test.each([
@@ -93,8 +109,8 @@ describe('npx sluice exports', () => {
 
   test('a state is all that is to be known, the pause first', () => {
     const health = { missing: 1, late: 2, differs: 3, lag_intervals: 4, lag_seconds: 7200 };
-    expect(stateText({ paused: true, last_paused_at: 'then' }, health)).toBe(
-      'paused since then, 1 missing, 3 not as exported, 2 late, 2 hours behind',
+    expect(stateText({ paused: true, last_paused_at: '2026-03-02T10:00:00.000000Z' }, health)).toBe(
+      'paused since 2026-03-02T10:00:00Z, 1 missing, 3 not as exported, 2 late, 2 hours behind',
     );
     const fine = { missing: 0, late: 0, differs: 0, lag_intervals: 0, lag_seconds: 0 };
     expect(stateText({ paused: false, last_paused_at: null }, fine)).toBe('on time');
@@ -102,7 +118,14 @@ describe('npx sluice exports', () => {
 });
 
 describe('npx sluice verify', () => {
-  const at = (n: number) => new Date(FIRST + n * HOUR).toISOString();
+  const at = (n: number) => new Date(FIRST + n * HOUR).toISOString().replace('.000', '');
+
+  test('leaves out what nobody had to export', async () => {
+    expect(await run('verify', 'Other', '--from', at(0), '--to', at(1))).toEqual({
+      ...{ code: 0, stdout: '' },
+      stderr: '12 intervals were not due, and not exported.\n',
+    });
+  });
 
   test('compares what was exported, by id and by name', async () => {
     for (const name of [lake.id, 'Lake']) {
@@ -125,18 +148,18 @@ describe('npx sluice verify', () => {
     const [first, second] = filesIn(folder).filter((file) => file.endsWith('.jsonl')) as [string, string];
     appendFileSync(path.join(folder, first), 'x');
     rmSync(path.join(folder, second));
-    const { code, stdout } = await run('verify', 'Lake', '--from', at(0), '--to', at(3));
+    const { code, stdout, stderr } = await run('verify', 'Lake', '--from', at(0), '--to', at(3));
     expect(code).toBe(1);
     expect(stdout.split('\n')).toEqual([
       expect.stringMatching(/^differs {2}/),
       expect.stringMatching(new RegExp(`^ {2}The file ${first.replaceAll('+', '\\+')} has `)),
       expect.stringMatching(/^missing {2}/),
       expect.stringMatching(/^ {2}The file .* is not there\.$/),
-      expect.stringMatching(/^missing {2}/),
-      ...[expect.any(String), expect.any(String)],
-      '0 of 3 intervals are as they should be.',
+      '0 of 2 intervals are as they should be.',
       '',
     ]);
+    // The third hour lies before the export was made.
+    expect(stderr).toBe('1 interval was not due, and not exported.\n');
     const json = await run('verify', 'Lake', '--from', at(0), '--to', at(1), '--json');
     expect([json.code, JSON.parse(json.stdout).verdict]).toEqual([1, 'differs']);
   });

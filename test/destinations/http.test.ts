@@ -102,8 +102,8 @@ test('the form of /batch/', async () => {
   ]);
 });
 
-test('events older than 48 hours go as a historical migration, in requests of their own', async () => {
-  const bound = NOW.getTime() - 48 * 3_600_000;
+test('events that are older than 48 hours by any clock go as a historical migration, in requests of their own', async () => {
+  const bound = NOW.getTime() - 49 * 3_600_000;
   const events = sampleEvents(4, (index) => ({
     timestamp: new Date(bound + [-1, 0, 1, -3_600_000][index]!),
   }));
@@ -175,11 +175,9 @@ describe('answers', () => {
   });
 
   test.each([
-    [400, 'rejected'],
     [401, 'denied'],
     [403, 'denied'],
     [404, 'missing'],
-    [413, 'rejected'],
     [301, 'mismatch'],
   ])('%d: the operator must act, and it is said once', async (status, code) => {
     answer = (_request, response) =>
@@ -204,11 +202,42 @@ describe('answers', () => {
     expect(failed).toMatchObject({ code: 'timed-out', retryable: true });
   });
 
-  test('one batch of many refused: the others are not sent on for ever', async () => {
-    answer = (_request, response, index) => response.writeHead(index === 1 ? 400 : 200).end();
-    expect(await failureOf(send(sampleEvents(60_000)))).toMatchObject({ code: 'rejected' });
-    expect(received.length).toBeLessThan(12);
+  test.each([400, 413, 422])('%d for some: they are kept apart, the others arrive', async (status) => {
+    const bad = new Set([sampleUuid(3), sampleUuid(4), sampleUuid(1_000)]);
+    const taken: string[] = [];
+    answer = (_request, response, index) => {
+      const uuids = (received[index - 1]?.batch ?? []).map(({ uuid }) => uuid);
+      const isBad = uuids.some((uuid) => bad.has(uuid));
+      if (!isBad) taken.push(...uuids);
+      response.writeHead(isBad ? status : 200).end(`not that: ${TOKEN}`);
+    };
+    const result = await send(sampleEvents(2_000));
+    expect(result).toMatchObject({ rows: 2_000, written: 1_997, rejected: 3 });
+    expect(result.rejections.map(({ key }) => key).sort()).toEqual([...bad].sort());
+    expect(result.rejections[0]?.reason).toMatch(new RegExp(`answered ${status} \\(not that: \\*\\*\\*\\)`));
+    expect(taken).toHaveLength(1_997);
+    expect(new Set(taken).size).toBe(1_997);
+    for (const { api_key } of received) expect(api_key).toBe(TOKEN);
+    expect(received.length).toBeLessThan(80);
   });
+
+  test('a receiver that takes less at once gets less', async () => {
+    answer = (_request, response, index) =>
+      response.writeHead((sizes[index - 1] as number) > 20_000 ? 413 : 200).end();
+    expect(await send(sampleEvents(1_000))).toMatchObject({ written: 1_000, rejected: 0 });
+  });
+
+  test.each([3, 60_000])(
+    '%d events and none taken: the operator must act, and it is said soon',
+    async (count) => {
+      answer = (_request, response) => response.writeHead(400).end(`no: ${TOKEN}`);
+      const failed = await failureOf(send(sampleEvents(count)));
+      expect(failed).toMatchObject({ code: 'rejected', retryable: false });
+      expect(failed.message).toContain('answered 400');
+      expect(textOf(failed)).not.toContain(TOKEN);
+      expect(received.length).toBeLessThan(150);
+    },
+  );
 });
 
 test('columns that an event cannot do without', async () => {

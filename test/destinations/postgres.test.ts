@@ -1,8 +1,3 @@
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import net, { type AddressInfo } from 'node:net';
-import path from 'node:path';
-import tls from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { to as copyTo } from 'pg-copy-streams';
 import { bindDestination } from '../../destinations/bind.ts';
@@ -13,6 +8,7 @@ import { createEgress } from '../../egress/egress.ts';
 import type { Column } from '../../formats/columns.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { startPostgresProxy } from '../support/postgres-proxy.ts';
 import { failureOf, HASTE, RUN, textOf } from './harness.ts';
 import { copyBytes, EVENT_COLUMNS, pieces, sampleEvents, sampleUuid } from './sample.ts';
 
@@ -237,7 +233,7 @@ describe('a table that was there', () => {
       'no versions',
       '(team_id int, distinct_id text, primary key (team_id, distinct_id))',
       'persons',
-      'lacks person_version, person_distinct_id_version',
+      'lacks person_distinct_id_version, person_version',
     ],
   ] as const)('with %s is for the operator', async (_name, columns, model, message) => {
     const config = configOf();
@@ -387,53 +383,15 @@ test('find tells how many of the rows are there', async () => {
   expect(await bound(config).find(deliveryOf(sampleEvents(15), {}))).toEqual({ expected: 15, found: 10 });
 });
 
-/** A server between the client and Postgres that can speak TLS, and cut the connection after so many bytes. */
+/** As long as the work takes, a server in front of Postgres. */
 async function withProxy<T>(
   options: { tls?: boolean; cutAfter?: () => number },
   work: (port: number) => Promise<T>,
 ): Promise<T> {
-  const fixtures = path.resolve(import.meta.dirname, '../fixtures/tls');
-  const secureContext = tls.createSecureContext({
-    key: readFileSync(path.join(fixtures, 'server.key')),
-    cert: readFileSync(path.join(fixtures, 'server.pem')),
-  });
-  const { port: behind } = new URL(database.url);
-  const sockets = new Set<net.Socket>();
-  const server = net.createServer((raw) => {
-    sockets.add(raw);
-    raw.on('error', () => undefined);
-    raw.once('data', (first) => {
-      raw.pause();
-      const isTlsRequest = first.length === 8 && first.readInt32BE(4) === 80877103;
-      if (isTlsRequest) raw.write(options.tls ? 'S' : 'N');
-      const stream = options.tls ? new tls.TLSSocket(raw, { isServer: true, secureContext }) : raw;
-      const onward = net.connect(Number(behind), '127.0.0.1');
-      sockets.add(onward);
-      for (const one of [stream, onward]) one.on('error', () => undefined);
-      onward.on('close', () => raw.destroy());
-      raw.on('close', () => onward.destroy());
-      if (!isTlsRequest) onward.write(first);
-      let bytes = 0;
-      stream.on('data', (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (bytes > (options.cutAfter?.() ?? Number.POSITIVE_INFINITY)) raw.destroy();
-        else if (!onward.write(chunk)) {
-          stream.pause();
-          onward.once('drain', () => stream.resume());
-        }
-      });
-      onward.pipe(stream);
-      raw.resume();
-    });
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  try {
-    return await work((server.address() as AddressInfo).port);
-  } finally {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  }
+  const { cutAfter = () => Number.POSITIVE_INFINITY, ...rest } = options;
+  const watch = (_piece: Buffer, bytes: number) => (bytes > cutAfter() ? ('cut' as const) : undefined);
+  const proxy = await startPostgresProxy({ ...rest, behind: Number(new URL(database.url).port), watch });
+  return work(proxy.port).finally(proxy.close);
 }
 
 describe('TLS', () => {

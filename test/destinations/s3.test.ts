@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import {
   CreateMultipartUploadCommand,
   GetObjectCommand,
@@ -17,82 +15,33 @@ import { IN_FLIGHT_BYTES, MOST_PARTS, PartBuffers, partSize } from '../../destin
 import { runTestStep } from '../../destinations/settings.ts';
 import { createEgress } from '../../egress/egress.ts';
 import { eventually } from '../support/eventually.ts';
-import { s3ForFile } from '../support/versitygw.ts';
+import { faultyS3ForFile, type Harm, isComplete, isPart, refuse } from '../support/faulty-s3.ts';
 import { deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';
 import { sampleEvents } from './sample.ts';
 
 const MEBIBYTE = 1024 * 1024;
-const s3 = s3ForFile();
+const s3 = faultyS3ForFile();
 let config: RawConfig;
 let surroundings: Surroundings;
 let bucket = '';
 
-/** What stands between the client and the real server: passes on, or does harm. Returns true if it answered itself. */
-type Harm = (request: IncomingMessage, response: ServerResponse, forward: () => void) => void;
-let harm: Harm | undefined;
-let seen: { method: string; url: string; headers: http.IncomingHttpHeaders }[] = [];
-
-const proxy = http.createServer((request, response) => {
-  seen.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers });
-  const forward = () => {
-    const onward = http.request(
-      s3.endpoint + request.url,
-      { method: request.method ?? 'GET', headers: request.headers },
-      (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      },
-    );
-    onward.on('error', () => response.destroy());
-    request.pipe(onward);
-  };
-  if (harm) harm(request, response, forward);
-  else forward();
-});
-
-const error = (
-  response: ServerResponse,
-  status: number,
-  code: string,
-  headers: Record<string, string> = {},
-) =>
-  response
-    .writeHead(status, { 'content-type': 'application/xml', ...headers })
-    .end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>said the server</Message></Error>`);
-
-const isPart = (request: IncomingMessage) =>
-  request.method === 'PUT' && /partNumber=/.test(request.url ?? '');
-const isComplete = (request: IncomingMessage) =>
-  request.method === 'POST' && /[?&]uploadId=/.test(request.url ?? '');
-
 beforeAll(async () => {
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
   surroundings = { egress: createEgress({ allow: '127.0.0.1' }), exportRoot: '/nowhere', patience: HASTE };
 });
 afterAll(async () => {
   await surroundings.egress.close();
-  proxy.closeAllConnections();
-  await new Promise((resolve) => proxy.close(resolve));
 });
 beforeEach(async () => {
-  harm = undefined;
-  seen = [];
-  bucket = await s3.createBucket();
-  config = {
-    bucket_name: bucket,
-    region: 'us-east-1',
-    prefix: 'p/',
-    endpoint_url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
-    aws_access_key_id: s3.accessKeyId,
-    aws_secret_access_key: s3.secretAccessKey,
-  };
+  ({ config } = await s3.bucket('p/'));
+  bucket = config.bucket_name as string;
 });
 
 const openUploads = async () =>
-  (await s3.client.send(new ListMultipartUploadsCommand({ Bucket: bucket }))).Uploads ?? [];
+  (await s3.server.client.send(new ListMultipartUploadsCommand({ Bucket: bucket }))).Uploads ?? [];
 const objects = async () =>
-  ((await s3.client.send(new ListObjectsV2Command({ Bucket: bucket }))).Contents ?? []).map(({ Key }) => Key);
+  ((await s3.server.client.send(new ListObjectsV2Command({ Bucket: bucket }))).Contents ?? []).map(
+    ({ Key }) => Key,
+  );
 
 function destination() {
   const bound = bindDestination({ type: 'S3', config }, surroundings);
@@ -127,7 +76,7 @@ async function writeLarge(bytes: number, onChunk?: (written: number) => void, si
 
 async function stored(): Promise<Buffer> {
   const key = destination().keys(RUN).file(0);
-  const { Body } = await s3.client.send(new GetObjectCommand({ Bucket: bucket, Key: key }));
+  const { Body } = await s3.server.client.send(new GetObjectCommand({ Bucket: bucket, Key: key }));
   return Buffer.from((await Body?.transformToByteArray()) ?? []);
 }
 
@@ -143,14 +92,14 @@ describe('large files', () => {
   test('go in parts, each with its checksum, and are the same afterwards', async () => {
     await writeLarge(BYTES);
     expect((await stored()).equals(expected(BYTES))).toBe(true);
-    const parts = seen.filter(({ method, url }) => method === 'PUT' && url.includes('partNumber='));
+    const parts = s3.seen.filter(({ method, url }) => method === 'PUT' && url.includes('partNumber='));
     expect(parts.map(({ headers }) => Number(headers['content-length'])).sort((a, b) => a - b)).toEqual([
       BYTES - 16 * MEBIBYTE,
       8 * MEBIBYTE,
       8 * MEBIBYTE,
     ]);
     for (const { headers } of parts) expect(headers['x-amz-checksum-crc32']).toMatch(/^[\w+/]{6}==$/);
-    const create = seen.find(({ method, url }) => method === 'POST' && /[?&]uploads/.test(url));
+    const create = s3.seen.find(({ method, url }) => method === 'POST' && /[?&]uploads/.test(url));
     expect(create?.headers['x-amz-checksum-algorithm']).toBe('CRC32');
     expect(await openUploads()).toEqual([]);
   });
@@ -162,7 +111,7 @@ describe('large files', () => {
 
   test('hold no more than a few parts in memory, however slow the server', async () => {
     let waiting: (() => void)[] = [];
-    harm = (request, _response, forward) => {
+    s3.harm = (request, _response, forward) => {
       if (isPart(request)) waiting.push(forward);
       else forward();
     };
@@ -176,7 +125,7 @@ describe('large files', () => {
     await eventually(async () => written > IN_FLIGHT_BYTES + partSize(0) - MEBIBYTE);
     expect(waiting.length).toBe(IN_FLIGHT_BYTES / partSize(0));
     expect(written).toBeLessThanOrEqual(most);
-    harm = undefined;
+    s3.harm = undefined;
     for (const go of waiting) go();
     waiting = [];
     await work;
@@ -196,7 +145,7 @@ describe('large files', () => {
   test('cancelled while parts are on their way, nothing is left', async () => {
     const controller = new AbortController();
     const reason = new Error('cancelled');
-    harm = (request, _response, forward) => {
+    s3.harm = (request, _response, forward) => {
       if (isPart(request)) controller.abort(reason);
       forward();
     };
@@ -208,7 +157,7 @@ describe('large files', () => {
 
   test('cancelled while the server hangs, it ends, and nothing is left', async () => {
     const controller = new AbortController();
-    harm = (request, _response, forward) => {
+    s3.harm = (request, _response, forward) => {
       if (isPart(request)) controller.abort(new Error('cancelled'));
       else forward();
     };
@@ -224,8 +173,10 @@ describe('large files', () => {
     const { keys } = destination();
     const mine = keys(RUN).file(0);
     for (const Key of [mine, 'p/of-somebody-else']) {
-      const { UploadId } = await s3.client.send(new CreateMultipartUploadCommand({ Bucket: bucket, Key }));
-      await s3.client.send(
+      const { UploadId } = await s3.server.client.send(
+        new CreateMultipartUploadCommand({ Bucket: bucket, Key }),
+      );
+      await s3.server.client.send(
         new UploadPartCommand({ Bucket: bucket, Key, UploadId, PartNumber: 1, Body: 'left' }),
       );
     }
@@ -235,7 +186,7 @@ describe('large files', () => {
 
   test('an upload whose beginning was answered too late is removed', async () => {
     let lost = 0;
-    harm = (request, response, forward) => {
+    s3.harm = (request, response, forward) => {
       if (request.method === 'POST' && /[?&]uploads/.test(request.url ?? '') && lost === 0) {
         lost += 1;
         const answer = response.writeHead.bind(response);
@@ -255,13 +206,13 @@ describe('large files', () => {
 
   test('completed, but the answer got lost: it is recognised as done', async () => {
     let lost = 0;
-    harm = (request, response, forward) => {
+    s3.harm = (request, response, forward) => {
       if (isComplete(request)) {
         lost += 1;
         if (lost === 1)
           response.writeHead = (() => response.destroy()) as unknown as typeof response.writeHead;
         else {
-          error(response, 404, 'NoSuchUpload');
+          refuse(response, 404, 'NoSuchUpload');
           return;
         }
       }
@@ -273,8 +224,8 @@ describe('large files', () => {
   });
 
   test('aborted by somebody else: overtaken, not done', async () => {
-    harm = (request, response, forward) => {
-      if (isComplete(request)) error(response, 404, 'NoSuchUpload');
+    s3.harm = (request, response, forward) => {
+      if (isComplete(request)) refuse(response, 404, 'NoSuchUpload');
       else forward();
     };
     expect(await failureOf(writeLarge(BYTES))).toMatchObject({ code: 'overtaken' });
@@ -289,7 +240,7 @@ describe('a server that fails', () => {
   /** Does harm to the first requests that it is meant for. */
   function harmFirst(times: number, meant: (request: IncomingMessage) => boolean, how: Harm): void {
     let left = times;
-    harm = (request, response, forward) => {
+    s3.harm = (request, response, forward) => {
       if (meant(request) && left > 0) {
         left -= 1;
         how(request, response, forward);
@@ -299,11 +250,11 @@ describe('a server that fails', () => {
   const any = () => true;
 
   const passing: [name: string, how: Harm][] = [
-    ['503 SlowDown', (_request, response) => error(response, 503, 'SlowDown')],
+    ['503 SlowDown', (_request, response) => refuse(response, 503, 'SlowDown')],
     ['503 without a body', (_request, response) => void response.writeHead(503).end()],
-    ['500 InternalError', (_request, response) => error(response, 500, 'InternalError')],
-    ['429', (_request, response) => error(response, 429, 'TooManyRequests', { 'retry-after': '0' })],
-    ['400 RequestTimeout', (_request, response) => error(response, 400, 'RequestTimeout')],
+    ['500 InternalError', (_request, response) => refuse(response, 500, 'InternalError')],
+    ['429', (_request, response) => refuse(response, 429, 'TooManyRequests', { 'retry-after': '0' })],
+    ['400 RequestTimeout', (_request, response) => refuse(response, 400, 'RequestTimeout')],
     ['a connection that is cut', (_request, response) => void response.destroy()],
     ['an answer that is no HTTP', (_request, response) => void response.socket?.end('nonsense\r\n\r\n')],
     [
@@ -347,7 +298,7 @@ describe('a server that fails', () => {
   });
 
   test('a completion that answers 200 and then an error is repeated', async () => {
-    harmFirst(1, isComplete, (_request, response) => void error(response, 200, 'InternalError'));
+    harmFirst(1, isComplete, (_request, response) => void refuse(response, 200, 'InternalError'));
     await writeLarge(9 * MEBIBYTE);
     expect(await stored()).toHaveLength(9 * MEBIBYTE);
   });
@@ -363,20 +314,20 @@ describe('a server that fails', () => {
     ['KMS.DisabledException', 400, 'rejected'],
   ];
   test.each(final)('%s: the operator must act, and it is said once', async (code, status, kind) => {
-    harm = (request, response, forward) => {
-      if (request.method === 'PUT') error(response, status, code);
+    s3.harm = (request, response, forward) => {
+      if (request.method === 'PUT') refuse(response, status, code);
       else forward();
     };
     const failed = await failureOf(send());
     expect(failed).toMatchObject({ code: kind, retryable: false });
-    expect(seen.filter(({ method }) => method === 'PUT')).toHaveLength(1);
+    expect(s3.seen.filter(({ method }) => method === 'PUT')).toHaveLength(1);
   });
 
   test('rights taken away midway: nothing is visible, and no upload stays open', async () => {
     let parts = 0;
-    harm = (request, response, forward) => {
+    s3.harm = (request, response, forward) => {
       if (isPart(request)) parts += 1;
-      if (isPart(request) && parts > 1) error(response, 403, 'AccessDenied');
+      if (isPart(request) && parts > 1) refuse(response, 403, 'AccessDenied');
       else forward();
     };
     expect(await failureOf(writeLarge(40 * MEBIBYTE))).toMatchObject({ code: 'denied', retryable: false });
@@ -385,17 +336,17 @@ describe('a server that fails', () => {
   });
 
   test('without the right to list uploads it goes on without', async () => {
-    harm = (request, response, forward) => {
+    s3.harm = (request, response, forward) => {
       if (request.method === 'GET' && /[?&]uploads/.test(request.url ?? ''))
-        error(response, 403, 'AccessDenied');
+        refuse(response, 403, 'AccessDenied');
       else forward();
     };
     expect(await send()).toMatchObject({ rows: 10 });
   });
 
   test('without the right to read the manifest it does not begin', async () => {
-    harm = (request, response, forward) => {
-      if (request.method === 'GET') error(response, 403, 'AccessDenied');
+    s3.harm = (request, response, forward) => {
+      if (request.method === 'GET') refuse(response, 403, 'AccessDenied');
       else forward();
     };
     const failed = await failureOf(send());
@@ -404,8 +355,8 @@ describe('a server that fails', () => {
   });
 
   test('a server without conditional writes gets plain ones', async () => {
-    harm = (request, response, forward) => {
-      if (request.headers['if-none-match']) error(response, 501, 'NotImplemented');
+    s3.harm = (request, response, forward) => {
+      if (request.headers['if-none-match']) refuse(response, 501, 'NotImplemented');
       else forward();
     };
     expect(await send()).toMatchObject({ rows: 10 });
@@ -413,35 +364,35 @@ describe('a server that fails', () => {
   });
 
   test('no message holds a secret, whatever the server repeats', async () => {
-    harm = (request, response, forward) => {
+    s3.harm = (request, response, forward) => {
       if (request.method !== 'PUT') forward();
       else
         response
           .writeHead(400, { 'content-type': 'application/xml' })
           .end(
-            `<Error><Code>Odd</Code><Message>${s3.secretAccessKey} ${s3.accessKeyId} ${request.headers.authorization}</Message></Error>`,
+            `<Error><Code>Odd</Code><Message>${s3.server.secretAccessKey} ${s3.server.accessKeyId} ${request.headers.authorization}</Message></Error>`,
           );
     };
     const text = textOf(await failureOf(send()));
     expect(text).toContain('***');
-    expect(text).not.toContain(s3.secretAccessKey);
-    expect(text).not.toContain(s3.accessKeyId);
+    expect(text).not.toContain(s3.server.secretAccessKey);
+    expect(text).not.toContain(s3.server.accessKeyId);
   });
 });
 
 describe('options', () => {
   test('encryption is asked for with each object, the key too', async () => {
     config = { ...config, encryption: 'aws:kms', kms_key_id: 'key-1' };
-    harm = (request, response, forward) => {
+    s3.harm = (request, response, forward) => {
       // The server of the tests has no keys to encrypt with: it is told that nobody asked.
       for (const name of Object.keys(request.headers))
         if (name.startsWith('x-amz-server-side')) response.setHeader(name, 'seen');
-      if (request.method === 'PUT' || /[?&]uploads/.test(request.url ?? '')) error(response, 400, 'Stop');
+      if (request.method === 'PUT' || /[?&]uploads/.test(request.url ?? '')) refuse(response, 400, 'Stop');
       else forward();
     };
     await failureOf(deliver({ type: 'S3', config, surroundings, events: sampleEvents(1) }));
     await failureOf(writeLarge(9 * MEBIBYTE));
-    const writes = seen.filter(({ method }) => method === 'PUT' || method === 'POST');
+    const writes = s3.seen.filter(({ method }) => method === 'PUT' || method === 'POST');
     expect(writes).toHaveLength(2);
     for (const { headers } of writes) {
       expect(headers['x-amz-server-side-encryption']).toBe('aws:kms');
@@ -458,13 +409,13 @@ describe('options', () => {
         return [{ address: '127.0.0.1', family: 4 }];
       },
     });
-    const { port } = proxy.address() as AddressInfo;
+    const { port } = new URL(s3.endpoint);
     config = { ...config, endpoint_url: `http://s3.test:${port}`, use_virtual_style_addressing: true };
-    harm = (_request, response) => void error(response, 403, 'AccessDenied');
+    s3.harm = (_request, response) => void refuse(response, 403, 'AccessDenied');
     const inner = { ...surroundings, egress };
     await failureOf(deliver({ type: 'S3', config, surroundings: inner, events: [] }));
     expect(hosts).toEqual([`${bucket}.s3.test`]);
-    expect(seen[0]?.url).not.toContain(bucket);
+    expect(s3.seen[0]?.url).not.toContain(bucket);
     await egress.close();
   });
 
@@ -473,7 +424,7 @@ describe('options', () => {
     config = rest;
     const failed = await failureOf(deliver({ type: 'S3', config, surroundings, events: [] }));
     expect(failed).toMatchObject({ code: 'not-configured', retryable: false });
-    expect(seen).toEqual([]);
+    expect(s3.seen).toEqual([]);
     const step = await runTestStep({ type: 'S3', config }, 0, surroundings);
     expect(step?.result?.message).toContain("it's not configured");
   });
@@ -481,7 +432,7 @@ describe('options', () => {
   test('objects tell which export and run wrote them', async () => {
     await deliver({ type: 'S3', config, surroundings, events: sampleEvents(1) });
     const Key = destination().keys(RUN).file(0);
-    const { Metadata } = await s3.client.send(new HeadObjectCommand({ Bucket: bucket, Key }));
+    const { Metadata } = await s3.server.client.send(new HeadObjectCommand({ Bucket: bucket, Key }));
     expect(Metadata).toMatchObject({ 'sluice-export': RUN.exportId, 'sluice-run': RUN.runId });
   });
 

@@ -1,21 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type ObjectTarget, type TableTarget, targetsCollide } from '../../destinations/write-target.ts';
+import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
 
-const objects = (prefix: string, given: Partial<ObjectTarget> = {}): ObjectTarget => ({
-  kind: 'objects',
+const objects = (prefix: string, given: Partial<WriteTarget> = {}): WriteTarget => ({
   store: 's3:https://s3.example.com/lake',
   prefix,
   model: 'events',
   interval: 'hour',
-  ...given,
-});
-const table = (given: Partial<TableTarget> = {}): TableTarget => ({
-  kind: 'table',
-  store: 'postgres://db.example.com:5432/lake',
-  table: 'public.events',
-  model: 'events',
-  projectId: 1,
   ...given,
 });
 
@@ -89,12 +80,4 @@ describe('files', () => {
       }),
     );
   });
-});
-
-test('tables are shared by the same model of several projects, and by nobody else', () => {
-  expect(targetsCollide(table(), table())).toBe(true);
-  expect(targetsCollide(table(), table({ projectId: 2 }))).toBe(false);
-  expect(targetsCollide(table(), table({ projectId: 2, model: 'persons' }))).toBe(true);
-  expect(targetsCollide(table(), table({ table: 'public.other' }))).toBe(false);
-  expect(targetsCollide(table(), table({ store: 'postgres://other:5432/lake' }))).toBe(false);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { describe, expect, jest, test } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import {
@@ -20,6 +20,7 @@ const database = databaseForFile();
 async function withAttempt(
   work: (attempt: Attempt, run: RunRow) => Promise<void>,
   stall?: number,
+  onHeartbeat: () => void = () => undefined,
 ): Promise<{ run: RunRow; heartbeats: unknown[] }> {
   const { pool } = database;
   const { run } = await startRun(pool, runOf(keyOf(await newExport(pool)), 0));
@@ -27,7 +28,10 @@ async function withAttempt(
   const begun = (await beginAttempt(pool, key)) as RunRow;
   const environment = new MockActivityEnvironment();
   const heartbeats: unknown[] = [];
-  environment.on('heartbeat', (details) => heartbeats.push(details));
+  environment.on('heartbeat', (details) => {
+    heartbeats.push(details);
+    onHeartbeat();
+  });
   await environment.run(async () => {
     const attempt = watchAttempt(pool, key, begun.fence, Context.current(), stall);
     try {
@@ -42,6 +46,8 @@ async function withAttempt(
 const aborted = (signal: AbortSignal) =>
   new Promise<unknown>((resolve) => signal.addEventListener('abort', () => resolve(signal.reason)));
 
+jest.setTimeout(60_000);
+
 describe('an attempt', () => {
   test('says how far it is, to Temporal and in the row', async () => {
     const { run, heartbeats } = await withAttempt(async (attempt, begun) => {
@@ -53,6 +59,25 @@ describe('an attempt', () => {
     });
     expect(heartbeats).toContainEqual({ rows: 1_000, bytes: 50_000 });
     expect((await findRun(database.pool, { projectId: 1, runId: run.id }))?.status).toBe('Running');
+  });
+
+  test('lives on for Temporal while Postgres does not answer', async () => {
+    let beats = 0;
+    const { heartbeats } = await withAttempt(
+      async (_attempt, { id }) => {
+        const client = await database.pool.connect();
+        await client.query('begin');
+        await client.query('select from batch_export_runs where id = $1 for update', [id]);
+        await eventually(async () => beats >= 3);
+        await client.query('rollback');
+        client.release();
+      },
+      undefined,
+      () => {
+        beats += 1;
+      },
+    );
+    expect(heartbeats.length).toBeGreaterThanOrEqual(3);
   });
 
   test('stops when another one has begun', async () => {

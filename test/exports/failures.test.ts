@@ -87,7 +87,17 @@ describe('runs that fail', () => {
       expect(run.latest_error).toMatch(/10\.0\.0\.1.*SLUICE_EGRESS_ALLOW/);
       expect((await rowOf(row)).paused).toBe(false);
     }
-    const { run } = await world.run(row, hourly(2));
+    const { run, handle } = await world.run(row, hourly(2));
+    // Who looks at Temporal sees it, and all of the reason.
+    expect((await handle.describe()).status.name).toBe('FAILED');
+    const { currentDetails } = await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata');
+    expect(currentDetails).toContain(
+      `**Failed** events to S3, ${hour(2)} – ${hour(3)}`.replaceAll('.000', ''),
+    );
+    const text = (given: string | null) => given?.replaceAll(/\s/g, '');
+    expect(text(currentDetails)).toContain(text(run.latest_error));
+    const lines = currentDetails.split('\n').slice(1);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(78);
     const after = await rowOf(row);
     expect(after).toMatchObject({ paused: true, last_paused_at: expect.any(String) });
     const { state } = await world.client.schedule.getHandle(row.id).describe();

@@ -1,6 +1,6 @@
 import { expect, jest, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
-import { faultyS3ForFile, isManifest } from './fault-proxy.ts';
+import { faultyS3ForFile, isManifest } from '../support/faulty-s3.ts';
 import { exportWorldForFile, FIRST, fillHour, hourly, uuidsOf } from './support.ts';
 
 jest.setTimeout(90_000);

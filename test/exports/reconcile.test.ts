@@ -3,11 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
-import { listChecks } from '../../db/batch-export-checks.ts';
+import { listChecks, recordCheck } from '../../db/batch-export-checks.ts';
 import { endRun, startRun } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, type NewBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { exportHealth, intervalMap } from '../../exports/health.ts';
+import { scheduledWorkflowId } from '../../schedules/exports/export-schedule.ts';
 import { RECONCILE_SCHEDULE } from '../../schedules/maintenance.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { EXPORT_RUN, RECONCILE_EXPORTS, RECONCILE_KIND, searchAttributes } from '../../workflows/names.ts';
@@ -159,7 +160,7 @@ describe('with repair', () => {
     await endRun(world.pool, { projectId: 62, runId: run.id }, 'Cancelled', null);
     // What its schedule started waits for a worker.
     const scheduled = await world.client.workflow.start(EXPORT_RUN, {
-      workflowId: `${coming.id}-${ago(3).end.replace('.000Z', 'Z')}`,
+      workflowId: scheduledWorkflowId(coming.id, ago(3).end),
       taskQueue: 'nobody',
     });
     await setPaused(world.pool, keyOf(paused), true);
@@ -199,6 +200,60 @@ describe('with repair', () => {
     expect((await reconcile(world)).differ).toBe(0);
     const [check] = await listChecks(world.pool, keyOf(row), window);
     expect(check).toMatchObject({ state: 'same', source_rows: 16, problem: null });
+  });
+
+  test('what could not be written down is told of nevertheless, once', async () => {
+    const row = await lake(world, 'told-once', 68, 6, { end_at: ago(3).end });
+    // Where all fail, the pass itself does.
+    await lake(world, 'told-otherwise', 69, 1);
+    await setPaused(world.pool, keyOf(row), true);
+    const failAt = async (name: string) => {
+      await world.pool.query(
+        `create or replace function refuse_row() returns trigger language plpgsql as $$
+         begin raise exception 'as if the worker were killed here'; end $$`,
+      );
+      await world.pool.query(
+        `create trigger refuse_row before insert or update on ${name} for each row
+         when (new.batch_export_id = '${row.id}') execute function refuse_row()`,
+      );
+      expect((await reconcile(world)).failed).toBe(1);
+      await world.pool.query(`drop trigger refuse_row on ${name}`);
+    };
+    await failAt('batch_export_checks');
+    await failAt('batch_export_health');
+    await reconcile(world);
+    await reconcile(world);
+    expect((await told(row, 'missing')).details).toMatchObject({ intervals: 4, started_again: 0 });
+    await told(row, 'lagging');
+    const running = async () => {
+      const query = `${searchAttributes.export.name} = '${row.id}' and ExecutionStatus = 'Running'`;
+      for await (const one of world.client.workflow.list({ query })) return one;
+      return undefined;
+    };
+    await eventually(async () => (await running()) === undefined);
+    expect(notices.filter((one) => one.export.id === row.id)).toHaveLength(2);
+    const messages = (await world.logsOf(row)).map((one) => one.message);
+    expect(messages.filter((one) => one.includes(`${ago(6).start} - ${ago(6).end} is missing`))).toHaveLength(
+      1,
+    );
+  });
+
+  test('one that waits for its next turn has it, also when all until its end was looked at', async () => {
+    const row = await lake(world, 'turns', 67, 4);
+    const nothing = { runId: null, sourceRows: null, contentHash: null, problem: null };
+    const { start, end } = ago(4);
+    await recordCheck(world.pool, keyOf(row), { start, end, state: 'missing', ...nothing });
+    await recordCheck(world.pool, keyOf(row), { start: null, end, state: 'same', ...nothing });
+    await world.pool.query(
+      `update batch_export_checks set repairs = 1, repaired_at = now() - interval '11 minutes'
+       where batch_export_id = $1 and data_interval_start is not null`,
+      [row.id],
+    );
+    await reconcile(world);
+    const runs = () => world.runsOf(row);
+    await eventually(async () =>
+      (await runs()).some((one) => Date.parse(one.data_interval_end) === Date.parse(end)),
+    );
   });
 
   test('an export that cannot be looked at keeps none of the others from it', async () => {

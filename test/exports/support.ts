@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll } from '@jest/globals';
-import { Client, Connection, type WorkflowHandle } from '@temporalio/client';
+import { Client, Connection, WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { type Config, loadConfig } from '../../config.ts';
 import { type LogRow, listLogs } from '../../db/batch-export-logs.ts';
@@ -155,7 +155,16 @@ export function exportWorldForFile({
     return world.client.workflow.getHandle(workflowId, workflowRunId);
   };
   world.finished = async (handle) => {
-    const result = (await handle.result()) as ExportRunResult;
+    const result = await handle.result().catch(async (error): Promise<ExportRunResult> => {
+      if (!(error instanceof WorkflowFailedError)) throw error;
+      const { rows } = await world.pool.query(
+        'select id, status, records_completed from batch_export_runs where workflow_run_id = $1',
+        [(await handle.describe()).runId],
+      );
+      const [run] = rows as Pick<RunRow, 'id' | 'status' | 'records_completed'>[];
+      if (!run) throw error;
+      return { runId: run.id, status: run.status, records: run.records_completed ?? 0 };
+    });
     const run = await findRun(world.pool, { projectId: 1, runId: result.runId as string });
     return { result, run: run as RunRow, handle };
   };

@@ -1,11 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { rmSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
-import { loadConfig } from '../../config.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { createTenant, type Tenant } from '../support/api.ts';
+import { cacheDir, makeDataDir } from '../support/data-dir.ts';
 import { eventually } from '../support/eventually.ts';
 import { reservePort } from '../support/ports.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
@@ -24,12 +22,11 @@ let start: () => Promise<Program>;
 let api: Program;
 
 const startAgain = (port: number): Promise<Postgres> => {
-  const { SLUICE_CACHE_DIR: cacheDir } = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR });
   return startPostgres({ dataDir, cacheDir, port });
 };
 
 beforeAll(async () => {
-  dataDir = mkdtempSync(path.join(tmpdir(), 'sluice-faults-'));
+  dataDir = makeDataDir();
   postgres = await startAgain(0);
   pool = createPool({ url: postgres.url, size: 2, name: 'test' });
   const [port, metricsPort] = [await reservePort(), await reservePort()];

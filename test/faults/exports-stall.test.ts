@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, jest, test } from '@jest/globals';
-import { faultyS3ForFile, isComplete } from '../exports/fault-proxy.ts';
 import { exportWorldForFile, fillHourInBulk, hourly, uuidsOf } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { faultyS3ForFile, isComplete } from '../support/faulty-s3.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
 
 const LONG = process.env.TEST_LONG === '1';

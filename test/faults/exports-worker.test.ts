@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { completeRun } from '../../db/batch-export-runs.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { faultyS3ForFile, isComplete, isManifest, isPart, type S3Bucket } from '../exports/fault-proxy.ts';
 import { exportWorldForFile, fillHourInBulk, hourly, uuidsOf } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
+import { faultyS3ForFile, isComplete, isManifest, isPart, type S3Bucket } from '../support/faulty-s3.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
 
 jest.setTimeout(180_000);

@@ -1,12 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { loadConfig } from '../../config.ts';
 import { createPool } from '../../db/pool.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { createTenant } from '../support/api.ts';
+import { cacheDir, makeDataDir } from '../support/data-dir.ts';
 import { eventually } from '../support/eventually.ts';
 import { programsForFile } from '../support/programs.ts';
 import { allocateNamespace } from '../support/temporal.ts';
@@ -16,12 +14,11 @@ let dataDir: string;
 let postgres: Postgres;
 
 async function startAgain(port: number): Promise<Postgres> {
-  const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
   return startPostgres({ dataDir, cacheDir, port, database: 'faults' });
 }
 
 beforeAll(async () => {
-  dataDir = mkdtempSync(path.join(tmpdir(), 'sluice-faults-'));
+  dataDir = makeDataDir();
   postgres = await startAgain(0);
 });
 afterAll(async () => {

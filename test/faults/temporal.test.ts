@@ -1,11 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
-import { loadConfig } from '../../config.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
 import { createTenant } from '../support/api.ts';
+import { cacheDir, makeDataDir } from '../support/data-dir.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { reservePort } from '../support/ports.ts';
@@ -17,7 +15,7 @@ let dataDir: string;
 let temporal: Temporal | undefined;
 
 beforeAll(() => {
-  dataDir = mkdtempSync(path.join(tmpdir(), 'sluice-faults-'));
+  dataDir = makeDataDir();
 });
 afterAll(async () => {
   await temporal?.stop();
@@ -44,7 +42,6 @@ describe('Temporal absent at the start', () => {
     });
     expect(deleted.status).toBe(204);
 
-    const { SLUICE_CACHE_DIR: cacheDir } = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR });
     temporal = await startTemporal({ dataDir, cacheDir, port, uiPort: 0 });
     await eventually(async () => worker.output().includes('the worker polls'));
     await eventually(async () => (await api.readiness())?.checks.temporal === 'ok');

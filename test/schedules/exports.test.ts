@@ -11,6 +11,7 @@ import type { TypedSearchAttributes } from '@temporalio/common';
 import { loadConfig } from '../../config.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { jitterOf } from '../../intervals/index.ts';
+import { scheduledWorkflowId } from '../../schedules/exports/export-schedule.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { searchAttributes } from '../../workflows/names.ts';
@@ -213,6 +214,20 @@ describe('the schedule of an export', () => {
     expect(await firings(exact, '2027-01-01T00:00:00Z', '2027-01-02T00:00:00Z')).toEqual(
       ['13', '14', '15'].map((hour) => `2027-01-01T${hour}:00:00.000Z`),
     );
+  });
+
+  test("its runs are known by the ends of their intervals, whatever the export's jitter", async () => {
+    const row = rowOf();
+    await schedules.exports.sync(row);
+    await client.schedule.getHandle(row.id).backfill({
+      start: new Date('2026-01-01T12:30:00Z'),
+      end: new Date('2026-01-01T13:30:00Z'),
+      overlap: ScheduleOverlapPolicy.ALLOW_ALL,
+    });
+    const fateAt = (end: string) => schedules.exports.fateOfScheduledRun(row.id, end);
+    await eventually(async () => (await fateAt('2026-01-01T13:00:00.000Z')) === 'running');
+    expect(await fateAt('2026-01-01T12:00:00.000Z')).toBe('unknown');
+    await client.workflow.getHandle(scheduledWorkflowId(row.id, '2026-01-01T13:00:00Z')).terminate();
   });
 });
 

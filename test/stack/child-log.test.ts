@@ -19,10 +19,25 @@ test.each<[string, string | undefined]>([
   ['Error: at the top of a crash', 'Error: at the top of a crash'],
   ['key phx_0123456789abcdef was sent', 'key phx_[redacted] was sent'],
   ['postgres://user:secret@host/db', 'postgres://user:[redacted]@host/db'],
+  [
+    '{"level":"warn","msg":"an attempt failed","exportId":"01","message":"no bucket of phx_0123456789abcdef\\nmore"}',
+    'warn: an attempt failed: no bucket of phx_[redacted] (batch export 01)',
+  ],
   ['null', undefined],
   ['   ', undefined],
 ])('%s is shown as %s', (line, words) => {
-  expect(inWords(line)).toBe(words);
+  const said = inWords(line);
+  expect(said && said.sentence + said.details).toBe(words);
+});
+
+test('of what differs only in the batch export that it is about, one is shown', () => {
+  const shown: string[] = [];
+  const log = new ChildLog(path.join(folder, 'many.log'), 'worker', (line) => shown.push(line));
+  for (const id of ['01', '02', '03']) {
+    writeSync(log.handle, `{"level":"warn","msg":"failed","exportId":"${id}","message":"why ${id}"}\n`);
+  }
+  log.close();
+  expect(shown).toEqual(['[worker] warn: failed: why 01 (batch export 01)']);
 });
 
 test('shows warnings once, however the output is cut, and the last words without a line end', () => {

@@ -1,8 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { STATE_PREFIX } from './names.ts';
 
 /** Kept for the teardown, which runs in the same process. */
 export interface TestRun {
@@ -10,6 +7,7 @@ export interface TestRun {
 }
 
 interface Ready {
+  stateDir: string;
   postgresUrl: string;
   temporalAddress: string;
 }
@@ -20,10 +18,9 @@ interface Ready {
  */
 export default async function globalSetup(): Promise<void> {
   if (process.env.TEST_NO_SERVICES === '1') return;
-  const stateDir = mkdtempSync(path.join(tmpdir(), STATE_PREFIX));
   const services = spawn(
     process.execPath,
-    [path.join(import.meta.dirname, 'services.ts'), stateDir],
+    [path.join(import.meta.dirname, 'services.ts')],
     // Detached: ctrl-C in the terminal must not reach the servers before the tests are over.
     { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true },
   );
@@ -35,7 +32,7 @@ export default async function globalSetup(): Promise<void> {
       reject(new Error('The test servers could not be started; the reason stands above.')),
     );
   });
-  process.env.TEST_STATE_DIR = stateDir;
+  process.env.TEST_STATE_DIR = ready.stateDir;
   process.env.TEST_POSTGRES_URL = ready.postgresUrl;
   process.env.TEST_TEMPORAL_ADDRESS = ready.temporalAddress;
 }

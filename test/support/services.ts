@@ -1,7 +1,6 @@
 // The servers of one test run, in a process of their own: it stops them and removes everything when the channel
-// to jest closes, however jest ended. Started by global-setup.ts, with the directory of this run as argument.
+// to jest closes, however jest ended. Started by global-setup.ts, which is told the directory of this run.
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
@@ -13,9 +12,10 @@ import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { StackProblem } from '../../stack/problem.ts';
 import { processStart, stopOrphan } from '../../stack/process.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
-import { DATA_DIRS, namespaceNames, STATE_PREFIX, TEMPLATE_DATABASE } from './names.ts';
+import { DATA_DIRS, namespaceNames, TEMPLATE_DATABASE } from './names.ts';
+import { makeRunDir, takeKilledRuns } from './run-dir.ts';
 
-const stateDir = process.argv[2] as string;
+const stateDir = makeRunDir();
 const report = (line: string) => void process.stderr.write(`${line}\n`);
 let postgres: Postgres | undefined;
 let temporal: Temporal | undefined;
@@ -54,12 +54,7 @@ async function removeRun(runDir: string): Promise<void> {
 
 /** Clears runs that were killed together with their services process. */
 async function clearKilledRuns(): Promise<void> {
-  for (const entry of readdirSync(tmpdir()).filter((name) => name.startsWith(STATE_PREFIX))) {
-    const left = path.join(tmpdir(), entry);
-    const { lock } = tryLock(path.join(left, 'sluice.lock'));
-    if (!lock) continue;
-    await removeRun(left);
-  }
+  for (const left of takeKilledRuns()) await removeRun(left);
 }
 
 /** A migrated database that nobody connects to, so that it can be cloned at any time. */
@@ -75,7 +70,6 @@ async function createTemplate(adminUrl: string): Promise<void> {
 }
 
 async function start(): Promise<void> {
-  tryLock(path.join(stateDir, 'sluice.lock'));
   await clearKilledRuns();
   const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
   mkdirSync(path.join(stateDir, 'namespaces'));
@@ -88,7 +82,7 @@ async function start(): Promise<void> {
     startTemporal({ ...common, port: 0, uiPort: 0, namespaces: namespaceNames() }),
   ]);
   await createTemplate(postgres.url);
-  process.send?.({ postgresUrl: postgres.url, temporalAddress: temporal.address });
+  process.send?.({ stateDir, postgresUrl: postgres.url, temporalAddress: temporal.address });
 }
 
 start().catch(async (error) => {

@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import { describe, expect, test } from '@jest/globals';
+import { ScheduleNotFoundError } from '@temporalio/client';
 import type { TypedSearchAttributes } from '@temporalio/common';
-import { Runtime } from '@temporalio/worker';
 import { isItsTurn } from '../../activities/exports/drift.ts';
-import { type Config, loadConfig } from '../../config.ts';
 import { findBackfill, insertBackfill } from '../../db/batch-export-backfills.ts';
 import { insertLogs, listLogs } from '../../db/batch-export-logs.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
@@ -13,61 +11,33 @@ import { type BatchExportRow, deleteBatchExport, setPaused } from '../../db/batc
 import { transaction } from '../../db/pool.ts';
 import { moveConfiguration } from '../../db/project-tables.ts';
 import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
-import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
-import { createLogger } from '../../telemetry/logger.ts';
-import { temporalLogger } from '../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker } from '../../worker/worker.ts';
 import type { MaintenanceReport } from '../../workflows/maintenance.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
 import { hours, keyOf, newExport, runOf } from '../db/batch-exports/support.ts';
-import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { allocateNamespace } from '../support/temporal.ts';
+import { workerForFile } from '../support/worker.ts';
 
-// Hooks run in the order of their definition: this one before the database goes.
-afterAll(async () => {
-  await worker?.stop();
-  await schedules?.close();
-  await client?.connection.close();
-});
-const database = databaseForFile();
-const logger = createLogger({ name: 'test', level: 'silent' });
-let config: Config;
-let schedules: Schedules;
-let worker: RunningWorker;
-let client: Client;
-
-beforeAll(async () => {
-  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-  const { address, namespace } = allocateNamespace();
-  config = loadConfig({
-    DATABASE_URL: database.url,
-    TEMPORAL_ADDRESS: address,
-    TEMPORAL_NAMESPACE: namespace,
-  });
-  schedules = createSchedules(config, logger);
-  client = new Client({ connection: await Connection.connect({ address }), namespace });
-  worker = await startWorker({ config, pool: database.pool, schedules, logger });
-});
+const world = workerForFile();
+const { database } = world;
 
 /** What the schedule does every minute, now. */
 async function maintain(): Promise<MaintenanceReport> {
-  const report: MaintenanceReport = await client.workflow.execute('maintenance', {
-    taskQueue: config.SLUICE_TASK_QUEUE,
+  const report: MaintenanceReport = await world.client.workflow.execute('maintenance', {
+    taskQueue: world.config.SLUICE_TASK_QUEUE,
     workflowId: `maintenance-${randomUUID()}`,
   });
   expect(report.failed).toEqual([]);
   return report;
 }
 
-const handle = (id: string) => client.schedule.getHandle(id);
+const handle = (id: string) => world.client.schedule.getHandle(id);
 const described = (id: string) => handle(id).describe();
 const isGone = (id: string) =>
   described(id).then(
     () => false,
     (error) => error instanceof ScheduleNotFoundError,
   );
-const listed = (id: string) => eventually(async () => (await schedules.exports.list()).has(id));
+const listed = (id: string) => eventually(async () => (await world.schedules.exports.list()).has(id));
 /** Not begun: nothing fires during the test. */
 const idle = { start_at: '2999-01-01T00:00:00Z' };
 const everyMinutes = async ({ id }: BatchExportRow) =>
@@ -89,7 +59,7 @@ describe('schedules are what their rows say', () => {
     const [deleted, paused, unpaused, changed, misled] = rows as [
       ...[BatchExportRow, BatchExportRow, BatchExportRow, BatchExportRow, BatchExportRow],
     ];
-    for (const row of rows) await schedules.exports.sync(row);
+    for (const row of rows) await world.schedules.exports.sync(row);
     for (const { id } of rows) await listed(id);
     await handle(deleted.id).delete();
     await handle(paused.id).pause('by hand');
@@ -111,8 +81,8 @@ describe('schedules are what their rows say', () => {
   test('one that cannot be made keeps none of the others from it', async () => {
     const broken = await newExport(database.pool, { ...idle, interval: 'day', timezone: 'Nowhere/Land' });
     const row = await newExport(database.pool, idle);
-    const report: MaintenanceReport = await client.workflow.execute('maintenance', {
-      taskQueue: config.SLUICE_TASK_QUEUE,
+    const report: MaintenanceReport = await world.client.workflow.execute('maintenance', {
+      taskQueue: world.config.SLUICE_TASK_QUEUE,
       workflowId: `maintenance-${randomUUID()}`,
     });
     expect(report.failed).toEqual(['repairExportSchedules']);
@@ -131,19 +101,19 @@ describe('schedules are what their rows say', () => {
 
   test('one whose row is gone, or deleted, goes; those of others stay', async () => {
     const row = await newExport(database.pool, idle);
-    await schedules.exports.sync(row);
+    await world.schedules.exports.sync(row);
     const [left, foreign, named] = [randomUUID(), randomUUID(), 'by hand'];
     const kind = { typedSearchAttributes: [{ key: searchAttributes.kind, value: EXPORT_KIND }] };
     const make = (scheduleId: string, taskQueue: string) =>
-      client.schedule.create({
+      world.client.schedule.create({
         scheduleId,
         spec: {},
         action: { type: 'startWorkflow', workflowType: 'exportRun', taskQueue },
         ...kind,
       });
-    await make(left, config.SLUICE_TASK_QUEUE);
+    await make(left, world.config.SLUICE_TASK_QUEUE);
     await make(foreign, 'of another installation');
-    await make(named, config.SLUICE_TASK_QUEUE);
+    await make(named, world.config.SLUICE_TASK_QUEUE);
     for (const id of [row.id, left, foreign, named]) await listed(id);
     await deleteBatchExport(database.pool, keyOf(row));
     await maintain();
@@ -153,7 +123,7 @@ describe('schedules are what their rows say', () => {
 
   test('one whose export was paused, or moved to another project, without Temporal hearing of it', async () => {
     const row = await newExport(database.pool, { ...idle, project_id: 5 });
-    await schedules.exports.sync(row);
+    await world.schedules.exports.sync(row);
     await listed(row.id);
     await setPaused(database.pool, keyOf(row), true);
     await moveConfiguration(database.pool, new Map([[5, 6]]));
@@ -187,7 +157,7 @@ describe('runs whose workflow is gone', () => {
 
   /** A workflow that lasts: nobody works on its queue. */
   async function waiting() {
-    const started = await client.workflow.start('exportRun', {
+    const started = await world.client.workflow.start('exportRun', {
       workflowId: randomUUID(),
       taskQueue: 'nobody',
     });
@@ -265,7 +235,7 @@ describe('backfills', () => {
     const row = await newExport(database.pool, idle);
     const [one, gone] = [await backfillOf(row, 0), await newExport(database.pool, idle)];
     const other = await backfillOf(gone, 0);
-    await client.workflow.start('exportBackfill', {
+    await world.client.workflow.start('exportBackfill', {
       workflowId: one.backfill.workflow_id,
       taskQueue: 'nobody',
       memo: { backfill: one.backfill.id },
@@ -273,7 +243,7 @@ describe('backfills', () => {
     await deleteBatchExport(database.pool, keyOf(gone));
     await maintain();
     expect((await one.now())?.status).toBe('Starting');
-    await client.workflow.getHandle(one.backfill.workflow_id).terminate();
+    await world.client.workflow.getHandle(one.backfill.workflow_id).terminate();
     await maintain();
     expect(await one.now()).toMatchObject({
       status: 'Terminated',

@@ -1,47 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
-import { Runtime } from '@temporalio/worker';
-import { type Config, loadConfig } from '../../config.ts';
+import { describe, expect, test } from '@jest/globals';
 import {
   addIngestionWarnings,
   deleteSomeIngestionWarnings,
   type NewIngestionWarning,
 } from '../../db/ingestion-warnings.ts';
-import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
-import { createLogger } from '../../telemetry/logger.ts';
-import { temporalLogger } from '../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker } from '../../worker/worker.ts';
 import type { MaintenanceReport } from '../../workflows/maintenance.ts';
 import { searchAttributes } from '../../workflows/names.ts';
-import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { allocateNamespace } from '../support/temporal.ts';
+import { workerForFile } from '../support/worker.ts';
 
-// Hooks run in the order of their definition: this one before the database goes.
-afterAll(async () => {
-  await worker?.stop();
-  await schedules?.close();
-  await client?.connection.close();
-});
-const database = databaseForFile();
-const logger = createLogger({ name: 'test', level: 'silent' });
-let config: Config;
-let schedules: Schedules;
-let worker: RunningWorker;
-let client: Client;
-
-beforeAll(async () => {
-  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-  const { address, namespace } = allocateNamespace();
-  config = loadConfig({
-    DATABASE_URL: database.url,
-    TEMPORAL_ADDRESS: address,
-    TEMPORAL_NAMESPACE: namespace,
-  });
-  schedules = createSchedules(config, logger);
-  client = new Client({ connection: await Connection.connect({ address }), namespace });
-  worker = await startWorker({ config, pool: database.pool, schedules, logger });
-});
+const world = workerForFile();
+const { database } = world;
 
 describe('the maintenance schedule', () => {
   test('runs, can be found by its kind, and reports what it did', async () => {
@@ -52,13 +21,13 @@ describe('the maintenance schedule', () => {
       database.pool,
       [91, 92, 400, 89, 0].map((days) => warning(1, days)),
     );
-    schedules.nudgeMaintenance();
+    world.schedules.nudgeMaintenance();
     // The run that the schedule's own start made may be in the middle of it: what they all did together counts.
     const reports = await eventually(async () => {
       const query = `${searchAttributes.kind.name} = 'maintenance' and ExecutionStatus = 'Completed'`;
       const found: MaintenanceReport[] = [];
-      for await (const run of client.workflow.list({ query })) {
-        found.push(await client.workflow.getHandle(run.workflowId, run.runId).result());
+      for await (const run of world.client.workflow.list({ query })) {
+        found.push(await world.client.workflow.getHandle(run.workflowId, run.runId).result());
       }
       const expired = (name: 'expiredSessions' | 'expiredWarnings') =>
         found.reduce((sum, one) => sum + one[name], 0);

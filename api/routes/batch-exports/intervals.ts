@@ -3,8 +3,7 @@ import { RUN_STATUSES } from '../../../db/batch-export-runs.ts';
 import { cadenceOfRow } from '../../../exports/cadence.ts';
 import { healthOf, intervalMap } from '../../../exports/health.ts';
 import { INTERVAL_STATES } from '../../../exports/interval-states.ts';
-import { countWithin } from '../../../intervals/index.ts';
-import { text } from '../../batch-exports/pick-interval.ts';
+import { countWithin, instantText } from '../../../intervals/index.ts';
 import { findsExport, PLACES, READ } from '../../batch-exports/places.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
 import { errors } from '../../errors.ts';
@@ -80,8 +79,8 @@ export function intervalRoutes(app: App, { pool }: ApiDependencies): void {
         return {
           ...healthOf(entries),
           results: entries.map(({ start, end, ...rest }) => ({
-            data_interval_start: text(Date.parse(start)),
-            data_interval_end: text(Date.parse(end)),
+            data_interval_start: instantText(start),
+            data_interval_end: instantText(end),
             ...rest,
           })),
         };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel, listLogs } from '../../../db/batch-export-logs.ts';
+import { reading } from '../../../db/reading.ts';
 import { findsExport, keyOf, PLACES, PROJECT_PLACE, READ } from '../../batch-exports/places.ts';
 import { bounded } from '../../bounded-query.ts';
 import { several } from '../../cursor-pages.ts';
@@ -49,7 +50,9 @@ export function logRoutes(app: App, { pool }: ApiDependencies): void {
     runId: string | undefined,
   ) => {
     const rows = await bounded(
-      listLogs(pool, { ...key, ...wanted, limit, runId, levels: levels as LogLevel[] | undefined }),
+      reading(pool, (client) =>
+        listLogs(client, { ...key, ...wanted, limit, runId, levels: levels as LogLevel[] | undefined }),
+      ),
       'Narrow it with `after`, `before` and `level`.',
     );
     return { count: rows.length, next: null, previous: null, results: rows.map(logEntryView) };

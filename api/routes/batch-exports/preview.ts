@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { uuidv7 } from '../../../db/uuid.ts';
 import { cadenceOfRow } from '../../../exports/cadence.ts';
 import type { ExportQueryRow } from '../../../exports/query.ts';
-import { type Interval, lastComplete } from '../../../intervals/index.ts';
+import { type Interval, instantText, lastComplete } from '../../../intervals/index.ts';
 import { chooseProject } from '../../batch-exports/choose-project.ts';
-import { intervalChoice, pickInterval, text } from '../../batch-exports/pick-interval.ts';
+import { intervalChoice, pickInterval } from '../../batch-exports/pick-interval.ts';
 import { findsExport, PLACES, WRITE } from '../../batch-exports/places.ts';
 import { prepareExport } from '../../batch-exports/prepare.ts';
 import { previewExport } from '../../batch-exports/preview.ts';
@@ -22,7 +22,9 @@ const preview = z
     data_interval_start: timestamp,
     data_interval_end: timestamp,
     columns: z.array(z.object({ name: z.string(), type: z.string() })),
-    rows: z.array(freeForm).meta({ description: 'The first ones, as they would be exported.' }),
+    rows: z
+      .array(freeForm)
+      .meta({ description: 'The first ones, as they would be exported; as many as fit into 8 MiB.' }),
     estimate: z.object({
       rows: z.int(),
       exact: z.boolean().meta({ description: 'Whether the rows were counted.' }),
@@ -41,8 +43,8 @@ export function previewRoutes(app: App, deps: ApiDependencies): void {
   const find = findsExport(deps.pool);
 
   const show = async (row: ExportQueryRow, interval: Interval, rows: number) => ({
-    data_interval_start: text(interval.start),
-    data_interval_end: text(interval.end),
+    data_interval_start: instantText(interval.start),
+    data_interval_end: instantText(interval.end),
     ...(await previewExport(deps, row, interval, rows)),
   });
 

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { isPartEnd } from '../../../db/batch-export-parts.ts';
 import { transaction } from '../../../db/pool.ts';
 import { cadenceOfRow } from '../../../exports/cadence.ts';
-import { intervalAt } from '../../../intervals/index.ts';
+import { instantText, intervalAt } from '../../../intervals/index.ts';
 import { audit } from '../../audit.ts';
-import { intervalChoice, pickCompleteInterval, text } from '../../batch-exports/pick-interval.ts';
+import { intervalChoice, pickCompleteInterval } from '../../batch-exports/pick-interval.ts';
 import { findsExport, PLACES, placeOf, WRITE } from '../../batch-exports/places.ts';
 import { hasRows } from '../../batch-exports/preview.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
@@ -69,7 +69,7 @@ export function runNowRoutes(app: App, deps: ApiDependencies): void {
         const interval = partial
           ? { start: intervalAt(cadenceOfRow(row), now).start, end: endOfPart(now) }
           : complete;
-        const [start, end] = [text(interval.start), text(interval.end)];
+        const [start, end] = [instantText(interval.start), instantText(interval.end)];
         const { workflowId, workflowRunId } = await schedules
           .within(PATIENCE, () => schedules.exports.startRun(row, { start, end }))
           .catch((error) => {

@@ -2,9 +2,10 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { findRun, listRuns } from '../../../db/batch-export-run-lists.ts';
 import { VERDICTS } from '../../../exports/verify-report.ts';
+import { instantText } from '../../../intervals/index.ts';
 import { VerifyError } from '../../../schedules/exports/verify.ts';
 import type { IntervalText } from '../../../workflows/names.ts';
-import { intervalChoice, pickCompleteInterval, text } from '../../batch-exports/pick-interval.ts';
+import { intervalChoice, pickCompleteInterval } from '../../batch-exports/pick-interval.ts';
 import { findsExport, keyOf, PLACES, READ } from '../../batch-exports/places.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
 import { errors } from '../../errors.ts';
@@ -122,8 +123,8 @@ export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): vo
           });
         const { start, end } = wanted;
         const named = {
-          data_interval_start: start === null ? null : text(Date.parse(start)),
-          data_interval_end: text(Date.parse(end)),
+          data_interval_start: start === null ? null : instantText(start),
+          data_interval_end: instantText(end),
         };
         if (!found) {
           if (!schedules.isReachable()) throw errors.temporalAway(RETRY_SECONDS);

@@ -12,7 +12,7 @@ import {
 } from '../../../db/batch-exports.ts';
 import { transaction } from '../../../db/pool.ts';
 import { sealedKeyIds } from '../../../db/sealed-columns.ts';
-import { type ObjectTarget, targetsCollide } from '../../../destinations/write-target.ts';
+import { targetsCollide, type WriteTarget } from '../../../destinations/write-target.ts';
 import { generateKey, parseKeyring, seal } from '../../../secrets/envelope.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { keyOf, newExport } from './support.ts';
@@ -116,8 +116,8 @@ describe('exports', () => {
 });
 
 describe('two exports that would write the same keys', () => {
-  const target = (prefix: string): ObjectTarget => ({
-    ...{ kind: 'objects', store: 'file:/exports', model: 'events', interval: 'hour' },
+  const target = (prefix: string): WriteTarget => ({
+    ...{ store: 'file:/exports', model: 'events', interval: 'hour' },
     prefix,
   });
 
@@ -126,7 +126,7 @@ describe('two exports that would write the same keys', () => {
     transaction(database.pool, async (client) => {
       const mine = target(prefix);
       const others = await lockStoreWriters(client, mine.store);
-      if (others.some((one) => targetsCollide(mine, one.write_target as ObjectTarget))) return false;
+      if (others.some((one) => targetsCollide(mine, one.write_target as WriteTarget))) return false;
       await newExport(client, { project_id: projectId, write_store: mine.store, write_target: mine });
       return true;
     });

@@ -6,7 +6,13 @@ import {
   noteRepair,
   recordCheck,
 } from '../../../db/batch-export-checks.ts';
-import { type Health, listUnhealthy, saveHealth, sumHealth } from '../../../db/batch-export-health.ts';
+import {
+  findHealth,
+  type Health,
+  listUnhealthy,
+  saveHealth,
+  sumHealth,
+} from '../../../db/batch-export-health.ts';
 import { deleteOldLogs, insertLogs } from '../../../db/batch-export-logs.ts';
 import { listPauses } from '../../../db/batch-export-pauses.ts';
 import { RUN_EXPIRIES } from '../../../db/batch-export-retention.ts';
@@ -125,12 +131,13 @@ test('health is kept for each export, and added up over those that are there', a
   const { pool } = database;
   const well: Health = { missing: 0, late: 0, differs: 0, lag_intervals: 0, lag_seconds: 0 };
   const [one, other, gone] = [await newExport(pool), await newExport(pool), await newExport(pool)];
-  expect(await saveHealth(pool, keyOf(one), { ...well, missing: 2, lag_seconds: 7200 })).toBeUndefined();
-  expect(await saveHealth(pool, keyOf(one), { ...well, missing: 1, lag_seconds: 3600 })).toEqual({
+  await saveHealth(pool, keyOf(one), { ...well, missing: 2, lag_seconds: 7200 });
+  expect((await findHealth(pool, [keyOf(one)])).get(one.id)).toEqual({
     ...well,
     missing: 2,
     lag_seconds: 7200,
   });
+  await saveHealth(pool, keyOf(one), { ...well, missing: 1, lag_seconds: 3600 });
   await saveHealth(pool, keyOf(other), well);
   await saveHealth(pool, keyOf(gone), { ...well, missing: 5 });
   await deleteBatchExport(pool, keyOf(gone));

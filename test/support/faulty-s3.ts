@@ -3,14 +3,19 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
-import { type S3Server, s3ForFile } from '../support/versitygw.ts';
+import { type S3Server, s3ForFile } from './versitygw.ts';
 
 /** What stands between the worker and the real server: passes on, or does harm. */
 export type Harm = (request: IncomingMessage, response: ServerResponse, forward: () => void) => void;
 
 export interface FaultyS3 {
   server: S3Server;
+  /** Until the end of the test. */
   harm: Harm | undefined;
+  /** What was asked during the test. */
+  seen: { method: string; url: string; headers: http.IncomingHttpHeaders }[];
+  /** Where the harm is. */
+  endpoint: string;
   /** Configuration of a new bucket that is reached by way of the harm. */
   bucket(prefix?: string): Promise<S3Bucket>;
 }
@@ -29,25 +34,28 @@ export const isComplete = (request: IncomingMessage) =>
 export const isManifest = (request: IncomingMessage) =>
   request.method === 'PUT' && /_manifest\.json/.test(request.url ?? '');
 
-export const refuse = (response: ServerResponse, status: number, code: string) =>
+export const refuse = (
+  response: ServerResponse,
+  status: number,
+  code: string,
+  headers: Record<string, string> = {},
+) =>
   response
-    .writeHead(status, { 'content-type': 'application/xml' })
+    .writeHead(status, { 'content-type': 'application/xml', ...headers })
     .end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>said the server</Message></Error>`);
 
 /** The real S3 server with something in front of it. */
 export function faultyS3ForFile(): FaultyS3 {
   const server = s3ForFile();
-  const faulty = { server, harm: undefined } as FaultyS3;
+  const faulty = { server, seen: [], harm: undefined } as unknown as FaultyS3;
   const proxy = http.createServer((request, response) => {
+    const { method = 'GET', url = '', headers } = request;
+    faulty.seen.push({ method, url, headers });
     const forward = () => {
-      const onward = http.request(
-        server.endpoint + request.url,
-        { method: request.method ?? 'GET', headers: request.headers },
-        (answer) => {
-          response.writeHead(answer.statusCode ?? 500, answer.headers);
-          answer.pipe(response);
-        },
-      );
+      const onward = http.request(server.endpoint + url, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers);
+        answer.pipe(response);
+      });
       onward.on('error', () => response.destroy());
       request.pipe(onward);
     };
@@ -57,9 +65,11 @@ export function faultyS3ForFile(): FaultyS3 {
   beforeAll(async () => {
     proxy.listen(0, '127.0.0.1');
     await once(proxy, 'listening');
+    faulty.endpoint = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
   });
   afterEach(() => {
     faulty.harm = undefined;
+    faulty.seen = [];
   });
   afterAll(async () => {
     proxy.closeAllConnections();
@@ -72,7 +82,7 @@ export function faultyS3ForFile(): FaultyS3 {
         bucket_name: Bucket,
         region: 'us-east-1',
         prefix,
-        endpoint_url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+        endpoint_url: faulty.endpoint,
         aws_access_key_id: server.accessKeyId,
         aws_secret_access_key: server.secretAccessKey,
       },

@@ -1,0 +1,23 @@
+import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
+import type { Queryable } from '../../db/pool.ts';
+import type { ExportSchedules } from './export-schedules.ts';
+
+/**
+ * Makes the schedule of an export what its row says, also when the row is changed meanwhile: what counts is how it is
+ * afterwards. Without a row there is no schedule. False: there was nothing to do.
+ */
+export async function syncRow(
+  queryable: Queryable,
+  schedules: Pick<ExportSchedules, 'sync' | 'remove'>,
+  exportId: string,
+): Promise<boolean> {
+  let changed = false;
+  let synced: BatchExportRow | undefined;
+  for (;;) {
+    const row = await findBatchExportById(queryable, exportId);
+    if (!row) return (await schedules.remove(exportId)) || changed;
+    if (synced?.last_updated_at === row.last_updated_at) return changed;
+    changed = (await schedules.sync(row)) || changed;
+    synced = row;
+  }
+}

@@ -1,0 +1,20 @@
+/** So many characters the page of a workflow shows side by side; it cuts off what is longer. */
+const WIDTH = 78;
+
+function wrapped(line: string): string[] {
+  const lines: string[] = [];
+  let rest = line;
+  while (rest.length > WIDTH) {
+    const space = rest.lastIndexOf(' ', WIDTH);
+    const at = space > WIDTH / 2 ? space : WIDTH;
+    lines.push(rest.slice(0, at));
+    rest = rest.slice(at === space ? at + 1 : at);
+  }
+  return [...lines, rest];
+}
+
+/** A text that others wrote, for the page of a workflow: it must not be read as Markdown, and all of it must be seen. */
+export function fenced(text: string): string {
+  const lines = text.replaceAll('~~~~~~', '~~~').split('\n').flatMap(wrapped);
+  return `\n\n~~~~~~\n${lines.join('\n')}\n~~~~~~`;
+}

@@ -55,7 +55,7 @@ export async function setExportPaused(
       });
       const now = Date.now();
       const left = withBackfill
-        ? withFailed(await missed(pool, current, now), await failedBeforePause(client, current, now))
+        ? withFailed(await missed(pool, current, now), await failedBeforePause(pool, current, now))
         : null;
       if (left) begun = await beginBackfill(client, request, current, left);
     }

@@ -2,7 +2,7 @@ import { ApplicationFailure, CancelledFailure, type Context } from '@temporalio/
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { DestinationConfigError, DestinationError } from '../../destinations/errors.ts';
 import { BrokenRowsError } from '../../formats/broken-rows.ts';
-import { ModelError } from '../../models/index.ts';
+import { ModelError, refusesQuery } from '../../models/index.ts';
 import { ExpiredRowsError } from './retention.ts';
 
 /** What a failure means to the run. */
@@ -16,12 +16,6 @@ export interface Verdict {
   retryAfterMilliseconds?: number | undefined;
 }
 
-/**
- * What Postgres says of a value or of the statement itself, made of the export's filters and columns: it says the same
- * the next time. The data's fault: 22; the statement's: 42 and 0A.
- */
-const STATEMENT_FAULTS = /^(22|42|0A)...$/;
-
 /** Postgres refuses what an export's settings make of its query. */
 export class QueryRefusedError extends Error {
   override name = 'QueryRefusedError';
@@ -29,10 +23,9 @@ export class QueryRefusedError extends Error {
 
 /** What went wrong while the rows of an export were read: other statements are ours, and so are their faults. */
 export function ofSource(error: unknown): unknown {
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  if (typeof code !== 'string' || !STATEMENT_FAULTS.test(code)) return error;
+  if (!refusesQuery(error)) return error;
   return new QueryRefusedError(
-    `Postgres refuses the query that the filters and columns of this export make: ${message}`,
+    `Postgres refuses the query that the filters and columns of this export make: ${(error as Error).message}`,
   );
 }
 

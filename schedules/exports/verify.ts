@@ -9,6 +9,7 @@ import {
 import { ApplicationFailure, type Workflow } from '@temporalio/common';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import type { VerifyReport } from '../../exports/verify-report.ts';
+import { instantText } from '../../intervals/index.ts';
 import {
   type IntervalText,
   searchAttributes,
@@ -18,7 +19,7 @@ import {
   VERIFY_TAKEN,
   type VerifyIntervalInput,
 } from '../../workflows/names.ts';
-import { attributesOf } from './export-schedule.ts';
+import { attributesOf, summaryOf } from './export-schedule.ts';
 
 /** An interval could not be verified at all; the message is for who asked. */
 export class VerifyError extends Error {
@@ -41,6 +42,7 @@ export async function verifyInterval(
 ): Promise<VerifyReport | undefined> {
   const input: VerifyIntervalInput = { exportId: row.id, interval };
   const workflowId = `${row.id}-verify-${interval.start ?? 'START'}-${interval.end}`;
+  const start = interval.start === null ? 'the beginning' : instantText(interval.start);
   const operation = () =>
     new WithStartWorkflowOperation(VERIFY_INTERVAL, {
       workflowId,
@@ -51,7 +53,7 @@ export async function verifyInterval(
         ...attributesOf(row, VERIFY_KIND),
         { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
       ],
-      staticSummary: `Verify ${interval.start ?? 'the beginning'} – ${interval.end} of batch export ${row.model} to ${row.destination_type}`,
+      staticSummary: summaryOf(row, `Verify ${start} – ${instantText(interval.end)} of batch export`),
     });
   const take = () => client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
   const deadline = Date.now() + Math.max(SHORTEST_WAIT, waitMilliseconds);

@@ -2,6 +2,7 @@ import { Writable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { buildApp } from '../../api/app.ts';
+import { RefusalLog } from '../../api/capture/refusal-log.ts';
 import { IngestUnavailableError } from '../../capture/ingest.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
@@ -381,6 +382,25 @@ describe('around an answer', () => {
     ]);
     await app.close();
   });
+});
+
+test('requests that are sent away for now are one line a second, with the number of the others', () => {
+  const lines: unknown[] = [];
+  const logger = (level: string) => (about: { untold?: number }, message: string) =>
+    lines.push([level, message, about.untold]);
+  const request = { id: 'r1', log: { error: logger('error'), warn: logger('warn') } } as never;
+  let now = 5_000;
+  const log = new RefusalLog(() => now);
+  const away = new IngestUnavailableError('Too many events wait.', 1);
+  for (let index = 0; index < 1_000; index += 1) log.tell(request, away, 503, '/e/');
+  log.tell(request, new Error('something broke'), 500, '/e/');
+  now += 1_000;
+  log.tell(request, away, 503, '/e/');
+  expect(lines).toEqual([
+    ['warn', 'requests are sent away for now', 0],
+    ['error', 'request failed', undefined],
+    ['warn', 'requests are sent away for now', 999],
+  ]);
 });
 
 describe('ingestion warnings', () => {

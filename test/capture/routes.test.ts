@@ -141,6 +141,25 @@ describe('paths', () => {
     });
     expect(await stored([name])).toHaveLength(1);
   });
+
+  test('v1 answers by the uuids as they were sent', async () => {
+    const name = fresh();
+    const sent = ['0197A3C0-0000-7000-8000-0000000000A3', 'order-17', ''];
+    const batch = sent.map((uuid) => ({ uuid, event: name, distinct_id: 'u' }));
+    const answer = await send(
+      '/i/v1/analytics/events',
+      { batch },
+      { authorization: `Bearer ${anna.projectToken}` },
+    );
+    const ok = { result: 'ok' };
+    const made = expect.stringMatching(/^[\da-f]{8}-[\da-f]{4}-7/);
+    expect(Object.entries(answer.json().results)).toEqual([
+      [sent[0], ok],
+      ['order-17', ok],
+      [made, ok],
+    ]);
+    expect(await stored([name])).toHaveLength(3);
+  });
 });
 
 describe('answers', () => {

@@ -16,6 +16,19 @@ export interface Verdict {
   retryAfterMilliseconds?: number | undefined;
 }
 
+/** Postgres refuses what an export's settings make of its query. */
+export class QueryRefusedError extends Error {
+  override name = 'QueryRefusedError';
+}
+
+/** What went wrong while the rows of an export were read: other statements are ours, and so are their faults. */
+export function ofSource(error: unknown): unknown {
+  if (!refusesQuery(error)) return error;
+  return new QueryRefusedError(
+    `Postgres refuses the query that the filters and columns of this export make: ${(error as Error).message}`,
+  );
+}
+
 export function judge(error: unknown): Verdict {
   if (error instanceof DestinationError) {
     const { message, code, retryable, retryAfterMilliseconds } = error;
@@ -30,11 +43,8 @@ export function judge(error: unknown): Verdict {
   if (error instanceof BrokenRowsError)
     return { message: error.message, reason: 'broken-rows', again: error.retryable };
   if (error instanceof ExpiredRowsError) return { message: error.message, reason: 'expired', again: false };
+  if (error instanceof QueryRefusedError) return { message: error.message, reason: 'query', again: false };
   const { message } = error as { message?: unknown };
-  if (refusesQuery(error)) {
-    const text = `Postgres refuses the query that the filters and columns of this export make: ${message}`;
-    return { message: text, reason: 'query', again: false };
-  }
   return { message: String(message ?? error), reason: 'unexpected', again: true };
 }
 

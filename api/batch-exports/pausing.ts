@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import type { BackfillRow } from '../../db/batch-export-backfills.ts';
 import { listPauses, type PauseRow } from '../../db/batch-export-pauses.ts';
+import { listIntervalOutcomes } from '../../db/batch-export-run-lists.ts';
 import { type BatchExportRow, lockBatchExport, setPaused } from '../../db/batch-exports.ts';
-import { transaction } from '../../db/pool.ts';
+import { type Queryable, transaction } from '../../db/pool.ts';
 import { MAX_JITTER } from '../../intervals/index.ts';
 import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit } from '../audit.ts';
@@ -35,6 +36,24 @@ export function missedWhilePaused(
   return wholeRange(row, pausedSince(row, pauses) - MAX_JITTER, now);
 }
 
+/**
+ * The same; what was left to the pause when the export was cut into other intervals during it comes first. Then nothing
+ * that ended after that seam is exported.
+ */
+async function missedSinceSeam(
+  queryable: Queryable,
+  row: BatchExportRow,
+  now: number,
+  pauses: readonly PauseRow[],
+): Promise<WholeRange | null> {
+  const range = missedWhilePaused(row, now, pauses);
+  const { seam_at: seam } = row;
+  if (seam === null || Date.parse(seam) >= (range?.start ?? now)) return range;
+  const bounds = { after: seam, until: new Date(now).toISOString() };
+  const outcomes = await listIntervalOutcomes(queryable, keyOf(row), bounds);
+  return outcomes.some((one) => one.completed) ? range : wholeRange(row, Date.parse(seam), now);
+}
+
 /** Pauses an export or lets it go on, with what it missed if that is wished. Repeating it changes nothing. */
 export async function setExportPaused(
   { pool, schedules }: Pick<ApiDependencies, 'pool' | 'schedules'>,
@@ -60,8 +79,10 @@ export async function setExportPaused(
         ...placeOf(request, key.projectId),
         detail: { changes: [{ field: 'paused', before: !paused, after: paused }] },
       });
-      const missed = withBackfill ? withFailed(missedWhilePaused(current, now, pauses), failed) : null;
-      if (missed) begun = await beginBackfill(client, request, current, missed);
+      if (withBackfill) {
+        const missed = withFailed(await missedSinceSeam(client, current, now, pauses), failed);
+        if (missed) begun = await beginBackfill(client, request, current, missed);
+      }
     }
     return { row: current, begun };
   });

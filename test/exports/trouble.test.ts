@@ -135,3 +135,13 @@ test('what follows from a pause is done, also when the worker dies right after i
     await world.schedules.exports.remove(row.id);
   });
 });
+
+test('what is wrong with our own tables is not the operator’s: the run waits', async () => {
+  const row = await world.create('File', { directory: 'ours' });
+  // As in the moments of an upgrade, or of a restore.
+  await world.pool.query('alter table event_horizon rename to event_horizon_elsewhere');
+  const handle = await world.start(row, hourly(0));
+  await eventually(async () => (await world.runsOf(row))[0]?.latest_error);
+  await world.pool.query('alter table event_horizon_elsewhere rename to event_horizon');
+  expect((await world.finished(handle)).run).toMatchObject({ status: 'Completed', records_completed: 5 });
+});

@@ -38,7 +38,7 @@ export interface CaptureRequest {
 
 /** What became of a request's events. */
 export interface Handled {
-  /** Those that were stored, in the newer form, which answers for each of them. */
+  /** Of those that were stored, as their client spelled them, in the newer form, which answers for each. */
   uuids: readonly string[];
   notices: Notices;
 }
@@ -141,15 +141,14 @@ export function createCapture(deps: {
     const parsed = reading instanceof Promise ? await reading : reading;
     const found = find(parsed.token);
     const project = found instanceof Promise ? await found : found;
-    const { notices } = parsed;
+    const { notices, given } = parsed;
     const count = parsed.events.length;
-    const uuids = request.v1 ? parsed.events.map(({ uuid }) => uuid) : [];
     const storing = store(project, parsed);
     const submitted = storing && (await storing);
     for (const one of submitted?.notices ?? []) notices.notApplied(one.reason, one.index, one.detail);
     warnings.add(project.id, notices, now);
     metrics.answered(count, notices);
-    return { uuids, notices };
+    return { uuids: given, notices };
   }
 
   return {

@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
-import { errors, toApiError } from '../errors.ts';
+import { type ApiError, errors, toApiError } from '../errors.ts';
 import type { BodyPool } from './body-pool.ts';
 import type { Gate, Ticket } from './gate.ts';
 import { endAfterRequest } from './linger.ts';
 import { MemoryAfterRush } from './memory.ts';
 import { IDLE_MILLISECONDS, IdleWatch, readBody } from './read-body.ts';
+import { RefusalLog } from './refusal-log.ts';
 
 /** A request whose body is there. */
 export interface Incoming {
@@ -45,6 +46,7 @@ export class Exchanges {
   readonly #idle: IdleWatch;
   readonly #bodies: BodyPool;
   readonly #memory: MemoryAfterRush;
+  readonly #log = new RefusalLog();
 
   constructor(deps: {
     gate: Gate;
@@ -87,7 +89,11 @@ export class Exchanges {
         send(request, response, answer);
         end(answer.status);
       };
-      const fail = (error: unknown) => end(refuse(request, response, error, route));
+      const fail = (error: unknown) => {
+        const refusal = toApiError(error, request);
+        if (refusal.status >= 500) this.#log.tell(request, error, refusal.status, route);
+        end(refuse(request, response, refusal));
+      };
       const proceed = (body: Buffer) => {
         this.#memory.used(body.length);
         try {
@@ -135,10 +141,9 @@ function send(request: FastifyRequest, response: ServerResponse, answer: Answer)
   else response.end(body);
 }
 
-/** Answers with what the error says, and tells the log of faults of ours. */
-function refuse(request: FastifyRequest, response: ServerResponse, error: unknown, route: string): number {
-  const { status, body, headers } = toApiError(error, request);
-  if (status >= 500) request.log.error({ err: error, reqId: request.id, url: route }, 'request failed');
+/** Answers with what the error says. */
+function refuse(request: FastifyRequest, response: ServerResponse, error: ApiError): number {
+  const { status, body, headers } = error;
   if (response.headersSent) {
     response.destroy();
     return status;

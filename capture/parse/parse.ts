@@ -41,6 +41,8 @@ export interface Parsed {
   token: string;
   events: CapturedEvent[];
   notices: Notices;
+  /** In the newer form: the uuids of the events as their client spelled them. */
+  given: readonly string[];
 }
 
 /** A request without any event; whose it is, is to be known before that is told. */
@@ -64,6 +66,7 @@ function withUuid(detail: Fields, { uuid }: Fields): Fields {
 class EventParser {
   readonly events: CapturedEvent[] = [];
   readonly notices = new Notices();
+  readonly #given: string[] = [];
   readonly #envelope: Envelope;
   readonly #context: ParseContext;
   readonly #clocks: Clocks;
@@ -100,7 +103,7 @@ class EventParser {
   finish(): Parsed {
     if (this.#index === 0) throw new NoEventError(this.#token);
     this.#migration.finish(this.#index, this.#token);
-    return { token: checkToken(this.#token), events: this.events, notices: this.notices };
+    return { token: checkToken(this.#token), events: this.events, notices: this.notices, given: this.#given };
   }
 
   #agree(value: unknown): void {
@@ -154,7 +157,9 @@ class EventParser {
       this.notices.skip('missing_distinct_id', index, withUuid({ event: sample(name.text) }, event));
       return;
     }
-    const uuid = readUuid(event.uuid);
+    const given = readUuid(event.uuid);
+    const uuid = given || newUuid();
+    if (v1) this.#given.push(typeof event.uuid === 'string' && event.uuid ? event.uuid : uuid);
     const moment = resolveTimestamp(
       {
         timestamp: event.timestamp,
@@ -172,7 +177,7 @@ class EventParser {
     }
     this.events.push({
       index,
-      uuid: uuid || newUuid(),
+      uuid,
       event: name.text,
       distinct_id: distinctId.text,
       properties,
@@ -182,7 +187,7 @@ class EventParser {
       historical,
     });
     if (cleaned > 0) this.notices.changed('text_cleaned', index, this.#about(name.text, distinctId.text));
-    if (uuid === false) {
+    if (given === false) {
       this.notices.changed('invalid_uuid_replaced', index, {
         event: name.text,
         uuid: sample(event.uuid),

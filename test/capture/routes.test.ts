@@ -2,6 +2,7 @@ import { Writable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { buildApp } from '../../api/app.ts';
+import { RefusalLog } from '../../api/capture/refusal-log.ts';
 import { IngestUnavailableError } from '../../capture/ingest.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
@@ -139,6 +140,25 @@ describe('paths', () => {
       results: { [good]: { result: 'ok' }, [bad]: { result: 'drop', details: 'missing_distinct_id' } },
     });
     expect(await stored([name])).toHaveLength(1);
+  });
+
+  test('v1 answers by the uuids as they were sent', async () => {
+    const name = fresh();
+    const sent = ['0197A3C0-0000-7000-8000-0000000000A3', 'order-17', ''];
+    const batch = sent.map((uuid) => ({ uuid, event: name, distinct_id: 'u' }));
+    const answer = await send(
+      '/i/v1/analytics/events',
+      { batch },
+      { authorization: `Bearer ${anna.projectToken}` },
+    );
+    const ok = { result: 'ok' };
+    const made = expect.stringMatching(/^[\da-f]{8}-[\da-f]{4}-7/);
+    expect(Object.entries(answer.json().results)).toEqual([
+      [sent[0], ok],
+      ['order-17', ok],
+      [made, ok],
+    ]);
+    expect(await stored([name])).toHaveLength(3);
   });
 });
 
@@ -381,6 +401,25 @@ describe('around an answer', () => {
     ]);
     await app.close();
   });
+});
+
+test('requests that are sent away for now are one line a second, with the number of the others', () => {
+  const lines: unknown[] = [];
+  const logger = (level: string) => (about: { untold?: number }, message: string) =>
+    lines.push([level, message, about.untold]);
+  const request = { id: 'r1', log: { error: logger('error'), warn: logger('warn') } } as never;
+  let now = 5_000;
+  const log = new RefusalLog(() => now);
+  const away = new IngestUnavailableError('Too many events wait.', 1);
+  for (let index = 0; index < 1_000; index += 1) log.tell(request, away, 503, '/e/');
+  log.tell(request, new Error('something broke'), 500, '/e/');
+  now += 1_000;
+  log.tell(request, away, 503, '/e/');
+  expect(lines).toEqual([
+    ['warn', 'requests are sent away for now', 0],
+    ['error', 'request failed', undefined],
+    ['warn', 'requests are sent away for now', 999],
+  ]);
 });
 
 describe('ingestion warnings', () => {

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isDatabaseUnavailable } from '../db/pool.ts';
+import { TooManyReadsError } from '../db/reading.ts';
 
 export interface ErrorBody {
   type: 'authentication_error' | 'invalid_request' | 'validation_error' | 'throttled_error' | 'server_error';
@@ -97,6 +98,7 @@ export const errors = {
 } as const;
 
 const DATABASE_RETRY_SECONDS = 2;
+const READS_RETRY_SECONDS = 5;
 /** SQLSTATEs that a value of the request can cause: a string that Postgres cannot hold, a number out of range. */
 const BAD_VALUE_STATES = new Set(['22021', '22P05', '22003', '22P02', '22007', '22008', '22009']);
 
@@ -108,6 +110,7 @@ interface FastifyFailure extends Error {
 /** The only place where something thrown becomes an answer. */
 export function toApiError(error: unknown, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof TooManyReadsError) return errors.unavailable(error.message, READS_RETRY_SECONDS);
   if (isDatabaseUnavailable(error)) {
     return errors.unavailable(
       'The database is not available at the moment. Try again.',

@@ -35,18 +35,26 @@ export function instantOf(text: string): string | undefined {
 export const millisecondsOf = (text: string): number =>
   Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) || !text.includes('T') ? text : `${text}Z`);
 
+const momentOf = (read: (text: string) => string | undefined) =>
+  z
+    .string()
+    .transform((text, context) => {
+      // A plus sign that nobody encoded arrives as a space.
+      const found = read(
+        text
+          .trim()
+          .replace(/(\d) (\d\d:?\d\d)$/, (all, digit, zone, at) => (at > 10 ? `${digit}+${zone}` : all)),
+      );
+      if (found !== undefined) return found;
+      context.addIssue({ code: 'custom', message: 'Must be an ISO 8601 time, or relative as -7d or -1h.' });
+      return z.NEVER;
+    })
+    .optional();
+
 /** A moment in a query. */
-export const moment = z
-  .string()
-  .transform((text, context) => {
-    // A plus sign that nobody encoded arrives as a space.
-    const found = instantOf(
-      text
-        .trim()
-        .replace(/(\d) (\d\d:?\d\d)$/, (all, digit, zone, at) => (at > 10 ? `${digit}+${zone}` : all)),
-    );
-    if (found !== undefined) return found;
-    context.addIssue({ code: 'custom', message: 'Must be an ISO 8601 time, or relative as -7d or -1h.' });
-    return z.NEVER;
-  })
-  .optional();
+export const moment = momentOf(instantOf);
+
+/** The same for events, which may be of the year 0 (not as Postgres reads it); it has the days of the year 2000. */
+export const eventMoment = momentOf((text) =>
+  text.startsWith('0000-') ? isoTextOf(`2000${text.slice(4)}`)?.replace('2000', '0000') : instantOf(text),
+);

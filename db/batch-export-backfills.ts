@@ -30,7 +30,7 @@ export interface BackfillRow {
   created_at: string;
   last_updated_at: string;
   finished_at: string | null;
-  /** Intervals of it whose run came to an end. */
+  /** Intervals of it whose run came to an end, counted while it is under way; of one that ended otherwise than well 0. */
   finished_runs: number;
 }
 
@@ -43,10 +43,10 @@ const ACTIVE = "status in ('Starting', 'Running')";
 const MAX_ERROR = 10_000;
 
 /** Runs that were cancelled are to be done again; several runs of one interval count once. */
-const WITH_PROGRESS = `b.*, (
+const WITH_PROGRESS = `b.*, case when b.status = 'Completed' then coalesce(b.total_runs, 0) when b.${ACTIVE} then (
   select count(distinct (r.data_interval_start, r.data_interval_end))::int from batch_export_runs r
   where r.project_id = b.project_id and r.backfill_id = b.id
-    and r.status in ('Completed', 'Failed', 'FailedRetryable')) as finished_runs`;
+    and r.status in ('Completed', 'Failed', 'FailedRetryable')) else 0 end as finished_runs`;
 
 export interface NewBackfill extends ExportKey {
   id?: string;

@@ -13,7 +13,7 @@ export interface PartRange {
 
 export const isPartEnd = (end: string): boolean => Date.parse(end) % (STEP_SECONDS * 1000) !== 0;
 
-/** Completed runs of shorter parts of an interval. Whose files were taken back has no manifest any more. */
+/** Runs of shorter parts of an interval that completed, or are under way. Whose files were taken back has no manifest. */
 export async function listPartRuns(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -22,23 +22,8 @@ export async function listPartRuns(
   const { rows } = await queryable.query(
     `select * from batch_export_runs
      where project_id = $1 and batch_export_id = $2 and data_interval_start = $3 and data_interval_end > $3
-       and data_interval_end < $4 and ${ENDS_A_PART} and status = 'Completed' and manifest_key is not null
-     order by data_interval_end, id`,
-    [projectId, exportId, start, end],
-  );
-  return rows;
-}
-
-/** Those of them that are under way. */
-export async function listOpenParts(
-  queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-  { start, end }: PartRange,
-): Promise<RunRow[]> {
-  const { rows } = await queryable.query(
-    `select * from batch_export_runs
-     where project_id = $1 and batch_export_id = $2 and data_interval_start = $3 and data_interval_end > $3
-       and data_interval_end < $4 and ${ENDS_A_PART} and status in ('Starting', 'Running')
+       and data_interval_end < $4 and ${ENDS_A_PART}
+       and (status in ('Starting', 'Running') or (status = 'Completed' and manifest_key is not null))
      order by data_interval_end, id`,
     [projectId, exportId, start, end],
   );

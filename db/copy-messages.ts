@@ -1,6 +1,8 @@
 const COPY_DATA = 0x64;
 const READY_FOR_QUERY = 0x5a;
 const HEADER = 5;
+/** Bytes of a row: an event has 20 MB at most, in several columns at most; only what is computed of it can be longer. */
+export const LONGEST_ROW = 128 * 1024 * 1024;
 
 /**
  * Takes the messages of Postgres's protocol apart, as they come during a COPY TO STDOUT: the contents of CopyData are
@@ -9,6 +11,8 @@ const HEADER = 5;
 export class CopyMessages {
   /** Whether Postgres said that it waits for the next query: nothing of this COPY comes any more. */
   ready = false;
+  /** Bytes of a row that is longer than a row may be, known before it comes; 0: there was none. */
+  tooLong = 0;
   readonly #other: (bytes: Buffer) => void;
   readonly #header = Buffer.alloc(HEADER);
   #headerBytes = 0;
@@ -61,6 +65,7 @@ export class CopyMessages {
     this.#type = bytes[at] as number;
     this.#missing = bytes.readUInt32BE(at + 1) - 4;
     if (this.#type !== COPY_DATA) this.#pass(bytes, at, HEADER);
+    else if (this.#missing > LONGEST_ROW) this.tooLong = this.#missing;
   }
 
   #end(): void {

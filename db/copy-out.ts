@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Submittable } from 'pg';
 import { abandonConnection } from './copy-in.ts';
-import { CopyMessages } from './copy-messages.ts';
+import { CopyMessages, LONGEST_ROW } from './copy-messages.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { quoted } from './sql-literal.ts';
 
@@ -20,6 +20,17 @@ export interface CopyOutOptions {
 export interface CopyOut extends AsyncIterable<Buffer> {
   /** How many rows there were, as Postgres says it; known when all was read. */
   readonly rows: number | undefined;
+}
+
+/** Whoever reads rows holds one of them: the process is not to be filled by what a query makes of an event. */
+export class RowTooLongError extends Error {
+  override readonly name = 'RowTooLongError';
+  /** As Postgres's own limits of a program. */
+  readonly code = '54000';
+
+  constructor(bytes: number) {
+    super(`a row of ${bytes} bytes is longer than ${LONGEST_ROW} bytes`);
+  }
 }
 
 interface Connection {
@@ -56,6 +67,7 @@ class CopyQuery implements Submittable {
     });
     const take = (chunk: Buffer) => {
       const data = messages.take(chunk);
+      if (messages.tooLong > 0) this.handleError(new RowTooLongError(messages.tooLong));
       if (data.length > 0) this.#keep(data);
       if (!messages.ready) return;
       stream.off('data', take);

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { LOCKS } from './locks.ts';
 import type { Pool, Queryable } from './pool.ts';
 import { transaction } from './pool.ts';
@@ -17,24 +18,31 @@ select (extract(epoch from
 
 /**
  * Moves the horizon to now: whatever has inserted_at at or before the answer is final, for ever. Answers undefined
- * when writers did not let go of it within `lockTimeout` milliseconds; meanwhile new writers have had to wait, so it
- * is short, and the caller tries again.
+ * when writers did not let go of it within `lockTimeout` milliseconds, or when somebody else is at it: the caller reads
+ * the horizon and tries again. While one waits for writers, new writers wait, too; then they have as long for
+ * themselves, however many want to close.
  */
 export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<string | undefined> {
-  try {
-    return await transaction(pool, async (client) => {
-      await client.query(`select set_config('lock_timeout', $1, true)`, [`${lockTimeout}ms`]);
-      await client.query('select pg_advisory_xact_lock($1)', [LOCKS.horizon]);
-      const { rows } = await client.query(
-        `insert into event_horizon (closed) values (clock_timestamp())
-         on conflict (only_row) do update set closed = greatest(event_horizon.closed, excluded.closed) returning closed`,
-      );
-      return rows[0].closed as string;
-    });
-  } catch (error) {
-    if ((error as { code?: string }).code === LOCK_NOT_AVAILABLE) return undefined;
-    throw error;
-  }
+  return transaction(pool, async (client) => {
+    const { rows: turns } = await client.query(
+      `select set_config('lock_timeout', $1, true), pg_try_advisory_xact_lock($2) as mine`,
+      [`${lockTimeout}ms`, LOCKS.closing],
+    );
+    if (!turns[0].mine) return undefined;
+    try {
+      await client.query(`savepoint waiting; select pg_advisory_xact_lock(${LOCKS.horizon})`);
+    } catch (error) {
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+      await client.query('rollback to savepoint waiting');
+      await pause(lockTimeout);
+      return undefined;
+    }
+    const { rows } = await client.query(
+      `insert into event_horizon (closed) values (clock_timestamp())
+       on conflict (only_row) do update set closed = greatest(event_horizon.closed, excluded.closed) returning closed`,
+    );
+    return rows[0].closed as string;
+  });
 }
 
 /** Up to where events are final; `-infinity` before it was closed for the first time. */

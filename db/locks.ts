@@ -11,6 +11,8 @@ export const LOCKS = {
   partitions: 7_163_945_023,
   /** Writers of events hold it shared, who closes the horizon holds it alone. */
   horizon: 7_163_945_024,
+  /** One process at a time stands in the way of the writers of events to close the horizon. */
+  closing: 7_163_945_025,
 } as const;
 
 /**

@@ -41,7 +41,7 @@ export async function seamOf(queryable: Queryable, row: BatchExportRow, now: num
   if (from === start) {
     const key = { projectId: row.project_id, exportId: row.id };
     const current = { start: new Date(start).toISOString(), end: new Date(now).toISOString() };
-    const part = (await listPartRuns(queryable, key, current)).at(-1);
+    const part = (await listPartRuns(queryable, key, current)).findLast((one) => one.status === 'Completed');
     if (part) return seamAt(Date.parse(part.data_interval_end));
   }
   // Nothing was exported by its schedule yet: as if it had been made as it is now.

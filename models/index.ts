@@ -19,4 +19,4 @@ export {
   previewQuery,
   previewRows,
 } from './query.ts';
-export { planFault, queryFault, type Written } from './query-faults.ts';
+export { planFault, queryFault, refusesQuery, type Written } from './query-faults.ts';

@@ -9,7 +9,7 @@ import {
 import { firstDataWithin } from '../../db/batch-export-first-data.ts';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
-import { planBackfill, raisedStart } from '../../exports/backfill-plan.ts';
+import { type BackfillPlan, planBackfill, raisedStart } from '../../exports/backfill-plan.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
 import { exportQuery } from '../../exports/query.ts';
 import { intervalsWithin } from '../../intervals/index.ts';
@@ -33,7 +33,34 @@ interface Found {
 const LONGEST_ESTIMATE = 20_000;
 const LONGEST_STEP = 10_000;
 
+/** So many intervals that are done already are passed over at once. */
+const MOST_SKIPPED = 10_000;
+
+interface NextIntervals {
+  intervals: (IntervalText & { done: boolean })[];
+  skipped: number;
+  last: string | null;
+}
+
 const text = (instant: number) => new Date(instant).toISOString();
+
+/** The intervals of a plan from where `after` ends on. */
+function pageOf(
+  row: BatchExportRow,
+  { start, end }: BackfillPlan,
+  after: string | null,
+  limit: number,
+): IntervalText[] {
+  if (start === null) return after === null ? [{ start: null, end: text(end) }] : [];
+  const from = after === null ? start : Date.parse(after);
+  const page: IntervalText[] = [];
+  if (from >= end) return page;
+  for (const interval of intervalsWithin(cadenceOfRow(row), { start: from, end })) {
+    page.push({ start: text(interval.start), end: text(interval.end) });
+    if (page.length >= limit) break;
+  }
+  return page;
+}
 
 export function createBackfillActivities({ pool, exports, logger }: ActivityDependencies) {
   /** Undefined: the backfill is over, or there is nothing left that it could be of. */
@@ -87,33 +114,32 @@ export function createBackfillActivities({ pool, exports, logger }: ActivityDepe
     },
 
     /**
-     * The next intervals; `done`: it has completed this one before, when its workflow was another. `last`: where to go
-     * on; null at the end, also when the backfill was ended meanwhile.
+     * The next intervals; `done`: it has completed this one before, when its workflow was another. `skipped`: so many
+     * before them are done. `last`: where to go on; null at the end, also when the backfill was ended meanwhile.
      */
     async listBackfillIntervals(
       reference: BackfillReference & { after: string | null; limit: number },
-    ): Promise<{ intervals: (IntervalText & { done: boolean })[]; last: string | null }> {
+    ): Promise<NextIntervals> {
       const found = await find(reference);
-      if (!found) return { intervals: [], last: null };
+      if (!found) return { intervals: [], skipped: 0, last: null };
       const { row, key, backfill } = found;
-      const { start, end } = planBackfill(row, backfill, Date.now());
-      const after = reference.after === null ? start : Date.parse(reference.after);
-      const page: IntervalText[] = [];
-      if (start === null) {
-        if (reference.after === null) page.push({ start: null, end: text(end) });
-      } else if (after !== null && after < end) {
-        for (const interval of intervalsWithin(cadenceOfRow(row), { start: after, end })) {
-          page.push({ start: text(interval.start), end: text(interval.end) });
-          if (page.length >= reference.limit) break;
-        }
+      const plan = planBackfill(row, backfill, Date.now());
+      let skipped = 0;
+      for (let { after } = reference; ; ) {
+        const page = pageOf(row, plan, after, reference.limit);
+        const [first, last] = [page[0], page.at(-1)];
+        if (!first || !last) return { intervals: [], skipped, last: null };
+        const bounds = { after: first.start ?? '-infinity', until: last.end };
+        const done = new Set((await completedByBackfill(pool, key, bounds)).map((one) => Date.parse(one)));
+        const intervals = page.map((one) => ({ ...one, done: done.has(Date.parse(one.end)) }));
+        const more = plan.start !== null && Date.parse(last.end) < plan.end;
+        const isDone = intervals.every((one) => one.done);
+        if (!more || !isDone || skipped >= MOST_SKIPPED)
+          return { intervals, skipped, last: more ? last.end : null };
+        // A history has room for so many answers only.
+        skipped += intervals.length;
+        after = last.end;
       }
-      const [first, last] = [page[0], page.at(-1)];
-      if (!first || !last) return { intervals: [], last: null };
-      const bounds = { after: first.start ?? '-infinity', until: last.end };
-      const done = new Set((await completedByBackfill(pool, key, bounds)).map((one) => Date.parse(one)));
-      const intervals = page.map((one) => ({ ...one, done: done.has(Date.parse(one.end)) }));
-      const more = start !== null && Date.parse(last.end) < end;
-      return { intervals, last: more ? last.end : null };
     },
 
     /** Its end; answers the status that it has, which is another if somebody ended it before. */

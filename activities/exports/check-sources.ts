@@ -12,7 +12,7 @@ import { type Evidence, sourceProblems } from '../../exports/verify-report.ts';
 import { countRows } from '../../models/index.ts';
 import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { judge } from './failures.ts';
+import { judge, ofSource } from './failures.ts';
 import { hashRows } from './hash-rows.ts';
 import { isExpired } from './retention.ts';
 
@@ -51,7 +51,8 @@ export function createCheckSources({
         return { state: 'read', ...(await hashRows(copyPool, query, AbortSignal.timeout(LONGEST_COUNT))) };
       }
       return { state: 'read', rows: await countRows(copyPool, query, LONGEST_COUNT), hash: null };
-    } catch (error) {
+    } catch (thrown) {
+      const error = ofSource(thrown);
       const slow = isStatementTimeout(error) || (error as Error).name === 'TimeoutError';
       if (!slow && judge(error).again) throw error;
       const problem = slow ? 'reading the rows took too long' : judge(error).message;

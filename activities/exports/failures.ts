@@ -2,7 +2,7 @@ import { ApplicationFailure, CancelledFailure, type Context } from '@temporalio/
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { DestinationConfigError, DestinationError } from '../../destinations/errors.ts';
 import { BrokenRowsError } from '../../formats/broken-rows.ts';
-import { ModelError } from '../../models/index.ts';
+import { ModelError, refusesQuery } from '../../models/index.ts';
 import { ExpiredRowsError } from './retention.ts';
 
 /** What a failure means to the run. */
@@ -16,11 +16,18 @@ export interface Verdict {
   retryAfterMilliseconds?: number | undefined;
 }
 
-/**
- * What Postgres says of a value or of the statement itself, made of the export's filters and columns: it says the same
- * the next time. The data's fault: 22; the statement's: 42 and 0A.
- */
-const STATEMENT_FAULTS = /^(22|42|0A)/;
+/** Postgres refuses what an export's settings make of its query. */
+export class QueryRefusedError extends Error {
+  override name = 'QueryRefusedError';
+}
+
+/** What went wrong while the rows of an export were read: other statements are ours, and so are their faults. */
+export function ofSource(error: unknown): unknown {
+  if (!refusesQuery(error)) return error;
+  return new QueryRefusedError(
+    `Postgres refuses the query that the filters and columns of this export make: ${(error as Error).message}`,
+  );
+}
 
 export function judge(error: unknown): Verdict {
   if (error instanceof DestinationError) {
@@ -36,11 +43,8 @@ export function judge(error: unknown): Verdict {
   if (error instanceof BrokenRowsError)
     return { message: error.message, reason: 'broken-rows', again: error.retryable };
   if (error instanceof ExpiredRowsError) return { message: error.message, reason: 'expired', again: false };
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  if (typeof code === 'string' && STATEMENT_FAULTS.test(code) && code.length === 5) {
-    const text = `Postgres refuses the query that the filters and columns of this export make: ${message}`;
-    return { message: text, reason: 'query', again: false };
-  }
+  if (error instanceof QueryRefusedError) return { message: error.message, reason: 'query', again: false };
+  const { message } = error as { message?: unknown };
   return { message: String(message ?? error), reason: 'unexpected', again: true };
 }
 

@@ -6,7 +6,8 @@ import type { Attempt } from './attempt.ts';
 /** How long writers are made to wait for the horizon, in milliseconds: short at first, for they wait with every request. */
 const SHORTEST_LOCK = 50;
 const LONGEST_LOCK = 2_000;
-const BETWEEN = 250;
+/** Somebody else may be closing it. */
+const BETWEEN = 100;
 
 /** Resolves when nothing can be added any more to what came in before `end`, in milliseconds since 1970. */
 export async function untilFinal(

@@ -1,5 +1,5 @@
 import type { LogEntry } from '../../db/batch-export-logs.ts';
-import { forgetManifest, isPartEnd, listOpenParts, listPartRuns } from '../../db/batch-export-parts.ts';
+import { forgetManifest, isPartEnd, listPartRuns } from '../../db/batch-export-parts.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
 import { endRun, type RunRow } from '../../db/batch-export-runs.ts';
 import type { Pool } from '../../db/pool.ts';
@@ -23,13 +23,9 @@ export async function takeBackParts(
   if (row.data_interval_start === null) return [];
   const key = { projectId: run.projectId, exportId: run.exportId };
   const whole = { start: row.data_interval_start, end: row.data_interval_end };
-  const open = await listOpenParts(pool, key, whole);
-  for (const part of open) {
-    const reason = `The run ${run.runId} has exported what this part of its interval has`;
-    await endRun(pool, { projectId: run.projectId, runId: part.id }, 'Cancelled', reason);
-  }
   const said: LogEntry[] = [];
-  for (const part of [...open, ...(await listPartRuns(pool, key, whole))]) {
+  for (const listed of await listPartRuns(pool, key, whole)) {
+    const part = await stopPart(pool, listed, run.runId);
     const interval = { start: run.interval.start, end: new Date(part.data_interval_end) };
     const files = `The files of the part up to ${part.data_interval_end} have rows of this interval, too, and`;
     try {
@@ -51,6 +47,16 @@ export async function takeBackParts(
     }
   }
   return said;
+}
+
+/** The part as it is when nobody is at work on it any more. */
+async function stopPart(pool: Pool, part: RunRow, runId: string): Promise<RunRow> {
+  if (part.finished_at !== null) return part;
+  const key = { projectId: part.project_id, runId: part.id };
+  const reason = `The run ${runId} has exported what this part of its interval has`;
+  const stopped = await endRun(pool, key, 'Cancelled', reason);
+  // Otherwise it came to its own end meanwhile.
+  return stopped ?? (await findRun(pool, key)) ?? part;
 }
 
 /**

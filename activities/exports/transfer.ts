@@ -6,6 +6,7 @@ import type { Run } from '../../destinations/destination.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import type { ModelQuery } from '../../models/index.ts';
 import type { Attempt } from './attempt.ts';
+import { ofSource } from './failures.ts';
 import { describeRejected } from './rejected-rows.ts';
 
 export interface Transferred {
@@ -33,12 +34,14 @@ export function transfer(work: Transfer): Promise<Transferred> {
 
 /** The rows from the beginning, over a connection of its own. */
 async function* rowsOf({ copyPool, query, attempt }: Transfer): AsyncGenerator<Buffer> {
-  for await (const chunk of copyOut(copyPool, query.text, {
-    settings: query.settings,
-    signal: attempt.signal,
-  })) {
-    attempt.moved();
-    yield chunk;
+  const rows = copyOut(copyPool, query.text, { settings: query.settings, signal: attempt.signal });
+  try {
+    for await (const chunk of rows) {
+      attempt.moved();
+      yield chunk;
+    }
+  } catch (error) {
+    throw ofSource(error);
   }
 }
 

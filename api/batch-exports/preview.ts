@@ -1,4 +1,4 @@
-import { isStatementTimeout } from '../../db/reading.ts';
+import { inTurn, isStatementTimeout } from '../../db/reading.ts';
 import { bindDestination } from '../../destinations/bind.ts';
 import { findDestination } from '../../destinations/registry.ts';
 import { type ExportQueryRow, exportQuery } from '../../exports/query.ts';
@@ -35,14 +35,14 @@ export async function previewExport(
   const { pool, parser } = deps;
   const query = await refusing(() => exportQuery(parser, row, interval));
   const advice = 'Choose a shorter interval, or filters that find more.';
-  const run = <T>(work: Promise<T>) =>
+  const run = <T>(work: () => Promise<T>) =>
     refusing(() =>
-      bounded(work, advice).catch((error) => {
+      bounded(inTurn(pool, work), advice).catch((error) => {
         throw queryFault(error, row);
       }),
     );
-  const { columns, rows } = await run(previewRows(pool, query, limit, ROWS_MILLISECONDS));
-  const size = await run(estimate(pool, query, ESTIMATE_MILLISECONDS));
+  const { columns, rows } = await run(() => previewRows(pool, query, limit, ROWS_MILLISECONDS));
+  const size = await run(() => estimate(pool, query, ESTIMATE_MILLISECONDS));
   return {
     columns: query.columns.map(({ name, type }) => ({ name, type })),
     rows: rows.map((values) => Object.fromEntries(columns.map((name, at) => [name, values[at]]))),
@@ -59,7 +59,8 @@ export async function hasRows(
 ): Promise<boolean> {
   const query = await refusing(() => exportQuery(parser, row, interval));
   try {
-    return (await previewRows(pool, query, 1, ANY_MILLISECONDS)).rows.length > 0;
+    const { rows } = await inTurn(pool, () => previewRows(pool, query, 1, ANY_MILLISECONDS));
+    return rows.length > 0;
   } catch (error) {
     if (isStatementTimeout(error)) return true;
     throw refusalOf(queryFault(error, row));

@@ -21,6 +21,7 @@ import type { BodyPool } from './body-pool.ts';
 import type { Gate, Ticket } from './gate.ts';
 import type { CaptureMetrics } from './metrics.ts';
 import type { ProjectKeys } from './project-keys.ts';
+import { type CaptureQuery, lastOf } from './query.ts';
 import { toRefusal } from './refusals.ts';
 
 /** A capture request, without the framework around it. */
@@ -29,7 +30,7 @@ export interface CaptureRequest {
   ticket: Ticket;
   contentType: string | undefined;
   contentEncoding: string | undefined;
-  query: Record<string, string | string[] | undefined>;
+  query: CaptureQuery;
   ip: string | undefined;
   isEngage: boolean;
   v1?: { sdk: string | undefined; token: string | undefined };
@@ -50,11 +51,6 @@ export interface Capture {
 }
 
 const NOTHING = Buffer.alloc(0);
-
-/** Of a parameter that comes several times, the last one. */
-function one(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value.at(-1) : value;
-}
 
 /** From bytes to committed events: the whole way of a capture request. */
 export function createCapture(deps: {
@@ -98,9 +94,9 @@ export function createCapture(deps: {
       now,
       ip: request.ip,
       newUuid: uuidv7,
-      sentAt: one(query._),
+      sentAt: lastOf(query._),
       isEngage: request.isEngage,
-      token: request.v1?.token ?? one(query.api_key) ?? one(query.token),
+      token: request.v1?.token ?? lastOf(query.api_key) ?? lastOf(query.token),
       expect: (events) => gate.expect(ticket, events),
     };
     if (request.v1) context.v1 = { sdk: request.v1.sdk };
@@ -108,8 +104,8 @@ export function createCapture(deps: {
       bytes: body,
       contentType: request.contentType,
       contentEncoding: request.contentEncoding,
-      compression: one(query.compression),
-      data: one(query.data),
+      compression: lastOf(query.compression),
+      data: lastOf(query.data),
       admit: (bytes: number) => {
         metrics.decoded(bytes);
         return gate.enter(ticket, bytes);

@@ -4,8 +4,9 @@ const MAPPED = '::ffff:';
 
 /** Where a request came from, in its usual spelling: IPv4 where a socket for both families shows it as IPv6. */
 export function clientAddress(ip: string | undefined): string | undefined {
-  if (ip === undefined || !ip.includes(':')) return ip;
-  const match = WITH_PORT.exec(ip);
-  const address = match ? (match[1] ?? (match[2] as string)) : ip;
-  return address.startsWith(MAPPED) && address.includes('.') ? address.slice(MAPPED.length) : address;
+  if (ip === undefined) return ip;
+  const address = ip.startsWith(MAPPED) && ip.includes('.') ? ip.slice(MAPPED.length) : ip;
+  if (!address.includes(':')) return address;
+  const match = WITH_PORT.exec(address);
+  return match ? (match[1] ?? clientAddress(match[2])) : address;
 }

@@ -4,6 +4,7 @@ import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { errors, toApiError } from '../errors.ts';
 import type { BodyPool } from './body-pool.ts';
 import type { Gate, Ticket } from './gate.ts';
+import { endAfterRequest } from './linger.ts';
 import { MemoryAfterRush } from './memory.ts';
 import { IDLE_MILLISECONDS, IdleWatch, readBody } from './read-body.ts';
 
@@ -22,6 +23,8 @@ export interface Answer {
   headers?: readonly string[];
   /** What else than the origin the answer depends on. */
   vary?: string;
+  /** Whether the client still sends what is answered. */
+  isEarly?: boolean;
 }
 
 /** What a route does: takes bytes, says what to answer, throws what to refuse with. */
@@ -128,7 +131,8 @@ function send(request: FastifyRequest, response: ServerResponse, answer: Answer)
     own.push('access-control-expose-headers', 'x-request-id, retry-after');
   }
   response.writeHead(status, own);
-  response.end(body);
+  if (answer.isEarly && body !== '') endAfterRequest(request.raw, response, body);
+  else response.end(body);
 }
 
 /** Answers with what the error says, and tells the log of faults of ours. */
@@ -146,9 +150,11 @@ function refuse(request: FastifyRequest, response: ServerResponse, error: unknow
     'nosniff',
     ...Object.entries(headers).flat(),
   ];
-  // A client that still sends would take what comes next for the answer to its next request.
-  if (!request.raw.complete && headers.connection === undefined) own.push('connection', 'close');
-  send(request, response, { status, body: JSON.stringify(body), headers: own });
+  const { raw } = request;
+  const isEarly = !raw.complete && !raw.readableEnded && !raw.destroyed && headers.connection === undefined;
+  // Whatever else the client may have sent until then is of no use.
+  if (isEarly) own.push('connection', 'close');
+  send(request, response, { status, body: JSON.stringify(body), headers: own, isEarly });
   return status;
 }
 

@@ -6,8 +6,6 @@ import type { Gate, Ticket } from './gate.ts';
 
 /** A client that sends nothing for so long is given up. */
 export const IDLE_MILLISECONDS = 30_000;
-/** What a refused client still sends is thrown away up to here, so that it can read the answer. */
-const MOST_DISCARDED = 64 * 1024 * 1024;
 /** More is not set aside for what a client only announced. */
 const MOST_RESERVED = 1024 * 1024;
 /** How often within that time clients are looked at. */
@@ -36,16 +34,6 @@ function stalled(seconds: number): ApiError {
     },
     { connection: 'close' },
   );
-}
-
-function discard(payload: IncomingMessage): void {
-  let discarded = 0;
-  payload.on('data', (chunk: Buffer) => {
-    discarded += chunk.length;
-    if (discarded > MOST_DISCARDED) payload.destroy();
-  });
-  payload.on('error', () => undefined);
-  payload.resume();
 }
 
 interface Reader {
@@ -97,7 +85,6 @@ export function readBody(
   const { gate, ticket, watch, bodies } = context;
   const announced = Number(payload.headers['content-length'] ?? 0);
   if (announced > MAX_BODY_BYTES) {
-    discard(payload);
     done(tooLarge());
     return;
   }
@@ -126,7 +113,6 @@ export function readBody(
       return;
     }
     gate.leave(ticket);
-    discard(payload);
     done(error);
   }
   watch.add(reader);

@@ -7,7 +7,7 @@ import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { moment } from '../moment.ts';
+import { eventMoment } from '../moment.ts';
 import { eventPage, eventRecord, eventTime, eventView } from '../schemas/event.ts';
 
 const DEFAULT_LIMIT = 100;
@@ -37,8 +37,8 @@ const listQuery = z.strictObject({
     description: "Only events of this person's distinct ids; the uuid of a person.",
   }),
   include_person: includePerson,
-  after: moment.meta({ description: 'Only events after this time: ISO 8601, or relative as `-7d`.' }),
-  before: moment.meta({ description: 'Only events before this time; default: in five seconds.' }),
+  after: eventMoment.meta({ description: 'Only events after this time: ISO 8601, or relative as `-7d`.' }),
+  before: eventMoment.meta({ description: 'Only events before this time; default: in five seconds.' }),
   after_uuid: z
     .uuid()
     .optional()

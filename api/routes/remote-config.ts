@@ -4,6 +4,7 @@ import { readEnvelope } from '../../capture/parse/envelope.ts';
 import type { Capture } from '../capture/capture.ts';
 import type { Answer, Handle, Incoming } from '../capture/exchange.ts';
 import type { Gate } from '../capture/gate.ts';
+import { type CaptureQuery, lastOf } from '../capture/query.ts';
 import { toRefusal } from '../capture/refusals.ts';
 import { decideAnswer, remoteConfig, remoteConfigScript } from '../capture/remote-config.ts';
 import { ApiError, errors } from '../errors.ts';
@@ -27,17 +28,17 @@ async function requireProject(capture: Capture, token: string): Promise<void> {
 }
 
 async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise<unknown> {
-  const query = request.query as Record<string, string | undefined>;
+  const query = request.query as CaptureQuery;
   try {
     const decoded = await decodeBody({
       bytes: body,
       contentType: request.headers['content-type'],
       contentEncoding: request.headers['content-encoding'],
-      compression: query.compression,
-      data: query.data,
+      compression: lastOf(query.compression),
+      data: lastOf(query.data),
       admit: (bytes) => gate.enter(ticket, bytes),
     });
-    return readEnvelope(decoded).token ?? query.token ?? query.api_key;
+    return readEnvelope(decoded).token ?? lastOf(query.token) ?? lastOf(query.api_key);
   } catch (error) {
     throw toRefusal(error);
   }

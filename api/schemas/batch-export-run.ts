@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type BackfillRow, progressOf } from '../../db/batch-export-backfills.ts';
-import type { LogRow } from '../../db/batch-export-logs.ts';
+import { LOG_LEVELS, type LogRow } from '../../db/batch-export-logs.ts';
 import { RUN_STATUSES, type RunRow } from '../../db/batch-export-runs.ts';
 import { timestamp } from './fields.ts';
 
@@ -106,7 +106,7 @@ export const logEntry = z
     log_source_id: z.uuid().meta({ description: 'The export.' }),
     instance_id: z.uuid().nullable().meta({ description: 'The run; null: said by the export itself.' }),
     timestamp,
-    level: z.string(),
+    level: z.enum(LOG_LEVELS),
     message: z.string(),
   })
   .meta({ id: 'BatchExportLogEntry' });

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { Health } from '../../db/batch-export-health.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { DESTINATION_TYPES } from '../../destinations/registry.ts';
 import { shownSettings } from '../../destinations/settings.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
 import { INTERVAL_LENGTHS, isZone } from '../../intervals/index.ts';
 import { MODELS } from '../../models/index.ts';
 import { type RunView, run } from './batch-export-run.ts';
+import { changedDestination, destination, newDestination } from './destination.ts';
 import { freeForm, instant, text, timestamp } from './fields.ts';
 
 const moment = timestamp.nullable();
@@ -23,8 +23,10 @@ export const batchExport = z
     }),
     interval: z.enum(INTERVAL_LENGTHS),
     timezone: z.string(),
-    offset_day: z.int().nullable(),
-    offset_hour: z.int().nullable(),
+    offset_day: z.int().min(0).max(6).nullable().meta({ description: 'Null: it is not for weeks.' }),
+    offset_hour: z.int().min(0).max(23).nullable().meta({
+      description: 'Null: it is not for days or weeks.',
+    }),
     paused: z.boolean(),
     created_at: timestamp,
     last_updated_at: timestamp,
@@ -32,8 +34,15 @@ export const batchExport = z
     start_at: moment,
     end_at: moment,
     hogql_query: z.string().nullable(),
-    schema: z.unknown().meta({ description: 'The columns that `hogql_query` selects.' }),
-    filters: z.unknown(),
+    schema: z
+      .object({
+        fields: z.array(z.object({ expression: z.string(), alias: z.string() })),
+        values: freeForm,
+        hogql_query: z.string(),
+      })
+      .nullable()
+      .meta({ description: 'The columns that `hogql_query` selects.' }),
+    filters: z.array(freeForm).nullable(),
     missing: z.int().nullable().meta({
       description: 'Intervals that are long over and were not exported; null: nobody has looked yet.',
     }),
@@ -69,19 +78,13 @@ export function batchExportView(
     start_at: row.start_at,
     end_at: row.end_at,
     hogql_query: row.hogql_query,
-    schema: row.schema,
-    filters: row.filters,
+    schema: row.schema as BatchExportView['schema'],
+    filters: row.filters as BatchExportView['filters'],
     missing: health?.missing ?? null,
     lag: health ? Math.round(health.lag_seconds) : null,
     latest_runs: latestRuns,
   };
 }
-
-const destinationType = z.enum(DESTINATION_TYPES as [string, ...string[]]);
-const config = freeForm.nullish().meta({
-  description: 'Keys of the type; a PATCH keeps those that it does not name, secrets among them.',
-});
-export const destination = z.object({ type: destinationType, config });
 
 const zone = z
   .string()
@@ -106,14 +109,35 @@ const writable = {
   hogql_query: z.string().nullable().meta({
     description: '`SELECT columns FROM events`: other columns than the usual ones.',
   }),
-  filters: z.unknown().optional().meta({ description: 'A list; which events are exported.' }),
+  filters: z
+    .unknown()
+    .optional()
+    .meta({
+      description: 'Which events are exported: those that all of these let through.',
+      anyOf: [
+        {
+          type: 'array',
+          items: {
+            type: 'object',
+            properties: {
+              type: { enum: ['event', 'person', 'hogql'] },
+              key: { type: 'string', description: 'A property; of `hogql` an expression.' },
+              operator: { type: 'string', description: 'Default: `exact`.' },
+              value: { description: 'A text, a number, a boolean or a list of these.' },
+            },
+            required: ['type', 'key'],
+          },
+        },
+        { type: 'null' },
+      ],
+    }),
 };
 const name = text(400);
 const interval = z.enum(INTERVAL_LENGTHS);
 
 export const newBatchExport = z.object({
   name,
-  destination,
+  destination: newDestination,
   interval,
   ...z.object(writable).partial().shape,
 });
@@ -123,10 +147,12 @@ export const newOrganizationBatchExport = newBatchExport.extend({
     description: 'The project; needed if the organization has several and the user works in none of them.',
   }),
 });
+/** A PUT: what is stored of the destination need not be said again. */
+export const wholeBatchExport = newBatchExport.extend({ destination });
 export const batchExportPatch = z
   .object({
     name,
-    destination: destination.extend({ type: destinationType.optional() }),
+    destination: changedDestination,
     interval,
     ...writable,
   })

@@ -1,21 +1,16 @@
 // `npm run bench -- export-schedules [--exports 1000] [--events 500] [--write]`
 // Many exports on one worker: real schedules fire at the same moment, as they do every hour. Measured is when each run
-// is completed, from the end of its interval on, the jitter of up to a minute included.
-import { spawn } from 'node:child_process';
-import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+// is completed, from the end of its interval on, the jitter of up to a minute included. Then, at rest, how long it takes
+// until schedules that somebody deleted, paused and changed are as they were, and to look at every export once.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { loadConfig } from '../../config.ts';
 import { insertBatchExport } from '../../db/batch-exports.ts';
-import { migrate } from '../../db/migrate.ts';
-import { createPool, type Pool } from '../../db/pool.ts';
+import type { Pool } from '../../db/pool.ts';
 import { intervalAt } from '../../intervals/index.ts';
-import { createSchedules } from '../../schedules/schedules.ts';
-import { startPostgres } from '../../stack/postgres.ts';
-import { startTemporal } from '../../stack/temporal.ts';
-import { createLogger } from '../../telemetry/logger.ts';
+import { type ExportStack, startExportStack } from '../export-stack.ts';
+import { measureUpkeep } from './upkeep.ts';
 
 const { values } = parseArgs({
   options: {
@@ -37,14 +32,6 @@ const cadence = {
 const MINUTE = 60_000;
 /** What is not done by then will not be. */
 const PATIENCE = 15 * MINUTE;
-
-const root = path.resolve(import.meta.dirname, '../..');
-const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-const exportRoot = path.join(stateDir, 'exports');
-const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
-const logger = createLogger({ name: 'bench', level: 'warn' });
-const common = { dataDir: stateDir, cacheDir };
-const stops: (() => Promise<unknown>)[] = [];
 
 /** Events of many projects, as capture would have stored them within the interval. */
 async function fill(pool: Pool, { start, end }: { start: number; end: number }): Promise<void> {
@@ -77,16 +64,7 @@ async function createExports(pool: Pool) {
   return rows;
 }
 
-/** The most memory that the process had, in megabytes, and the seconds of CPU that it took. */
-function usage(pid: number): { memory: number; cpu: number } {
-  const memory = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /, '')
-    .split(' ');
-  return { memory: Math.round(memory), cpu: (Number(fields[11]) + Number(fields[12])) / 100 };
-}
-
-function manifestRows(): number[] {
+function manifestRows(exportRoot: string): number[] {
   return readdirSync(exportRoot, { recursive: true })
     .map(String)
     .filter((name) => name.endsWith('_manifest.json'))
@@ -96,40 +74,7 @@ function manifestRows(): number[] {
 const at = (sorted: number[], share: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 
-async function bench() {
-  const [postgres, temporal] = await Promise.all([
-    startPostgres({ ...common, port: 0, settings: { shared_buffers: '1GB', max_wal_size: '8GB' } }),
-    startTemporal({ ...common, port: 0, uiPort: 0 }),
-  ]);
-  stops.push(() => Promise.all([postgres.stop(), temporal.stop()]));
-  await migrate(postgres.url);
-  const pool = createPool({ url: postgres.url, size: 4, name: 'bench' });
-  stops.push(() => pool.end());
-  const env = {
-    ...process.env,
-    DATABASE_URL: postgres.url,
-    TEMPORAL_ADDRESS: temporal.address,
-    SLUICE_DATA_DIR: stateDir,
-    SLUICE_EXPORT_ROOT: exportRoot,
-    SLUICE_LOG_LEVEL: 'warn',
-    NODE_ENV: 'production',
-  };
-  const config = loadConfig({ DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address });
-  const schedules = createSchedules(config, logger);
-  stops.push(() => schedules.close());
-  await schedules.ensure();
-
-  const output = openSync(path.join(stateDir, 'worker.log'), 'w');
-  const worker = spawn(process.execPath, [path.join(root, 'worker/main.ts')], {
-    env,
-    stdio: ['ignore', output, output],
-  });
-  const gone = new Promise((resolve) => worker.once('exit', resolve));
-  stops.push(async () => {
-    worker.kill('SIGTERM');
-    await gone;
-  });
-
+async function bench({ pool, schedules, worker, exportRoot, temporalAddress }: ExportStack) {
   const rows = await createExports(pool);
   const syncStart = performance.now();
   for (let n = 0; n < rows.length; n += 20) {
@@ -146,7 +91,7 @@ async function bench() {
   console.error(`${PROJECTS * EVENTS} events; the schedules fire at ${new Date(interval.end).toISOString()}`);
   while (Date.now() < interval.end) await pause(1000);
 
-  const before = usage(worker.pid as number);
+  const before = worker.cpu;
   const key = [new Date(interval.start), new Date(interval.end)];
   for (;;) {
     const { rows: counted } = await pool.query(
@@ -158,7 +103,7 @@ async function bench() {
     if (counted[0].done >= EXPORTS || Date.now() > interval.end + PATIENCE) break;
     await pause(5_000);
   }
-  const after = usage(worker.pid as number);
+  const after = { cpu: worker.cpu, memory: worker.peakMemory };
   const { rows: runs } = await pool.query(
     `select batch_export_id, status, records_completed as records,
        (extract(epoch from finished_at - data_interval_end) * 1000)::int as lag,
@@ -168,12 +113,24 @@ async function bench() {
   );
   const sorted = (name: 'lag' | 'took') => runs.map((run) => run[name] / 1000).sort((a, b) => a - b);
   const [lags, took] = [sorted('lag'), sorted('took')];
-  const manifests = manifestRows();
+  const manifests = manifestRows(exportRoot);
   const wrong =
     runs.filter((run) => run.status !== 'Completed' || run.records !== EVENTS).length +
     Math.abs(new Set(runs.map((run) => run.batch_export_id)).size - EXPORTS) +
     Math.abs(runs.length - EXPORTS) +
     manifests.filter((count) => count !== EVENTS && count !== 0).length;
+  const upkeep = await measureUpkeep(
+    { address: temporalAddress, rows },
+    {
+      workerCpu: () => worker.cpu,
+      transactions: async () => {
+        const counted = await pool.query(
+          'select xact_commit::int as count from pg_stat_database where datname = current_database()',
+        );
+        return counted.rows[0].count;
+      },
+    },
+  );
   return {
     exports: EXPORTS,
     eventsEach: EVENTS,
@@ -181,23 +138,29 @@ async function bench() {
     runsWrong: wrong,
     lagSeconds: { median: at(lags, 0.5), p99: at(lags, 0.99), most: lags.at(-1) },
     runSeconds: { median: at(took, 0.5), p99: at(took, 0.99), most: took.at(-1) },
-    workerCpuSeconds: Number((after.cpu - before.cpu).toFixed(1)),
+    workerCpuSeconds: Number((after.cpu - before).toFixed(1)),
     workerPeakMegabytes: after.memory,
+    ...upkeep,
   };
 }
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+const stack = await startExportStack();
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void stack.stop().finally(() => process.exit(1)));
 try {
-  const result = await bench();
+  const result = await bench(stack);
   console.log(JSON.stringify(result, null, 2));
   const most = result.lagSeconds.most ?? Number.POSITIVE_INFINITY;
   const met = result.runsWrong === 0 && most < 5 * 60;
+  const mended = result.restoredSeconds.most;
+  console.log(
+    `${mended <= 60 ? 'met' : 'MISSED'}: ${result.restoredSeconds.schedules} of ${EXPORTS} schedules are restored ${mended.toFixed(1)} s after the harm (goal: a minute)`,
+  );
   console.log(
     `${met ? 'met' : 'MISSED'}: ${EXPORTS} exports of one moment are complete ${most.toFixed(1)} s after it (goal: before the next, in 300 s here and 3,600 s for hourly ones)`,
   );
   if (values.write)
     writeFileSync(path.join(import.meta.dirname, 'results.json'), `${JSON.stringify(result, null, 2)}\n`);
 } finally {
-  for (const stop of stops.reverse()) await stop().catch((error) => console.error(error));
-  rmSync(stateDir, { recursive: true, force: true });
+  await stack.stop();
 }

@@ -21,21 +21,21 @@ export interface WireBody {
 
 type Hint = 'gzip' | 'lz64' | 'base64' | undefined;
 
-const HINTS: Record<string, Hint> = {
-  gzip: 'gzip',
-  'x-gzip': 'gzip',
-  'gzip-js': 'gzip',
-  lz64: 'lz64',
-  'lz-string': 'lz64',
-  base64: 'base64',
-  b64: 'base64',
-};
+const HINTS: ReadonlyMap<string, Hint> = new Map([
+  ['gzip', 'gzip'],
+  ['x-gzip', 'gzip'],
+  ['gzip-js', 'gzip'],
+  ['lz64', 'lz64'],
+  ['lz-string', 'lz64'],
+  ['base64', 'base64'],
+  ['b64', 'base64'],
+]);
 /** Clients and proxies wrap each other: base64 of gzip, gzip of gzip. More is nobody's honest work. */
 const MAX_LAYERS = 4;
 
 function hintOf(...said: (string | undefined)[]): Hint {
   for (const one of said) {
-    const hint = one === undefined ? undefined : HINTS[one.trim().toLowerCase()];
+    const hint = one === undefined ? undefined : HINTS.get(one.trim().toLowerCase());
     if (hint !== undefined) return hint;
   }
   return undefined;

@@ -6,9 +6,14 @@ const BASIC_ISO =
 const RFC_2822 =
   /^(?:[A-Za-z]{3},?\s+)?(\d{1,2})\s+([A-Za-z]{3})\s+(\d{4})\s+(\d\d):(\d\d)(?::(\d\d))?\s*([Zz]|UTC|GMT|[+-]\d{4})?$/;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const NUMERIC = /^\d{9,16}(?:\.\d{1,9})?$/;
-/** Seconds of the years 1973 to 5138; a larger number counts milliseconds. */
-const LARGEST_SECONDS = 100_000_000_000;
+const NUMERIC = /^\d{9,19}(?:\.\d{1,9})?$/;
+/** The zone behind a time as databases (`… UTC`) and Java (`…+01:00[Europe/Paris]`) write it. */
+const NAMED_ZONE = /^(.*\d)(?:\s?(?:UTC|GMT)|(Z|[+-]\d\d:?\d\d)\[[\w/+-]+\])$/;
+/** What JavaScript makes of a date that is put into a text. */
+const JS_TEXT = /^[A-Za-z]{3} ([A-Za-z]{3}) (\d\d) (\d{4}) (\d\d:\d\d:\d\d) GMT([+-]\d{4})(?: \([^)]*\))?$/;
+const LONGEST = 100;
+/** Seconds up to the year 5138; a larger number counts milliseconds, microseconds or nanoseconds. */
+const LARGEST_SECONDS = 1e11;
 const FURTHEST_AHEAD = 23 * 3_600_000;
 const YEAR_ZERO = Date.parse('0000-01-01T00:00:00Z');
 const YEAR_10000 = Date.UTC(10_000, 0, 1);
@@ -84,15 +89,20 @@ export function parseMoment(value: unknown): number {
   if (typeof value === 'number') return fromNumber(value);
   if (typeof value !== 'string') return Number.NaN;
   const text = value.trim();
-  if (text.length > 64) return Number.NaN;
+  if (text.length > LONGEST) return Number.NaN;
   const iso = parseIso(text);
   if (!Number.isNaN(iso)) return iso;
-  return NUMERIC.test(text) ? fromNumber(Number(text)) : parseRfc2822(text);
+  if (NUMERIC.test(text)) return fromNumber(Number(text));
+  const [, moment, zone = 'Z'] = NAMED_ZONE.exec(text) ?? [];
+  const named = moment === undefined ? Number.NaN : parseIso(moment + zone);
+  return Number.isNaN(named) ? parseRfc2822(text.replace(JS_TEXT, '$2 $1 $3 $4 $5')) : named;
 }
 
 function fromNumber(value: number): number {
   if (!Number.isFinite(value)) return Number.NaN;
-  return Math.floor(Math.abs(value) < LARGEST_SECONDS ? value * 1000 : value);
+  let unit = 1000;
+  while (Math.abs(value) * unit >= LARGEST_SECONDS * 1000 && unit > 1e-6) unit /= 1000;
+  return Math.floor(value * unit);
 }
 
 /** When the request was sent by the client's clock: the body's `sent_at`, else the query's `_`. */

@@ -36,8 +36,10 @@ export function answerError(
   const options = { retryAfterMilliseconds: retryAfter(answer.headers['retry-after'], now) };
   if (status === 429) return new DestinationError('throttled', text, options);
   if (status >= 500) return new DestinationError('unavailable', text, options);
-  if (status === 401 || status === 403) return new DestinationError('denied', text);
-  if (status === 404 || status === 405) return new DestinationError('missing', text);
+  if (status === 401 || status === 403)
+    return new DestinationError('denied', `${text}: set token to a project key that it knows`);
+  if (status === 404 || status === 405)
+    return new DestinationError('missing', `${text}: set url to where it takes batches`);
   if (status >= 300 && status < 400) {
     const target = URL.parse(answer.headers.location ?? '', config.url);
     return new DestinationError(

@@ -1,8 +1,6 @@
 import {
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
-  HeadObjectCommand,
-  PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { DestinationError } from '../errors.ts';
@@ -10,6 +8,7 @@ import type { HiddenFile } from '../file-store.ts';
 import type { S3Connection } from './client.ts';
 import { encryptionOf } from './config.ts';
 import { place, statusOf } from './errors.ts';
+import { isOwn, overtaken, putWhole, versionThere } from './objects.ts';
 import { crc32Text, IN_FLIGHT_BYTES, MOST_PARTS, type PartBuffers, partSize } from './parts.ts';
 import { abortUpload } from './uploads.ts';
 
@@ -51,6 +50,8 @@ export class S3File implements HiddenFile {
   #uploadId: Promise<string> | undefined;
   #failure: Error | undefined;
   #whole: Buffer | undefined;
+  /** What was there before it: looked at before the fence is asked. */
+  #seen: string | undefined;
 
   constructor(options: S3FileOptions) {
     this.#options = options;
@@ -166,6 +167,7 @@ export class S3File implements HiddenFile {
       this.#whole = Buffer.from(this.#buffer?.subarray(0, this.#used) ?? []);
       if (this.#buffer) this.#options.buffers.give(this.#buffer);
       this.#buffer = undefined;
+      this.#seen = await versionThere(this.#options, this.#signal);
       return;
     }
     if (this.#used > 0 || this.#next === 0) {
@@ -177,20 +179,9 @@ export class S3File implements HiddenFile {
   }
 
   async publish(): Promise<void> {
-    const { connection, key, labels } = this.#options;
+    const { connection, key } = this.#options;
     if (this.#whole) {
-      const Body = this.#whole;
-      const command = {
-        ...this.#target,
-        ...encryptionOf(connection.config),
-        Body,
-        ChecksumCRC32: crc32Text(Body),
-        Metadata: labels,
-      };
-      await connection.send((client) => client.send(new PutObjectCommand(command)), {
-        key,
-        doing: 's3:PutObject',
-      });
+      await putWhole(this.#options, this.#whole, this.#seen);
       this.#whole = undefined;
       return;
     }
@@ -204,26 +195,12 @@ export class S3File implements HiddenFile {
         } catch (error) {
           // Perhaps it was completed, and only the answer got lost.
           if ((error as Error).name !== 'NoSuchUpload' && statusOf(error) !== 404) throw error;
-          if (!(await this.#isThere())) throw overtaken(place(connection.config, key), error);
+          if (!(await isOwn(this.#options))) throw overtaken(this.#options, error);
         }
       },
       { key, doing: 's3:PutObject' },
     );
     this.#uploadId = undefined;
-  }
-
-  async #isThere(): Promise<boolean> {
-    const { connection, key, labels } = this.#options;
-    try {
-      const { Metadata } = await connection.send(
-        (client) => client.send(new HeadObjectCommand(this.#target)),
-        { key, doing: 's3:GetObject' },
-      );
-      return Metadata?.['sluice-attempt'] === labels['sluice-attempt'];
-    } catch (error) {
-      if (error instanceof DestinationError && error.code === 'missing') return false;
-      throw error;
-    }
   }
 
   async abort(): Promise<void> {
@@ -250,8 +227,4 @@ export class S3File implements HiddenFile {
       throw error;
     }
   }
-}
-
-function overtaken(where: string, cause: unknown): DestinationError {
-  return new DestinationError('overtaken', `${where}: the upload was ended by somebody else`, { cause });
 }

@@ -7,8 +7,9 @@ import type { FileStore } from '../file-store.ts';
 import type { ObjectKeys } from '../object-keys.ts';
 import { connectS3 } from './client.ts';
 import { encryptionOf, type S3Config } from './config.ts';
-import { place, statusOf } from './errors.ts';
+import { place } from './errors.ts';
 import { S3File } from './file.ts';
+import { conditionOf, isConditionUnknown, isOutdated } from './objects.ts';
 import { crc32Text, PartBuffers } from './parts.ts';
 import { abortUploads } from './uploads.ts';
 
@@ -76,17 +77,15 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
         ChecksumCRC32: crc32Text(bytes),
         ...encryptionOf(config),
       };
-      const condition = seen === undefined ? { IfNoneMatch: '*' } : { IfMatch: seen.version };
+      const condition = conditionOf(seen?.version);
       return connection.send(
         async (client) => {
           try {
             await client.send(new PutObjectCommand({ ...command, ...condition }));
             return true;
           } catch (error) {
-            const status = statusOf(error);
-            if (status === 412 || (status === 404 && seen !== undefined)) return false;
-            // Servers that do not know conditions.
-            if (status !== 501 && (error as Error).name !== 'NotImplemented') throw error;
+            if (isOutdated(error, seen?.version)) return false;
+            if (!isConditionUnknown(error)) throw error;
             await client.send(new PutObjectCommand(command));
             return true;
           }

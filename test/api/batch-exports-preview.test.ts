@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 import { refusals } from '../support/refusals.ts';
 import { insertEvents } from '../support/rows.ts';
 import { s3ForFile } from '../support/versitygw.ts';
@@ -135,6 +137,25 @@ describe('a preview', () => {
     });
   });
 
+  test('that takes long leaves the API to others, however many there are', async () => {
+    const id = await create({});
+    const preview = () => ask('POST', `${exports}${id}/preview/`, { start_at: iso(last) });
+    const answers = await transaction(api.pool, async (client) => {
+      await client.query('lock table events in access exclusive mode');
+      const asked = Array.from({ length: api.pool.options.max }, preview);
+      await eventually(async () => {
+        const { rows } = await client.query(
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+        );
+        return rows.length > 0;
+      });
+      expect((await ask('GET', `${exports}${id}/`)).status).toBe(200);
+      return { asked };
+    });
+    // Those that had to wait have their turn.
+    expect((await Promise.all(answers.asked)).map((one) => one.status)).toEqual(answers.asked.map(() => 200));
+  });
+
   test('is there before the export is, of other models too', async () => {
     const { body } = await ask('POST', `${exports}preview/`, {
       ...good,
@@ -257,11 +278,21 @@ describe('the test of a destination', () => {
     expect((await ask('GET', `${exports}${id}/`)).body.destination.config.bucket_name).toBe(bucket);
   });
 
-  test('reaches no private address that is not allowed', async () => {
-    const { body } = await ask('POST', `${exports}run_test_step_new/`, {
-      destination: { type: 'HTTP', config: { url: 'http://169.254.169.254/batch/', token: 'phc_canary' } },
-    });
+  test.each([
+    ['HTTP', { url: 'http://169.254.169.254/batch/', token: 'phc_canary' }],
+    ['Postgres', { host: '169.254.169.254', database: 'd', user: 'canary', password: 'canary' }],
+    [
+      'S3',
+      {
+        ...{ bucket_name: 'lake', region: 'eu-west-1', prefix: 'p', endpoint_url: 'http://169.254.169.254' },
+        ...{ aws_access_key_id: 'canary', aws_secret_access_key: 'canary' },
+      },
+    ],
+  ])('reaches no private address that is not allowed, and says so: %s', async (type, config) => {
+    const { body } = await ask('POST', `${exports}run_test_step_new/`, { destination: { type, config } });
     expect(body.result.status).toBe('Failed');
+    expect(body.result.message).toMatch(/Connections to 169\.254\.169\.254 are not allowed/);
+    expect(body.result.message).not.toMatch(/unknown error/);
     expect(JSON.stringify(body)).not.toMatch(/canary/);
   });
 });

@@ -3,6 +3,7 @@ import { missedWhilePaused } from '../../api/batch-exports/pausing.ts';
 import { pickInterval } from '../../api/batch-exports/pick-interval.ts';
 import { millisecondsOf } from '../../api/moment.ts';
 import { bucketLabel, bucketOf, bucketsWithin } from '../../api/time-buckets.ts';
+import type { PauseRow } from '../../db/batch-export-pauses.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 
 const at = (text: string) => Date.parse(`2026-03-02T${text}Z`);
@@ -14,8 +15,8 @@ const rowOf = (fields: Partial<BatchExportRow>) =>
   }) as BatchExportRow;
 
 describe('what was missed while an export was paused', () => {
-  const missed = (fields: Partial<BatchExportRow>, now: string) => {
-    const range = missedWhilePaused(rowOf(fields), at(now));
+  const missed = (fields: Partial<BatchExportRow>, now: string, pauses: PauseRow[] = []) => {
+    const range = missedWhilePaused(rowOf(fields), at(now), pauses);
     return (
       range && [range.start, range.end].map((one) => new Date(one as number).toISOString().slice(11, 16))
     );
@@ -53,6 +54,32 @@ describe('what was missed while an export was paused', () => {
     ],
   ])('%s', (_name, fields, now, range) => {
     expect(missed(fields, now)).toEqual(range);
+  });
+
+  test.each<[string, Partial<BatchExportRow>, [string, string | null][], string[]]>([
+    ['the pause itself, where last_paused_at says nothing', {}, [['10:30:00', null]], ['10:00', '13:00']],
+    [
+      'the pause itself, where the export went on since last_paused_at',
+      since('07:30:00'),
+      [
+        ['07:30:00', '08:30:00'],
+        ['10:30:00', null],
+      ],
+      ['10:00', '13:00'],
+    ],
+    [
+      'the pause itself, where last_paused_at lies in the future',
+      since('23:00:00'),
+      [['10:30:00', null]],
+      ['10:00', '13:00'],
+    ],
+    ['last_paused_at, where it is earlier', since('08:30:00'), [['10:30:00', null]], ['08:00', '13:00']],
+  ])('is reckoned from %s', (_name, fields, pauses, range) => {
+    const rows = pauses.map(([from, to]) => ({
+      paused_at: `2026-03-02T${from}Z`,
+      resumed_at: to && `2026-03-02T${to}Z`,
+    }));
+    expect(missed(fields, '13:10:00', rows)).toEqual(range);
   });
 });
 

@@ -147,6 +147,17 @@ describe('an export that is cut into other intervals exports everything once', (
     expect(copies('part')).toEqual([12, 12]);
   });
 
+  test('while it is paused: whoever ends the pause with a backfill gets what was left', async () => {
+    const { id, url } = await lake('paused', { interval: 'day', offset_hour: utcHour(thisHour - 3 * HOUR) });
+    await yesterdayIsDone(id, thisHour - 3 * HOUR);
+    await ask('POST', `${url}pause/`);
+    expect((await ask('PATCH', url, { interval: 'hour' })).status).toBe(200);
+    expect((await ask('GET', `${url}backfills/`)).body.results).toEqual([]);
+    await ask('POST', `${url}unpause/`, { backfill: true });
+    expect(await ended(url)).toMatchObject({ start_at: utc(thisHour - 3 * HOUR), end_at: utc(thisHour) });
+    expect(copies('paused')).toEqual([12, 12]);
+  });
+
   test('one that exported nothing yet is as if it had been made so', async () => {
     const { body } = await ask('POST', exports, {
       ...{ name: 'new', interval: 'hour', destination: { type: 'NoOp', config: {} } },

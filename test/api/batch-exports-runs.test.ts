@@ -257,7 +257,7 @@ describe('runs', () => {
     expect((await ask('GET', `${exports}${id}/backfills/`)).body.results).toEqual([backfill]);
     // Another cut of time has no such interval.
     await ask('POST', `${exports}${id}/backfills/${encodeURIComponent(body.backfill_id)}/cancel/`);
-    await ask('PATCH', `${exports}${id}/`, { interval: 'day' });
+    expect((await ask('PATCH', `${exports}${id}/`, { interval: 'day' })).status).toBe(200);
     expect(await ask('POST', url)).toEqual({
       status: 400,
       body: refusals.field(

@@ -243,6 +243,20 @@ describe('unpausing', () => {
     expect((await ask('GET', `${exports}${id}/backfills/`)).body.results).toHaveLength(1);
   });
 
+  test('exports what was missed since a PATCH paused it, and nothing from before', async () => {
+    const id = await createExport();
+    const hoursAgo = (hours: number) => iso(Math.floor(Date.now() / HOUR) * HOUR - hours * HOUR);
+    await api.pool.query('update batch_exports set created_at = $2 where id = $1', [id, hoursAgo(72)]);
+    await ask('PATCH', `${exports}${id}/`, { paused: true });
+    await api.pool.query('update batch_export_pauses set paused_at = $2 where batch_export_id = $1', [
+      id,
+      hoursAgo(2.5),
+    ]);
+    await ask('POST', `${exports}${id}/unpause/`, { backfill: true });
+    const { results } = (await ask('GET', `${exports}${id}/backfills/`)).body;
+    expect(results.map((one: { start_at: string }) => iso(Date.parse(one.start_at)))).toEqual([hoursAgo(3)]);
+  });
+
   test('begins with the intervals that failed before the pause', async () => {
     const id = await createExport();
     const now = Math.floor(Date.now() / HOUR) * HOUR;

@@ -163,6 +163,7 @@ describe('filters', () => {
     ['?offset=50001', 'offset', 'Offset is deprecated. Max supported offset value is 50000.'],
     ['?after=yesterday', 'after', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
     ['?before=2026-13-01', 'before', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
+    ['?after=0000-02-30', 'after', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
     ['?before=2026-02-30', 'before', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
     [`?before_uuid=${uuidv7()}`, 'before_uuid', 'It names an event at the time `before`, which is missing.'],
     [`?after_uuid=${uuidv7()}`, 'after_uuid', 'It names an event at the time `after`, which is missing.'],

@@ -18,6 +18,16 @@ beforeAll(async () => {
   await insertExportOf(api.pool, anna);
 });
 
+/** A type of destination, as the document describes it. */
+interface Variant {
+  title: string;
+  required: string[];
+  properties: {
+    type: { enum: string[] };
+    config: { required?: string[]; properties: Record<string, { writeOnly?: boolean }> };
+  };
+}
+
 /** Paths that serve the document itself. */
 const UNDOCUMENTED = /^\/api\/schema/;
 
@@ -65,6 +75,30 @@ describe('the OpenAPI document', () => {
     expect(Object.keys(document.components.schemas)).toEqual(
       expect.arrayContaining(['Error', 'Organization', 'Project', 'User', 'PersonalApiKey']),
     );
+  });
+
+  test('tells what a destination of each type is configured with, and which keys are in no answer', () => {
+    const body = (method: string, path = '') =>
+      document.paths[`/api/projects/{project_id}/batch_exports/${path}`]?.[method]?.requestBody as {
+        content: Record<string, { schema: { properties: { destination: { oneOf?: Variant[] } } } }>;
+      };
+    const destination = (...of: [string, string?]) =>
+      body(...of).content['application/json']?.schema.properties.destination;
+    const variants = destination('post')?.oneOf ?? [];
+    const keys = variants.map(({ title, required, properties: { type, config } }) => [
+      ...[title, type.enum.length, required.includes('config'), config.required],
+      Object.keys(config.properties).filter((key) => config.properties[key]?.writeOnly),
+    ]);
+    expect(keys).toEqual([
+      ['S3', 3, true, ['bucket_name', 'region', 'prefix'], ['aws_access_key_id', 'aws_secret_access_key']],
+      ['Postgres', 1, true, ['user', 'password', 'host', 'database'], ['user', 'password']],
+      ['HTTP', 1, true, ['url', 'token'], ['token']],
+      ['File', 1, true, ['directory'], []],
+      ['NoOp', 1, false, undefined, []],
+    ]);
+    // What is stored need not be said again.
+    for (const one of [destination('put', '{id}/'), destination('patch', '{id}/')])
+      expect(one).not.toHaveProperty('oneOf');
   });
 
   test('tells which bodies may be left out, as the API sees it', async () => {

@@ -89,6 +89,10 @@ describe('browsers', () => {
     });
     expect(answer.json()).toMatchObject({ supportedCompression: ['gzip', 'gzip-js'], featureFlags: {} });
     expect((await send('/decide/', { token: 'phc_nobody' })).statusCode).toBe(401);
+    const twice = await send('/decide/?compression=gzip&compression=base64', data, {
+      'content-type': 'text/plain',
+    });
+    expect(twice.statusCode).toBe(200);
     expect((await send('/decide/', 'x')).statusCode).toBe(400);
   });
 });

@@ -45,6 +45,14 @@ describe('every wire form holds the same event', () => {
     ['base64 of gzip', { bytes: bytes(GZIP.toString('base64')), compression: 'gzip' }],
     ['gzip of base64', { bytes: gzipSync(BASE64), contentEncoding: 'gzip' }],
     ['JSON that a proxy has decompressed', { bytes: bytes(JSON_TEXT), contentEncoding: 'gzip' }],
+    [
+      'lz64, declared behind a name that every object knows',
+      {
+        bytes: bytes(LZString.compressToBase64(JSON_TEXT)),
+        compression: 'constructor',
+        contentEncoding: 'lz64',
+      },
+    ],
     ['an unknown encoding of what is JSON', { bytes: bytes(JSON_TEXT), contentEncoding: 'identity' }],
     [
       'lz64, declared by the query',

@@ -149,6 +149,33 @@ describe('one connection', () => {
 });
 
 describe('the limit of 20 MiB, over the wire', () => {
+  test.each([
+    ['of a known length', `content-length: ${MAX_BODY_BYTES * 2}`, Buffer.alloc(MAX_BODY_BYTES * 2, 'x')],
+    [
+      'in chunks',
+      'transfer-encoding: chunked',
+      Buffer.concat([
+        Buffer.from(`${(MAX_BODY_BYTES * 2).toString(16)}\r\n`),
+        Buffer.alloc(MAX_BODY_BYTES * 2, 'x'),
+        Buffer.from('\r\n0\r\n\r\n'),
+      ]),
+    ],
+  ])('a client that reads only when it has sent all, %s, is told', async (_name, header, body) => {
+    const client = await begin(Buffer.alloc(0));
+    await eventually(async () => client.answer().includes('HTTP/1.1 400'));
+    client.socket.pause();
+    client.socket.write(`POST /e/ HTTP/1.1\r\nhost: x\r\n${header}\r\n\r\n`);
+    for (let at = 0; at < body.length; at += 1_000_000) {
+      const failed = await new Promise((resolve) =>
+        client.socket.write(body.subarray(at, at + 1_000_000), resolve),
+      );
+      expect(failed ?? undefined).toBeUndefined();
+    }
+    client.socket.resume();
+    await client.closed;
+    expect(client.answer()).toMatch(/HTTP\/1\.1 413 [\s\S]*larger than 20971520 bytes/);
+  });
+
   /** A body of exactly this size, most of it one text. */
   function exactly(size: number, event: string): Buffer {
     const frame = Buffer.byteLength(JSON.stringify(one(event, { text: '' })));
@@ -178,6 +205,23 @@ describe('the limit of 20 MiB, over the wire', () => {
     expect(over.status).toBe(413);
     expect(((await over.json()) as { detail: string }).detail).toContain('larger than 20971520 bytes');
     expect(await count(`${name} over`)).toBe(0);
+  });
+
+  test.each(['POST', 'GET'])('a client that never stops sending is cut off: %s', async (method) => {
+    const client = await begin(Buffer.alloc(0));
+    await eventually(async () => client.answer().includes('HTTP/1.1 400'));
+    client.socket.write(`${method} /e/ HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`);
+    const chunk = Buffer.concat([
+      Buffer.from('f4240\r\n'),
+      Buffer.alloc(1_000_000, 'x'),
+      Buffer.from('\r\n'),
+    ]);
+    let isOpen = true;
+    for (let sent = 0; isOpen && sent < 300; sent += 1) {
+      isOpen = await new Promise((resolve) => client.socket.write(chunk, (error) => resolve(!error)));
+    }
+    expect(isOpen).toBe(false);
+    client.socket.destroy();
   });
 
   test('a length that is announced as too large is refused before the body is sent', async () => {

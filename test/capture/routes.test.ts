@@ -262,6 +262,7 @@ describe('answers', () => {
     ['[2001:db8::8]', '2001:db8::8'],
     ['2001:db8::8', '2001:db8::8'],
     ['::ffff:203.0.113.8', '203.0.113.8'],
+    ['[::ffff:203.0.113.8]:51234', '203.0.113.8'],
   ])('a request of %s comes from %s', async (remoteAddress, address) => {
     const name = fresh();
     const payload = one(name);

@@ -227,6 +227,18 @@ describe('reading a COPY', () => {
     await eventually(async () => (await backends('early')).length === 0);
   });
 
+  test('a row that is too long is refused before it comes, and the connection is given up', async () => {
+    const { error, bytes } = await failure(
+      copy("select repeat('x', 150000000 * (n / 3)) as wide from generate_series(1, 4) n"),
+    );
+    expect([error.name, error.code]).toEqual(['RowTooLongError', '54000']);
+    expect(error.message).toMatch(/^a row of 1500000\d\d bytes is longer than 134217728 bytes$/);
+    // The rows before it, at most a chunk of it.
+    expect(bytes).toBeLessThan(1_000_000);
+    expect(lent()).toBe(0);
+    await eventually(async () => (await backends('wide')).length === 0);
+  });
+
   test('is one snapshot: what is committed meanwhile is not in it', async () => {
     await database.pool.query(
       "create table growing as select repeat('x', 2000) as text from generate_series(1, 20000)",

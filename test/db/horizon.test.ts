@@ -4,6 +4,7 @@ import { closeHorizon, readHorizon, STAMP_SQL } from '../../db/horizon.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { databaseForFile } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 
 const pools: Pool[] = [];
 afterAll(async () => {
@@ -84,6 +85,37 @@ describe('the horizon', () => {
     await writer.query('commit');
     writer.release();
     expect((await closeHorizon(database.pool, 5_000))! > before).toBe(true);
+  });
+
+  test('however many want to close it, one at a time stands in the way of writers, and they have their turns', async () => {
+    const writer = await newPool(1).connect();
+    await writer.query(`begin; ${STAMP_SQL}`);
+    const closers = newPool(8);
+    let held = true;
+    const closing = Array.from({ length: 8 }, async () => {
+      for (;;) {
+        const closed = await closeHorizon(closers, 100);
+        if (closed !== undefined || !held) return closed;
+      }
+    });
+    const inTheWay = async (): Promise<number> => {
+      const { rows } = await database.pool.query(
+        `select count(*)::int as waiting from pg_locks where locktype = 'advisory' and not granted
+           and mode = 'ExclusiveLock' and database = (select oid from pg_database where datname = current_database())`,
+      );
+      return rows[0].waiting;
+    };
+    const seen: number[] = [];
+    await eventually(async () => {
+      seen.push(await inTheWay());
+      return seen.length >= 60 && seen.includes(0) && seen.includes(1);
+    });
+    expect(Math.max(...seen)).toBe(1);
+    held = false;
+    await writer.query('commit');
+    writer.release();
+    await Promise.all(closing);
+    expect(await closeHorizon(database.pool, 5_000)).toBeDefined();
   });
 
   test('events are stamped after the horizon and windows go forward even when the clock has gone back', async () => {

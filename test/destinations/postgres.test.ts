@@ -65,6 +65,24 @@ const deliver = (config: RawConfig, rows: readonly object[], options: Options = 
 
 const query = async (text: string, values: unknown[] = []) => (await database.pool.query(text, values)).rows;
 
+test('a transaction whose client has vanished is found out by the server', async () => {
+  const config = configOf();
+  await deliver(config, sampleEvents(1));
+  // The settings as they are while rows are written.
+  await query('create table seen (idle text, interval text, count text, statement text)');
+  await query(
+    `create function see() returns trigger language plpgsql as $$ begin
+       insert into seen select current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'),
+         current_setting('tcp_keepalives_count'), current_setting('statement_timeout');
+       return new; end $$`,
+  );
+  await query(`create trigger see before insert on ${config.table_name} for each row execute function see()`);
+  await deliver(config, sampleEvents(2).slice(1));
+  expect(await query('select * from seen')).toEqual([
+    { idle: '30', interval: '10', count: '3', statement: '0' },
+  ]);
+});
+
 describe('a table that Sluice makes', () => {
   test('has the types of PostHog’s exports and a primary key', async () => {
     const config = configOf();

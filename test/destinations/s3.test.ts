@@ -15,7 +15,8 @@ import { IN_FLIGHT_BYTES, MOST_PARTS, PartBuffers, partSize } from '../../destin
 import { runTestStep } from '../../destinations/settings.ts';
 import { createEgress } from '../../egress/egress.ts';
 import { eventually } from '../support/eventually.ts';
-import { faultyS3ForFile, type Harm, isComplete, isPart, refuse } from '../support/faulty-s3.ts';
+import type { Harm } from '../support/fault-proxy.ts';
+import { faultyS3ForFile, isComplete, isPart, refuse } from '../support/faulty-s3.ts';
 import { deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';
 import { sampleEvents } from './sample.ts';
 

@@ -1,5 +1,9 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
+import type { ActivityDependencies } from '../../activities/dependencies.ts';
+import { createBackfillActivities } from '../../activities/exports/backfill.ts';
 import {
   type BackfillRow,
   findBackfill,
@@ -224,6 +228,27 @@ describe('a backfill', () => {
     await world.schedules.exports.cancelBackfill(backfill);
   });
 
+  test('is not completed where more intervals were over than were counted, and one of them failed', async () => {
+    const project_id = 42;
+    const row = await lake('more', { project_id });
+    await fillHour(world.pool, 0, 5, project_id);
+    // Something else lies where the manifest of the second hour goes.
+    const folder = path.join(world.root, 'more/2026/03/02');
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(
+      path.join(folder, '2026-03-02T01:00:00+00:00-2026-03-02T02:00:00+00:00_manifest.json'),
+      'not ours',
+    );
+    const backfill = await backfillOf(row, hour(0), hour(2));
+    const counted = { after: null, total: 1, completed: 0, failed: 0, cancelled: 0 };
+    const result = await world.client.workflow.execute(EXPORT_BACKFILL, {
+      workflowId: backfill.workflow_id,
+      taskQueue: world.config.SLUICE_TASK_QUEUE,
+      args: [{ exportId: row.id, backfillId: backfill.id, from: counted }],
+    });
+    expect(result).toMatchObject({ status: 'Failed', completed: 1, failed: 1 });
+  });
+
   test('of a range that is not over leaves the rest to the schedule', async () => {
     const row = await lake('future', { project_id: 38 });
     const hourNow = Math.floor(Date.now() / 3_600_000) * 3_600_000;
@@ -259,6 +284,13 @@ describe('a backfill', () => {
       'delete from batch_export_runs where batch_export_id = $1 and data_interval_end = $2',
       [row.id, hour(2)],
     );
+    // What is done is passed over in one step: a history has room for so many steps only.
+    const { listBackfillIntervals } = createBackfillActivities({ pool: world.pool } as ActivityDependencies);
+    const from = { exportId: row.id, backfillId: backfill.id, after: null, limit: 1 };
+    expect(await listBackfillIntervals(from)).toEqual({
+      intervals: [{ start: hour(1), end: hour(2), done: false }],
+      ...{ skipped: 1, last: hour(2) },
+    });
     await world.schedules.exports.startBackfill(row, backfill);
     expect(await finished(backfill)).toMatchObject({ status: 'Completed', total: 3, completed: 3 });
     expect(await world.runsOf(row)).toHaveLength(3);

@@ -54,6 +54,20 @@ test('a failure of any length ends the run, or is tried again', async () => {
   expect(run.latest_error?.length).toBeLessThanOrEqual(10_000);
 });
 
+test.each([
+  ['is longer than Postgres takes', 'repeat(repeat(event, 900000), 900000)', /requested length too large/],
+  [
+    'makes more of an event than a worker can hold',
+    "repeat(repeat('x', 1000), 140000)",
+    /a row of 140\d{6} bytes is longer than 134217728 bytes/,
+  ],
+  ['has more arguments', `concat(${Array(101).fill('event').join()})`, /more than 100 arguments/],
+])('a query that %s ends the run: it is not tried for ever', async (_what, column, said) => {
+  const row = await world.create('NoOp', {}, { hogql_query: `select ${column} as x from events` });
+  const { run } = await world.run(row, hourly(0));
+  expect([run.status, run.latest_error]).toEqual(['Failed', expect.stringMatching(said)]);
+});
+
 test('an attempt that runs out of time says so', async () => {
   await withTools(async () => {
     const row = await world.create('File', { directory: 'slow' });
@@ -120,4 +134,14 @@ test('what follows from a pause is done, also when the worker dies right after i
     expect(await events()).toEqual(['batch_export.failed']);
     await world.schedules.exports.remove(row.id);
   });
+});
+
+test('what is wrong with our own tables is not the operator’s: the run waits', async () => {
+  const row = await world.create('File', { directory: 'ours' });
+  // As in the moments of an upgrade, or of a restore.
+  await world.pool.query('alter table event_horizon rename to event_horizon_elsewhere');
+  const handle = await world.start(row, hourly(0));
+  await eventually(async () => (await world.runsOf(row))[0]?.latest_error);
+  await world.pool.query('alter table event_horizon_elsewhere rename to event_horizon');
+  expect((await world.finished(handle)).run).toMatchObject({ status: 'Completed', records_completed: 5 });
 });

@@ -6,7 +6,7 @@ import { faultyS3ForFile, isComplete } from '../support/faulty-s3.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
 
 const LONG = process.env.TEST_LONG === '1';
-// Temporal goes on giving tasks to a worker that only stands still, and takes half a minute to notice each time.
+// Temporal gives a worker that only stands still what it had asked for, and misses it after a quarter of a minute each time.
 jest.setTimeout(400_000);
 const EVENTS = 20_000;
 const programs = programsForFile();

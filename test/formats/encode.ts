@@ -85,3 +85,34 @@ export async function readParquet(content: Buffer, columns: readonly Column[]): 
 }
 
 export const parquetMetadata = (content: Buffer) => parquetMetadataAsync(arrayBuffer(content));
+
+/** The same by their names, with timestamps as JSON lines have them and numbers as numbers. */
+export async function readParquetRows(content: Buffer): Promise<Record<string, unknown>[]> {
+  const { schema } = await parquetMetadata(content);
+  const times = new Set(
+    schema.filter((one) => one.converted_type === 'TIMESTAMP_MICROS').map((one) => one.name),
+  );
+  const columns = schema.slice(1).map(({ name }) => ({ name, type: 'string' as const, nullable: true }));
+  const rows = await readParquet(content, columns);
+  return rows.map((row) =>
+    Object.fromEntries(
+      columns.flatMap(({ name }, index): [string, unknown][] => {
+        const value = row[index];
+        if (name === 'list' || name === 'element') return [];
+        if (typeof value !== 'bigint') return [[name, value]];
+        return [[name, times.has(name) ? isoMicros(value) : Number(value)]];
+      }),
+    ),
+  );
+}
+
+const isoMicros = (value: bigint) =>
+  `${new Date(Number(value / 1000n)).toISOString().slice(0, -1)}${String(value % 1000n).padStart(3, '0')}Z`;
+
+/** The type of each column, as the file names it. */
+export async function columnsOf(content: Buffer): Promise<Record<string, string>> {
+  const { schema } = await parquetMetadata(content);
+  return Object.fromEntries(
+    schema.slice(1).map((one) => [one.name, (one.converted_type ?? one.type) as string]),
+  );
+}

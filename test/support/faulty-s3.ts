@@ -1,21 +1,10 @@
-import { once } from 'node:events';
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GetObjectCommand, ListMultipartUploadsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import { type FaultProxy, faultProxyForFile } from './fault-proxy.ts';
 import { type S3Server, s3ForFile } from './versitygw.ts';
 
-/** What stands between the worker and the real server: passes on, or does harm. */
-export type Harm = (request: IncomingMessage, response: ServerResponse, forward: () => void) => void;
-
-export interface FaultyS3 {
+export interface FaultyS3 extends FaultProxy {
   server: S3Server;
-  /** Until the end of the test. */
-  harm: Harm | undefined;
-  /** What was asked during the test. */
-  seen: { method: string; url: string; headers: http.IncomingHttpHeaders }[];
-  /** Where the harm is. */
-  endpoint: string;
   /** Configuration of a new bucket that is reached by way of the harm. */
   bucket(prefix?: string): Promise<S3Bucket>;
 }
@@ -47,34 +36,8 @@ export const refuse = (
 /** The real S3 server with something in front of it. */
 export function faultyS3ForFile(): FaultyS3 {
   const server = s3ForFile();
-  const faulty = { server, seen: [], harm: undefined } as unknown as FaultyS3;
-  const proxy = http.createServer((request, response) => {
-    const { method = 'GET', url = '', headers } = request;
-    faulty.seen.push({ method, url, headers });
-    const forward = () => {
-      const onward = http.request(server.endpoint + url, { method, headers }, (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      });
-      onward.on('error', () => response.destroy());
-      request.pipe(onward);
-    };
-    if (faulty.harm) faulty.harm(request, response, forward);
-    else forward();
-  });
-  beforeAll(async () => {
-    proxy.listen(0, '127.0.0.1');
-    await once(proxy, 'listening');
-    faulty.endpoint = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  });
-  afterEach(() => {
-    faulty.harm = undefined;
-    faulty.seen = [];
-  });
-  afterAll(async () => {
-    proxy.closeAllConnections();
-    await new Promise((resolve) => proxy.close(resolve));
-  });
+  const faulty = faultProxyForFile(() => server.endpoint) as FaultyS3;
+  faulty.server = server;
   faulty.bucket = async (prefix = 'lake') => {
     const Bucket = await server.createBucket();
     return {

@@ -14,6 +14,8 @@ export interface PostgresProxyOptions {
    * it is kept.
    */
   watch?(piece: Buffer, bytes: number): 'cut' | 'last' | Promise<unknown> | undefined;
+  /** The same of what the server answers, with the number of bytes since the client last said something. */
+  hold?(bytes: number): Promise<unknown> | undefined;
 }
 
 /** A server between the client and Postgres that can speak TLS, and do harm. */
@@ -41,14 +43,16 @@ export async function startPostgresProxy(
       raw.on('close', () => onward.destroy());
       if (!isTlsRequest) onward.write(first);
       let bytes = 0;
+      let answered = 0;
+      let isDeaf = false;
       stream.on('data', (piece: Buffer) => {
         bytes += piece.length;
+        answered = 0;
         const harm = options.watch?.(piece, bytes);
         if (harm === 'cut') {
           raw.destroy();
         } else if (harm === 'last') {
-          onward.unpipe(stream);
-          onward.resume();
+          isDeaf = true;
           onward.end(piece);
         } else if (harm) {
           stream.pause();
@@ -58,7 +62,17 @@ export async function startPostgresProxy(
           onward.once('drain', () => stream.resume());
         }
       });
-      onward.pipe(stream);
+      onward.on('data', (piece: Buffer) => {
+        answered += piece.length;
+        const held = options.hold?.(answered);
+        if (held) {
+          onward.pause();
+          void held.then(() => stream.write(piece, () => onward.resume()));
+        } else if (!isDeaf && !stream.write(piece)) {
+          onward.pause();
+          stream.once('drain', () => onward.resume());
+        }
+      });
       raw.resume();
     });
   });

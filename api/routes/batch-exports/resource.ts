@@ -14,6 +14,7 @@ import {
   batchExportView,
   newBatchExport,
   newOrganizationBatchExport,
+  wholeBatchExport,
 } from '../../schemas/batch-export.ts';
 import { runView } from '../../schemas/batch-export-run.ts';
 
@@ -95,7 +96,7 @@ export function resourceRoutes(app: App, deps: ApiDependencies): void {
     );
 
     for (const [method, body, summary] of [
-      ['PUT', newBatchExport, `Change a batch export ${of}; name, destination and interval are needed`],
+      ['PUT', wholeBatchExport, `Change a batch export ${of}; name, destination and interval are needed`],
       ['PATCH', batchExportPatch, `Change some of a batch export ${of}`],
     ] as const) {
       app.route({

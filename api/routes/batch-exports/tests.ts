@@ -8,7 +8,7 @@ import { findsExport, PLACES, READ, WRITE } from '../../batch-exports/places.ts'
 import { refusing } from '../../batch-exports/refusals.ts';
 import type { ApiDependencies, App } from '../../dependencies.ts';
 import { errors } from '../../errors.ts';
-import { destination } from '../../schemas/batch-export.ts';
+import { changedDestination, destination } from '../../schemas/destination.ts';
 
 const TAGS = ['batch exports'];
 
@@ -24,7 +24,7 @@ const step = z
 const index = z.int().min(0).default(0).meta({ description: 'Which step, from 0 on.' });
 const newTest = z.object({ destination, step: index });
 const storedTest = z.object({
-  destination: destination.extend({ type: destination.shape.type.optional() }).optional(),
+  destination: changedDestination.optional(),
   step: index,
 });
 

@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from '@jest/globals';
+import { listBackfills, progressOf } from '../../../db/batch-export-backfills.ts';
 import { type LogQuery, listLogs } from '../../../db/batch-export-logs.ts';
 import { listRuns, type RunQuery } from '../../../db/batch-export-run-lists.ts';
 import type { Queryable } from '../../../db/pool.ts';
@@ -8,6 +9,7 @@ import { type PlanNode, planOf } from '../../support/plans.ts';
 
 const database = databaseForFile();
 const key = { projectId: 1, exportId: uuidv7() };
+const backfillId = uuidv7();
 const RUNS = 20_000;
 const minutes = (n: number) => new Date(Date.UTC(2026, 0, 1) + n * 60_000).toISOString();
 const [day, end] = [minutes(5 * RUNS - 24 * 60), minutes(5 * RUNS)];
@@ -33,7 +35,16 @@ beforeAll(async () => {
       values,
     );
   }
-  await pool.query('vacuum analyze batch_export_runs, batch_export_logs');
+  await pool.query(
+    `insert into batch_export_backfills (project_id, id, batch_export_id, workflow_id, status, total_runs)
+     values (1, $2, $1, 'w', 'Completed', $3), (1, gen_random_uuid(), $1, 'w', 'Cancelled', $3)`,
+    [key.exportId, backfillId, RUNS],
+  );
+  await pool.query('update batch_export_runs set backfill_id = $2 where batch_export_id = $1', [
+    key.exportId,
+    backfillId,
+  ]);
+  await pool.query('vacuum analyze batch_export_runs, batch_export_logs, batch_export_backfills');
 });
 
 /** The plan of what a function asks, as it was executed. */
@@ -84,4 +95,14 @@ test.each<[string, Partial<LogQuery>, number]>([
   expect(nodes.filter((node) => node['Node Type'] === 'Seq Scan')).toEqual([]);
   expect(looked(nodes)).toBeGreaterThan(0);
   expect(looked(nodes)).toBeLessThanOrEqual(most);
+});
+
+test('of backfills that are over the runs are not counted', async () => {
+  const list = (queryable: Queryable) =>
+    listBackfills(queryable, { ...key, ordering: 'created_at', ascending: true, limit: 50 });
+  expect((await list(database.pool)).rows.map(progressOf)).toEqual([
+    { total_runs: RUNS, finished_runs: RUNS, progress: 1 },
+    null,
+  ]);
+  expect(looked(await planned(list))).toBe(2);
 });

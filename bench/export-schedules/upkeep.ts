@@ -1,0 +1,93 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client, Connection, type ScheduleHandle } from '@temporalio/client';
+import type { BatchExportRow } from '../../db/batch-exports.ts';
+import { RECONCILE_SCHEDULE } from '../../schedules/maintenance.ts';
+import type { ReconcileReport } from '../../workflows/reconcile-exports.ts';
+
+const MINUTE = 60_000;
+const PATIENCE = 5 * MINUTE;
+const EACH = 20;
+
+type Harm = (schedule: ScheduleHandle) => Promise<unknown>;
+/** What somebody may do to a schedule behind Sluice's back. */
+const HARMS: Record<string, Harm> = {
+  deleted: (schedule) => schedule.delete(),
+  paused: (schedule) => schedule.pause('by hand'),
+  retimed: (schedule) =>
+    schedule.update((previous) => ({ ...previous, spec: { intervals: [{ every: '7 minutes' }] } })),
+};
+
+async function isWhole(schedule: ScheduleHandle): Promise<boolean> {
+  const found = await schedule.describe().catch(() => undefined);
+  const every = found?.spec.intervals?.[0]?.every;
+  return found !== undefined && !found.state.paused && every !== 7 * MINUTE;
+}
+
+const rounded = (seconds: number) => Number(seconds.toFixed(1));
+
+export interface Upkeep {
+  /** Seconds from the harm until the schedules are as their rows say. */
+  restoredSeconds: { schedules: number; median: number; most: number };
+  /** One pass over every export, at rest. */
+  reconcile: { exports: number; seconds: number; workerCpuSeconds: number; transactions: number };
+}
+
+/** How long the worker takes to find and mend what was done to schedules, and to look at every export once. */
+export async function measureUpkeep(
+  { address, rows }: { address: string; rows: readonly BatchExportRow[] },
+  usage: { workerCpu: () => number; transactions: () => Promise<number> },
+): Promise<Upkeep> {
+  const connection = await Connection.connect({ address });
+  const client = new Client({ connection });
+  try {
+    const began = performance.now();
+    const harmed = await Promise.all(
+      Object.values(HARMS).flatMap((harm, kind) =>
+        Array.from({ length: EACH }, async (_, index) => {
+          const row = rows[(kind * EACH + index) * Math.floor(rows.length / (3 * EACH))] as BatchExportRow;
+          const schedule = client.schedule.getHandle(row.id);
+          await harm(schedule);
+          return { schedule, since: performance.now() };
+        }),
+      ),
+    );
+    const restored: number[] = [];
+    let open = harmed;
+    while (open.length > 0 && performance.now() - began < PATIENCE) {
+      const still: typeof open = [];
+      for (const one of open) {
+        if (await isWhole(one.schedule)) restored.push((performance.now() - one.since) / 1000);
+        else still.push(one);
+      }
+      open = still;
+      await pause(500);
+    }
+    if (open.length > 0) throw new Error(`${open.length} schedules are not as they were.`);
+
+    const before = { cpu: usage.workerCpu(), transactions: await usage.transactions() };
+    const triggered = performance.now();
+    const handle = client.schedule.getHandle(RECONCILE_SCHEDULE);
+    const { numActionsTaken } = (await handle.describe()).info;
+    await handle.trigger();
+    let last = (await handle.describe()).info;
+    for (; last.numActionsTaken === numActionsTaken; last = (await handle.describe()).info) await pause(50);
+    const { workflow } = (last.recentActions.at(-1) as (typeof last.recentActions)[0]).action;
+    const result = client.workflow.getHandle(workflow.workflowId, workflow.firstExecutionRunId).result();
+    const report = (await result) as ReconcileReport;
+    return {
+      restoredSeconds: {
+        schedules: restored.length,
+        median: rounded(restored.sort((a, b) => a - b)[restored.length >> 1] as number),
+        most: rounded(restored.at(-1) as number),
+      },
+      reconcile: {
+        exports: report.exports,
+        seconds: rounded((performance.now() - triggered) / 1000),
+        workerCpuSeconds: rounded(usage.workerCpu() - before.cpu),
+        transactions: (await usage.transactions()) - before.transactions,
+      },
+    };
+  } finally {
+    await connection.close();
+  }
+}

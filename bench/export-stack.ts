@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { loadConfig } from '../config.ts';
+import { migrate } from '../db/migrate.ts';
+import { createPool, type Pool } from '../db/pool.ts';
+import { createSchedules, type Schedules } from '../schedules/schedules.ts';
+import { startPostgres } from '../stack/postgres.ts';
+import { startTemporal } from '../stack/temporal.ts';
+import { createLogger } from '../telemetry/logger.ts';
+
+/** Everything that exports need, with a worker as it ships. */
+export interface ExportStack {
+  url: string;
+  temporalAddress: string;
+  exportRoot: string;
+  pool: Pool;
+  schedules: Schedules;
+  worker: MeasuredProcess;
+  stop(): Promise<void>;
+}
+
+/** What a process takes, as the system counts it. */
+export class MeasuredProcess {
+  readonly #folder: string;
+
+  constructor(pid: number) {
+    this.#folder = `/proc/${pid}`;
+  }
+
+  /** Seconds. */
+  get cpu(): number {
+    const fields = readFileSync(`${this.#folder}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  }
+
+  /** Megabytes. */
+  get memory(): number {
+    return this.#status('VmRSS');
+  }
+
+  /** The most there were since the start, or since they were forgotten. */
+  get peakMemory(): number {
+    return this.#status('VmHWM');
+  }
+
+  forgetPeak(): void {
+    writeFileSync(`${this.#folder}/clear_refs`, '5');
+  }
+
+  #status(field: string): number {
+    const text = readFileSync(`${this.#folder}/status`, 'utf8');
+    return Math.round(Number(new RegExp(`${field}:\\s+(\\d+)`).exec(text)?.[1] ?? 0) / 1024);
+  }
+}
+
+const root = path.resolve(import.meta.dirname, '..');
+
+export async function startExportStack(): Promise<ExportStack> {
+  const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
+  const exportRoot = path.join(stateDir, 'exports');
+  const stops: (() => Promise<unknown>)[] = [];
+  const stop = async () => {
+    for (const one of stops.reverse()) await one().catch((error) => console.error(error));
+    rmSync(stateDir, { recursive: true, force: true });
+  };
+  try {
+    const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
+    const common = { dataDir: stateDir, cacheDir };
+    const postgres = await startPostgres({
+      ...common,
+      port: 0,
+      settings: { shared_buffers: '1GB', max_wal_size: '8GB' },
+    });
+    stops.push(() => postgres.stop());
+    const temporal = await startTemporal({ ...common, port: 0, uiPort: 0 });
+    stops.push(() => temporal.stop());
+    await migrate(postgres.url);
+    const pool = createPool({ url: postgres.url, size: 4, name: 'bench' });
+    stops.push(() => pool.end());
+    const addresses = { DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address };
+    const logger = createLogger({ name: 'bench', level: 'warn' });
+    const schedules = createSchedules(loadConfig(addresses), logger);
+    stops.push(() => schedules.close());
+    await schedules.ensure();
+
+    const output = openSync(path.join(stateDir, 'worker.log'), 'w');
+    const worker = spawn(process.execPath, [path.join(root, 'worker/main.ts')], {
+      env: {
+        ...process.env,
+        ...addresses,
+        SLUICE_DATA_DIR: stateDir,
+        SLUICE_EXPORT_ROOT: exportRoot,
+        SLUICE_LOG_LEVEL: 'warn',
+        NODE_ENV: 'production',
+      },
+      stdio: ['ignore', output, output],
+    });
+    const gone = new Promise((resolve) => worker.once('exit', resolve));
+    stops.push(async () => {
+      worker.kill('SIGTERM');
+      await gone;
+    });
+    return {
+      url: postgres.url,
+      temporalAddress: temporal.address,
+      exportRoot,
+      pool,
+      schedules,
+      worker: new MeasuredProcess(worker.pid as number),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

@@ -35,8 +35,9 @@ export function keysOf(options: FileOptions, run: Pick<Run, 'model' | 'interval'
 async function readManifest(
   store: FileStore,
   keys: Pick<ObjectKeys, 'manifest'>,
+  signal?: AbortSignal,
 ): Promise<{ seen: StoredBytes | undefined; manifest: Manifest | undefined }> {
-  const seen = await store.get(keys.manifest);
+  const seen = await store.get(keys.manifest, signal);
   return { seen, manifest: seen && parseManifest(seen.bytes, store.describe(keys.manifest)) };
 }
 
@@ -55,7 +56,7 @@ export async function openFileRun<Config>(
   const files = new Map<number, HiddenFile>();
   const before = await (async () => {
     work.signal?.throwIfAborted();
-    const found = await readManifest(store, keys);
+    const found = await readManifest(store, keys, work.signal);
     requireOwn(found.manifest, run.exportId, store.describe(keys.manifest));
     await fence();
     await store.sweep(keys);

@@ -27,7 +27,7 @@ export interface FileStore {
   sweep(keys: ObjectKeys): Promise<void>;
   open(key: string, labels: Record<string, string>, signal?: AbortSignal): Promise<HiddenFile>;
   /** A small file as a whole; undefined if there is none. */
-  get(key: string): Promise<StoredBytes | undefined>;
+  get(key: string, signal?: AbortSignal): Promise<StoredBytes | undefined>;
   /** Writes a small file at once, if what is there is still `seen`; false if it is something else by now. */
   put(key: string, bytes: Buffer, seen: StoredBytes | undefined): Promise<boolean>;
   remove(key: string): Promise<void>;

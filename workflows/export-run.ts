@@ -81,19 +81,19 @@ async function exportOne(input: ExportRunInput, progress: Progress): Promise<Exp
     { key: searchAttributes.intervalEnd, value: new Date(started.interval.end) },
     { key: searchAttributes.runStatus, value: 'Running' },
   ]);
-  setCurrentDetails(`**Running** ${headline(started)}`);
+  setCurrentDetails(`**Running** ${headline(started)}\n\n${nameOf(runId)}`);
   const result = await heavy(started).exportInterval({ exportId: input.exportId, runId });
   const { status, records, rejected, bytes, error } = result;
   upsertSearchAttributes([{ key: searchAttributes.runStatus, value: status }]);
   const left = rejected > 0 ? `, ${rejected} rows left out` : '';
   setCurrentDetails(
-    `**${status}** ${headline(started)}\n\n${records} rows, ${bytes} bytes${left}${error === null ? '' : fenced(error)}`,
+    `**${status}** ${headline(started)}${error === null ? '' : fenced(error)}\n\n${records} rows, ${bytes} bytes${left}, ${nameOf(runId)}`,
   );
   return { runId, status, records };
 }
 
-const headline = ({ what, interval, runId }: Started) =>
-  `${what}, ${rangeText(interval)}\n\nrun \`${runId}\``;
+const headline = ({ what, interval }: Started) => `${what}, ${rangeText(interval)}`;
+const nameOf = (runId: string | null) => `run \`${runId}\``;
 
 function heavy(started: Started): HeavyActivities {
   return proxyActivities<HeavyActivities>({
@@ -122,8 +122,9 @@ async function finish(
     error: reason,
   });
   upsertSearchAttributes([{ key: searchAttributes.runStatus, value: done.status }]);
-  const what = started ? headline(started) : `run \`${done.runId}\``;
-  setCurrentDetails(`**${done.status}** ${what}${reason === null ? '' : fenced(reason)}`);
+  const what = started ? ` ${headline(started)}` : '';
+  const why = reason === null ? '' : fenced(reason);
+  setCurrentDetails(`**${done.status}**${what}${why}\n\n${nameOf(done.runId)}`);
   for (const notice of done.notices) await tell(notice);
   // Runs of versions that completed all the same can still be looked at.
   if (patched('ends-as-its-run')) {

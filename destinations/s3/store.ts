@@ -47,7 +47,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
       });
     },
 
-    async get(key) {
+    async get(key, signal) {
       return connection.send(
         async (client, abortSignal) => {
           const answer = await client
@@ -64,7 +64,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
           const bytes = Buffer.from((await answer.Body?.transformToByteArray()) ?? []);
           return { bytes, version: answer.ETag ?? '' };
         },
-        { key, doing: 's3:GetObject and s3:ListBucket' },
+        { key, doing: 's3:GetObject and s3:ListBucket', signal },
       );
     },
 

@@ -114,6 +114,22 @@ describe('a run that is cancelled leaves nothing behind', () => {
     expect(await bucket.keys()).toEqual([]);
   });
 
+  test('while the bucket does not say what is there already', async () => {
+    let asked = 0;
+    s3.harm = (request, _response, forward) => {
+      if (request.method === 'GET' && request.url?.includes('_manifest.json')) asked += 1;
+      else forward();
+    };
+    const bucket = await s3.bucket();
+    const row = await world.create('S3', bucket.config);
+    const handle = await world.start(row, hourly(2));
+    await eventually(async () => asked === 1);
+    await endRun(world.pool, { projectId: 1, runId: (await runOf(row))?.id as string }, 'Cancelled', null);
+    await handle.cancel();
+    expect((await world.finished(handle)).result.status).toBe('Cancelled');
+    expect(asked).toBe(1);
+  });
+
   test('before anybody began with it', async () => {
     await world.worker.stop();
     const bucket = await s3.bucket();

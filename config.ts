@@ -95,7 +95,7 @@ const variables = {
   SLUICE_EXPORT_CONCURRENCY: positive
     .optional()
     .describe(
-      'Runs of batch exports that a worker does at once. Default: one for each 256 MB of half of its memory, from 2 to 8.',
+      'Runs of batch exports that a worker does at once, a third of them for backfills; at least one of either. Default: one for each 256 MB of half of its memory, from 2 to 8.',
     ),
   SLUICE_EXPORT_PAUSE_AFTER: z.coerce
     .number()

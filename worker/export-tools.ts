@@ -8,10 +8,16 @@ import { createParser } from '../hog/parser/index.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
 
+/** Runs at once: those of schedules, and those of backfills, with verifications. */
+export interface Lanes {
+  exports: number;
+  backfills: number;
+}
+
 export interface ExportTools {
   dependencies: ExportDependencies;
   /** How many runs are done at once. */
-  concurrency: number;
+  lanes: Lanes;
   close(): Promise<void>;
 }
 
@@ -21,6 +27,12 @@ const [LEAST, MOST] = [2, 8];
 /** A run takes about half of what is counted for it, at its most. */
 export function exportConcurrency(config: Pick<Config, 'SLUICE_EXPORT_CONCURRENCY'>, memory: number): number {
   return config.SLUICE_EXPORT_CONCURRENCY ?? Math.min(MOST, Math.max(LEAST, Math.floor(memory / 2 / EACH)));
+}
+
+/** Backfills have a third, and each lane one at least. */
+export function lanesOf(concurrency: number): Lanes {
+  const backfills = Math.ceil(concurrency / 3);
+  return { exports: Math.max(1, concurrency - backfills), backfills };
 }
 
 /** Of the machine, or of the container where that is less. */
@@ -35,18 +47,18 @@ export function createExportTools(
   logger: Logger,
   metrics: ExportMetrics = createExportMetrics(undefined),
 ): ExportTools {
-  const concurrency = exportConcurrency(config, memoryOf());
+  const lanes = lanesOf(exportConcurrency(config, memoryOf()));
   const parser = createParser();
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const copyPool = createPool({
     url: config.DATABASE_URL as string,
     // One read for each run, and one more while an earlier read of it is being given up.
-    size: concurrency * 2,
+    size: (lanes.exports + lanes.backfills) * 2,
     name: 'exports',
     onError: (error) => logger.warn({ err: error }, 'a connection of an export to Postgres broke'),
   });
   return {
-    concurrency,
+    lanes,
     dependencies: {
       copyPool,
       parser,

@@ -8,7 +8,7 @@ import type { Patience } from '../destinations/retry.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import { exportsQueue } from '../workflows/names.ts';
+import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
 import { createExportTools } from './export-tools.ts';
 
 export interface WorkerDependencies {
@@ -81,17 +81,22 @@ export async function startWorker({
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
       stickyQueueScheduleToStartTimeout: STICKY,
     });
-    const heavy = await Worker.create({
-      ...common,
-      taskQueue: exportsQueue(config.SLUICE_TASK_QUEUE),
-      activities: createHeavyActivities(dependencies),
-      maxConcurrentActivityTaskExecutions: tools.concurrency,
-      maxConcurrentActivityTaskPolls: Math.min(POLLS, tools.concurrency),
-      // Most are done by then; the others need the rest of the time to take back what they uploaded.
-      shutdownGraceTime: '1 second',
-      maxHeartbeatThrottleInterval: HEARTBEATS,
-    });
-    const workers = [light, heavy];
+    const heavy = (taskQueue: string, atOnce: number) =>
+      Worker.create({
+        ...common,
+        taskQueue,
+        activities: createHeavyActivities(dependencies),
+        maxConcurrentActivityTaskExecutions: atOnce,
+        maxConcurrentActivityTaskPolls: Math.min(POLLS, atOnce),
+        // Most are done by then; the others need the rest of the time to take back what they uploaded.
+        shutdownGraceTime: '1 second',
+        maxHeartbeatThrottleInterval: HEARTBEATS,
+      });
+    const workers = [
+      light,
+      await heavy(exportsQueue(config.SLUICE_TASK_QUEUE), tools.lanes.exports),
+      await heavy(backfillsQueue(config.SLUICE_TASK_QUEUE), tools.lanes.backfills),
+    ];
     const shutDown = () => {
       for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
     };

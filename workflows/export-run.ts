@@ -17,6 +17,7 @@ import type { StartRunResult } from '../activities/exports/start-run.ts';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
 import { fenced, rangeText } from './details.ts';
 import {
+  backfillsQueue,
   type ExportRunInput,
   type ExportRunResult,
   exportsQueue,
@@ -82,7 +83,7 @@ async function exportOne(input: ExportRunInput, progress: Progress): Promise<Exp
     { key: searchAttributes.runStatus, value: 'Running' },
   ]);
   setCurrentDetails(`**Running** ${headline(started)}\n\n${nameOf(runId)}`);
-  const result = await heavy(started).exportInterval({ exportId: input.exportId, runId });
+  const result = await heavy(input, started).exportInterval({ exportId: input.exportId, runId });
   const { status, records, rejected, bytes, error } = result;
   upsertSearchAttributes([{ key: searchAttributes.runStatus, value: status }]);
   const left = rejected > 0 ? `, ${rejected} rows left out` : '';
@@ -95,9 +96,10 @@ async function exportOne(input: ExportRunInput, progress: Progress): Promise<Exp
 const headline = ({ what, interval }: Started) => `${what}, ${rangeText(interval)}`;
 const nameOf = (runId: string | null) => `run \`${runId}\``;
 
-function heavy(started: Started): HeavyActivities {
+function heavy({ backfillId }: ExportRunInput, started: Started): HeavyActivities {
+  const queueOf = backfillId === undefined ? exportsQueue : backfillsQueue;
   return proxyActivities<HeavyActivities>({
-    taskQueue: exportsQueue(workflowInfo().taskQueue),
+    taskQueue: queueOf(workflowInfo().taskQueue),
     startToCloseTimeout: started.attemptMilliseconds,
     heartbeatTimeout: SILENCE,
     retry: { ...retry, maximumInterval: '1 hour' },

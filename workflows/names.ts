@@ -31,6 +31,8 @@ export const searchAttributes = {
 
 /** The queue of what carries rows, beside the queue of everything else. */
 export const exportsQueue = (taskQueue: string): string => `${taskQueue}-exports`;
+/** That of backfills and verifications: however many there are, what schedules start does not wait behind them. */
+export const backfillsQueue = (taskQueue: string): string => `${taskQueue}-backfills`;
 
 /** What SluiceKind says of everything that belongs to batch exports. */
 export const EXPORT_KIND = 'export';

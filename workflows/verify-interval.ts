@@ -12,7 +12,7 @@ import {
 } from '@temporalio/workflow';
 import type { HeavyActivities } from '../activities/index.ts';
 import type { VerifyReport } from '../exports/verify-report.ts';
-import { exportsQueue, VERIFY_REPORT, VERIFY_TAKEN, type VerifyIntervalInput } from './names.ts';
+import { backfillsQueue, VERIFY_REPORT, VERIFY_TAKEN, type VerifyIntervalInput } from './names.ts';
 
 /** Whoever asked and went away comes back within this time, or has to begin again. */
 const KEPT = '10 minutes';
@@ -40,7 +40,7 @@ export async function verifyInterval(input: VerifyIntervalInput): Promise<Verify
     taken = true;
   });
   const { compareInterval } = proxyActivities<HeavyActivities>({
-    taskQueue: exportsQueue(workflowInfo().taskQueue),
+    taskQueue: backfillsQueue(workflowInfo().taskQueue),
     startToCloseTimeout: '6 hours',
     heartbeatTimeout: '1 minute',
     retry: {

@@ -7,7 +7,7 @@ import { BrokenRowsError } from '../../formats/broken-rows.ts';
 import type { Column } from '../../formats/columns.ts';
 import { ModelError } from '../../models/index.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
-import { exportConcurrency } from '../../worker/export-tools.ts';
+import { exportConcurrency, lanesOf } from '../../worker/export-tools.ts';
 import { exportWorldForFile, fillHour, hourly } from './support.ts';
 
 jest.setTimeout(60_000);
@@ -125,6 +125,14 @@ test('a worker does as many runs at once as it has memory for', () => {
     exportConcurrency({ SLUICE_EXPORT_CONCURRENCY: given }, memory * GIGABYTE);
   expect([of(0.5), of(1), of(2), of(3), of(64)]).toEqual([2, 2, 4, 6, 8]);
   expect(of(0.5, 30)).toBe(30);
+  expect([1, 2, 3, 4, 8, 30].map((atOnce) => Object.values(lanesOf(atOnce)))).toEqual([
+    [1, 1],
+    [1, 1],
+    [2, 1],
+    [2, 2],
+    [5, 3],
+    [20, 10],
+  ]);
 });
 
 test('metrics have a help and a name of the same form', async () => {

@@ -3,8 +3,8 @@ import { beforeAll, expect, test } from '@jest/globals';
 import { bindDestination } from '../../destinations/bind.ts';
 import type { Surroundings } from '../../destinations/destination.ts';
 import { createEgress } from '../../egress/egress.ts';
-import { faultyS3ForFile } from '../exports/fault-proxy.ts';
 import { eventually } from '../support/eventually.ts';
+import { faultyS3ForFile } from '../support/faulty-s3.ts';
 import { deliver, failureOf, HASTE, lineOf, RUN } from './harness.ts';
 import { sampleEvents } from './sample.ts';
 

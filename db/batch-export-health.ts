@@ -78,3 +78,14 @@ export async function sumHealth(
   );
   return rows[0];
 }
+
+/** Seconds since the export was looked at, or made, that was not looked at for longest; null: there is none. */
+export async function secondsSinceChecked(queryable: Queryable): Promise<number | null> {
+  const { rows } = await queryable.query(
+    `select extract(epoch from clock_timestamp() - min(coalesce(h.checked_at, e.created_at)))::float8 as seconds
+     from batch_exports e
+     left join batch_export_health h on h.project_id = e.project_id and h.batch_export_id = e.id
+     where e.deleted_at is null`,
+  );
+  return rows[0].seconds;
+}

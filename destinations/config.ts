@@ -153,3 +153,27 @@ export function secretValues(fields: Fields, config: RawConfig): string[] {
     .filter(([key, value]) => isSecret(fields.shape[key]) && typeof value === 'string' && value !== '')
     .map(([, value]) => value as string);
 }
+
+export interface FieldDescription {
+  /** As JSON names it. */
+  type: string;
+  required: boolean;
+  secret: boolean;
+  /** As JSON; empty where there is none. */
+  default: string;
+  description: string;
+}
+
+const WORDS: Record<string, string> = { str: 'text', int: 'number', bool: 'boolean', list: 'texts' };
+
+/** What there is to know of a key, for people. */
+export function describeField(field: z.ZodType): FieldDescription {
+  const assumed = field.safeParse(undefined);
+  return {
+    type: WORDS[expectedName(unwrap(field).type)] as string,
+    required: !assumed.success,
+    secret: isSecret(field),
+    default: assumed.data === undefined ? '' : JSON.stringify(assumed.data),
+    description: field.description ?? '',
+  };
+}

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeSettings } from '../config.ts';
+import { describeKeys } from '../destinations/describe.ts';
 import { functionLists } from './hogql-functions.ts';
 
 const root = path.dirname(import.meta.dirname);
@@ -13,6 +14,16 @@ export function settingsTable(): string {
       `| \`${setting.name}\` | ${setting.default === '' ? '' : `\`${setting.default}\``} | ${setting.description} |`,
   );
   return ['| Variable | Default | Meaning |', '|---|---|---|', ...rows].join('\n');
+}
+
+/** The keys of `destination.config`. */
+export function destinationKeys(): string {
+  const rows = describeKeys().map((one) => {
+    const kind = [one.type, ...(one.required ? ['required'] : []), ...(one.secret ? ['secret'] : [])];
+    const { types, key, description } = one;
+    return `| \`${key}\` | ${types.join(', ')} | ${kind.join(', ')} | ${one.default === '' ? '' : `\`${one.default}\``} | ${description} |`;
+  });
+  return ['| Key | Of | | Default | Meaning |', '|---|---|---|---|---|', ...rows].join('\n');
 }
 
 /** Replaces what stands between `<!-- name -->` and `<!-- /name -->`. */
@@ -37,6 +48,7 @@ function generated(name: string, part: string, content: string): Generated {
 /** Every document that has a part from the code. */
 export const documents = (): Generated[] => [
   generated('README.md', 'settings', settingsTable()),
+  generated('docs/exports-destinations.md', 'keys', destinationKeys()),
   generated('docs/hogql.md', 'functions', functionLists()),
 ];
 

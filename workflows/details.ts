@@ -1,5 +1,13 @@
-/** So many characters the page of a workflow shows side by side; it cuts off what is longer. */
-const WIDTH = 78;
+import type { IntervalText } from './names.ts';
+
+const short = (instant: string) => instant.replace('.000Z', 'Z');
+
+/** An interval as the pages of workflows show it. */
+export const rangeText = ({ start, end }: IntervalText): string =>
+  `${start === null ? 'the beginning' : short(start)} – ${short(end)}`;
+
+/** So many characters the page of a workflow shows side by side; it cuts off what is longer, also below. */
+const WIDTH = 70;
 
 function wrapped(line: string): string[] {
   const lines: string[] = [];

@@ -12,6 +12,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
+import { rangeText } from './details.ts';
 import {
   type BackfillProgressNote,
   EXPORT_KIND,
@@ -135,7 +136,7 @@ async function exportOne(
         { key: searchAttributes.kind, value: EXPORT_KIND },
         { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
       ],
-      staticSummary: `${interval.start ?? 'the beginning'} – ${interval.end}`,
+      staticSummary: rangeText(interval),
     });
     if (status === 'Completed') progress.completed += 1;
     else if (status === 'Cancelled') progress.cancelled += 1;

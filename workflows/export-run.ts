@@ -15,7 +15,7 @@ import {
 } from '@temporalio/workflow';
 import type { StartRunResult } from '../activities/exports/start-run.ts';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
-import { fenced } from './details.ts';
+import { fenced, rangeText } from './details.ts';
 import {
   type ExportRunInput,
   type ExportRunResult,
@@ -92,10 +92,8 @@ async function exportOne(input: ExportRunInput, progress: Progress): Promise<Exp
   return { runId, status, records };
 }
 
-const short = (instant: string) => instant.replace('.000Z', 'Z');
-const rangeOf = ({ interval: { start, end } }: Started) =>
-  `${start === null ? 'the beginning' : short(start)} – ${short(end)}`;
-const headline = (started: Started) => `${started.what}, ${rangeOf(started)}, run \`${started.runId}\``;
+const headline = ({ what, interval, runId }: Started) =>
+  `${what}, ${rangeText(interval)}\n\nrun \`${runId}\``;
 
 function heavy(started: Started): HeavyActivities {
   return proxyActivities<HeavyActivities>({

@@ -1,4 +1,4 @@
-import { listUnhealthy, sumHealth } from '../../db/batch-export-health.ts';
+import { listUnhealthy, secondsSinceChecked, sumHealth } from '../../db/batch-export-health.ts';
 import type { Pool } from '../../db/pool.ts';
 import { Gauge, type Registry } from '../../telemetry/metrics.ts';
 
@@ -38,6 +38,16 @@ export function registerHealthMetrics(registry: Registry, pool: Pool): void {
         };
         this.set(labels, one.lag_seconds);
       }
+    },
+  });
+  new Gauge({
+    name: 'sluice_export_unchecked_seconds',
+    help: 'How long ago the batch export was looked at that was not for longest; every five minutes all should be.',
+    registers,
+    async collect() {
+      this.reset();
+      const seconds = await secondsSinceChecked(pool);
+      if (seconds !== null) this.set(seconds);
     },
   });
 }

@@ -1,3 +1,4 @@
+import { DESTINATION_TYPES } from '../../destinations/registry.ts';
 import { Counter, Gauge, Histogram, type Registry } from '../../telemetry/metrics.ts';
 
 const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600];
@@ -21,7 +22,7 @@ export function createExportMetrics(registry: Registry | undefined): ExportMetri
   const registers = registry ? [registry] : [];
   const counter = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
     new Counter({ name: `sluice_export_${name}`, help, labelNames, registers });
-  return {
+  const metrics = {
     runs: counter('runs_total', 'Runs of batch exports by how they ended.', 'status', 'destination'),
     retries: counter(
       'retries_total',
@@ -58,4 +59,8 @@ export function createExportMetrics(registry: Registry | undefined): ExportMetri
       'result',
     ),
   };
+  // From zero on, so that the first failure is an increase.
+  for (const destination of DESTINATION_TYPES) metrics.runs.inc({ status: 'Failed', destination }, 0);
+  for (const result of ['failed', 'dropped']) metrics.notices.inc({ result }, 0);
+  return metrics;
 }

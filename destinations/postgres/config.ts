@@ -6,13 +6,13 @@ const LONGEST_NAME = 63;
 
 export const postgresFields = z
   .object({
-    user: secret(z.string()),
-    password: secret(z.string()),
-    host: z.string(),
-    database: z.string(),
-    schema: z.string().default('public'),
-    table_name: z.string().default('events'),
-    port: z.number().default(5432),
+    user: secret(z.string()).describe('Who logs in.'),
+    password: secret(z.string()).describe('With what.'),
+    host: z.string().describe('Name or address of the server.'),
+    database: z.string().describe('The database; it has to be there.'),
+    schema: z.string().default('public').describe('The schema; it has to be there.'),
+    table_name: z.string().default('events').describe('The table; it is made if it is not there.'),
+    port: z.number().default(5432).describe('Port of the server.'),
     has_self_signed_cert: z
       .boolean()
       .default(false)

@@ -6,11 +6,15 @@ const ENCRYPTIONS = ['AES256', 'aws:kms'];
 
 export const s3Fields = z
   .object({
-    bucket_name: z.string(),
-    region: z.string(),
+    bucket_name: z.string().describe('The bucket; it has to be there.'),
+    region: z
+      .string()
+      .describe(
+        'Its region, such as eu-central-1; of a server of your own what it is set to, mostly us-east-1.',
+      ),
     prefix: z.string().describe('What keys begin with; a template.'),
-    aws_access_key_id: secret(z.string().nullish()),
-    aws_secret_access_key: secret(z.string().nullish()),
+    aws_access_key_id: secret(z.string().nullish()).describe('A run needs it.'),
+    aws_secret_access_key: secret(z.string().nullish()).describe('A run needs it.'),
     endpoint_url: z.string().nullish().describe('Of an S3-compatible server; none: AWS.'),
     use_virtual_style_addressing: z
       .boolean()

@@ -2,7 +2,7 @@ import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/c
 import type { BackfillRow } from '../../db/batch-export-backfills.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { BACKFILL_KIND, EXPORT_BACKFILL, type ExportBackfillInput } from '../../workflows/names.ts';
-import { attributesOf } from './export-schedule.ts';
+import { attributesOf, summaryOf } from './export-schedule.ts';
 
 /** Two backfills of the same range have the same; only one of them can be under way. */
 export function backfillWorkflowId(
@@ -31,7 +31,7 @@ export async function startBackfill(
       args: [input],
       memo: { backfill: backfill.id },
       typedSearchAttributes: attributesOf(row, BACKFILL_KIND),
-      staticSummary: `Backfill of batch export ${row.model} to ${row.destination_type}`,
+      staticSummary: summaryOf(row, 'Backfill of batch export'),
     });
   } catch (error) {
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;

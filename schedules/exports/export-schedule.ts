@@ -26,6 +26,7 @@ export type ExportScheduleRow = Pick<
   BatchExportRow,
   | 'id'
   | 'project_id'
+  | 'name'
   | 'model'
   | 'interval'
   | 'timezone'
@@ -37,10 +38,19 @@ export type ExportScheduleRow = Pick<
   | 'end_at'
 >;
 
-export function summaryOf(row: Pick<BatchExportRow, 'model' | 'interval' | 'destination_type'>): string {
-  const every = row.interval.replace(/^every /, '');
-  const summary = `Batch export ${row.model} every ${every} to ${row.destination_type}`;
-  return Buffer.from(summary).subarray(0, LONGEST_SUMMARY).toString('utf8');
+type Told = Pick<BatchExportRow, 'name' | 'model' | 'interval' | 'destination_type'>;
+
+/** A name as the Temporal UI may show it, which reads Markdown: nothing of it becomes a link, a picture or markup. */
+const plain = (name: string): string => name.replaceAll(/:\/\/|[\p{Cc}`*~<>[\]|\\\s]+/gu, ' ').trim();
+
+const aboutOf = (row: Told): string =>
+  `${row.model} every ${row.interval.replace(/^every /, '')} to ${row.destination_type}: ${plain(row.name)}`;
+
+/** What the Temporal UI shows of a workflow; a long name is cut off. */
+export function summaryOf(row: Told, what = 'Batch export'): string {
+  const bytes = Buffer.from(`${what} ${aboutOf(row)}`).subarray(0, LONGEST_SUMMARY);
+  // Half a character at the end is left out.
+  return new TextDecoder().decode(bytes, { stream: true });
 }
 
 export function attributesOf(
@@ -60,10 +70,10 @@ export const scheduledWorkflowId = (exportId: string, nominal: string): string =
   `${exportId}-${instantText(nominal)}`;
 
 /** What a person who looks at the schedule in the Temporal UI reads. */
-export const noteOf = (row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>): string =>
+export const noteOf = (row: Told & Pick<BatchExportRow, 'paused' | 'last_paused_at'>): string =>
   row.paused
-    ? `Paused in Sluice${row.last_paused_at ? ` at ${row.last_paused_at}` : ''}. Unpause the batch export there.`
-    : 'Kept by Sluice: changes made here are undone.';
+    ? `${summaryOf(row)}. Paused in Sluice${row.last_paused_at ? ` at ${row.last_paused_at}` : ''}. Unpause the batch export there.`
+    : `${summaryOf(row)}. Kept by Sluice: changes made here are undone.`;
 
 /** Computed once a year for all exports of a cadence: the jumps of the clocks have to be looked for. */
 const known = new Map<string, ScheduleTimes>();

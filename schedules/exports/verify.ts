@@ -9,6 +9,7 @@ import {
 import { ApplicationFailure, type Workflow } from '@temporalio/common';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import type { VerifyReport } from '../../exports/verify-report.ts';
+import { instantText } from '../../intervals/index.ts';
 import {
   type IntervalText,
   searchAttributes,
@@ -18,16 +19,43 @@ import {
   VERIFY_TAKEN,
   type VerifyIntervalInput,
 } from '../../workflows/names.ts';
-import { attributesOf } from './export-schedule.ts';
+import { attributesOf, summaryOf } from './export-schedule.ts';
 
 /** An interval could not be verified at all; the message is for who asked. */
 export class VerifyError extends Error {
   override readonly name = 'VerifyError';
 }
 
+/** A project has so many verifications under way, or not taken yet, that no further one is begun. */
+export class TooManyVerificationsError extends Error {
+  override readonly name = 'TooManyVerificationsError';
+}
+
+/** They are done by the same workers as exports, which must not wait for hours behind them. */
+export const MOST_VERIFICATIONS = 20;
 const SHORTEST_WAIT = 1_000;
 const ENDING = 50;
 const DEADLINE_EXCEEDED = 4;
+
+async function isRunning(client: Client, workflowId: string): Promise<boolean> {
+  try {
+    return (await client.workflow.getHandle(workflowId).describe()).status.name === 'RUNNING';
+  } catch (error) {
+    ignoreGone(error);
+    return false;
+  }
+}
+
+/** What Temporal counts is behind by a moment: it is a limit against floods, not to the number. */
+async function refuseTooMany(client: Client, row: BatchExportRow, workflowId: string): Promise<void> {
+  const { count } = await client.workflow.count(
+    `${searchAttributes.kind.name} = '${VERIFY_KIND}' and ${searchAttributes.project.name} = ${row.project_id} and ExecutionStatus = 'Running'`,
+  );
+  if (count < MOST_VERIFICATIONS || (await isRunning(client, workflowId))) return;
+  throw new TooManyVerificationsError(
+    `This team already has ${count} verifications of batch exports running. Wait for some to finish before asking for more.`,
+  );
+}
 
 /**
  * Verifies an interval, or joins who does so already. Undefined: it takes longer than the caller waits; asked again, it
@@ -41,6 +69,8 @@ export async function verifyInterval(
 ): Promise<VerifyReport | undefined> {
   const input: VerifyIntervalInput = { exportId: row.id, interval };
   const workflowId = `${row.id}-verify-${interval.start ?? 'START'}-${interval.end}`;
+  const start = interval.start === null ? 'the beginning' : instantText(interval.start);
+  await refuseTooMany(client, row, workflowId);
   const operation = () =>
     new WithStartWorkflowOperation(VERIFY_INTERVAL, {
       workflowId,
@@ -51,7 +81,7 @@ export async function verifyInterval(
         ...attributesOf(row, VERIFY_KIND),
         { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
       ],
-      staticSummary: `Verify ${interval.start ?? 'the beginning'} – ${interval.end} of batch export ${row.model} to ${row.destination_type}`,
+      staticSummary: summaryOf(row, `Verify ${start} – ${instantText(interval.end)} of batch export`),
     });
   const take = () => client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
   const deadline = Date.now() + Math.max(SHORTEST_WAIT, waitMilliseconds);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection, ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
 import { activeRuns } from '../../db/batch-export-run-lists.ts';
 import { startRun } from '../../db/batch-export-runs.ts';
+import { MOST_VERIFICATIONS } from '../../schedules/exports/verify.ts';
 import { createSchedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
@@ -297,6 +298,30 @@ describe('unpausing', () => {
     await ask('POST', `${exports}${id}/unpause/`, { backfill: true });
     expect((await ask('GET', `${exports}${id}/backfills/`)).body.results).toEqual([]);
   });
+});
+
+test('a project has so many verifications under way, and those that are can be asked for again', async () => {
+  // There is no worker: none of them ends.
+  const id = await createExport();
+  const verify = (hours: number) =>
+    ask('POST', `${exports}${id}/verify/`, {
+      start_at: iso(Math.floor(Date.now() / HOUR) * HOUR - hours * HOUR),
+      wait_seconds: 1,
+    });
+  const begun = Array.from({ length: MOST_VERIFICATIONS }, (_, number) => verify(number + 1));
+  expect((await Promise.all(begun)).map((one) => one.status)).toEqual(begun.map(() => 202));
+  // Those that are counted too late are begun.
+  let hours = MOST_VERIFICATIONS;
+  const refused = await eventually(async () => {
+    hours += 1;
+    const answer = await verify(hours);
+    return answer.status === 429 && answer;
+  });
+  expect(refused.body).toMatchObject({
+    type: 'throttled_error',
+    detail: expect.stringMatching(/^This team already has 2\d verifications of batch exports running\./),
+  });
+  expect((await verify(1)).status).toBe(202);
 });
 
 test('while Temporal is away all that is rows works, and running now says so', async () => {

@@ -1,8 +1,15 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
+import { createExportMetrics } from '../../activities/exports/metrics.ts';
 import { describeSettings, loadConfig } from '../../config.ts';
+import type { Pool } from '../../db/pool.ts';
+import { checkConfig } from '../../destinations/config.ts';
+import { describeKeys } from '../../destinations/describe.ts';
+import { requireDestination } from '../../destinations/registry.ts';
 import { documents as generated } from '../../scripts/generate-docs.ts';
+import { createRegistry } from '../../telemetry/metrics.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const documents = [
@@ -23,6 +30,16 @@ test('every setting is described, and its default is one that it accepts', () =>
   }
 });
 
+test('every key of a destination is described, and the example is taken', () => {
+  for (const one of describeKeys()) expect([one.key, one.description.length > 5]).toEqual([one.key, true]);
+  const page = readFileSync(path.join(root, 'docs/exports-destinations.md'), 'utf8');
+  const examples = [...page.matchAll(/ -d '(\{[^']+\})'/g)].map((match) => JSON.parse(match[1] as string));
+  expect(examples.length).toBeGreaterThan(0);
+  for (const { destination } of examples) {
+    expect(checkConfig(requireDestination(destination.type).fields, destination.config)).toBeTruthy();
+  }
+});
+
 test.each(documents)('the links of %s lead somewhere', (document) => {
   const text = readFileSync(path.join(root, document), 'utf8');
   const targets = [...text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)]
@@ -30,6 +47,17 @@ test.each(documents)('the links of %s lead somewhere', (document) => {
     .filter((target) => !/^https?:/.test(target));
   const missing = targets.filter((target) => !existsSync(path.join(root, path.dirname(document), target)));
   expect(missing).toEqual([]);
+});
+
+test('the alert rules ask for metrics and labels that there are', () => {
+  const registry = createRegistry('test');
+  createExportMetrics(registry);
+  registerHealthMetrics(registry, {} as Pool);
+  const known = new Set(registry.getMetricsAsArray().map(({ name }) => name));
+  const page = readFileSync(path.join(root, 'docs/operations.md'), 'utf8');
+  const asked = [...page.matchAll(/sluice_export_[a-z_]+/g)].map(([name]) => name);
+  expect(new Set(asked).size).toBeGreaterThan(6);
+  expect(asked.filter((name) => !known.has(name))).toEqual([]);
 });
 
 test('the architecture page names every folder', () => {

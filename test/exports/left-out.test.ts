@@ -144,4 +144,8 @@ test('metrics have a help and a name of the same form', async () => {
   const own = (await registry.getMetricsAsJSON()).filter((one) => one.name.startsWith('sluice_export_'));
   expect(own).toHaveLength(10);
   for (const one of own) expect(one.help).toMatch(/\.$/);
+  // Without it the first failure would be no increase, and no alert.
+  expect(await registry.metrics()).toContain(
+    'sluice_export_runs_total{status="Failed",destination="S3",process="worker"} 0',
+  );
 });

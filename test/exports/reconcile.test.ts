@@ -283,6 +283,18 @@ describe('with repair', () => {
         `sluice_export_behind_seconds\\{project="64",export="${row.id}",destination="File",process="test"\\} 14400`,
       ),
     );
+    const uncheckedFor = async () =>
+      Number(
+        /sluice_export_unchecked_seconds\{process="test"\} (.+)/.exec(await registry.metrics())?.[1] ??
+          Number.NaN,
+      );
+    await world.pool.query(
+      `update batch_export_health set checked_at = checked_at - interval '1 day' where batch_export_id = $1`,
+      [row.id],
+    );
+    expect(await uncheckedFor()).toBeGreaterThan(86_000);
+    await reconcile(world);
+    expect(await uncheckedFor()).toBeLessThan(3_600);
   });
 });
 

@@ -11,7 +11,7 @@ import type { TypedSearchAttributes } from '@temporalio/common';
 import { loadConfig } from '../../config.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { jitterOf } from '../../intervals/index.ts';
-import { scheduledWorkflowId } from '../../schedules/exports/export-schedule.ts';
+import { scheduledWorkflowId, summaryOf } from '../../schedules/exports/export-schedule.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { searchAttributes } from '../../workflows/names.ts';
@@ -95,7 +95,7 @@ describe('the schedule of an export', () => {
       workflowType: 'exportRun',
       workflowId: row.id,
       args: [{ exportId: row.id }],
-      staticSummary: 'Batch export events every 5 minutes to S3',
+      staticSummary: 'Batch export events every 5 minutes to S3: Lake',
     });
     const ofAction = made.action.typedSearchAttributes as TypedSearchAttributes;
     for (const attributes of [made.typedSearchAttributes, ofAction]) {
@@ -104,7 +104,20 @@ describe('the schedule of an export', () => {
       expect(attributes.get(searchAttributes.export)).toBe(row.id);
       expect(attributes.get(searchAttributes.destination)).toBe('S3');
     }
-    expect(made.state).toMatchObject({ paused: false });
+    expect(made.state).toMatchObject({
+      ...{ paused: false },
+      note: 'Batch export events every 5 minutes to S3: Lake. Kept by Sluice: changes made here are undone.',
+    });
+  });
+
+  test('names it without Markdown, and cuts a long name between two characters', () => {
+    const named = (name: string) => summaryOf(rowOf({ name }));
+    const about = 'Batch export events every hour to S3: ';
+    expect(named('Lake_2 (prod) #1')).toBe(`${about}Lake_2 (prod) #1`);
+    expect(named('a **b** [c](http://d) <i>`f`\n![g]')).toBe(`${about}a b c (http d) i f ! g`);
+    const long = named('🎉'.repeat(100));
+    expect(Buffer.byteLength(long)).toBeLessThanOrEqual(200);
+    expect(long).toBe(`${about}${'🎉'.repeat(40)}`);
   });
 
   test.each<[string, Partial<BatchExportRow>]>([
@@ -150,7 +163,7 @@ describe('the schedule of an export', () => {
       [
         { model: 'persons' },
         (one) => one.action.staticSummary,
-        'Batch export persons every 15 minutes to File',
+        'Batch export persons every 15 minutes to File: Lake',
       ],
       [{ paused: true }, (one) => one.state.paused, true],
       [{ paused: false }, (one) => one.state.paused, false],

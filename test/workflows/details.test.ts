@@ -8,12 +8,12 @@ test('a long line goes on in the next one, at a space where there is one', () =>
   const lines = linesOf(words);
   expect(lines.join(' ')).toBe(words);
   expect(lines.length).toBeGreaterThan(3);
-  for (const line of lines) expect(line.length).toBeLessThanOrEqual(78);
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(70);
 });
 
 test('what has no space is cut, and nothing of it is lost', () => {
   const key = 'x'.repeat(200);
-  expect(linesOf(key).map((line) => line.length)).toEqual([78, 78, 44]);
+  expect(linesOf(key).map((line) => line.length)).toEqual([70, 70, 60]);
   expect(linesOf(`a ${key}\nb`).join('')).toBe(`a ${key}b`);
 });
 

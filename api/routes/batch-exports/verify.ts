@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { findRun, listRuns } from '../../../db/batch-export-run-lists.ts';
 import { VERDICTS } from '../../../exports/verify-report.ts';
 import { instantText } from '../../../intervals/index.ts';
-import { VerifyError } from '../../../schedules/exports/verify.ts';
+import { TooManyVerificationsError, VerifyError } from '../../../schedules/exports/verify.ts';
 import type { IntervalText } from '../../../workflows/names.ts';
 import { intervalChoice, pickCompleteInterval } from '../../batch-exports/pick-interval.ts';
 import { findsExport, keyOf, PLACES, READ } from '../../batch-exports/places.ts';
@@ -14,6 +14,7 @@ import { timestamp } from '../../schemas/fields.ts';
 const WAIT_SECONDS = 20;
 const LONGEST_WAIT_SECONDS = 50;
 const RETRY_SECONDS = 5;
+const CROWD_RETRY_SECONDS = 60;
 /** Earlier than any interval, for asking for the newest run of all. */
 const EVER = '-infinity';
 
@@ -117,6 +118,9 @@ export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): vo
             schedules.exports.verify(request.batchExport, wanted, { waitMilliseconds }),
           )
           .catch((error) => {
+            if (error instanceof TooManyVerificationsError) {
+              throw errors.tooMany(error.message, CROWD_RETRY_SECONDS);
+            }
             if (error instanceof VerifyError) throw errors.validation('invalid_input', error.message, null);
             request.log.warn({ err: error }, 'a verification could not be asked for');
             throw errors.temporalAway(RETRY_SECONDS);

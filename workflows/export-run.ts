@@ -102,7 +102,8 @@ function heavy({ backfillId }: ExportRunInput, started: Started): HeavyActivitie
     taskQueue: queueOf(workflowInfo().taskQueue),
     startToCloseTimeout: started.attemptMilliseconds,
     heartbeatTimeout: SILENCE,
-    retry: { ...retry, maximumInterval: '1 hour' },
+    // Attempts that fail say themselves when the next one begins; these are the pauses after a worker that is gone.
+    retry: { ...retry, maximumInterval: '30 seconds' },
     // The upload is to be taken back before the run is called cancelled.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     summary: `Export ${started.what}`,

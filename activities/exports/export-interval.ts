@@ -136,7 +136,7 @@ export function createExportInterval(deps: ActivityDependencies) {
       metrics.retries.inc({ destination: row.destination_type, reason });
       await sayTrouble(row, run, message);
     }
-    throw failureOf(verdict);
+    throw failureOf(verdict, attempt);
   }
 
   /** Whoever deleted the export may not have come to cancel its runs. */

@@ -48,15 +48,27 @@ export function judge(error: unknown): Verdict {
   return { message: String(message ?? error), reason: 'unexpected', again: true };
 }
 
-/** The failure as Temporal gets it: it knows from it whether and when to try again. */
-export function failureOf({ message, reason, again, retryAfterMilliseconds }: Verdict): ApplicationFailure {
+/** Longer than that nothing is waited for, whatever a destination asks. */
+const LONGEST_PAUSE = 3_600_000;
+
+/** After 1, 2, 4 … seconds: what was away for long is not asked all the time. */
+const pauseAfter = (attempt: number) => Math.min(LONGEST_PAUSE, 1_000 * 2 ** (attempt - 1));
+
+/**
+ * The failure as Temporal gets it: it knows from it whether and when to try again. What the policy of the workflow says
+ * of that is for attempts that could not say anything themselves: their worker is gone.
+ */
+export function failureOf(
+  { message, reason, again, retryAfterMilliseconds }: Verdict,
+  attempt: number,
+): ApplicationFailure {
   return ApplicationFailure.create({
     message,
     type: reason,
     nonRetryable: !again,
     // It was logged, with more about it than Temporal knows.
     category: ApplicationFailureCategory.BENIGN,
-    ...(retryAfterMilliseconds === undefined ? {} : { nextRetryDelay: retryAfterMilliseconds }),
+    nextRetryDelay: Math.min(LONGEST_PAUSE, retryAfterMilliseconds ?? pauseAfter(attempt)),
   });
 }
 

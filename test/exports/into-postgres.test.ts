@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PostgresProxyOptions, startPostgresProxy } from '../support/postgres-proxy.ts';
@@ -54,6 +54,7 @@ describe('what the operator has to mend', () => {
       `do $$ begin execute format('grant temporary on database %I to ${ROLE}', current_database()); end $$`,
     );
   });
+  afterAll(() => sql(`drop owned by ${ROLE}; drop role ${ROLE}`));
   const asRole = { user: ROLE, password: PASSWORD };
   const trigger = (code: string) =>
     `create function ${table}_says() returns trigger language plpgsql as
@@ -243,6 +244,23 @@ describe('what passes by itself', () => {
       expect(await attemptsOf(run)).toBe(2);
       expect(await uuidsIn(table)).toEqual(uuids);
     });
+  });
+
+  test('a user whose statements may take less than the export needs', async () => {
+    const role = `${ROLE}_hasty`;
+    await sql(
+      `create role ${role} login password '${PASSWORD}'; alter role ${role} set statement_timeout = '500ms'`,
+    );
+    await sql(`create table ${table} (uuid text primary key, event text);
+      create function ${table}_waits() returns trigger language plpgsql as
+        $$ begin perform pg_sleep(1); return null; end $$;
+      create trigger waits before insert on ${table} for each statement execute function ${table}_waits();
+      grant all on ${table} to ${role}`);
+    const path = await operator.create('Postgres', configOf({ user: role, password: PASSWORD }));
+    const run = await operator.run(path, hour(0));
+    expect(run).toMatchObject({ status: 'Completed', records_completed: 40, latest_error: null });
+    expect(await uuidsIn(table)).toEqual(uuids);
+    await sql(`drop owned by ${role}; drop role ${role}`);
   });
 
   test('no connection left for the user', async () => {

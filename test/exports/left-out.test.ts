@@ -1,5 +1,5 @@
 import { describe, expect, jest, test } from '@jest/globals';
-import { judge } from '../../activities/exports/failures.ts';
+import { failureOf, judge, ofSource } from '../../activities/exports/failures.ts';
 import { createExportMetrics } from '../../activities/exports/metrics.ts';
 import { describeRejected } from '../../activities/exports/rejected-rows.ts';
 import { DestinationError } from '../../destinations/errors.ts';
@@ -109,14 +109,25 @@ test.each<[string, unknown, boolean]>([
   ['wrong filters', new ModelError('filters', 'x'), false],
   ['a COPY that was cut off', new BrokenRowsError('x', { retryable: true }), true],
   ['rows that do not fit their columns', new BrokenRowsError('x', { retryable: false }), false],
-  ['a value that Postgres refuses', Object.assign(new Error('x'), { code: '22P02' }), false],
-  ['a statement that it refuses', Object.assign(new Error('x'), { code: '42883' }), false],
+  ['a value that Postgres refuses', ofSource(Object.assign(new Error('x'), { code: '22P02' })), false],
+  ['a statement that it refuses', ofSource(Object.assign(new Error('x'), { code: '42883' })), false],
   ['a Postgres that restarts', Object.assign(new Error('x'), { code: '57P01' }), true],
   ['a connection that is cut', Object.assign(new Error('x'), { code: 'ECONNRESET' }), true],
   ['anything else', new Error('x'), true],
 ])('%s: tried again %s', (_what, error, again) => {
   expect(judge(error)).toMatchObject({ again });
   expect(judge(error).message).toContain('x');
+});
+
+test.each<[number, number | undefined, number]>([
+  [1, undefined, 1_000],
+  [5, undefined, 16_000],
+  [40, undefined, 3_600_000],
+  [5, 90_000, 90_000],
+  [1, 365 * 86_400_000, 3_600_000],
+])('after attempt %d, asked to wait %s ms, the next one begins in %d ms', (attempt, asked, pause) => {
+  const failure = failureOf({ ...judge(new Error('x')), retryAfterMilliseconds: asked }, attempt);
+  expect(failure).toMatchObject({ nonRetryable: false, nextRetryDelay: pause });
 });
 
 test('a worker does as many runs at once as it has memory for', () => {

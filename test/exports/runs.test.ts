@@ -54,6 +54,13 @@ describe('a run', () => {
     expect(described.typedSearchAttributes.get(searchAttributes.intervalEnd)).toEqual(new Date(hour(1)));
     expect(described.typedSearchAttributes.get(searchAttributes.export)).toBe(row.id);
     expect(await described.staticSummary()).toBe('Batch export events every hour to File: Lake');
+    // A worker that is gone is missed soon, and whoever goes on does not wait long, however many attempts there were.
+    const { events } = await handle.fetchHistory();
+    const carrying = events?.map((event) => event.activityTaskScheduledEventAttributes);
+    expect(carrying?.find((one) => one?.activityType?.name === 'exportInterval')).toMatchObject({
+      heartbeatTimeout: { seconds: expect.objectContaining({ low: 15 }) },
+      retryPolicy: { maximumInterval: { seconds: expect.objectContaining({ low: 30 }) } },
+    });
   });
 
   test('of an empty interval writes an empty manifest, in few steps', async () => {

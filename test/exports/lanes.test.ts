@@ -1,4 +1,4 @@
-import { expect, jest, test } from '@jest/globals';
+import { afterEach, expect, jest, test } from '@jest/globals';
 import { insertBackfill } from '../../db/batch-export-backfills.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
@@ -10,6 +10,14 @@ import { exportWorldForFile, fillHour, hour, hourly } from './support.ts';
 jest.setTimeout(60_000);
 const s3 = faultyS3ForFile();
 const world = exportWorldForFile({ settings: () => ({ SLUICE_EXPORT_CONCURRENCY: '2' }) });
+
+const held: (() => void)[] = [];
+function letAllGo(): void {
+  s3.harm = undefined;
+  for (const forward of held.splice(0)) forward();
+}
+// Also when the test fails: nothing could be stopped.
+afterEach(letAllGo);
 
 async function startBackfill(row: BatchExportRow, hours: number): Promise<string> {
   const [start, end] = [hour(0), hour(hours)];
@@ -27,7 +35,6 @@ test('what is over now is not held up by backfills, nor by verifications; neithe
   for (let n = 0; n < 4; n += 1) await fillHour(world.pool, n, 3);
   const bucket = await s3.bucket();
   const row = await world.create('S3', bucket.config);
-  const held: (() => void)[] = [];
   s3.harm = (_request, _response, forward) => held.push(forward);
   const backfill = await startBackfill(row, 3);
   const verification = world.schedules.exports.verify(row, hourly(3), { waitMilliseconds: 1_000 });
@@ -38,19 +45,16 @@ test('what is over now is not held up by backfills, nor by verifications; neithe
   const files = await world.create('File', { directory: 'lake' });
   expect((await world.run(files, hourly(3))).result).toMatchObject({ status: 'Completed', records: 3 });
 
-  s3.harm = undefined;
-  for (const forward of held) forward();
+  letAllGo();
   expect(await world.client.workflow.getHandle(backfill).result()).toMatchObject({ completed: 3 });
 
   // The other way round: a run that stands still, and a backfill that does not.
   s3.harm = (_request, _response, forward) => held.push(forward);
-  held.length = 0;
   const standing = await world.start(row, hourly(3));
   await eventually(async () => held.length > 0);
   expect(await world.client.workflow.getHandle(await startBackfill(files, 3)).result()).toMatchObject({
     completed: 3,
   });
-  s3.harm = undefined;
-  for (const forward of held) forward();
+  letAllGo();
   expect((await world.finished(standing)).result.status).toBe('Completed');
 });

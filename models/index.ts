@@ -1,4 +1,5 @@
 export { readSelection, type SelectionSchema } from './column-selection.ts';
+export { columnsOf } from './columns.ts';
 export type { EventOptions } from './events.ts';
 export {
   type ColumnSet,

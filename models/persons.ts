@@ -15,6 +15,9 @@ const COLUMNS: readonly Column[] = [
 ];
 const INSERTED_AT: Column = { name: '_inserted_at', type: 'timestamp', nullable: false };
 
+export const personColumns = (columnSet: ColumnSet): readonly Column[] =>
+  columnSet === 'files' ? [...COLUMNS, INSERTED_AT] : COLUMNS;
+
 /** `column >= start and column < end`. */
 export function within(column: string, { start, end }: ModelInterval): string {
   const at = (instant: number) => sqlLiteral('timestamptz', instantText(instant));
@@ -29,7 +32,6 @@ export function within(column: string, { start, end }: ModelInterval): string {
  */
 export function personsQuery(projectId: number, interval: ModelInterval, columnSet: ColumnSet): ModelQuery {
   const project = sqlLiteral('integer', String(projectId));
-  const columns = columnSet === 'files' ? [...COLUMNS, INSERTED_AT] : COLUMNS;
   const insertedAt = (column: string) => (columnSet === 'files' ? `, ${column}` : '');
   const select = `select p.project_id, d.distinct_id, p.id, p.properties::text, d.version, p.version, p.created_at, false${insertedAt('p.changed_at')}
 from persons p join person_distinct_ids d on d.project_id = p.project_id and d.person_id = p.id
@@ -39,5 +41,5 @@ select g.project_id, g.distinct_id, g.person_id, '{}', g.version, g.person_versi
 from deleted_distinct_ids g
 where g.project_id = ${project} and ${within('g.changed_at', interval)}
   and not exists (select from person_distinct_ids d where d.project_id = g.project_id and d.distinct_id = g.distinct_id)`;
-  return { text: copyText(select), select, columns, settings: {} };
+  return { text: copyText(select), select, columns: personColumns(columnSet), settings: {} };
 }

@@ -10,7 +10,7 @@ const number = (...names: string[]): Column[] =>
 const certain = (type: Column['type'], ...names: string[]): Column[] =>
   names.map((name) => ({ name, type, nullable: false }));
 
-const COLUMNS: readonly Column[] = [
+export const SESSION_COLUMNS: readonly Column[] = [
   ...certain('string', 'session_id'),
   { name: 'session_id_v7', type: 'uuid', nullable: true },
   ...number('team_id'),
@@ -50,8 +50,8 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
 export function sessionsQuery(projectId: number, { start, end }: ModelInterval): ModelQuery {
   const from = sqlLiteral('timestamptz', start === null ? '-infinity' : instantText(start));
   const to = sqlLiteral('timestamptz', instantText(end));
-  const selected = COLUMNS.map(({ name }) => EXPRESSIONS[name] ?? `s.${name}`).join(', ');
+  const selected = SESSION_COLUMNS.map(({ name }) => EXPRESSIONS[name] ?? `s.${name}`).join(', ');
   const project = sqlLiteral('integer', String(projectId));
   const select = `select ${selected} from sessions_changed(${project}, ${from}, ${to}) as s`;
-  return { text: copyText(select), select, columns: COLUMNS, settings: {} };
+  return { text: copyText(select), select, columns: SESSION_COLUMNS, settings: {} };
 }

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeSettings } from '../config.ts';
 import { describeKeys } from '../destinations/describe.ts';
+import { columnsOf, MODELS } from '../models/index.ts';
 import { functionLists } from './hogql-functions.ts';
 
 const root = path.dirname(import.meta.dirname);
@@ -24,6 +25,21 @@ export function destinationKeys(): string {
     return `| \`${key}\` | ${types.join(', ')} | ${kind.join(', ')} | ${one.default === '' ? '' : `\`${one.default}\``} | ${description} |`;
   });
   return ['| Key | Of | | Default | Meaning |', '|---|---|---|---|---|', ...rows].join('\n');
+}
+
+/** The columns of each model, by family of destinations. */
+export function modelColumns(): string {
+  const families = ['files', 'postgres', 'http'] as const;
+  return MODELS.map((model) => {
+    const sets = families.map((family) => columnsOf(model, family));
+    const columns = new Map(sets.flat().map((column) => [column.name, column]));
+    const rows = [...columns.values()].map(({ name, type, nullable }) => {
+      const where = sets.map((set) => (set.some((column) => column.name === name) ? '×' : ''));
+      return `| \`${name}\` | \`${type}\`${nullable ? ' or null' : ''} | ${where.join(' | ')} |`;
+    });
+    const head = ['| Column | Type | Files | Postgres | HTTP |', '|---|---|---|---|---|'];
+    return [`### ${model}`, '', ...head, ...rows].join('\n');
+  }).join('\n\n');
 }
 
 /** Replaces what stands between `<!-- name -->` and `<!-- /name -->`. */
@@ -49,6 +65,7 @@ function generated(name: string, part: string, content: string): Generated {
 export const documents = (): Generated[] => [
   generated('README.md', 'settings', settingsTable()),
   generated('docs/exports-destinations.md', 'keys', destinationKeys()),
+  generated('docs/exports-models.md', 'columns', modelColumns()),
   generated('docs/hogql.md', 'functions', functionLists()),
 ];
 

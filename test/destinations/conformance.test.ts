@@ -12,6 +12,7 @@ import { createEgress, type Egress } from '../../egress/egress.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
 import { reservePort } from '../support/ports.ts';
+import { postgresSettings } from '../support/postgres-settings.ts';
 import { s3ForFile } from '../support/versitygw.ts';
 import { type DeliverOptions, deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';
 import { sampleEvents, sampleUuid } from './sample.ts';
@@ -114,15 +115,7 @@ const subjects: Subject[] = [
     isFiles: false,
     async config() {
       serial += 1;
-      const url = new URL(database.url);
-      return {
-        user: url.username,
-        password: decodeURIComponent(url.password),
-        host: url.hostname,
-        port: Number(url.port),
-        database: url.pathname.slice(1),
-        table_name: `lake_${serial}`,
-      };
+      return postgresSettings(database.url, `lake_${serial}`);
     },
     wrongSecret: (config) => ({ ...config, password: CANARY }),
     nobodyListens: (config, port) => ({ ...config, port }),

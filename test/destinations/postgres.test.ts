@@ -9,6 +9,7 @@ import type { Column } from '../../formats/columns.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
+import { postgresSettings } from '../support/postgres-settings.ts';
 import { failureOf, HASTE, RUN, textOf } from './harness.ts';
 import { copyBytes, EVENT_COLUMNS, pieces, sampleEvents, sampleUuid } from './sample.ts';
 
@@ -27,16 +28,7 @@ afterAll(() => surroundings.egress.close());
 
 function configOf(more: RawConfig = {}): RawConfig {
   serial += 1;
-  const url = new URL(database.url);
-  return {
-    user: url.username,
-    password: decodeURIComponent(url.password),
-    host: url.hostname,
-    port: Number(url.port),
-    database: url.pathname.slice(1),
-    table_name: `out_${serial}`,
-    ...more,
-  };
+  return { ...postgresSettings(database.url, `out_${serial}`), ...more };
 }
 
 interface Options extends Partial<Omit<Delivery, 'run'>> {

@@ -4,19 +4,12 @@ import { describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { ActivityDependencies } from '../../activities/dependencies.ts';
 import { createBackfillActivities } from '../../activities/exports/backfill.ts';
-import {
-  type BackfillRow,
-  findBackfill,
-  insertBackfill,
-  progressOf,
-} from '../../db/batch-export-backfills.ts';
+import { type BackfillRow, findBackfill, progressOf } from '../../db/batch-export-backfills.ts';
 import { startRun } from '../../db/batch-export-runs.ts';
 import type { BatchExportRow, NewBatchExport } from '../../db/batch-exports.ts';
 import { closeHorizon } from '../../db/horizon.ts';
-import { transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { MAX_JITTER } from '../../intervals/index.ts';
-import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import type { ExportBackfillResult } from '../../workflows/export-backfill.ts';
 import { EXPORT_BACKFILL, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
 import { eventually } from '../support/eventually.ts';
@@ -24,21 +17,6 @@ import { insertEvents } from '../support/rows.ts';
 import { exportedUuids, exportWorldForFile, fillHour, hour } from './support.ts';
 
 const world = exportWorldForFile();
-
-/** A row of backfills, as the API makes it. */
-async function backfillOf(
-  row: BatchExportRow,
-  start: string | null,
-  end: string | null,
-): Promise<BackfillRow> {
-  const workflowId = backfillWorkflowId(row.id, { start, end });
-  const key = { projectId: row.project_id, exportId: row.id };
-  const begun = await transaction(world.pool, (client) =>
-    insertBackfill(client, { ...key, workflowId, start, end, totalRuns: null }, 100),
-  );
-  if (begun.outcome !== 'started') throw new Error(begun.outcome);
-  return begun.backfill;
-}
 
 const now = async ({ project_id, id }: BackfillRow) =>
   (await findBackfill(world.pool, { projectId: project_id, backfillId: id })) as BackfillRow;
@@ -49,7 +27,7 @@ async function finished(backfill: BackfillRow): Promise<ExportBackfillResult> {
 }
 
 async function fill(row: BatchExportRow, start: string | null, end: string | null) {
-  const backfill = await backfillOf(row, start, end);
+  const backfill = await world.backfill(row, start, end);
   await world.schedules.exports.startBackfill(row, backfill);
   return { backfill, result: await finished(backfill), now: await now(backfill) };
 }
@@ -112,7 +90,7 @@ describe('a backfill', () => {
     const uuids = (
       await Promise.all([0, 1, 2, 3, 4].map((n) => fillHour(world.pool, n, 20, project_id)))
     ).flat();
-    const backfill = await backfillOf(row, hour(0), hour(5));
+    const backfill = await world.backfill(row, hour(0), hour(5));
     const handle = await world.client.workflow.start(EXPORT_BACKFILL, {
       workflowId: backfill.workflow_id,
       taskQueue: world.config.SLUICE_TASK_QUEUE,
@@ -185,7 +163,7 @@ describe('a backfill', () => {
       ...{ ...key, start: hour(0), end: hour(1) },
       ...{ workflowId: live.workflowId, workflowRunId: live.firstExecutionRunId },
     });
-    const backfill = await backfillOf(row, hour(0), hour(2));
+    const backfill = await world.backfill(row, hour(0), hour(2));
     await world.schedules.exports.startBackfill(row, backfill);
     await eventually(async () => (await now(backfill)).finished_runs === 1);
     expect((await intervalsOf(row)).map((one) => one[2])).toEqual(['Starting', 'Completed']);
@@ -208,7 +186,7 @@ describe('a backfill', () => {
       ...{ ...key, start: hour(2), end: hour(3) },
       ...{ workflowId: live.workflowId, workflowRunId: live.firstExecutionRunId },
     });
-    const backfill = await backfillOf(row, hour(0), hour(8));
+    const backfill = await world.backfill(row, hour(0), hour(8));
     await world.schedules.exports.startBackfill(row, backfill);
     await eventually(async () => (await now(backfill)).finished_runs >= 2);
     await world.schedules.exports.cancelBackfill(backfill);
@@ -239,7 +217,7 @@ describe('a backfill', () => {
       path.join(folder, '2026-03-02T01:00:00+00:00-2026-03-02T02:00:00+00:00_manifest.json'),
       'not ours',
     );
-    const backfill = await backfillOf(row, hour(0), hour(2));
+    const backfill = await world.backfill(row, hour(0), hour(2));
     const counted = { after: null, total: 1, completed: 0, failed: 0, cancelled: 0 };
     const result = await world.client.workflow.execute(EXPORT_BACKFILL, {
       workflowId: backfill.workflow_id,
@@ -264,7 +242,7 @@ describe('a backfill', () => {
 
   test('whose export is deleted ends', async () => {
     const row = await lake('deleted', { project_id: 39 });
-    const backfill = await backfillOf(row, hour(0), hour(2));
+    const backfill = await world.backfill(row, hour(0), hour(2));
     await world.pool.query('update batch_exports set deleted_at = clock_timestamp() where id = $1', [row.id]);
     await world.schedules.exports.startBackfill(row, backfill);
     expect((await finished(backfill)).status).toBe('Cancelled');

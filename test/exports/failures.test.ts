@@ -2,10 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { insertBackfill } from '../../db/batch-export-backfills.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { findBatchExportById, setPaused } from '../../db/batch-exports.ts';
-import { transaction } from '../../db/pool.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, hour, hourly } from './support.ts';
 
@@ -67,20 +65,7 @@ describe('runs that fail', () => {
   test('are told of, and pause their export when there are three of them', async () => {
     const row = await hopeless();
     await world.schedules.exports.sync(row);
-    const backfill = await transaction(world.pool, (client) =>
-      insertBackfill(
-        client,
-        {
-          projectId: 1,
-          exportId: row.id,
-          workflowId: `${row.id}-Backfill-1`,
-          start: hour(0),
-          end: hour(9),
-          totalRuns: 9,
-        },
-        5,
-      ),
-    );
+    const backfill = await world.backfill(row, hour(0), hour(9));
     for (const n of [0, 1]) {
       const { run } = await world.run(row, hourly(n));
       expect(run.status).toBe('Failed');
@@ -105,9 +90,8 @@ describe('runs that fail', () => {
     const [log] = (await world.logsOf(row)).slice(-1);
     expect(log).toMatchObject({ level: 'ERROR', run_id: run.id });
     expect(log?.message).toMatch(/automatically paused.*3 of its last runs failed/);
-    if (backfill.outcome !== 'started') throw new Error(backfill.outcome);
     const { rows } = await world.pool.query('select status from batch_export_backfills where id = $1', [
-      backfill.backfill.id,
+      backfill.id,
     ]);
     expect(rows).toEqual([{ status: 'Cancelled' }]);
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PostgresProxyOptions, startPostgresProxy } from '../support/postgres-proxy.ts';
+import { postgresSettings } from '../support/postgres-settings.ts';
 import { programsForFile } from '../support/programs.ts';
 import { exportWorldForFile, fillHour, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
@@ -28,14 +29,7 @@ beforeEach(() => {
 });
 
 const sql = async (text: string) => (await target.pool.query(text)).rows;
-const configOf = (more: object = {}) => {
-  const url = new URL(target.url);
-  return {
-    ...{ host: url.hostname, port: Number(url.port), database: url.pathname.slice(1), table_name: table },
-    ...{ user: url.username, password: decodeURIComponent(url.password) },
-    ...more,
-  };
-};
+const configOf = (more: object = {}) => ({ ...postgresSettings(target.url, table), ...more });
 const patch = (path: string, config: object) =>
   operator.ask('PATCH', path, { destination: { type: 'Postgres', config } });
 const uuidsIn = async (name: string) =>

@@ -1,8 +1,5 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { insertBackfill } from '../../db/batch-export-backfills.ts';
 import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { transaction } from '../../db/pool.ts';
-import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile } from '../support/faulty-s3.ts';
 import { exportWorldForFile, fillHour, hour, hourly } from './support.ts';
@@ -20,15 +17,9 @@ function letAllGo(): void {
 afterEach(letAllGo);
 
 async function startBackfill(row: BatchExportRow, hours: number): Promise<string> {
-  const [start, end] = [hour(0), hour(hours)];
-  const workflowId = backfillWorkflowId(row.id, { start, end });
-  const key = { projectId: row.project_id, exportId: row.id };
-  const begun = await transaction(world.pool, (client) =>
-    insertBackfill(client, { ...key, workflowId, start, end, totalRuns: null }, 100),
-  );
-  if (begun.outcome !== 'started') throw new Error(begun.outcome);
-  await world.schedules.exports.startBackfill(row, begun.backfill);
-  return workflowId;
+  const backfill = await world.backfill(row, hour(0), hour(hours));
+  await world.schedules.exports.startBackfill(row, backfill);
+  return backfill.workflow_id;
 }
 
 test('what is over now is not held up by backfills, nor by verifications; neither by it', async () => {

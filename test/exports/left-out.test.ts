@@ -8,22 +8,13 @@ import type { Column } from '../../formats/columns.ts';
 import { ModelError } from '../../models/index.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { exportConcurrency, lanesOf } from '../../worker/export-tools.ts';
+import { postgresSettings } from '../support/postgres-settings.ts';
 import { exportWorldForFile, fillHour, hourly } from './support.ts';
 
 jest.setTimeout(60_000);
 const world = exportWorldForFile();
 
-const postgresConfig = (table: string) => {
-  const url = new URL(world.config.DATABASE_URL as string);
-  return {
-    host: url.hostname,
-    port: Number(url.port),
-    database: url.pathname.slice(1),
-    user: decodeURIComponent(url.username),
-    password: decodeURIComponent(url.password),
-    table_name: table,
-  };
-};
+const postgresConfig = (table: string) => postgresSettings(world.config.DATABASE_URL as string, table);
 
 describe('rows into Postgres', () => {
   test('go into a table that is made for them, once', async () => {

@@ -5,6 +5,7 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
+import { postgresSettings } from '../support/postgres-settings.ts';
 import { programsForFile } from '../support/programs.ts';
 import { insertEvents, insertPerson } from '../support/rows.ts';
 import { exportWorldForFile, FIRST, HOUR, hour } from './support.ts';
@@ -26,14 +27,7 @@ beforeEach(() => {
   table = `merged_${tables}`;
 });
 
-const configOf = (more: object = {}) => {
-  const url = new URL(target.url);
-  return {
-    ...{ host: url.hostname, port: Number(url.port), database: url.pathname.slice(1), table_name: table },
-    ...{ user: url.username, password: decodeURIComponent(url.password) },
-    ...more,
-  };
-};
+const configOf = (more: object = {}) => ({ ...postgresSettings(target.url, table), ...more });
 const rows = async (text: string) => (await target.pool.query(text)).rows;
 const minute = (n: number, minutes: number) => new Date(FIRST + n * HOUR + minutes * 60_000).toISOString();
 

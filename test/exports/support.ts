@@ -6,15 +6,17 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { Client, Connection, WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { type Config, loadConfig } from '../../config.ts';
+import { type BackfillRow, insertBackfill } from '../../db/batch-export-backfills.ts';
 import { type LogRow, listLogs } from '../../db/batch-export-logs.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
 import type { RunRow } from '../../db/batch-export-runs.ts';
 import { type BatchExportRow, insertBatchExport, type NewBatchExport } from '../../db/batch-exports.ts';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
-import type { Pool } from '../../db/pool.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { Patience } from '../../destinations/retry.ts';
 import { sealSettings } from '../../exports/settings.ts';
+import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';
@@ -50,6 +52,8 @@ export interface ExportWorld {
   finished(handle: WorkflowHandle): Promise<Finished>;
   runsOf(row: BatchExportRow): Promise<RunRow[]>;
   logsOf(row: BatchExportRow): Promise<LogRow[]>;
+  /** A row of backfills, as the API makes it; nothing is started. */
+  backfill(row: BatchExportRow, start: string | null, end: string | null): Promise<BackfillRow>;
   startWorker(settings?: Record<string, string>): Promise<RunningWorker>;
   /** Settings for processes of the test's own. */
   variables: Record<string, string>;
@@ -149,6 +153,15 @@ export function exportWorldForFile({
       ...sealSettings(keyring, id, { type, config }),
       ...given,
     });
+  };
+  world.backfill = async (row, start, end) => {
+    const workflowId = backfillWorkflowId(row.id, { start, end });
+    const key = { projectId: row.project_id, exportId: row.id };
+    const begun = await transaction(world.pool, (client) =>
+      insertBackfill(client, { ...key, workflowId, start, end, totalRuns: null }, 100),
+    );
+    if (begun.outcome !== 'started') throw new Error(begun.outcome);
+    return begun.backfill;
   };
   world.start = async (row, interval) => {
     const { workflowId, workflowRunId } = await world.schedules.exports.startRun(row, interval);

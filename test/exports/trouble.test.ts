@@ -4,11 +4,9 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import type { ActivityDependencies } from '../../activities/dependencies.ts';
 import { createExportInterval } from '../../activities/exports/export-interval.ts';
 import { createFinishRun } from '../../activities/exports/finish-run.ts';
-import { insertBackfill } from '../../db/batch-export-backfills.ts';
 import { findRun } from '../../db/batch-export-run-lists.ts';
 import { endRun, startRun } from '../../db/batch-export-runs.ts';
 import { setPaused } from '../../db/batch-exports.ts';
-import { transaction } from '../../db/pool.ts';
 import { createExportTools } from '../../worker/export-tools.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, fillHour, hour, hourly, logger } from './support.ts';
@@ -110,17 +108,10 @@ test('what follows from a pause is done, also when the worker dies right after i
     const events = async () => (await finish()).notices.map((one) => one.event);
     expect(await events()).toEqual(['batch_export.failed', 'batch_export.paused']);
     // It died before it came to this, and Temporal tries the activity again.
-    const backfill = await transaction(world.pool, (client) =>
-      insertBackfill(
-        client,
-        { ...key, workflowId: `${row.id}-Backfill`, start: hour(0), end: hour(9), totalRuns: 9 },
-        5,
-      ),
-    );
+    const backfill = await world.backfill(row, hour(0), hour(9));
     expect(await events()).toEqual(['batch_export.failed', 'batch_export.paused']);
-    if (backfill.outcome !== 'started') throw new Error(backfill.outcome);
     const { rows } = await world.pool.query('select status from batch_export_backfills where id = $1', [
-      backfill.backfill.id,
+      backfill.id,
     ]);
     expect(rows).toEqual([{ status: 'Cancelled' }]);
     expect((await world.logsOf(row)).filter((one) => /automatically paused/.test(one.message))).toHaveLength(

@@ -4,6 +4,7 @@ import { beforeAll, expect, jest, test } from '@jest/globals';
 import { ensureEventPartitions, partitionOf } from '../../db/event-partitions.ts';
 import { MAINTENANCE } from '../../workflows/names.ts';
 import { databaseForFile } from '../support/database.ts';
+import { postgresSettings } from '../support/postgres-settings.ts';
 import { programsForFile } from '../support/programs.ts';
 import { insertEvents } from '../support/rows.ts';
 import { exportWorldForFile, filesIn, HOUR } from './support.ts';
@@ -36,12 +37,8 @@ const verdictOf = async (at: string, start: number) =>
 
 test('events that are past their retention: what was exported of them is still what the run exported', async () => {
   const keeping = await world.startWorker();
-  const url = new URL(target.url);
   const files = await operator.create('File', { directory: 'lake' });
-  const rows = await operator.create('Postgres', {
-    ...{ host: url.hostname, port: Number(url.port), database: url.pathname.slice(1), table_name: 'lake' },
-    ...{ user: url.username, password: decodeURIComponent(url.password) },
-  });
+  const rows = await operator.create('Postgres', postgresSettings(target.url, 'lake'));
   for (const at of [files, rows]) {
     for (const start of [old, recent]) {
       expect(await operator.run(at, iso(start))).toMatchObject({

@@ -7,6 +7,7 @@ import { type BatchExportRow, deleteBatchExport } from '../../db/batch-exports.t
 import type { VerifyReport } from '../../exports/verify-report.ts';
 import { withDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { postgresSettings } from '../support/postgres-settings.ts';
 import { insertPerson } from '../support/rows.ts';
 import { s3ForFile } from '../support/versitygw.ts';
 import { exportWorldForFile, filesIn, fillHour, hourly } from './support.ts';
@@ -220,13 +221,9 @@ describe('S3', () => {
 describe('Postgres', () => {
   test('rows that were deleted in the table', async () => {
     await withDatabase(async (target) => {
-      const url = new URL(target.url);
       const row = await world.create(
         'Postgres',
-        {
-          ...{ host: url.hostname, port: Number(url.port), database: url.pathname.slice(1) },
-          ...{ user: url.username, password: url.password || 'none', schema: 'public', table_name: 'copied' },
-        },
+        { ...postgresSettings(target.url, 'copied'), schema: 'public' },
         { project_id: 98 },
       );
       await fillHour(world.pool, 0, 100, 98);

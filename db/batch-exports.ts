@@ -114,6 +114,18 @@ export async function lockBatchExport(
   return rows[0];
 }
 
+/** As it is until the end of the transaction: nobody changes it meanwhile, but others may hold it too. */
+export async function holdBatchExport(
+  client: Transaction,
+  { projectId, exportId }: ExportKey,
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await client.query(
+    'select * from batch_exports where project_id = $1 and id = $2 and deleted_at is null for key share',
+    [projectId, exportId],
+  );
+  return rows[0];
+}
+
 /** For workflows, which outlive a move to another project: whatever the project, and deleted ones too. */
 export async function findBatchExportById(
   queryable: Queryable,

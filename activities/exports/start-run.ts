@@ -3,9 +3,14 @@ import { ApplicationFailureCategory } from '@temporalio/common';
 import { insertLogs } from '../../db/batch-export-logs.ts';
 import { findLongerRun, isPartEnd } from '../../db/batch-export-parts.ts';
 import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
-import { endRun, startRun } from '../../db/batch-export-runs.ts';
-import { type BatchExportRow, type ExportKey, findBatchExportById } from '../../db/batch-exports.ts';
-import type { Pool } from '../../db/pool.ts';
+import { endRun, type StartedRun, startRun } from '../../db/batch-export-runs.ts';
+import {
+  type BatchExportRow,
+  type ExportKey,
+  findBatchExportById,
+  holdBatchExport,
+} from '../../db/batch-exports.ts';
+import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import { cadenceOfRow } from '../../exports/cadence.ts';
 import { instantText, intervalEndingAt, lastComplete } from '../../intervals/index.ts';
 import type { IntervalText } from '../../workflows/names.ts';
@@ -33,6 +38,10 @@ export type StartRunResult =
     }
   /** There is no run to do; what is known of the interval instead. */
   | { outcome: 'nothing'; runId: string | null; status: string; records: number; reason: string };
+
+type Entered =
+  | { outcome: 'entered'; interval: IntervalText; begun: StartedRun }
+  | Extract<StartRunResult, { outcome: 'nothing' }>;
 
 const BUSY_AGAIN = '5 seconds';
 
@@ -66,27 +75,34 @@ async function longerThanPart(pool: Pool, key: ExportKey, start: string, end: st
 
 /** Makes the run's row, or finds it: the activity may have been here before. */
 export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, 'pool' | 'schedules'>) {
+  /** A run of the schedule's, while the export cannot be cut otherwise: whoever does that afterwards finds its row. */
+  async function enterScheduled(client: Transaction, key: ExportKey, input: StartRunInput): Promise<Entered> {
+    const row = await holdBatchExport(client, key);
+    if (!row) return nothing('The batch export was deleted');
+    const interval = intervalOf(row, input.nominal);
+    if (!interval) return nothing('The batch export has other intervals by now');
+    const done = await findCompletedRun(client, key, interval);
+    if (done && done.workflow_run_id !== input.workflowRunId) {
+      const known = { runId: done.id, status: done.status, records: done.records_completed ?? 0 };
+      return nothing(`The run ${done.id} has exported this interval already`, known);
+    }
+    return { outcome: 'entered', interval, begun: await startRun(client, { ...key, ...interval, ...input }) };
+  }
+
+  async function enter(key: ExportKey, input: StartRunInput): Promise<Entered> {
+    const { interval } = input;
+    if (!interval) return transaction(pool, (client) => enterScheduled(client, key, input));
+    return { outcome: 'entered', interval, begun: await startRun(pool, { ...key, ...input, ...interval }) };
+  }
+
   return async function startExportRun(input: StartRunInput): Promise<StartRunResult> {
     const row = await findBatchExportById(pool, input.exportId);
     if (!row || row.deleted_at !== null) return nothing('The batch export was deleted');
     const key = { projectId: row.project_id, exportId: row.id };
-    const interval = input.interval ?? intervalOf(row, input.nominal);
-    if (!interval) return nothing('The batch export has other intervals by now');
     for (;;) {
-      if (!input.interval) {
-        const done = await findCompletedRun(pool, key, interval);
-        if (done && done.workflow_run_id !== input.workflowRunId) {
-          const known = { runId: done.id, status: done.status, records: done.records_completed ?? 0 };
-          return nothing(`The run ${done.id} has exported this interval already`, known);
-        }
-      }
-      const begun = await startRun(pool, {
-        ...key,
-        ...interval,
-        workflowId: input.workflowId,
-        workflowRunId: input.workflowRunId,
-        backfillId: input.backfillId,
-      });
+      const entered = await enter(key, input);
+      if (entered.outcome === 'nothing') return entered;
+      const { interval, begun } = entered;
       const { run } = begun;
       if (begun.outcome === 'over') {
         const known = { runId: run.id, status: run.status, records: run.records_completed ?? 0 };

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Runtime } from '@temporalio/worker';
 import { createStartRun } from '../../activities/exports/start-run.ts';
 import { beginAttempt, completeRun, startRun } from '../../db/batch-export-runs.ts';
+import { lockBatchExport } from '../../db/batch-exports.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker } from '../../worker/worker.ts';
@@ -182,6 +183,39 @@ test('a schedule that fired before the change exports nothing that another inter
   });
   expect(fired).toMatchObject({ outcome: 'nothing', reason: 'The batch export has other intervals by now' });
   expect(copies('fired')).toEqual([4, 4]);
+});
+
+test('a schedule that fires during the change waits for what comes of it', async () => {
+  const { id } = await lake('firing', { interval: 'hour' });
+  const client = await api.pool.connect();
+  try {
+    await client.query('begin');
+    const row = await lockBatchExport(client, { projectId: anna.projectId, exportId: id });
+    expect(row?.interval).toBe('hour');
+    const start = createStartRun({ pool: api.pool, schedules: api.schedules });
+    const firing = start({
+      ...{ exportId: id, interval: null, backfillId: null, nominal: iso(thisHour) },
+      ...{ workflowId: `${id}-firing`, workflowRunId: `${id}-firing` },
+    });
+    await eventually(async () => {
+      const { rows } = await api.pool.query(
+        `select from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock' and query like '%batch_exports%for key share'`,
+      );
+      return rows.length === 1;
+    });
+    await client.query(`update batch_exports set interval = 'day', seam_at = $2 where id = $1`, [
+      id,
+      iso(thisHour + HOUR),
+    ]);
+    await client.query('commit');
+    expect(await firing).toMatchObject({
+      ...{ outcome: 'nothing', reason: 'The batch export has other intervals by now' },
+    });
+  } finally {
+    // Also out of the transaction, if it failed.
+    client.release(true);
+  }
 });
 
 test('intervals stay what they are while a backfill goes through them', async () => {

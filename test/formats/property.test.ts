@@ -10,6 +10,9 @@ const ways = (Object.keys(COMPRESSIONS) as Format[]).flatMap((format) =>
   [null, ...COMPRESSIONS[format]].map((compression) => ({ format, compression })),
 ) as { format: Format; compression: Compression | null }[];
 
+/** More of them with `npm test -- --long`. */
+const runs = (usual: number) => (process.env.TEST_LONG === '1' ? usual * 5 : usual);
+
 const csvName = (name: string) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
 
 describe('whatever the columns, the rows and the chunks they come in', () => {
@@ -35,7 +38,7 @@ describe('whatever the columns, the rows and the chunks they come in', () => {
         expect(text).toBe((format === 'CSV' ? header : '') + rows.map((row) => line(columns, row)).join(''));
         expect(result.files[0]?.uncompressedBytes).toBe(Buffer.byteLength(text));
       }),
-      { numRuns: compression === 'brotli' ? 40 : 100 },
+      { numRuns: compression === 'brotli' ? runs(15) : runs(40) },
     );
   });
 
@@ -51,7 +54,7 @@ describe('whatever the columns, the rows and the chunks they come in', () => {
         expect(lines.length).toBe(rows.length);
         for (const line of lines) expect(Object.keys(JSON.parse(line)).length).toBe(columns.length);
       }),
-      { numRuns: 100 },
+      { numRuns: runs(100) },
     );
   });
 
@@ -85,7 +88,7 @@ describe('whatever the columns, the rows and the chunks they come in', () => {
           }
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(80) },
     );
   });
 });

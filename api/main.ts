@@ -14,7 +14,7 @@ import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
 /** As many transactions as capture/ingest.ts runs at once: one waits for the disk while others are written. */
-const INGEST_CONNECTIONS = 3;
+const INGEST_CONNECTIONS = 4;
 /** Milliseconds after which a Postgres that hangs counts as one that is away. */
 const QUERY_PATIENCE = 30_000;
 

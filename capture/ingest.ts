@@ -42,7 +42,7 @@ const LIMITS: IngestLimits = {
   queueEvents: 200_000,
   batchBytes: 4 * 1024 * 1024,
   batchEvents: 5_000,
-  connections: 3,
+  connections: 4,
   patience: 10_000,
   patienceForEvent: 0.2,
 };
@@ -53,7 +53,7 @@ const LIMITS: IngestLimits = {
 const WORTH_ONE_MORE = [
   { bytes: 0, after: 0 },
   { bytes: 16 * 1024, after: 10 },
-  // What the two take while they wait for the disk fills a third, but for the smallest requests.
+  // While two wait for the disk, large requests fill further ones.
   { bytes: 1024 * 1024, after: 100 },
 ];
 const RETRY_SECONDS = 2;

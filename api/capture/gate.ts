@@ -5,7 +5,7 @@ const MOST_HELD = 160 * 1024 * 1024;
 /** A smaller body never waits for its turn. */
 const LARGE = 64 * 1024;
 /** Bytes of large bodies that are events at the same time: their values take many times as much memory. */
-const MOST_AT_WORK = 10 * 1024 * 1024;
+const MOST_AT_WORK = 12 * 1024 * 1024;
 /** What an event takes beside its own bytes until it is committed. */
 const EVENT_BYTES = 1024;
 const RETRY_SECONDS = 1;

@@ -195,7 +195,7 @@ describe('the memory for bodies', () => {
   test('a large body whose turn does not come is refused, and holds up none behind it', async () => {
     const gate = new Gate(undefined, 50);
     const [working, larger, smaller] = [ticket(), ticket(), ticket()];
-    await gate.enter(working, 5 * 1024 * 1024);
+    await gate.enter(working, 7 * 1024 * 1024);
     const tooLarge = gate.enter(larger, 6 * 1024 * 1024) as Promise<void>;
     const behind = gate.enter(smaller, 1024 * 1024) as Promise<void>;
     await expect(tooLarge).rejects.toMatchObject({ status: 503, headers: { 'retry-after': '1' } });

@@ -13,6 +13,11 @@ export interface Seam {
   seam: string | null;
 }
 
+/** There is no instant at which the next intervals could begin without missing or doubling anything. */
+export class NoSeamError extends Error {
+  override name = 'NoSeamError';
+}
+
 /** Exported as it was cut before, or about to be; or somebody did not want it. */
 const isTaken = ({ state, status }: IntervalEntry) =>
   state === 'done' ||
@@ -24,7 +29,7 @@ const isTaken = ({ state, status }: IntervalEntry) =>
 /**
  * Where the next intervals of an export begin when it is cut otherwise from now on: at the end of the last interval that
  * is exported as it is cut now. Intervals that are not, because they failed, were missed or are not over, are left to the
- * new ones. Nothing is missed between both, and nothing is in both.
+ * new ones. Nothing is missed between both, and nothing is in both; where that cannot be, it throws a NoSeamError.
  */
 export async function seamOf(queryable: Queryable, row: BatchExportRow, now: number): Promise<Seam> {
   const { start } = intervalAt(cadenceOfRow(row), now);
@@ -38,12 +43,21 @@ export async function seamOf(queryable: Queryable, row: BatchExportRow, now: num
     if (taken || !isDue({ ...row, paused: false }, [], { start: begin, end })) break;
     from = begin;
   }
-  if (from === start) {
-    const key = { projectId: row.project_id, exportId: row.id };
-    const current = { start: new Date(start).toISOString(), end: new Date(now).toISOString() };
-    const part = (await listPartRuns(queryable, key, current)).findLast((one) => one.status === 'Completed');
-    if (part) return seamAt(Date.parse(part.data_interval_end));
+  const key = { projectId: row.project_id, exportId: row.id };
+  const current = { start: new Date(start).toISOString(), end: new Date(now).toISOString() };
+  const parts = await listPartRuns(queryable, key, current);
+  if (parts.some((one) => one.status !== 'Completed')) {
+    throw new NoSeamError(
+      'A part of the current interval is being exported. Wait for its run, or cancel it.',
+    );
   }
+  const part = parts.at(-1);
+  if (part && from !== start) {
+    throw new NoSeamError(
+      'A part of the current interval is exported, but the interval before it is not. Retry that one, or wait for it.',
+    );
+  }
+  if (part) return seamAt(Date.parse(part.data_interval_end));
   // Nothing was exported by its schedule yet: as if it had been made as it is now.
   return taken ? seamAt(from) : { scheduledFrom: row.scheduled_from, seam: row.seam_at };
 }

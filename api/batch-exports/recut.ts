@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { activeBackfills, type BackfillRow } from '../../db/batch-export-backfills.ts';
 import { type BatchExportRow, setSeam } from '../../db/batch-exports.ts';
 import type { Pool, Transaction } from '../../db/pool.ts';
-import { seamOf } from '../../exports/seam.ts';
+import { NoSeamError, seamOf } from '../../exports/seam.ts';
 import { errors } from '../errors.ts';
 import { beginBackfill, wholeRange } from './backfills.ts';
 import { keyOf } from './places.ts';
@@ -34,7 +34,15 @@ export async function recut(
     );
   }
   const now = Date.now();
-  const row = (await setSeam(client, keyOf(before), await seamOf(pool, before, now))) ?? changed;
+  const seam = await seamOf(pool, before, now).catch((error) => {
+    if (!(error instanceof NoSeamError)) throw error;
+    throw errors.validation(
+      'invalid_input',
+      `The intervals of a batch export cannot be changed now. ${error.message}`,
+      'interval',
+    );
+  });
+  const row = (await setSeam(client, keyOf(before), seam)) ?? changed;
   // What a pause left out is for whoever ends the pause.
   if (before.paused || row.paused) return { row };
   const left = wholeRange(row, Date.parse(row.scheduled_from), now);

@@ -148,6 +148,32 @@ describe('an export that is cut into other intervals exports everything once', (
     expect(copies('part')).toEqual([12, 12]);
   });
 
+  test('not while a part is on its way, or is there and what comes before it is not', async () => {
+    const { id, url } = await lake('gap', { interval: 'day', offset_hour: utcHour(thisHour - 3 * HOUR) });
+    const refusal = async () => {
+      const { status, body } = await ask('PATCH', url, { interval: 'hour' });
+      return [status, body.attr, body.detail];
+    };
+    const cannot = 'The intervals of a batch export cannot be changed now. A part of the current interval';
+    const part = await startRun(api.pool, {
+      ...{ projectId: anna.projectId, exportId: id, workflowId: 'part', workflowRunId: `part ${id}` },
+      ...{ start: iso(thisHour - 3 * HOUR), end: iso(thisHour - HOUR + 1_234) },
+    });
+    expect(await refusal()).toEqual([
+      ...[400, 'interval', `${cannot} is being exported. Wait for its run, or cancel it.`],
+    ]);
+    const key = { projectId: anna.projectId, runId: part.run.id };
+    const begun = await beginAttempt(api.pool, key);
+    await completeRun(api.pool, key, begun?.fence as number, { manifest_key: 'somewhere' });
+    expect(await refusal()).toEqual([
+      ...[400, 'interval'],
+      `${cannot} is exported, but the interval before it is not. Retry that one, or wait for it.`,
+    ]);
+    await yesterdayIsDone(id, thisHour - 3 * HOUR);
+    expect((await ask('PATCH', url, { interval: 'hour' })).status).toBe(200);
+    expect(Date.parse((await seamOf(id)).seam_at)).toBe(thisHour - HOUR + 1_234);
+  });
+
   test('while it is paused: whoever ends the pause with a backfill gets what was left', async () => {
     const { id, url } = await lake('paused', { interval: 'day', offset_hour: utcHour(thisHour - 3 * HOUR) });
     await yesterdayIsDone(id, thisHour - 3 * HOUR);

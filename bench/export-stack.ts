@@ -9,6 +9,7 @@ import { createSchedules, type Schedules } from '../schedules/schedules.ts';
 import { startPostgres } from '../stack/postgres.ts';
 import { startTemporal } from '../stack/temporal.ts';
 import { createLogger } from '../telemetry/logger.ts';
+import { processStat } from './process-stat.ts';
 
 /** Everything that exports need, with a worker as it ships. */
 export interface ExportStack {
@@ -23,18 +24,17 @@ export interface ExportStack {
 
 /** What a process takes, as the system counts it. */
 export class MeasuredProcess {
+  readonly #pid: number;
   readonly #folder: string;
 
   constructor(pid: number) {
+    this.#pid = pid;
     this.#folder = `/proc/${pid}`;
   }
 
   /** Seconds. */
   get cpu(): number {
-    const fields = readFileSync(`${this.#folder}/stat`, 'utf8')
-      .replace(/^.*\) /, '')
-      .split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / 100;
+    return processStat(this.#pid)?.own ?? 0;
   }
 
   /** Megabytes. */

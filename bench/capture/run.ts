@@ -3,7 +3,7 @@
 // Sluice's ingestion against the yardsticks, alternating, on a Postgres of its own. Prints a table for RESULTS.md. The
 // goals without person work: `--servers api-anonymous,go`, three minutes; of persons: `--servers api,api-set,go`.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -13,6 +13,7 @@ import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
+import { childrenCpu, processStat } from '../process-stat.ts';
 
 interface Load {
   eventsPerSecond: number;
@@ -47,7 +48,6 @@ const { values } = parseArgs({
 });
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-const TICKS = 100;
 /** What the script `api` starts Node with. */
 const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 const apiOptions = (scripts.api as string).split(' ').filter((word) => word.startsWith('--'));
@@ -128,31 +128,6 @@ async function ready(port: number): Promise<void> {
   while ((await fetch(`http://127.0.0.1:${port}/_readyz`)).status !== 200) await pause(50);
 }
 
-function stat(pid: number): { parent: number; ticks: number; reaped: number } | undefined {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /, '')
-      .split(' ');
-    const number = (index: number) => Number(fields[index]);
-    return { parent: number(1), ticks: number(11) + number(12), reaped: number(13) + number(14) };
-  } catch {
-    return undefined;
-  }
-}
-
-/** Seconds of CPU of a process; with its children, for Postgres. */
-function cpu(pid: number, withChildren: boolean): number {
-  let ticks = stat(pid)?.ticks ?? 0;
-  if (withChildren) {
-    ticks += stat(pid)?.reaped ?? 0;
-    for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      const child = stat(Number(entry));
-      if (child?.parent === pid) ticks += child.ticks;
-    }
-  }
-  return ticks / TICKS;
-}
-
 const residentPeak = (pid: number) =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024;
 
@@ -202,7 +177,10 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
       ],
     ]);
     let [output, before, after] = ['', [0, 0], [0, 0]];
-    const usage = () => [cpu(child.pid as number, false), cpu(postmaster, true)];
+    const usage = () => [
+      processStat(child.pid as number)?.own ?? 0,
+      (processStat(postmaster)?.own ?? 0) + childrenCpu(postmaster),
+    ];
     load.stderr.pipe(process.stderr);
     load.stdout.setEncoding('utf8').on('data', (text: string) => {
       if (text.includes('begin')) before = usage();
@@ -261,7 +239,7 @@ try {
      values (gen_random_uuid(), '00000000-0000-7000-8000-000000000000', 'bench', 'phc_bench')`,
   );
   const { rows } = await admin.query('select pg_backend_pid() as pid');
-  const postmaster = stat(rows[0].pid)?.parent ?? 0;
+  const postmaster = processStat(rows[0].pid)?.parent ?? 0;
   const names = values.servers.split(',');
   const table: string[] = [
     '| batch | server | events/s | p50 ms | p99 ms | CPU µs/event server + Postgres | peak MB | × go events/s | × go per CPU |',

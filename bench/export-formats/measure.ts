@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { childrenCpu, processStat } from '../process-stat.ts';
 
 export interface Measured {
   seconds: number;
@@ -21,38 +22,6 @@ export interface Surroundings {
   postmaster: number;
   /** Of the S3 server. */
   server: number | undefined;
-}
-
-const TICKS = 100;
-
-interface Stat {
-  parent: number;
-  own: number;
-  reaped: number;
-}
-
-export function processStat(pid: number | string): Stat | undefined {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const fields = text
-      .slice(text.lastIndexOf(')') + 2)
-      .split(' ')
-      .map(Number);
-    const seconds = (index: number) => ((fields[index] as number) + (fields[index + 1] as number)) / TICKS;
-    return { parent: fields[1] as number, own: seconds(11), reaped: seconds(13) };
-  } catch {
-    return undefined;
-  }
-}
-
-/** Of a process's children, those that ended and those that have not. */
-function childrenCpu(pid: number): number {
-  let seconds = processStat(pid)?.reaped ?? 0;
-  for (const entry of readdirSync('/proc')) {
-    const child = /^\d+$/.test(entry) ? processStat(entry) : undefined;
-    if (child?.parent === pid) seconds += child.own;
-  }
-  return seconds;
 }
 
 const filesOf = (folder: string) =>

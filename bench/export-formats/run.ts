@@ -15,9 +15,10 @@ import { startPostgres } from '../../stack/postgres.ts';
 import { freePort } from '../../stack/preflight.ts';
 import { findPythonPackages } from '../../test/support/python-packages.ts';
 import { CREDENTIALS, startVersitygw } from '../../test/support/versitygw-server.ts';
+import { processStat } from '../process-stat.ts';
 import { type Comparison, comparisons } from './comparisons.ts';
 import { createEvents, repeatEvents } from './dataset.ts';
-import { type Measured, measure, processStat, type Surroundings } from './measure.ts';
+import { type Measured, measure, type Surroundings } from './measure.ts';
 import { type ComparisonResult, markdown, resultsOf } from './report.ts';
 
 const { values } = parseArgs({

@@ -1,19 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { planBackfill, raisedStart } from '../../exports/backfill-plan.ts';
 import type { MappedRow } from '../../exports/interval-states.ts';
+import { hourly } from './hourly-row.ts';
 
-const hourly: MappedRow = {
-  interval: 'hour',
-  timezone: 'UTC',
-  interval_offset: 0,
-  created_at: '2026-03-01T00:00:00Z',
-  scheduled_from: '2026-03-01T00:00:00Z',
-  start_at: null,
-  end_at: null,
-  paused: false,
-  last_paused_at: null,
-  deleted_at: null,
-};
 const at = (text: string) => Date.parse(`2026-${text}Z`);
 const shown = (instant: number | null) => instant && new Date(instant).toISOString().slice(5, 16);
 

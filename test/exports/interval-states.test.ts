@@ -9,23 +9,11 @@ import {
   type Known,
   type MappedRow,
 } from '../../exports/interval-states.ts';
+import { hourly } from './hourly-row.ts';
 
 const at = (text: string) => Date.parse(`2026-03-10T${text}Z`);
 const iso = (instant: number) => new Date(instant).toISOString();
 const HOUR = 3_600_000;
-
-const hourly: MappedRow = {
-  interval: 'hour',
-  timezone: 'UTC',
-  interval_offset: 0,
-  created_at: '2026-03-01T00:00:00Z',
-  scheduled_from: '2026-03-01T00:00:00Z',
-  start_at: null,
-  end_at: null,
-  paused: false,
-  last_paused_at: null,
-  deleted_at: null,
-};
 
 function outcome(start: number, given: Partial<IntervalOutcome> = {}, end = start + HOUR): IntervalOutcome {
   const completed = given.completed ?? given.status === 'Completed';

@@ -31,6 +31,7 @@ import {
   groupProperties,
   HOGQL,
 } from './generate-filter.ts';
+import { NO_STEP } from './no-step.ts';
 
 const FILTERS = process.env.TEST_LONG === '1' ? 20_000 : 800;
 const EVENTS = 25;
@@ -41,18 +42,6 @@ const ZONES: [zone: string, now: string][] = [
   ['Europe/Berlin', '2025-11-26T01:30:00Z'],
 ];
 
-const NO_STEP: ActionStep = {
-  event: null,
-  url: null,
-  urlMatching: null,
-  selector: null,
-  tagName: null,
-  href: null,
-  hrefMatching: null,
-  text: null,
-  textMatching: null,
-  properties: null,
-};
 const ACTIONS = new Map<number, ActionStep[]>([
   [1, [{ ...NO_STEP, event: 'e1', properties: readFilters([{ key: 'plan', value: 'pro' }]) }]],
   [

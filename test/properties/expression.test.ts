@@ -15,20 +15,9 @@ import {
   readFunctionFilters,
 } from '../../properties/index.ts';
 import { MOMENT } from './cases.ts';
+import { NO_STEP } from './no-step.ts';
 
 const REALTIME = { moment: MOMENT, scope: 'realtime' } as const;
-const STEP: ActionStep = {
-  event: null,
-  url: null,
-  urlMatching: null,
-  selector: null,
-  tagName: null,
-  href: null,
-  hrefMatching: null,
-  text: null,
-  textMatching: null,
-  properties: null,
-};
 
 const bytecodeOf = (document: unknown, options: Partial<FunctionFilterOptions> = {}) =>
   compileBytecode(functionFilterExpression(readFunctionFilters(document), { ...REALTIME, ...options }));
@@ -48,7 +37,7 @@ describe('bytecode of function filters', () => {
     const testAccounts = readFilters([
       { key: 'email', type: 'person', operator: 'not_icontains', value: '@posthog.com' },
     ]);
-    const steps = [{ ...STEP, event: '$pageview', url: 'docs', urlMatching: 'contains' as const }];
+    const steps = [{ ...NO_STEP, event: '$pageview', url: 'docs', urlMatching: 'contains' as const }];
     expect(bytecodeOf(document, { testAccounts, actions: new Map([[3, steps]]) })).toEqual(
       JSON.parse(
         '["_H",1,32,"%@posthog.com%",32,"email",32,"properties",32,"person",1,3,2,"toString",1,20,32,"$pageview",' +
@@ -96,8 +85,8 @@ describe('bytecode of function filters', () => {
     const surroundings = {
       testAccounts: hogql('1 = 1'),
       actions: new Map([
-        [3, [{ ...STEP, properties: hogql('2 = 2') }]],
-        [4, [{ ...STEP, properties: hogql('not asked for') }]],
+        [3, [{ ...NO_STEP, properties: hogql('2 = 2') }]],
+        [4, [{ ...NO_STEP, properties: hogql('not asked for') }]],
       ]),
     };
     const document = { actions: [{ id: 3 }], properties: [{ key: '3 = 3', type: 'hogql' }] };
@@ -126,7 +115,7 @@ describe('bytecode of function filters', () => {
   });
 
   test('an action’s fault has a place', () => {
-    const steps = [STEP, { ...STEP, event: '$autocapture', selector: 'a >' }];
+    const steps = [NO_STEP, { ...NO_STEP, event: '$autocapture', selector: 'a >' }];
     const filters = readFunctionFilters({ actions: [{ id: 1 }] });
     const compile = () => functionFilterExpression(filters, { ...REALTIME, actions: new Map([[1, steps]]) });
     expect(compile).toThrow(expect.objectContaining({ path: 'steps.1.selector' }) as never);
@@ -261,7 +250,7 @@ describe('elements and actions', () => {
   const matches = (step: Partial<ActionStep>) => {
     const expr = functionFilterExpression(readFunctionFilters({ actions: [{ id: 1 }] }), {
       ...REALTIME,
-      actions: new Map([[1, [{ ...STEP, event: '$autocapture', ...step }]]]),
+      actions: new Map([[1, [{ ...NO_STEP, event: '$autocapture', ...step }]]]),
     });
     const globals = { event: '$autocapture', properties: {}, elements_chain: chain };
     return compileJavaScript(expr).run(globals);

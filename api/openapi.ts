@@ -3,7 +3,7 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { errors } from './errors.ts';
-import { errorBody } from './schemas/fields.ts';
+import { errorBody } from './fields.ts';
 import { validatorCompiler } from './validation.ts';
 
 const DOCUMENTATION = '/api/schema/';

@@ -11,7 +11,7 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { HeavyActivities } from '../activities/index.ts';
-import type { VerifyReport } from '../exports/verify-report.ts';
+import type { VerifyReport } from '../exports/rules/verify-report.ts';
 import { backfillsQueue, VERIFY_REPORT, VERIFY_TAKEN, type VerifyIntervalInput } from './names.ts';
 
 /** Whoever asked and went away comes back within this time, or has to begin again. */

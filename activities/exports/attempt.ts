@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Context } from '@temporalio/activity';
-import { holdsFence, type RunKey, recordProgress } from '../../db/batch-export-runs.ts';
 import type { Pool } from '../../db/pool.ts';
+import { holdsFence, type RunKey, recordProgress } from '../../exports/rows/runs.ts';
 
 /** Another attempt has taken over, or the run is over: whatever this one still does is for nobody. */
 export class OvertakenError extends Error {

@@ -1,10 +1,10 @@
-import { activeBackfills, endBackfill } from '../../db/batch-export-backfills.ts';
-import { insertLogs, listLogs } from '../../db/batch-export-logs.ts';
-import { activeRuns, countRecentFailures } from '../../db/batch-export-run-lists.ts';
-import { type BatchExportRow, findBatchExportById, setPaused } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
+import { activeBackfills, endBackfill } from '../../exports/rows/backfills.ts';
+import { type BatchExportRow, findBatchExportById, setPaused } from '../../exports/rows/batch-exports.ts';
+import { insertLogs, listLogs } from '../../exports/rows/logs.ts';
+import { activeRuns, countRecentFailures } from '../../exports/rows/run-lists.ts';
+import { RUN_LIMITS } from '../../exports/rules/limits.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { RUN_LIMITS } from './limits.ts';
 
 const PAUSED = 'The batch export was automatically paused';
 const CANCELLED = 'Cancelled: the batch export was paused because its runs fail';

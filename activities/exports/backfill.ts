@@ -1,3 +1,4 @@
+import { exportQuery } from '../../exports/reads/query.ts';
 import {
   type BackfillKey,
   type BackfillRow,
@@ -5,13 +6,12 @@ import {
   endBackfill,
   findBackfill,
   runBackfill,
-} from '../../db/batch-export-backfills.ts';
-import { firstDataWithin } from '../../db/batch-export-first-data.ts';
-import { insertLogs } from '../../db/batch-export-logs.ts';
-import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
-import { type BackfillPlan, planBackfill, raisedStart } from '../../exports/backfill-plan.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
-import { exportQuery } from '../../exports/query.ts';
+} from '../../exports/rows/backfills.ts';
+import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
+import { firstDataWithin } from '../../exports/rows/first-data.ts';
+import { insertLogs } from '../../exports/rows/logs.ts';
+import { type BackfillPlan, planBackfill, raisedStart } from '../../exports/rules/backfill-plan.ts';
+import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { intervalsWithin } from '../../intervals/index.ts';
 import { estimate, ModelError } from '../../models/index.ts';
 import type { IntervalText } from '../../workflows/names.ts';

@@ -1,7 +1,7 @@
-import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { type BoundFiles, type BoundRows, bindDestination } from '../../destinations/bind.ts';
 import type { Run } from '../../destinations/destination.ts';
-import { openSettings } from '../../exports/settings.ts';
+import { openSettings } from '../../exports/reads/settings.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { IntervalText } from '../../workflows/names.ts';
 import type { ExportDependencies } from '../dependencies.ts';
 

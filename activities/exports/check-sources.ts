@@ -1,14 +1,18 @@
 import { Context } from '@temporalio/activity';
-import { type CheckedInterval, listChecks, recordCheck } from '../../db/batch-export-checks.ts';
-import { insertLogs } from '../../db/batch-export-logs.ts';
-import type { RunRow } from '../../db/batch-export-runs.ts';
-import { listUncheckedRuns } from '../../db/batch-export-unchecked.ts';
-import { type BatchExportRow, type ExportKey, findBatchExportById } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
 import { isStatementTimeout } from '../../db/reading.ts';
-import { intervalKey } from '../../exports/interval-states.ts';
-import { exportQuery } from '../../exports/query.ts';
-import { type Evidence, sourceProblems } from '../../exports/verify-report.ts';
+import { exportQuery } from '../../exports/reads/query.ts';
+import {
+  type BatchExportRow,
+  type ExportKey,
+  findBatchExportById,
+} from '../../exports/rows/batch-exports.ts';
+import { type CheckedInterval, listChecks, recordCheck } from '../../exports/rows/checks.ts';
+import { insertLogs } from '../../exports/rows/logs.ts';
+import type { RunRow } from '../../exports/rows/runs.ts';
+import { listUncheckedRuns } from '../../exports/rows/unchecked.ts';
+import { intervalKey } from '../../exports/rules/interval-states.ts';
+import { type Evidence, sourceProblems } from '../../exports/rules/verify-report.ts';
 import { countRows } from '../../models/index.ts';
 import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

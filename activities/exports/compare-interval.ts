@@ -1,11 +1,11 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
-import { recordCheck } from '../../db/batch-export-checks.ts';
-import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
-import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import { copyOut } from '../../db/copy-out.ts';
 import { DestinationError } from '../../destinations/errors.ts';
-import { exportQuery } from '../../exports/query.ts';
-import { type Evidence, judgeInterval, type VerifyReport } from '../../exports/verify-report.ts';
+import { exportQuery } from '../../exports/reads/query.ts';
+import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
+import { recordCheck } from '../../exports/rows/checks.ts';
+import { findCompletedRun } from '../../exports/rows/run-lists.ts';
+import { type Evidence, judgeInterval, type VerifyReport } from '../../exports/rules/verify-report.ts';
 import { ModelError, type ModelQuery } from '../../models/index.ts';
 import type { IntervalText, VerifyIntervalInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

@@ -1,15 +1,19 @@
 import { Context } from '@temporalio/activity';
+import { isUuid } from '../../db/uuid.ts';
 import {
   type BackfillRow,
   type BackfillStatus,
   endBackfill,
   listActiveBackfills,
-} from '../../db/batch-export-backfills.ts';
-import { insertLogs } from '../../db/batch-export-logs.ts';
-import { listQuietRuns } from '../../db/batch-export-run-lists.ts';
-import { endRun, type RunFailure, type RunRow } from '../../db/batch-export-runs.ts';
-import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../../db/batch-exports.ts';
-import { isUuid } from '../../db/uuid.ts';
+} from '../../exports/rows/backfills.ts';
+import {
+  type BatchExportRow,
+  findBatchExportById,
+  pageBatchExports,
+} from '../../exports/rows/batch-exports.ts';
+import { insertLogs } from '../../exports/rows/logs.ts';
+import { listQuietRuns } from '../../exports/rows/run-lists.ts';
+import { endRun, type RunFailure, type RunRow } from '../../exports/rows/runs.ts';
 import type { WorkflowFate } from '../../schedules/exports/drift.ts';
 import { syncRow } from '../../schedules/exports/sync-row.ts';
 import type { ActivityDependencies } from '../dependencies.ts';

@@ -1,6 +1,14 @@
 import { Context } from '@temporalio/activity';
-import { insertLogs, type LogEntry } from '../../db/batch-export-logs.ts';
-import { findRun } from '../../db/batch-export-run-lists.ts';
+import { transaction } from '../../db/pool.ts';
+import { storableText } from '../../db/storable-text.ts';
+import { secretValues } from '../../destinations/config.ts';
+import { withoutSecrets } from '../../destinations/errors.ts';
+import { findDestination } from '../../destinations/registry.ts';
+import { exportQuery } from '../../exports/reads/query.ts';
+import { openSettings } from '../../exports/reads/settings.ts';
+import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
+import { insertLogs, type LogEntry } from '../../exports/rows/logs.ts';
+import { findRun } from '../../exports/rows/run-lists.ts';
 import {
   beginAttempt,
   completeRun,
@@ -8,15 +16,7 @@ import {
   type RunKey,
   type RunRow,
   recordTrouble,
-} from '../../db/batch-export-runs.ts';
-import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
-import { transaction } from '../../db/pool.ts';
-import { storableText } from '../../db/storable-text.ts';
-import { secretValues } from '../../destinations/config.ts';
-import { withoutSecrets } from '../../destinations/errors.ts';
-import { findDestination } from '../../destinations/registry.ts';
-import { exportQuery } from '../../exports/query.ts';
-import { openSettings } from '../../exports/settings.ts';
+} from '../../exports/rows/runs.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
 import { boundDestination, destinationRun } from './bound-destination.ts';

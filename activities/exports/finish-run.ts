@@ -1,8 +1,8 @@
-import { insertLogs } from '../../db/batch-export-logs.ts';
-import { findRunOfWorkflow } from '../../db/batch-export-run-lists.ts';
-import { endRun } from '../../db/batch-export-runs.ts';
-import { findBatchExportById } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
+import { findBatchExportById } from '../../exports/rows/batch-exports.ts';
+import { insertLogs } from '../../exports/rows/logs.ts';
+import { findRunOfWorkflow } from '../../exports/rows/run-lists.ts';
+import { endRun } from '../../exports/rows/runs.ts';
 import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { pauseIfFailing } from './auto-pause.ts';

@@ -1,5 +1,5 @@
-import { listUnhealthy, secondsSinceChecked, sumHealth } from '../../db/batch-export-health.ts';
 import type { Pool } from '../../db/pool.ts';
+import { listUnhealthy, secondsSinceChecked, sumHealth } from '../../exports/rows/health.ts';
 import { Gauge, type Registry } from '../../telemetry/metrics.ts';
 
 /** Exports that are named one by one; the sums have all of them. */

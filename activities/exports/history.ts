@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
-import { deleteOldLogs } from '../../db/batch-export-logs.ts';
-import { RUN_EXPIRIES } from '../../db/batch-export-retention.ts';
+import { deleteOldLogs } from '../../exports/rows/logs.ts';
+import { RUN_EXPIRIES } from '../../exports/rows/retention.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
 const ROWS_PER_STATEMENT = 5_000;

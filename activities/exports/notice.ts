@@ -1,8 +1,8 @@
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
-import { findRun } from '../../db/batch-export-run-lists.ts';
-import { findBatchExportById } from '../../db/batch-exports.ts';
 import { egressRefusal } from '../../egress/egress-refused.ts';
+import { findBatchExportById } from '../../exports/rows/batch-exports.ts';
+import { findRun } from '../../exports/rows/run-lists.ts';
 import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 

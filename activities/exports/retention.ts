@@ -1,5 +1,5 @@
-import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { partitionOf } from '../../db/event-partitions.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { IntervalText } from '../../workflows/names.ts';
 
 const DAY = 86_400_000;

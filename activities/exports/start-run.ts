@@ -1,21 +1,21 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
-import { insertLogs } from '../../db/batch-export-logs.ts';
-import { findLongerRun, isPartEnd } from '../../db/batch-export-parts.ts';
-import { findCompletedRun } from '../../db/batch-export-run-lists.ts';
-import { endRun, type StartedRun, startRun } from '../../db/batch-export-runs.ts';
+import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import {
   type BatchExportRow,
   type ExportKey,
   findBatchExportById,
   holdBatchExport,
-} from '../../db/batch-exports.ts';
-import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
+} from '../../exports/rows/batch-exports.ts';
+import { insertLogs } from '../../exports/rows/logs.ts';
+import { findLongerRun, isPartEnd } from '../../exports/rows/parts.ts';
+import { findCompletedRun } from '../../exports/rows/run-lists.ts';
+import { endRun, type StartedRun, startRun } from '../../exports/rows/runs.ts';
+import { cadenceOfRow } from '../../exports/rules/cadence.ts';
+import { LONGEST_ATTEMPT, RUN_LIMITS } from '../../exports/rules/limits.ts';
 import { instantText, intervalEndingAt, lastComplete } from '../../intervals/index.ts';
 import type { IntervalText } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
-import { LONGEST_ATTEMPT, RUN_LIMITS } from './limits.ts';
 
 export interface StartRunInput {
   exportId: string;

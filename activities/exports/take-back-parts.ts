@@ -1,11 +1,11 @@
-import type { LogEntry } from '../../db/batch-export-logs.ts';
-import { forgetManifest, isPartEnd, listPartRuns } from '../../db/batch-export-parts.ts';
-import { findRun } from '../../db/batch-export-run-lists.ts';
-import { endRun, type RunRow } from '../../db/batch-export-runs.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { BoundFiles } from '../../destinations/bind.ts';
 import type { Run } from '../../destinations/destination.ts';
 import { DestinationError } from '../../destinations/errors.ts';
+import type { LogEntry } from '../../exports/rows/logs.ts';
+import { forgetManifest, isPartEnd, listPartRuns } from '../../exports/rows/parts.ts';
+import { findRun } from '../../exports/rows/run-lists.ts';
+import { endRun, type RunRow } from '../../exports/rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**

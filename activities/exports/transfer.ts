@@ -1,8 +1,8 @@
-import type { RunTotals } from '../../db/batch-export-runs.ts';
 import { copyOut } from '../../db/copy-out.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { BoundFiles, BoundRows } from '../../destinations/bind.ts';
 import type { Run } from '../../destinations/destination.ts';
+import type { RunTotals } from '../../exports/rows/runs.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import type { ModelQuery } from '../../models/index.ts';
 import type { Attempt } from './attempt.ts';

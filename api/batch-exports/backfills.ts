@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
-import { type BackfillRow, insertBackfill } from '../../db/batch-export-backfills.ts';
-import { type BatchExportRow, lockBatchExport } from '../../db/batch-exports.ts';
 import type { Transaction } from '../../db/pool.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
+import { type BackfillRow, insertBackfill } from '../../exports/rows/backfills.ts';
+import { type BatchExportRow, lockBatchExport } from '../../exports/rows/batch-exports.ts';
+import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import {
   alignOutward,
   BackfillRangeError,

@@ -1,8 +1,8 @@
-import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { offsetSeconds } from '../../intervals/index.ts';
 import { errors } from '../errors.ts';
-import type { BatchExportPatch } from '../schemas/batch-export.ts';
+import type { BatchExportPatch } from '../exports/export-schema.ts';
 
 export type CadenceFields = Pick<BatchExportRow, 'interval' | 'timezone' | 'interval_offset'>;
 

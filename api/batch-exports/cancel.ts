@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import { type BackfillRow, endBackfill, findBackfill } from '../../db/batch-export-backfills.ts';
-import { insertLogs } from '../../db/batch-export-logs.ts';
-import { activeRuns, findRun } from '../../db/batch-export-run-lists.ts';
-import { endRun, type RunRow } from '../../db/batch-export-runs.ts';
 import { type Transaction, transaction } from '../../db/pool.ts';
+import { type BackfillRow, endBackfill, findBackfill } from '../../exports/rows/backfills.ts';
+import { insertLogs } from '../../exports/rows/logs.ts';
+import { activeRuns, findRun } from '../../exports/rows/run-lists.ts';
+import { endRun, type RunRow } from '../../exports/rows/runs.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';

@@ -1,7 +1,7 @@
-import type { BatchExportRow } from '../../db/batch-exports.ts';
 import type { Queryable } from '../../db/pool.ts';
-import { patienceOf } from '../../exports/due.ts';
-import { intervalMap } from '../../exports/health.ts';
+import { intervalMap } from '../../exports/reads/health.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { patienceOf } from '../../exports/rules/due.ts';
 import type { WholeRange } from './backfills.ts';
 
 /** So many intervals before a pause are looked at. */

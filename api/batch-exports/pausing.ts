@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import type { BackfillRow } from '../../db/batch-export-backfills.ts';
-import { listPauses, type PauseRow } from '../../db/batch-export-pauses.ts';
-import { listIntervalOutcomes } from '../../db/batch-export-run-lists.ts';
-import { type BatchExportRow, lockBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { type Queryable, transaction } from '../../db/pool.ts';
+import type { BackfillRow } from '../../exports/rows/backfills.ts';
+import { type BatchExportRow, lockBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
+import { listPauses, type PauseRow } from '../../exports/rows/pauses.ts';
+import { listIntervalOutcomes } from '../../exports/rows/run-lists.ts';
 import { MAX_JITTER } from '../../intervals/index.ts';
 import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit } from '../audit.ts';

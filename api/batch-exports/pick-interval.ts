@@ -1,9 +1,9 @@
 import type { z } from 'zod';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { type Interval, instantText, intervalAt, lastComplete } from '../../intervals/index.ts';
 import { errors } from '../errors.ts';
-import { instant } from '../schemas/fields.ts';
+import { instant } from '../fields.ts';
 
 const refuse = (attr: string, detail: string) => errors.validation('invalid_input', detail, attr);
 

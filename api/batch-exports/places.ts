@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type BatchExportRow, type ExportKey, findBatchExportIn } from '../../db/batch-exports.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
+import { type BatchExportRow, type ExportKey, findBatchExportIn } from '../../exports/rows/batch-exports.ts';
 import { errors } from '../errors.ts';
 
 declare module 'fastify' {

@@ -1,4 +1,3 @@
-import type { BatchExportFields, BatchExportRow } from '../../db/batch-exports.ts';
 import { requireModel } from '../../destinations/registry.ts';
 import {
   checkSettings,
@@ -6,14 +5,15 @@ import {
   patchSettings,
   shownSettings,
 } from '../../destinations/settings.ts';
-import { exportQuery } from '../../exports/query.ts';
-import { openSettings, sealSettings } from '../../exports/settings.ts';
-import { type StoredTarget, writeTargetOf } from '../../exports/write-target.ts';
+import { exportQuery } from '../../exports/reads/query.ts';
+import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
+import { type StoredTarget, writeTargetOf } from '../../exports/reads/write-target.ts';
+import type { BatchExportFields, BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import { type ModelQuery, readSelection } from '../../models/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { errors } from '../errors.ts';
-import type { BatchExportPatch } from '../schemas/batch-export.ts';
+import type { BatchExportPatch } from '../exports/export-schema.ts';
 import { cadenceFields } from './cadence.ts';
 import { refusing } from './refusals.ts';
 

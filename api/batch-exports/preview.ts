@@ -1,7 +1,7 @@
 import { inTurn, isStatementTimeout } from '../../db/reading.ts';
 import { bindDestination } from '../../destinations/bind.ts';
 import { findDestination } from '../../destinations/registry.ts';
-import { type ExportQueryRow, exportQuery } from '../../exports/query.ts';
+import { type ExportQueryRow, exportQuery } from '../../exports/reads/query.ts';
 import type { Interval } from '../../intervals/index.ts';
 import { estimate, previewRows, queryFault } from '../../models/index.ts';
 import { bounded } from '../bounded-query.ts';

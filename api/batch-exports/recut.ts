@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
-import { activeBackfills, type BackfillRow } from '../../db/batch-export-backfills.ts';
-import { type BatchExportRow, setSeam } from '../../db/batch-exports.ts';
 import type { Pool, Transaction } from '../../db/pool.ts';
-import { NoSeamError, seamOf } from '../../exports/seam.ts';
+import { NoSeamError, seamOf } from '../../exports/reads/seam.ts';
+import { activeBackfills, type BackfillRow } from '../../exports/rows/backfills.ts';
+import { type BatchExportRow, setSeam } from '../../exports/rows/batch-exports.ts';
 import { errors } from '../errors.ts';
 import { beginBackfill, wholeRange } from './backfills.ts';
 import { keyOf } from './places.ts';

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import { activeBackfills, endBackfill } from '../../db/batch-export-backfills.ts';
-import { activeRuns } from '../../db/batch-export-run-lists.ts';
-import { endRun } from '../../db/batch-export-runs.ts';
-import { deleteBatchExport } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
+import { activeBackfills, endBackfill } from '../../exports/rows/backfills.ts';
+import { deleteBatchExport } from '../../exports/rows/batch-exports.ts';
+import { activeRuns } from '../../exports/rows/run-lists.ts';
+import { endRun } from '../../exports/rows/runs.ts';
 import { audit } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';

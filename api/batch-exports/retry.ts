@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import type { BackfillRow } from '../../db/batch-export-backfills.ts';
-import type { RunRow } from '../../db/batch-export-runs.ts';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { transaction } from '../../db/pool.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
+import type { BackfillRow } from '../../exports/rows/backfills.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import type { RunRow } from '../../exports/rows/runs.ts';
+import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { intervalEndingAt } from '../../intervals/index.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';

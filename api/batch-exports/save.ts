@@ -1,19 +1,19 @@
 import type { FastifyRequest } from 'fastify';
+import { type Transaction, transaction } from '../../db/pool.ts';
+import { lockProject } from '../../db/projects.ts';
+import { uuidv7 } from '../../db/uuid.ts';
 import {
   type BatchExportRow,
   insertBatchExport,
   lockBatchExport,
   updateBatchExport,
-} from '../../db/batch-exports.ts';
-import { type Transaction, transaction } from '../../db/pool.ts';
-import { lockProject } from '../../db/projects.ts';
-import { uuidv7 } from '../../db/uuid.ts';
+} from '../../exports/rows/batch-exports.ts';
 import { planFault, planQuery } from '../../models/index.ts';
 import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit, changes } from '../audit.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { type BatchExportPatch, batchExportView, type NewBatchExportBody } from '../schemas/batch-export.ts';
+import { type BatchExportPatch, batchExportView, type NewBatchExportBody } from '../exports/export-schema.ts';
 import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
 import { type PreparedExport, prepareExport } from './prepare.ts';

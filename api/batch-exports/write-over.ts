@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import { lockStoreWriters } from '../../db/batch-exports.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { findMemberProject } from '../../db/projects.ts';
 import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
-import type { StoredTarget } from '../../exports/write-target.ts';
+import type { StoredTarget } from '../../exports/reads/write-target.ts';
+import { lockStoreWriters } from '../../exports/rows/batch-exports.ts';
 import { errors } from '../errors.ts';
 
 /** Whether the caller may know what is in this project. */

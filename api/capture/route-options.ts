@@ -1,6 +1,6 @@
 import type { onRequestHookHandler } from 'fastify';
 import type { z } from 'zod';
-import { errorBody } from '../schemas/fields.ts';
+import { errorBody } from '../fields.ts';
 
 /** Schemas of these routes describe only; the body is judged by capture/parse, faster and with more patience. */
 const unchecked = () => (value: unknown) => ({ value });

@@ -11,8 +11,8 @@ import type { ProjectKeys } from '../capture/project-keys.ts';
 import { type Description, publicRoute } from '../capture/route-options.ts';
 import { v1Answer } from '../capture/v1-answer.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
+import { freeForm } from '../fields.ts';
 import { captured, eventBatch, oneEvent, v1Batch, v1Results } from '../schemas/capture.ts';
-import { freeForm } from '../schemas/fields.ts';
 import { remoteConfigRoutes } from './remote-config.ts';
 
 const NOTHING = Buffer.alloc(0);

@@ -8,7 +8,7 @@ import { type CaptureQuery, lastOf } from '../capture/query.ts';
 import { toRefusal } from '../capture/refusals.ts';
 import { decideAnswer, remoteConfig, remoteConfigScript } from '../capture/remote-config.ts';
 import { ApiError, errors } from '../errors.ts';
-import { freeForm } from '../schemas/fields.ts';
+import { freeForm } from '../fields.ts';
 import type { AddRoute } from './capture.ts';
 
 const CONFIG_PATH = '/array/:token/config';

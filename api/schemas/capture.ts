@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { freeForm, timestamp } from './fields.ts';
+import { freeForm, timestamp } from '../fields.ts';
 
 const event = z.object({
   event: z.string().meta({ description: 'The name; at most 200 characters are kept.' }),

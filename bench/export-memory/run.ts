@@ -7,8 +7,8 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { insertBatchExport } from '../../db/batch-exports.ts';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
+import { insertBatchExport } from '../../exports/rows/batch-exports.ts';
 import { createEvents, repeatEvents, spanOf } from '../export-formats/dataset.ts';
 import { type ExportStack, startExportStack } from '../export-stack.ts';
 

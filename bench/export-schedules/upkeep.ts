@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection, type ScheduleHandle } from '@temporalio/client';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { RECONCILE_SCHEDULE } from '../../schedules/maintenance.ts';
 import type { ReconcileReport } from '../../workflows/reconcile-exports.ts';
 

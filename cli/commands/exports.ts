@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import type { Health } from '../../db/batch-export-health.ts';
-import { latestRuns } from '../../db/batch-export-run-lists.ts';
-import type { RunRow } from '../../db/batch-export-runs.ts';
-import { type BatchExportRow, pageBatchExports } from '../../db/batch-exports.ts';
 import type { Queryable } from '../../db/pool.ts';
-import { exportHealth } from '../../exports/health.ts';
+import { exportHealth } from '../../exports/reads/health.ts';
+import { type BatchExportRow, pageBatchExports } from '../../exports/rows/batch-exports.ts';
+import type { Health } from '../../exports/rows/health.ts';
+import { latestRuns } from '../../exports/rows/run-lists.ts';
+import type { RunRow } from '../../exports/rows/runs.ts';
 import { instantText } from '../../intervals/index.ts';
 import { CommandError, say, withPool } from '../context.ts';
 

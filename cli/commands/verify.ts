@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config.ts';
-import { listRuns } from '../../db/batch-export-run-lists.ts';
-import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import type { Pool, Queryable } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { intervalMap } from '../../exports/health.ts';
-import type { VerifyReport } from '../../exports/verify-report.ts';
+import { intervalMap } from '../../exports/reads/health.ts';
+import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
+import { listRuns } from '../../exports/rows/run-lists.ts';
+import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import { type Interval, instantText } from '../../intervals/index.ts';
 import { VerifyError } from '../../schedules/exports/verify.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';

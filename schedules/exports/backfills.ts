@@ -1,6 +1,6 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import type { BackfillRow } from '../../db/batch-export-backfills.ts';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { BackfillRow } from '../../exports/rows/backfills.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { BACKFILL_KIND, EXPORT_BACKFILL, type ExportBackfillInput } from '../../workflows/names.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 

@@ -1,6 +1,6 @@
 import type { Client, ScheduleSummary } from '@temporalio/client';
 import { ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
 import { listedAsWanted, scheduleOf } from './export-schedule.ts';
 

@@ -6,8 +6,8 @@ import {
   type ScheduleSummary,
 } from '@temporalio/client';
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import {
   type Cadence,
   instantText,

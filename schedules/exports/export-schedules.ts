@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, type ScheduleSummary, WorkflowNotFoundError } from '@temporalio/client';
-import type { BackfillRow } from '../../db/batch-export-backfills.ts';
-import type { RunRow } from '../../db/batch-export-runs.ts';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
-import type { VerifyReport } from '../../exports/verify-report.ts';
+import type { BackfillRow } from '../../exports/rows/backfills.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import type { RunRow } from '../../exports/rows/runs.ts';
+import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import {
   EXPORT_RUN,
   type ExportRunInput,

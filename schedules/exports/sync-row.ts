@@ -1,5 +1,5 @@
-import { type BatchExportRow, findBatchExportById } from '../../db/batch-exports.ts';
 import type { Queryable } from '../../db/pool.ts';
+import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
 import type { ExportSchedules } from './export-schedules.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { type Client, ScheduleAlreadyRunning, ScheduleNotFoundError } from '@temporalio/client';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { noteOf, sameSchedule, scheduleOf } from './export-schedule.ts';
 
 const ATTEMPTS = 5;

@@ -7,8 +7,8 @@ import {
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
 import { ApplicationFailure, type Workflow } from '@temporalio/common';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
-import type { VerifyReport } from '../../exports/verify-report.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import { instantText } from '../../intervals/index.ts';
 import {
   type IntervalText,

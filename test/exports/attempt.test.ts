@@ -7,12 +7,12 @@ import {
   StalledError,
   watchAttempt,
 } from '../../activities/exports/attempt.ts';
-import { findRun } from '../../db/batch-export-run-lists.ts';
-import { beginAttempt, type RunRow, startRun } from '../../db/batch-export-runs.ts';
-import { deleteBatchExport } from '../../db/batch-exports.ts';
-import { keyOf, newExport, runOf } from '../db/batch-exports/support.ts';
+import { deleteBatchExport } from '../../exports/rows/batch-exports.ts';
+import { findRun } from '../../exports/rows/run-lists.ts';
+import { beginAttempt, type RunRow, startRun } from '../../exports/rows/runs.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { keyOf, newExport, runOf } from './rows/support.ts';
 
 const database = databaseForFile();
 

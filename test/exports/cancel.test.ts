@@ -1,9 +1,9 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
-import { endRun } from '../../db/batch-export-runs.ts';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { deleteBatchExport, setPaused } from '../../db/batch-exports.ts';
 import { LOCKS } from '../../db/locks.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { deleteBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
+import { endRun } from '../../exports/rows/runs.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isPart, refuse, type S3Bucket } from '../support/faulty-s3.ts';
 import { exportWorldForFile, fillHour, fillHourInBulk, hourly } from './support.ts';

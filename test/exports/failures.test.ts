@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
-import { findBatchExportById, setPaused } from '../../db/batch-exports.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { findBatchExportById, setPaused } from '../../exports/rows/batch-exports.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, hour, hourly } from './support.ts';
 

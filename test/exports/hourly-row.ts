@@ -1,4 +1,4 @@
-import type { MappedRow } from '../../exports/interval-states.ts';
+import type { MappedRow } from '../../exports/rules/interval-states.ts';
 
 /** An hourly export since March 2026, as far as its intervals go by it. */
 export const hourly: MappedRow = {

@@ -1,5 +1,5 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile } from '../support/faulty-s3.ts';
 import { exportWorldForFile, fillHour, hour, hourly } from './support.ts';

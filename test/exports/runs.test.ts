@@ -1,9 +1,9 @@
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { ScheduleOverlapPolicy } from '@temporalio/client';
-import { startRun } from '../../db/batch-export-runs.ts';
-import { deleteBatchExport } from '../../db/batch-exports.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { deleteBatchExport } from '../../exports/rows/batch-exports.ts';
+import { startRun } from '../../exports/rows/runs.ts';
 import { searchAttributes } from '../../workflows/names.ts';
 import { eventually } from '../support/eventually.ts';
 import {

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
 import { targetsCollide } from '../../destinations/write-target.ts';
-import { cadenceOfRow } from '../../exports/cadence.ts';
-import { exportQuery } from '../../exports/query.ts';
-import { openSettings, sealSettings } from '../../exports/settings.ts';
-import { writeTargetOf } from '../../exports/write-target.ts';
+import { exportQuery } from '../../exports/reads/query.ts';
+import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
+import { writeTargetOf } from '../../exports/reads/write-target.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { generateKey, parseKeyring, SecretError } from '../../secrets/envelope.ts';
 import { END, parserForFile, START } from '../models/support.ts';
 

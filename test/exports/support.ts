@@ -6,16 +6,20 @@ import { afterAll, beforeAll } from '@jest/globals';
 import { Client, Connection, WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { type Config, loadConfig } from '../../config.ts';
-import { type BackfillRow, insertBackfill } from '../../db/batch-export-backfills.ts';
-import { type LogRow, listLogs } from '../../db/batch-export-logs.ts';
-import { findRun } from '../../db/batch-export-run-lists.ts';
-import type { RunRow } from '../../db/batch-export-runs.ts';
-import { type BatchExportRow, insertBatchExport, type NewBatchExport } from '../../db/batch-exports.ts';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { Patience } from '../../destinations/retry.ts';
-import { sealSettings } from '../../exports/settings.ts';
+import { sealSettings } from '../../exports/reads/settings.ts';
+import { type BackfillRow, insertBackfill } from '../../exports/rows/backfills.ts';
+import {
+  type BatchExportRow,
+  insertBatchExport,
+  type NewBatchExport,
+} from '../../exports/rows/batch-exports.ts';
+import { type LogRow, listLogs } from '../../exports/rows/logs.ts';
+import { findRun } from '../../exports/rows/run-lists.ts';
+import type { RunRow } from '../../exports/rows/runs.ts';
 import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';

@@ -2,9 +2,9 @@ import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } fro
 import path from 'node:path';
 import { DeleteObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { describe, expect, test } from '@jest/globals';
-import { listChecks } from '../../db/batch-export-checks.ts';
-import { type BatchExportRow, deleteBatchExport } from '../../db/batch-exports.ts';
-import type { VerifyReport } from '../../exports/verify-report.ts';
+import { type BatchExportRow, deleteBatchExport } from '../../exports/rows/batch-exports.ts';
+import { listChecks } from '../../exports/rows/checks.ts';
+import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import { withDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { postgresSettings } from '../support/postgres-settings.ts';

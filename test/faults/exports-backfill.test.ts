@@ -1,6 +1,6 @@
 import { expect, jest, test } from '@jest/globals';
-import { findBackfill, insertBackfill } from '../../db/batch-export-backfills.ts';
 import { transaction } from '../../db/pool.ts';
+import { findBackfill, insertBackfill } from '../../exports/rows/backfills.ts';
 import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import { exportedUuids, exportWorldForFile, fillHour, hour } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import { completeRun } from '../../db/batch-export-runs.ts';
-import type { BatchExportRow } from '../../db/batch-exports.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { completeRun } from '../../exports/rows/runs.ts';
 import { exportWorldForFile, fillHourInBulk, hourly, uuidsOf } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isComplete, isManifest, isPart, type S3Bucket } from '../support/faulty-s3.ts';

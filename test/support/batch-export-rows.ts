@@ -1,7 +1,11 @@
-import { insertBackfill } from '../../db/batch-export-backfills.ts';
-import { insertLogs } from '../../db/batch-export-logs.ts';
-import { type BatchExportRow, insertBatchExport, type NewBatchExport } from '../../db/batch-exports.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
+import { insertBackfill } from '../../exports/rows/backfills.ts';
+import {
+  type BatchExportRow,
+  insertBatchExport,
+  type NewBatchExport,
+} from '../../exports/rows/batch-exports.ts';
+import { insertLogs } from '../../exports/rows/logs.ts';
 import type { Tenant } from './api.ts';
 import { idsOf } from './routes.ts';
 

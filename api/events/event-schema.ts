@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { parseElementsChain } from '../../capture/elements-chain.ts';
+import type { EventRow } from '../../db/events.ts';
+import type { PersonOutline } from '../../db/persons.ts';
+import { freeForm, timestamp } from '../fields.ts';
+
+const personOfEvent = z.object({
+  is_identified: z.boolean(),
+  distinct_ids: z.array(z.string()).meta({ description: 'One of them.' }),
+  properties: freeForm.meta({ description: 'The email, name and username, as far as they are known.' }),
+});
+
+export const eventRecord = z
+  .object({
+    id: z.string().meta({ description: 'The uuid of the event.' }),
+    distinct_id: z.string(),
+    properties: freeForm,
+    event: z.string(),
+    timestamp,
+    person: personOfEvent.nullable().meta({
+      description: 'Who the distinct_id is now; null: nobody is known, or `include_person` is not set.',
+    }),
+    elements: z.array(freeForm),
+    elements_chain: z.string(),
+  })
+  .meta({ id: 'Event' });
+
+export const eventPage = z.object({ next: z.string().nullable(), results: z.array(eventRecord) });
+
+/** `2024-01-02T03:04:05.123456+00:00`, as events have always been shown. */
+export const eventTime = (iso: string) => iso.replace(/Z$/, '+00:00');
+
+export function eventView(row: EventRow, person: PersonOutline | undefined): z.output<typeof eventRecord> {
+  return {
+    id: row.uuid,
+    distinct_id: row.distinct_id,
+    properties: row.properties,
+    event: row.event,
+    timestamp: eventTime(row.timestamp),
+    person: person ?? null,
+    elements: parseElementsChain(row.elements_chain) as unknown as Record<string, unknown>[],
+    elements_chain: row.elements_chain,
+  };
+}

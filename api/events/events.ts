@@ -1,0 +1,173 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { type EventPage, type EventRow, findEvent, listEvents } from '../../db/events.ts';
+import { outlinePersons, type PersonOutline } from '../../db/persons.ts';
+import { isUuid } from '../../db/uuid.ts';
+import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
+import { bounded } from '../bounded-query.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { eventMoment } from '../moment.ts';
+import { eventPage, eventRecord, eventTime, eventView } from './event-schema.ts';
+
+const DEFAULT_LIMIT = 100;
+const MAX_LIMIT = 50_000;
+const MAX_OFFSET = 50_000;
+/** Clocks of clients are a little ahead of ours. */
+const AHEAD_MILLISECONDS = 5_000;
+const whole = (max: number, message: string) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, 'A valid integer is required.')
+    .transform(Number)
+    .refine((value) => value <= max, message)
+    .optional();
+
+const includePerson = z
+  .enum(['true', 'false', 'True', 'False'])
+  .optional()
+  .meta({ description: 'Whether records tell of the person; default `false`.' });
+
+const ORDERS = ['["-timestamp"]', '["timestamp"]'] as const;
+
+const listQuery = z.strictObject({
+  event: z.string().optional().meta({ description: 'Only events of this name.' }),
+  distinct_id: z.string().optional().meta({ description: 'Only events of this distinct_id.' }),
+  person_id: z.string().optional().meta({
+    description: "Only events of this person's distinct ids; the uuid of a person.",
+  }),
+  include_person: includePerson,
+  after: eventMoment.meta({ description: 'Only events after this time: ISO 8601, or relative as `-7d`.' }),
+  before: eventMoment.meta({ description: 'Only events before this time; default: in five seconds.' }),
+  after_uuid: z
+    .uuid()
+    .optional()
+    .meta({ description: 'Set by `next`: which event at `after` was the last.' }),
+  before_uuid: z
+    .uuid()
+    .optional()
+    .meta({ description: 'Set by `next`: which event at `before` was the last.' }),
+  limit: whole(Number.MAX_SAFE_INTEGER, '').meta({
+    description: `At most ${MAX_LIMIT}; default ${DEFAULT_LIMIT}.`,
+  }),
+  offset: whole(MAX_OFFSET, `Offset is deprecated. Max supported offset value is ${MAX_OFFSET}.`).meta({
+    description: 'Deprecated: follow `next`.',
+  }),
+  orderBy: z
+    .enum(ORDERS)
+    .optional()
+    .meta({ description: 'A JSON list: `["-timestamp"]` (newest first, the default) or `["timestamp"]`.' }),
+  format: z.literal('json').optional(),
+  personal_api_key: z.string().optional(),
+});
+type ListQuery = z.output<typeof listQuery>;
+
+/** Parameters that a link to the next page does not repeat. */
+const UNLINKED = ['personal_api_key', 'offset', 'before_uuid', 'after_uuid'];
+
+function nextLink(request: FastifyRequest, publicUrl: string, { next }: EventPage, ascending: boolean) {
+  if (!next) return null;
+  const [pathname, query = ''] = request.originalUrl.split('?', 2) as [string, string?];
+  const parameters = new URLSearchParams(query);
+  for (const name of UNLINKED) parameters.delete(name);
+  const bound = ascending ? 'after' : 'before';
+  parameters.set(bound, eventTime(next.timestamp));
+  parameters.set(`${bound}_uuid`, next.uuid);
+  return `${publicUrl}${pathname}?${parameters}`;
+}
+
+const ADVICE = 'Narrow it with `after` and `before`.';
+
+/** Reading stored events back: the plain part, by time and by what the columns say. */
+export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
+  /** The persons of events by distinct_id, where they are asked for. */
+  const personsOf = async (
+    rows: readonly EventRow[],
+    { project, query }: { project: { id: number }; query: { include_person?: string | undefined } },
+  ): Promise<Map<string, PersonOutline>> => {
+    if (query.include_person?.toLowerCase() !== 'true' || rows.length === 0) return new Map();
+    const distinctIds = [...new Set(rows.map((row) => row.distinct_id))];
+    return outlinePersons(pool, project.id, distinctIds, NAMING_PROPERTIES);
+  };
+
+  app.get(
+    '/api/projects/:project_id/events/',
+    {
+      config: { access: { scope: 'query:read' } },
+      schema: {
+        tags: ['events'],
+        summary: 'List events, newest first',
+        deprecated: true,
+        params: z.object({ project_id: z.string() }),
+        querystring: listQuery,
+        response: { 200: eventPage },
+      },
+    },
+    async (request) => {
+      const query: ListQuery = request.query;
+      const ascending = query.orderBy === ORDERS[1];
+      const { person_id: person, after_uuid, before_uuid } = query;
+      for (const bound of ['after', 'before'] as const) {
+        if (query[`${bound}_uuid`] === undefined || query[bound] !== undefined) continue;
+        const message = `It names an event at the time \`${bound}\`, which is missing.`;
+        throw errors.validation('invalid_input', message, `${bound}_uuid`);
+      }
+      // A person that cannot be known has no events.
+      if (person !== undefined && !isUuid(person)) return { next: null, results: [] };
+      const cursor = ascending ? after_uuid : before_uuid;
+      const bound = ascending ? query.after : query.before;
+      const position = cursor && bound ? { timestamp: bound, uuid: cursor } : undefined;
+      const page = await bounded(
+        listEvents(pool, {
+          projectId: request.project.id,
+          event: query.event,
+          distinctId: query.distinct_id,
+          personId: person,
+          // With a cursor, events at the bound itself are still to come.
+          after: position && ascending ? undefined : query.after,
+          before:
+            position && !ascending
+              ? undefined
+              : (query.before ?? new Date(Date.now() + AHEAD_MILLISECONDS).toISOString()),
+          position,
+          ascending,
+          limit: Math.min(query.limit || DEFAULT_LIMIT, MAX_LIMIT),
+          offset: query.offset ?? 0,
+        }),
+        ADVICE,
+      );
+      const persons = await personsOf(page.rows, request);
+      return {
+        next: nextLink(request, config.SLUICE_PUBLIC_URL, page, ascending),
+        results: page.rows.map((row) => eventView(row, persons.get(row.distinct_id))),
+      };
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/events/:id/',
+    {
+      config: { access: { scope: 'query:read' } },
+      schema: {
+        tags: ['events'],
+        summary: 'One event',
+        deprecated: true,
+        params: z.object({ project_id: z.string(), id: z.string() }),
+        querystring: z.strictObject({
+          include_person: includePerson,
+          format: z.literal('json').optional(),
+          personal_api_key: z.string().optional(),
+        }),
+        response: { 200: eventRecord },
+      },
+    },
+    async (request) => {
+      const { id } = request.params;
+      if (!isUuid(id)) throw errors.validation('invalid', 'Invalid UUID', null);
+      const row = await bounded(findEvent(pool, request.project.id, id), ADVICE);
+      if (!row) throw errors.notFound(`No events exist for event UUID ${id}`);
+      const persons = await personsOf([row], request);
+      return eventView(row, persons.get(row.distinct_id));
+    },
+  );
+}

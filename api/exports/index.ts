@@ -1,0 +1,27 @@
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { backfillRoutes } from './backfills.ts';
+import { intervalRoutes } from './intervals.ts';
+import { logRoutes } from './logs.ts';
+import { metricRoutes } from './metrics.ts';
+import { pausingRoutes } from './pausing.ts';
+import { previewRoutes } from './preview.ts';
+import { resourceRoutes } from './resource.ts';
+import { runNowRoutes } from './run-now.ts';
+import { runRoutes } from './runs.ts';
+import { testRoutes } from './tests.ts';
+import { verifyRoutes } from './verify.ts';
+
+/** Batch exports and everything that stands below one of them. */
+export function batchExportRoutes(app: App, deps: ApiDependencies): void {
+  resourceRoutes(app, deps);
+  pausingRoutes(app, deps);
+  runRoutes(app, deps);
+  backfillRoutes(app, deps);
+  runNowRoutes(app, deps);
+  intervalRoutes(app, deps);
+  previewRoutes(app, deps);
+  logRoutes(app, deps);
+  metricRoutes(app, deps);
+  testRoutes(app, deps);
+  verifyRoutes(app, deps);
+}

@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { reading } from '../../db/reading.ts';
+import { LOG_LEVELS, type LogLevel, listLogs } from '../../exports/rows/logs.ts';
+import { findsExport, keyOf, PLACES, PROJECT_PLACE, READ } from '../batch-exports/places.ts';
+import { bounded } from '../bounded-query.ts';
+import { several } from '../cursor-pages.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { moment } from '../moment.ts';
+import { page } from '../pagination.ts';
+import { logEntry, logEntryView } from './run-schema.ts';
+import { runOf } from './runs.ts';
+
+const TAGS = ['batch exports'];
+const LIMIT = 50;
+const MAX_LIMIT = 500;
+
+const level = z.preprocess(
+  (value) => (typeof value === 'string' ? value.toUpperCase() : value),
+  z.enum(LOG_LEVELS),
+);
+const query = z.strictObject({
+  limit: z
+    .string()
+    .regex(/^\d{1,9}$/, 'A valid integer is required.')
+    .transform(Number)
+    .refine((value) => value >= 1, 'Ensure this value is greater than or equal to 1.')
+    .refine((value) => value <= MAX_LIMIT, `Ensure this value is less than or equal to ${MAX_LIMIT}.`)
+    .optional()
+    .meta({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, description: `Default: ${LIMIT}.` }),
+  after: moment.meta({ description: 'Only later entries.' }),
+  before: moment.meta({ description: 'Only earlier entries.' }),
+  level: several(level).meta({
+    type: 'array',
+    items: { type: 'string', enum: [...LOG_LEVELS] },
+    description: 'Only entries of these levels; may be given several times.',
+  }),
+  search: z.string().optional().meta({ description: 'A part of the message, in any case.' }),
+  personal_api_key: z.string().optional(),
+});
+const exportQuery = query.extend({
+  instance_id: z.uuid().optional().meta({ description: 'Only entries of this run.' }),
+});
+
+/** What exports and their runs say. */
+export function logRoutes(app: App, { pool }: ApiDependencies): void {
+  const find = findsExport(pool);
+  const read = async (
+    key: ReturnType<typeof keyOf>,
+    { limit = LIMIT, level: levels, ...wanted }: z.output<typeof query>,
+    runId: string | undefined,
+  ) => {
+    const rows = await bounded(
+      reading(pool, (client) =>
+        listLogs(client, { ...key, ...wanted, limit, runId, levels: levels as LogLevel[] | undefined }),
+      ),
+      'Narrow it with `after`, `before` and `level`.',
+    );
+    return { count: rows.length, next: null, previous: null, results: rows.map(logEntryView) };
+  };
+
+  for (const { prefix, params, access, of } of PLACES) {
+    app.get(
+      `${prefix}:id/logs/`,
+      {
+        config: { access: { scope: READ, ...access } },
+        preValidation: find,
+        schema: {
+          tags: TAGS,
+          summary: `Read what a batch export ${of} and its runs said, newest first`,
+          description: 'Go on with `before`, the time of the last entry.',
+          params: params.extend({ id: z.string() }),
+          querystring: exportQuery,
+          response: { 200: page(logEntry) },
+        },
+      },
+      async ({ batchExport, query: { instance_id: runId, ...wanted } }) =>
+        read(keyOf(batchExport), wanted, runId),
+    );
+  }
+
+  const { prefix, params } = PROJECT_PLACE;
+  const findRunOf = runOf(pool);
+  app.get(
+    `${prefix}:id/runs/:run_id/logs/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Read what a run of a batch export said, newest first',
+        params: params.extend({ id: z.string(), run_id: z.string() }),
+        querystring: query,
+        response: { 200: page(logEntry) },
+      },
+    },
+    async (request) => {
+      const run = await findRunOf(request);
+      return read(keyOf(request.batchExport), request.query, run.id);
+    },
+  );
+}

@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import { type BatchExportRow, listBatchExports } from '../../exports/rows/batch-exports.ts';
+import { findHealth } from '../../exports/rows/health.ts';
+import { latestRuns } from '../../exports/rows/run-lists.ts';
+import { chooseProject } from '../batch-exports/choose-project.ts';
+import { findsExport, keyOf, PLACES, projectIdsOf, READ, WRITE } from '../batch-exports/places.ts';
+import { removeExport } from '../batch-exports/remove.ts';
+import { changeExport, createExport } from '../batch-exports/save.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import {
+  batchExport,
+  batchExportPatch,
+  batchExportView,
+  newBatchExport,
+  newOrganizationBatchExport,
+  wholeBatchExport,
+} from './export-schema.ts';
+import { runView } from './run-schema.ts';
+
+const TAGS = ['batch exports'];
+const LATEST_RUNS = 10;
+
+/** Making, reading, changing and deleting exports, under projects and under organizations. */
+export function resourceRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, config, schedules } = deps;
+  const find = findsExport(pool);
+
+  const views = async (rows: readonly BatchExportRow[]) => {
+    const keys = rows.map(keyOf);
+    const [runs, health] = await Promise.all([latestRuns(pool, keys, LATEST_RUNS), findHealth(pool, keys)]);
+    return rows.map((row) =>
+      batchExportView(
+        row,
+        (runs.get(row.id) ?? []).map((run) => runView(run, schedules.exports.runUrl)),
+        health.get(row.id),
+      ),
+    );
+  };
+  const view = async (row: BatchExportRow) => (await views([row]))[0] as z.output<typeof batchExport>;
+
+  for (const { prefix, params, access, of } of PLACES) {
+    const exportParams = params.extend({ id: z.string() });
+
+    app.get(
+      prefix,
+      {
+        config: { access: { scope: READ, ...access } },
+        schema: {
+          tags: TAGS,
+          summary: `List batch exports ${of}, newest first`,
+          params,
+          querystring: pageQuery,
+          response: { 200: page(batchExport) },
+        },
+      },
+      async (request) => {
+        const wanted = pageOf(request.query);
+        const { count, rows } = await listBatchExports(pool, projectIdsOf(request), wanted);
+        return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, await views(rows));
+      },
+    );
+
+    app.post(
+      prefix,
+      {
+        config: { access: { scope: WRITE, ...access } },
+        schema: {
+          tags: TAGS,
+          summary: `Create a batch export ${of}`,
+          params,
+          body: 'project_id' in params.shape ? newBatchExport : newOrganizationBatchExport,
+          response: { 201: batchExport },
+        },
+      },
+      async (request, reply) => {
+        const row = await createExport(deps, request, chooseProject(request), request.body);
+        reply.code(201);
+        return view(row);
+      },
+    );
+
+    app.get(
+      `${prefix}:id/`,
+      {
+        config: { access: { scope: READ, ...access } },
+        preValidation: find,
+        schema: {
+          tags: TAGS,
+          summary: `Retrieve a batch export ${of}`,
+          params: exportParams,
+          response: { 200: batchExport },
+        },
+      },
+      async ({ batchExport: row }) => view(row),
+    );
+
+    for (const [method, body, summary] of [
+      ['PUT', wholeBatchExport, `Change a batch export ${of}; name, destination and interval are needed`],
+      ['PATCH', batchExportPatch, `Change some of a batch export ${of}`],
+    ] as const) {
+      app.route({
+        method,
+        url: `${prefix}:id/`,
+        config: { access: { scope: WRITE, ...access } },
+        preValidation: find,
+        schema: {
+          tags: TAGS,
+          summary,
+          description:
+            'The configuration of the destination is merged key by key: what is not sent stays, secrets too.',
+          params: exportParams,
+          body,
+          response: { 200: batchExport },
+        },
+        handler: async (request) => view(await changeExport(deps, request, request.body)),
+      });
+    }
+
+    app.delete(
+      `${prefix}:id/`,
+      {
+        config: { access: { scope: WRITE, ...access } },
+        preValidation: find,
+        schema: {
+          tags: TAGS,
+          summary: `Delete a batch export ${of}`,
+          description: 'Its runs and backfills that are under way are cancelled. What it exported stays.',
+          params: exportParams,
+          response: { 204: z.null() },
+        },
+      },
+      async (request, reply) => {
+        await removeExport(deps, request);
+        return reply.code(204).send(null);
+      },
+    );
+  }
+}

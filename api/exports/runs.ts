@@ -1,0 +1,162 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { isUuid } from '../../db/uuid.ts';
+import { findRun, listRuns, type RunQuery } from '../../exports/rows/run-lists.ts';
+import { RUN_STATUSES, type RunRow } from '../../exports/rows/runs.ts';
+import { cancelRun } from '../batch-exports/cancel.ts';
+import { findsExport, keyOf, PROJECT_PLACE, READ, WRITE } from '../batch-exports/places.ts';
+import { retryRun } from '../batch-exports/retry.ts';
+import { cursorPage, cursorQuery, readCursorPage, several } from '../cursor-pages.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { instantOf, moment } from '../moment.ts';
+import { run, runView } from './run-schema.ts';
+
+const TAGS = ['batch exports'];
+const PAGE = 100;
+const ORDERS = ['-created_at', 'created_at', '-data_interval_start', 'data_interval_start'] as const;
+
+const listQuery = cursorQuery.extend({
+  ordering: z.enum(ORDERS).optional().meta({ description: 'Default: `-created_at`.' }),
+  after: moment.meta({ description: 'Made no earlier; default `-7d`.' }),
+  before: moment.meta({ description: 'Made no later; default: now.' }),
+  start: moment.meta({
+    description: 'Ordered by interval: whose interval begins no earlier; default `-7d`.',
+  }),
+  end: moment.meta({ description: 'Ordered by interval: whose interval ends no later; default: now.' }),
+  status: several(z.enum(RUN_STATUSES)).meta({
+    type: 'array',
+    items: { type: 'string', enum: [...RUN_STATUSES] },
+    description: 'Only runs with one of these; may be given several times.',
+  }),
+});
+
+/** How the list is asked for; bounds are fixed, so that following links does not move them. */
+function readQuery(query: z.output<typeof listQuery>): Omit<RunQuery, 'projectId' | 'exportId' | 'limit'> {
+  const ordering = query.ordering ?? '-created_at';
+  const byInterval = ordering.endsWith('data_interval_start');
+  const [from, to] = byInterval ? [query.start, query.end] : [query.after, query.before];
+  return {
+    ordering: byInterval ? 'data_interval_start' : 'created_at',
+    ascending: !ordering.startsWith('-'),
+    from: from ?? (instantOf('-7d') as string),
+    to: to ?? new Date().toISOString(),
+    statuses: query.status ?? [],
+  };
+}
+
+/** The run of the path: one of the export's. */
+export function runOf(pool: ApiDependencies['pool']) {
+  return async (request: FastifyRequest): Promise<RunRow> => {
+    const { run_id: runId } = request.params as { run_id: string };
+    const { project_id: projectId, id } = request.batchExport;
+    const row = isUuid(runId) ? await findRun(pool, { projectId, runId }) : undefined;
+    if (row?.batch_export_id !== id) throw errors.notFound();
+    return row;
+  };
+}
+
+/** The runs of an export. */
+export function runRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, config, schedules } = deps;
+  const find = findsExport(pool);
+  const { prefix, params } = PROJECT_PLACE;
+  const exportParams = params.extend({ id: z.string() });
+  const runParams = exportParams.extend({ run_id: z.string() });
+  const findRunOf = runOf(pool);
+  const runs = `${prefix}:id/runs/`;
+  const view = (row: RunRow) => runView(row, schedules.exports.runUrl);
+
+  app.get(
+    runs,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'List the runs of a batch export',
+        params: exportParams,
+        querystring: listQuery,
+        response: { 200: cursorPage(run) },
+      },
+    },
+    async (request) => {
+      const { query } = request;
+      const wanted = readQuery(query);
+      const [from, to] = wanted.ordering === 'created_at' ? ['after', 'before'] : ['start', 'end'];
+      const { rows, ...links } = await readCursorPage({
+        request,
+        publicUrl: config.SLUICE_PUBLIC_URL,
+        cursor: query.cursor,
+        ascending: wanted.ascending,
+        pinned: { [from]: wanted.from, [to]: wanted.to },
+        read: ({ position, ascending }) =>
+          listRuns(pool, {
+            ...keyOf(request.batchExport),
+            ...wanted,
+            ascending,
+            limit: query.limit ?? PAGE,
+            ...(position ? { position: { value: position.value as string, id: position.id } } : {}),
+          }),
+        positionOf: (row) => ({ value: row[wanted.ordering], id: row.id }),
+      });
+      return { ...links, results: rows.map(view) };
+    },
+  );
+
+  app.get(
+    `${runs}:run_id/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Retrieve a run of a batch export',
+        params: runParams,
+        response: { 200: run },
+      },
+    },
+    async (request) => view(await findRunOf(request)),
+  );
+
+  app.post(
+    `${runs}:run_id/retry/`,
+    {
+      config: { access: { scope: WRITE } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Export the interval of a run again, as a backfill of one interval',
+        params: runParams,
+        response: {
+          201: z.object({
+            backfill_id: z.string().meta({ description: 'The workflow of the backfill.' }),
+          }),
+        },
+      },
+    },
+    async (request, reply) => {
+      const backfill = await retryRun(deps, request, await findRunOf(request));
+      reply.code(201);
+      return { backfill_id: backfill.workflow_id };
+    },
+  );
+
+  app.post(
+    `${runs}:run_id/cancel/`,
+    {
+      config: { access: { scope: WRITE } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Cancel a run that is under way; nothing of it can be seen at the destination',
+        params: runParams,
+        response: { 200: z.object({ cancelled: z.literal(true) }) },
+      },
+    },
+    async (request) => {
+      await cancelRun(deps, request, await findRunOf(request));
+      return { cancelled: true as const };
+    },
+  );
+}

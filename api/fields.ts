@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { isoTextOf, millisecondsOf } from './moment.ts';
+
+/** A text that people write: trimmed, not blank, with a longest length. */
+export const text = (max: number) => atMost(max, z.string().trim().min(1));
+/** The same, but it may be empty. */
+export const optionalText = (max: number) => atMost(max, z.string().trim());
+
+/** Counts characters, of which some take two places in a JavaScript string. */
+function atMost(max: number, type: z.ZodString) {
+  return type
+    .refine((value) => value.length <= max || [...value].length <= max, {
+      params: { code: 'max_length' },
+      error: `Ensure this field has no more than ${max} characters.`,
+    })
+    .meta({ maxLength: max });
+}
+
+export const timestamp = z.string().meta({ format: 'date-time' });
+/** The years that Postgres, Temporal and ISO 8601 write alike. */
+const isInRange = (text: string) => /^(?!0000)\d{4}-/.test(text);
+
+/** A moment that somebody gives, in any zone, in UTC if none is said; Postgres knows fewer zones than ISO 8601. */
+export const instant = z
+  .string()
+  .superRefine((text, context) => {
+    const found = isoTextOf(text);
+    if (found === undefined || !/[T ]/i.test(text)) {
+      context.addIssue({ code: 'invalid_format', format: 'datetime', input: text, continue: false });
+    } else if (!isInRange(new Date(millisecondsOf(found)).toISOString())) {
+      context.addIssue({
+        code: 'custom',
+        message: 'Datetime value out of range.',
+        input: text,
+        continue: false,
+      });
+    }
+  })
+  .overwrite((text) => new Date(millisecondsOf(isoTextOf(text) as string)).toISOString())
+  .meta({ format: 'date-time' });
+export const freeForm = z.record(z.string(), z.unknown());
+export const timezone = z
+  .string()
+  .max(64)
+  .refine((name) => isTimezone(name), {
+    params: { code: 'invalid_choice' },
+    error: 'Not a valid time zone.',
+  });
+
+function isTimezone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return /^[A-Za-z]/.test(name);
+  } catch {
+    return false;
+  }
+}
+
+export const errorBody = z
+  .object({
+    type: z.enum([
+      'authentication_error',
+      'invalid_request',
+      'validation_error',
+      'throttled_error',
+      'server_error',
+    ]),
+    code: z.string(),
+    detail: z.string(),
+    attr: z.string().nullable(),
+    errors: z.array(z.object({ index: z.int(), reason: z.string() })).optional(),
+    reason: z.string().optional(),
+  })
+  .meta({
+    id: 'Error',
+    description: 'Every refusal has this form; `attr` names the field, nested ones joined by `__`.',
+  });

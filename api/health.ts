@@ -1,0 +1,71 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import { migrationState } from '../db/migrate.ts';
+import type { ApiDependencies, App } from './dependencies.ts';
+
+/** Milliseconds: who asks does not wait for a Postgres that hangs. */
+const PATIENCE = 3_000;
+
+const readiness = z.object({
+  status: z.enum(['ok', 'unavailable']),
+  checks: z.object({
+    postgres: z.enum(['ok', 'unavailable']),
+    migrations: z.enum(['ok', 'missing', 'unknown']),
+    temporal: z.enum(['ok', 'unavailable']),
+    draining: z.boolean(),
+  }),
+});
+
+/**
+ * `/_livez`: the process runs. `/_readyz`: it can serve; Postgres and its migrations decide, Temporal's state is
+ * told only, because capture and flags work without it.
+ */
+export function healthRoutes(app: App, { pool, schedules, isPrepared, isDraining }: ApiDependencies): void {
+  for (const path of ['/_livez', '/_health']) {
+    app.get(
+      path,
+      {
+        schema: {
+          tags: ['health'],
+          summary: 'Whether the process runs',
+          response: { 200: z.object({ status: z.literal('ok') }) },
+        },
+      },
+      async () => ({ status: 'ok' as const }),
+    );
+  }
+
+  app.get(
+    '/_readyz',
+    {
+      schema: {
+        tags: ['health'],
+        summary: 'Whether requests can be served',
+        response: { 200: readiness, 503: readiness },
+      },
+    },
+    async (_request, reply) => answer(reply),
+  );
+
+  async function answer(reply: FastifyReply): Promise<z.output<typeof readiness>> {
+    const state = await Promise.race([
+      migrationState(pool).catch(() => undefined),
+      pause(PATIENCE, undefined, { ref: false }),
+    ]);
+    const migrations = !state ? 'unknown' : state.applied >= state.known ? 'ok' : 'missing';
+    // The migrations may be another process's work that this one has not noticed yet.
+    const ready = migrations === 'ok' && isPrepared() && !isDraining();
+    reply.code(ready ? 200 : 503);
+    if (!ready) reply.header('retry-after', '2');
+    return {
+      status: ready ? 'ok' : 'unavailable',
+      checks: {
+        postgres: state ? 'ok' : 'unavailable',
+        migrations,
+        temporal: schedules.isReachable() ? 'ok' : 'unavailable',
+        draining: isDraining(),
+      },
+    };
+  }
+}

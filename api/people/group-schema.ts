@@ -1,0 +1,43 @@
+import { z } from 'zod';
+import type { GroupRow } from '../../db/groups.ts';
+import { freeForm, optionalText, timestamp } from '../fields.ts';
+
+const TYPES = 5;
+const MAX_NAME = 400;
+
+export const group = z
+  .object({
+    id: z.uuid(),
+    group_type_index: z.int(),
+    group_type: z.string().nullable(),
+    group_key: z.string(),
+    group_properties: freeForm,
+    created_at: timestamp,
+    updated_at: timestamp,
+  })
+  .meta({ id: 'Group' });
+
+export function groupView({ properties, ...row }: GroupRow): z.output<typeof group> {
+  return { ...row, group_properties: properties };
+}
+
+const RANGE = `Must be a whole number from 0 to ${TYPES - 1}.`;
+/** The index of a type as it stands in a query. */
+export const groupTypeIndex = z
+  .string()
+  .regex(/^[0-4]$/, RANGE)
+  .transform(Number);
+
+export const groupTypeNames = z
+  .array(
+    z.object({
+      group_type_index: z
+        .int()
+        .min(0)
+        .max(TYPES - 1),
+      name_singular: optionalText(MAX_NAME).nullable().optional(),
+      name_plural: optionalText(MAX_NAME).nullable().optional(),
+    }),
+  )
+  .min(1)
+  .max(TYPES);

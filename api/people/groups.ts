@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import { listGroupTypes, renameGroupTypes } from '../../db/group-types.ts';
+import { deleteGroup, findGroup, findGroupByKey, listGroups } from '../../db/groups.ts';
+import { transaction } from '../../db/pool.ts';
+import { isUuid } from '../../db/uuid.ts';
+import { audit } from '../audit.ts';
+import { bounded } from '../bounded-query.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { page, pageOf, paginated, strictPageQuery } from '../pagination.ts';
+import { groupType } from '../tenancy/project-schema.ts';
+import { group, groupTypeIndex, groupTypeNames, groupView } from './group-schema.ts';
+
+const TAGS = ['groups'];
+const params = z.object({ project_id: z.string() });
+const groupParams = params.extend({ id: z.string() });
+const noQuery = z.strictObject({ personal_api_key: z.string().optional() });
+
+/** Groups are made by events (capture); here they are read and deleted, and their types named. */
+export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
+  app.get(
+    '/api/projects/:project_id/groups/',
+    {
+      config: { access: { scope: 'group:read' } },
+      schema: {
+        tags: TAGS,
+        summary: 'List groups by type and key',
+        params,
+        querystring: strictPageQuery.extend({
+          group_type_index: groupTypeIndex.optional().meta({ description: 'Only groups of this type.' }),
+          search: z.string().optional().meta({ description: 'Only groups whose key begins so.' }),
+        }),
+        response: { 200: page(group) },
+      },
+    },
+    async (request) => {
+      const wanted = pageOf(request.query);
+      const { group_type_index, search } = request.query;
+      const { count, rows } = await bounded(
+        listGroups(pool, {
+          projectId: request.project.id,
+          groupTypeIndex: group_type_index,
+          search,
+          ...wanted,
+        }),
+        'Narrow it with `group_type_index` and `search`.',
+      );
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(groupView));
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/groups/find/',
+    {
+      config: { access: { scope: 'group:read' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Find a group by its type and key',
+        params,
+        querystring: noQuery.extend({ group_type_index: groupTypeIndex, group_key: z.string() }),
+        response: { 200: group },
+      },
+    },
+    async ({ project, query }) => {
+      const row = await findGroupByKey(pool, project.id, query.group_type_index, query.group_key);
+      if (!row) throw errors.notFound();
+      return groupView(row);
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/groups/:id/',
+    {
+      config: { access: { scope: 'group:read' } },
+      schema: { tags: TAGS, summary: 'Retrieve a group', params: groupParams, response: { 200: group } },
+    },
+    async ({ project, params: { id } }) => {
+      const row = isUuid(id) ? await findGroup(pool, project.id, id) : undefined;
+      if (!row) throw errors.notFound();
+      return groupView(row);
+    },
+  );
+
+  app.delete(
+    '/api/projects/:project_id/groups/:id/',
+    {
+      config: { access: { scope: 'group:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Delete a group',
+        description: 'Its events stay. A later `$groupidentify` makes it anew.',
+        params: groupParams,
+        querystring: noQuery,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      const { id: projectId, organization_id: organizationId } = request.project;
+      if (!isUuid(id)) throw errors.notFound();
+      await transaction(pool, async (client) => {
+        if (!(await deleteGroup(client, projectId, id))) throw errors.notFound();
+        await audit(client, request, {
+          scope: 'Group',
+          itemId: id.toLowerCase(),
+          activity: 'deleted',
+          organizationId,
+          projectId,
+        });
+      });
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/groups_types/',
+    {
+      config: { access: { scope: 'group:read' } },
+      schema: {
+        tags: TAGS,
+        summary: 'List the types of groups, in the order of their indexes',
+        params,
+        querystring: noQuery,
+        response: { 200: z.array(groupType) },
+      },
+    },
+    async ({ project }) => listGroupTypes(pool, project.id),
+  );
+
+  app.patch(
+    '/api/projects/:project_id/groups_types/update_metadata/',
+    {
+      config: { access: { scope: 'group:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Name types of groups, for people to read',
+        description: 'Takes and answers a bare list. The type itself, which events name, cannot be changed.',
+        params,
+        querystring: noQuery,
+        body: groupTypeNames,
+        response: { 200: z.array(groupType) },
+      },
+    },
+    async (request) => {
+      const { id: projectId, organization_id: organizationId } = request.project;
+      const names = request.body;
+      return transaction(pool, async (client) => {
+        const known = await renameGroupTypes(client, projectId, names);
+        const unknown = names.findIndex((one) => !known.has(one.group_type_index));
+        if (unknown >= 0) {
+          throw errors.validation(
+            'does_not_exist',
+            `There is no group type with the index ${names[unknown]?.group_type_index}.`,
+            `${unknown}__group_type_index`,
+          );
+        }
+        for (const { group_type_index, ...detail } of names) {
+          await audit(client, request, {
+            scope: 'GroupType',
+            itemId: String(group_type_index),
+            activity: 'updated',
+            organizationId,
+            projectId,
+            detail,
+          });
+        }
+        return listGroupTypes(client, projectId);
+      });
+    },
+  );
+}

@@ -1,0 +1,141 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { type DoomedPersons, deletePersons } from '../../db/person-deletions.ts';
+import { findPerson, listPersons } from '../../db/persons.ts';
+import { type Transaction, transaction } from '../../db/pool.ts';
+import { isUuid } from '../../db/uuid.ts';
+import { audit } from '../audit.ts';
+import { bounded } from '../bounded-query.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { page, pageOf, paginated, strictPageQuery } from '../pagination.ts';
+import {
+  bulkDeleted,
+  bulkDeletion,
+  person,
+  personView,
+  SHOWN_ALONE,
+  SHOWN_IN_LIST,
+} from './person-schema.ts';
+
+const TAGS = ['persons'];
+const params = z.object({ project_id: z.string() });
+const personParams = params.extend({ id: z.string() });
+
+const listQuery = strictPageQuery.extend({
+  distinct_id: z.string().optional().meta({ description: 'Only the person that this distinct_id is.' }),
+  email: z.string().optional().meta({ description: 'Only persons with this email, in upper or lower case.' }),
+  search: z.string().optional().meta({
+    description: 'Only persons with a distinct_id, email or name that begins so; email and name in any case.',
+  }),
+});
+
+/** Who somebody was is not written down when they are deleted: the log outlives them. */
+async function deleteAndAudit(
+  client: Transaction,
+  request: FastifyRequest,
+  doomed: DoomedPersons,
+): Promise<number> {
+  const { id: projectId, organization_id: organizationId } = request.project;
+  const deleted = await deletePersons(client, projectId, doomed);
+  for (const { id, distinct_ids } of deleted) {
+    await audit(client, request, {
+      scope: 'Person',
+      itemId: id,
+      activity: 'deleted',
+      organizationId,
+      projectId,
+      detail: { distinct_ids },
+    });
+  }
+  return deleted.length;
+}
+
+/** Persons are made by events (capture); here they are read and deleted. */
+export function personRoutes(app: App, { pool, config }: ApiDependencies): void {
+  app.get(
+    '/api/projects/:project_id/persons/',
+    {
+      config: { access: { scope: 'person:read' } },
+      schema: {
+        tags: TAGS,
+        summary: 'List persons, newest first',
+        params,
+        querystring: listQuery,
+        response: { 200: page(person) },
+      },
+    },
+    async (request) => {
+      const wanted = pageOf(request.query);
+      const { distinct_id: distinctId, email, search } = request.query;
+      const { count, rows } = await bounded(
+        listPersons(pool, {
+          projectId: request.project.id,
+          distinctId,
+          email,
+          search,
+          distinctIds: SHOWN_IN_LIST,
+          ...wanted,
+        }),
+        'Narrow it with `distinct_id`, `email` or `search`.',
+      );
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(personView));
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/persons/:id/',
+    {
+      config: { access: { scope: 'person:read' } },
+      schema: { tags: TAGS, summary: 'Retrieve a person', params: personParams, response: { 200: person } },
+    },
+    async ({ project, params: { id } }) => {
+      const row = isUuid(id) ? await findPerson(pool, project.id, id, SHOWN_ALONE) : undefined;
+      if (!row) throw errors.notFound();
+      return personView(row);
+    },
+  );
+
+  app.delete(
+    '/api/projects/:project_id/persons/:id/',
+    {
+      config: { access: { scope: 'person:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Delete a person',
+        description: 'Their events stay. A later event of one of their distinct ids makes a new person.',
+        params: personParams,
+        querystring: z.strictObject({ personal_api_key: z.string().optional() }),
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const { id } = request.params;
+      if (!isUuid(id)) throw errors.notFound();
+      const deleted = await transaction(pool, (client) => deleteAndAudit(client, request, { ids: [id] }));
+      if (deleted === 0) throw errors.notFound();
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.post(
+    '/api/projects/:project_id/persons/bulk_delete/',
+    {
+      config: { access: { scope: 'person:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Delete up to 1000 persons at once',
+        params,
+        querystring: z.strictObject({ personal_api_key: z.string().optional() }),
+        body: bulkDeletion,
+        response: { 200: bulkDeleted },
+      },
+    },
+    async (request) => {
+      const { ids, distinct_ids: distinctIds } = request.body;
+      const doomed = ids ? { ids } : { distinctIds: distinctIds ?? [] };
+      const deleted = await transaction(pool, (client) => deleteAndAudit(client, request, doomed));
+      return { persons_deleted: deleted };
+    },
+  );
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { type ActivityRow, listActivity } from '../../db/activity-log.ts';
+import { ADMIN } from '../../tenancy/levels.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { freeForm, timestamp } from '../fields.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+
+const activity = z
+  .object({
+    id: z.uuid(),
+    created_at: timestamp,
+    organization_id: z.uuid().nullable(),
+    project_id: z.int().nullable(),
+    user_id: z.int().nullable(),
+    personal_api_key_id: z.string().nullable(),
+    ip: z.string().nullable(),
+    request_id: z.string().nullable(),
+    scope: z.string(),
+    item_id: z.string(),
+    activity: z.string(),
+    detail: freeForm,
+  })
+  .meta({ id: 'Activity' });
+
+function activityView({ at, ...row }: ActivityRow): z.output<typeof activity> {
+  return { ...row, created_at: at };
+}
+
+/** Who changed what, newest first: of an organization, or of one project. */
+export function activityLogRoutes(app: App, { pool, config }: ApiDependencies): void {
+  app.get(
+    '/api/organizations/:organization_id/activity_log/',
+    {
+      config: { access: { scope: 'activity_log:read', level: ADMIN } },
+      schema: {
+        tags: ['activity log'],
+        summary: 'List what was changed in an organization',
+        params: z.object({ organization_id: z.string() }),
+        querystring: pageQuery,
+        response: { 200: page(activity) },
+      },
+    },
+    async (request) => {
+      const wanted = pageOf(request.query);
+      const { count, rows } = await listActivity(pool, { organizationId: request.organization.id }, wanted);
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(activityView));
+    },
+  );
+
+  app.get(
+    '/api/projects/:project_id/activity_log/',
+    {
+      config: { access: { scope: 'activity_log:read' } },
+      schema: {
+        tags: ['activity log'],
+        summary: 'List what was changed in a project',
+        params: z.object({ project_id: z.string() }),
+        querystring: pageQuery,
+        response: { 200: page(activity) },
+      },
+    },
+    async (request) => {
+      const wanted = pageOf(request.query);
+      const { count, rows } = await listActivity(pool, { projectId: request.project.id }, wanted);
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(activityView));
+    },
+  );
+}

@@ -1,0 +1,212 @@
+import { z } from 'zod';
+import { lockOrganization } from '../../db/organizations.ts';
+import { transaction } from '../../db/pool.ts';
+import {
+  findMemberProject,
+  listMemberProjects,
+  rotateSecretToken,
+  updateProject,
+} from '../../db/projects.ts';
+import { removeProject } from '../../tenancy/deletion.ts';
+import { ADMIN } from '../../tenancy/levels.ts';
+import { createProject } from '../../tenancy/organizations.ts';
+import { newProjectSecret, newProjectToken } from '../../tenancy/tokens.ts';
+import { audit, changes } from '../audit.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import {
+  newProject,
+  project,
+  projectPatch,
+  projectSummary,
+  projectSummaryView,
+  projectView,
+} from './project-schema.ts';
+
+const TAGS = ['projects'];
+const params = z.object({ project_id: z.string() });
+const organizationParams = z.object({ organization_id: z.string() });
+
+export function projectRoutes(app: App, { pool, config, schedules }: ApiDependencies): void {
+  const reload = async (userId: number, id: number) => {
+    const row = await findMemberProject(pool, userId, id);
+    if (!row) throw errors.notFound('Project not found.');
+    return projectView(row);
+  };
+
+  // The same two operations stand under an organization and, for the caller's current one, at the top.
+  for (const prefix of ['/api/organizations/:organization_id/projects/', '/api/projects/'] as const) {
+    const nested = prefix.includes(':');
+    const where = nested ? 'of an organization' : "of the caller's current organization";
+    const place = nested ? {} : { inCurrentOrganization: true as const };
+    const schema = { tags: TAGS, ...(nested ? { params: organizationParams } : {}) };
+
+    app.get(
+      prefix,
+      {
+        config: { access: { scope: 'project:read', ...place } },
+        schema: {
+          ...schema,
+          summary: `List the projects ${where}`,
+          querystring: pageQuery,
+          response: { 200: page(projectSummary) },
+        },
+      },
+      async (request) => {
+        const wanted = pageOf(request.query);
+        const { user } = request.caller;
+        const organizationId = request.organization.id;
+        const { count, rows } = await listMemberProjects(pool, user.id, organizationId, wanted);
+        return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(projectSummaryView));
+      },
+    );
+
+    app.post(
+      prefix,
+      {
+        config: { access: { scope: 'project:write', level: ADMIN, ...place } },
+        schema: {
+          ...schema,
+          summary: `Create a project ${where}`,
+          body: newProject,
+          response: { 201: project },
+        },
+      },
+      async (request, reply) => {
+        const { user } = request.caller;
+        const organizationId = request.organization.id;
+        const { name, timezone, ...settings } = request.body;
+        const id = await transaction(pool, async (client) => {
+          const standing = await lockOrganization(client, user.id, organizationId);
+          if (!standing) throw errors.notFound('Organization not found.');
+          if (standing.level < ADMIN) {
+            throw errors.permissionDenied('Your organization access level is insufficient.');
+          }
+          const created = await createProject(client, {
+            name,
+            organizationId,
+            userId: user.id,
+            ...(timezone ? { timezone } : {}),
+          });
+          await updateProject(client, created.id, settings);
+          await audit(client, request, {
+            scope: 'Project',
+            itemId: String(created.id),
+            activity: 'created',
+            organizationId,
+            projectId: created.id,
+            detail: { name },
+          });
+          return created.id;
+        });
+        reply.code(201);
+        return reload(user.id, id);
+      },
+    );
+  }
+
+  app.get(
+    '/api/projects/:project_id/',
+    {
+      config: { access: { scope: 'project:read' } },
+      schema: { tags: TAGS, summary: 'Retrieve a project', params, response: { 200: project } },
+    },
+    async (request) => projectView(request.project),
+  );
+
+  app.patch(
+    '/api/projects/:project_id/',
+    {
+      config: { access: { scope: 'project:write' } },
+      schema: {
+        tags: TAGS,
+        summary: 'Change a project',
+        params,
+        body: projectPatch,
+        response: { 200: project },
+      },
+    },
+    async (request) => {
+      const { id, organization_id } = request.project;
+      await transaction(pool, async (client) => {
+        await updateProject(client, id, request.body);
+        await audit(client, request, {
+          scope: 'Project',
+          itemId: String(id),
+          activity: 'updated',
+          organizationId: organization_id,
+          projectId: id,
+          detail: changes(request.project, request.body),
+        });
+      });
+      return reload(request.caller.user.id, id);
+    },
+  );
+
+  app.delete(
+    '/api/projects/:project_id/',
+    {
+      config: { access: { scope: 'project:write', level: ADMIN } },
+      schema: {
+        tags: TAGS,
+        summary: 'Delete a project',
+        description: 'Its schedules are stopped and its events deleted in the background.',
+        params,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const { id, organization_id, name } = request.project;
+      await transaction(pool, async (client) => {
+        if (!(await removeProject(client, id, organization_id))) throw errors.notFound('Project not found.');
+        await audit(client, request, {
+          scope: 'Project',
+          itemId: String(id),
+          activity: 'deleted',
+          organizationId: organization_id,
+          projectId: id,
+          detail: { name },
+        });
+      });
+      schedules.nudgeMaintenance();
+      return reply.code(204).send(null);
+    },
+  );
+
+  // The tokens of a project: the public one is replaced, the secret one moves to the backup first.
+  const rotations = [
+    { path: 'reset_token', summary: 'Replace the project key; the old one stops working' },
+    {
+      path: 'rotate_secret_token',
+      summary: 'Make a new secret token; the old one stays valid as the backup',
+    },
+    { path: 'delete_secret_token_backup', summary: 'End the validity of the old secret token' },
+  ] as const;
+  for (const { path, summary } of rotations) {
+    app.patch(
+      `/api/projects/:project_id/${path}/`,
+      {
+        config: { access: { scope: 'project:write', level: ADMIN } },
+        schema: { tags: TAGS, summary, params, response: { 200: project } },
+      },
+      async (request) => {
+        const { id, organization_id } = request.project;
+        await transaction(pool, async (client) => {
+          if (path === 'rotate_secret_token') await rotateSecretToken(client, id, newProjectSecret());
+          else if (path === 'reset_token') await updateProject(client, id, { api_token: newProjectToken() });
+          else await updateProject(client, id, { secret_api_token_backup: null });
+          await audit(client, request, {
+            scope: 'Project',
+            itemId: String(id),
+            activity: 'rolled',
+            organizationId: organization_id,
+            projectId: id,
+            detail: { token: path },
+          });
+        });
+        return reload(request.caller.user.id, id);
+      },
+    );
+  }
+}

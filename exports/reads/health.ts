@@ -1,0 +1,61 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import { listChecks } from '../rows/checks.ts';
+import type { Health } from '../rows/health.ts';
+import { listPauses } from '../rows/pauses.ts';
+import { listIntervalOutcomes, listWholeRuns } from '../rows/run-lists.ts';
+import { patienceOf } from '../rules/due.ts';
+import { type IntervalEntry, intervalStates, type Known, type Window } from '../rules/interval-states.ts';
+
+/** What the database knows of the intervals within [after, before). */
+export async function knownOf(queryable: Queryable, row: BatchExportRow, window: Window): Promise<Known> {
+  const key = { projectId: row.project_id, exportId: row.id };
+  const after = new Date(window.after).toISOString();
+  const until = new Date(window.before).toISOString();
+  const [outcomes, checks, pauses, wholeRuns] = await Promise.all([
+    listIntervalOutcomes(queryable, key, { after, until }),
+    listChecks(queryable, key, { after, until }),
+    listPauses(queryable, key, after),
+    listWholeRuns(queryable, key, after),
+  ]);
+  return { outcomes, checks, pauses, wholeRuns };
+}
+
+/** The intervals of an export within [after, before) that are over, each with its state: the interval map. */
+export async function intervalMap(
+  queryable: Queryable,
+  row: BatchExportRow,
+  window: Window,
+  now: number,
+): Promise<IntervalEntry[]> {
+  return intervalStates(row, await knownOf(queryable, row, window), window, now);
+}
+
+const DONE = new Set(['done', 'differs', 'excluded']);
+
+/** Pure: what a map says in numbers. */
+export function healthOf(entries: readonly IntervalEntry[]): Health {
+  const count = (state: IntervalEntry['state']) => entries.filter((one) => one.state === state).length;
+  const first = entries.findIndex((one) => !DONE.has(one.state));
+  const behind = first === -1 ? [] : entries.slice(first).filter((one) => !DONE.has(one.state));
+  // An interval that was just over is not behind: its run is on its way.
+  const overdue = behind.some((one) => one.state !== 'running');
+  const since = overdue ? Date.parse((behind[0] as IntervalEntry).start) : null;
+  return {
+    missing: count('missing'),
+    late: count('late'),
+    differs: count('differs'),
+    lag_intervals: overdue ? behind.length : 0,
+    lag_seconds: since === null ? 0 : (Date.parse((entries.at(-1) as IntervalEntry).end) - since) / 1000,
+  };
+}
+
+/** The time that maintenance looks back. */
+export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number): Window {
+  return { after: now - patienceOf(row).lookback, before: now };
+}
+
+/** How complete an export is as of now: what the API shows as `missing` and `lag`. */
+export async function exportHealth(queryable: Queryable, row: BatchExportRow, now: number): Promise<Health> {
+  return healthOf(await intervalMap(queryable, row, recentWindow(row, now), now));
+}

@@ -1,0 +1,42 @@
+import { findDestination } from '../../destinations/registry.ts';
+import type { Parser } from '../../hog/parser/index.ts';
+import { type ColumnSet, type ModelInterval, type ModelQuery, modelQuery } from '../../models/index.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+
+/** What decides which rows and columns an export has. */
+export type ExportQueryRow = Pick<
+  BatchExportRow,
+  'project_id' | 'model' | 'destination_type' | 'config' | 'timezone' | 'filters' | 'hogql_query'
+>;
+
+/** The columns that a destination is given; files have the most. */
+function columnSetOf(type: string): ColumnSet {
+  const known = findDestination(type)?.types[0];
+  return known === 'Postgres' ? 'postgres' : known === 'HTTP' ? 'http' : 'files';
+}
+
+const names = (value: unknown): string[] =>
+  Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
+
+/**
+ * The statement that gives what an interval of an export has. Throws a ModelError for what an export must not be set up
+ * with.
+ */
+export function exportQuery(
+  parser: Parser,
+  row: ExportQueryRow,
+  interval: ModelInterval,
+  columnSet: ColumnSet = columnSetOf(row.destination_type),
+): Promise<ModelQuery> {
+  return modelQuery(parser, {
+    model: row.model,
+    projectId: row.project_id,
+    interval,
+    columnSet,
+    timezone: row.timezone,
+    includeEvents: names(row.config.include_events),
+    excludeEvents: names(row.config.exclude_events),
+    filters: row.filters,
+    hogqlQuery: row.hogql_query,
+  });
+}

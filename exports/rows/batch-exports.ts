@@ -1,0 +1,237 @@
+import { LOCK_KINDS } from '../../db/locks.ts';
+import type { Queryable, Transaction } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+
+export interface BatchExportRow {
+  project_id: number;
+  id: string;
+  name: string;
+  model: 'events' | 'persons' | 'sessions';
+  destination_type: string;
+  config: Record<string, unknown>;
+  /** Sealed; see the migration. */
+  secrets: string | null;
+  interval: 'every 5 minutes' | 'every 15 minutes' | 'hour' | 'day' | 'week';
+  timezone: string;
+  /** Seconds. */
+  interval_offset: number;
+  paused: boolean;
+  start_at: string | null;
+  end_at: string | null;
+  last_paused_at: string | null;
+  hogql_query: string | null;
+  schema: unknown;
+  filters: unknown;
+  write_store: string | null;
+  write_target: unknown;
+  created_at: string;
+  last_updated_at: string;
+  deleted_at: string | null;
+  /** Intervals that ended by then were never due. */
+  scheduled_from: string;
+  /** Where it was cut into other intervals: one ends there and another begins. Null: it never was. */
+  seam_at: string | null;
+}
+
+const WRITABLE = [
+  ...([
+    'name',
+    'model',
+    'destination_type',
+    'config',
+    'secrets',
+    'interval',
+    'timezone',
+    'interval_offset',
+  ] as const),
+  ...(['paused', 'start_at', 'end_at', 'last_paused_at', 'hogql_query', 'schema', 'filters'] as const),
+  ...(['write_store', 'write_target'] as const),
+] as const;
+const JSON_COLUMNS: ReadonlySet<string> = new Set(['config', 'schema', 'filters', 'write_target']);
+
+export type BatchExportFields = Pick<BatchExportRow, (typeof WRITABLE)[number]>;
+export type NewBatchExport = Partial<BatchExportFields> &
+  Pick<BatchExportRow, 'project_id' | 'name' | 'model' | 'destination_type' | 'config' | 'interval'> & {
+    /** Known before, where secrets are sealed for it. */
+    id?: string;
+  };
+
+/** Which export: its project, and its id. */
+export interface ExportKey {
+  projectId: number;
+  exportId: string;
+}
+
+const stored = (column: string, value: unknown): unknown =>
+  JSON_COLUMNS.has(column) && value !== null ? JSON.stringify(value) : value;
+
+export async function insertBatchExport(queryable: Queryable, row: NewBatchExport): Promise<BatchExportRow> {
+  const given = WRITABLE.filter((column) => row[column] !== undefined);
+  const columns = ['project_id', 'id', ...given];
+  const values = [row.project_id, row.id ?? uuidv7(), ...given.map((column) => stored(column, row[column]))];
+  const { rows } = await queryable.query(
+    `insert into batch_exports (${columns.join(', ')})
+     values (${columns.map((_, index) => `$${index + 1}`).join(', ')}) returning *`,
+    values,
+  );
+  return rows[0];
+}
+
+/** An export that is not deleted. */
+export async function findBatchExport(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await queryable.query(
+    'select * from batch_exports where project_id = $1 and id = $2 and deleted_at is null',
+    [projectId, exportId],
+  );
+  return rows[0];
+}
+
+/** The same, of whichever of these projects. */
+export async function findBatchExportIn(
+  queryable: Queryable,
+  projectIds: readonly number[],
+  id: string,
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await queryable.query(
+    'select * from batch_exports where project_id = any($1::int[]) and id = $2 and deleted_at is null',
+    [projectIds, id],
+  );
+  return rows[0];
+}
+
+/** The same, and nobody else changes it until the transaction ends. */
+export async function lockBatchExport(
+  client: Transaction,
+  { projectId, exportId }: ExportKey,
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await client.query(
+    'select * from batch_exports where project_id = $1 and id = $2 and deleted_at is null for update',
+    [projectId, exportId],
+  );
+  return rows[0];
+}
+
+/** As it is until the end of the transaction: nobody changes it meanwhile, but others may hold it too. */
+export async function holdBatchExport(
+  client: Transaction,
+  { projectId, exportId }: ExportKey,
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await client.query(
+    'select * from batch_exports where project_id = $1 and id = $2 and deleted_at is null for key share',
+    [projectId, exportId],
+  );
+  return rows[0];
+}
+
+/** For workflows, which outlive a move to another project: whatever the project, and deleted ones too. */
+export async function findBatchExportById(
+  queryable: Queryable,
+  id: string,
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await queryable.query('select * from batch_exports where id = $1', [id]);
+  return rows[0];
+}
+
+/** Of one or several projects, newest first; deleted ones are left out. */
+export async function listBatchExports(
+  queryable: Queryable,
+  projectIds: readonly number[],
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ count: number; rows: BatchExportRow[] }> {
+  const where = 'project_id = any($1::int[]) and deleted_at is null';
+  const counted = await queryable.query(`select count(*)::int as count from batch_exports where ${where}`, [
+    projectIds,
+  ]);
+  const { rows } = await queryable.query(
+    `select * from batch_exports where ${where} order by created_at desc, id desc limit $2 offset $3`,
+    [projectIds, limit, offset],
+  );
+  return { count: counted.rows[0].count, rows };
+}
+
+/** All exports of the installation that are not deleted, in the order of their ids, from the one after `after` on. */
+export async function pageBatchExports(
+  queryable: Queryable,
+  after: string | null,
+  limit: number,
+): Promise<BatchExportRow[]> {
+  const { rows } = await queryable.query(
+    `select * from batch_exports where deleted_at is null and ($1::uuid is null or id > $1) order by id limit $2`,
+    [after, limit],
+  );
+  return rows;
+}
+
+/** Answers the row as it is now; undefined if there is no such export. */
+export async function updateBatchExport(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  patch: Partial<BatchExportFields>,
+): Promise<BatchExportRow | undefined> {
+  const given = WRITABLE.filter((column) => patch[column] !== undefined);
+  const assignments = given.map((column, index) => `${column} = $${index + 3}, `).join('');
+  const { rows } = await queryable.query(
+    `update batch_exports set ${assignments}last_updated_at = clock_timestamp()
+     where project_id = $1 and id = $2 and deleted_at is null returning *`,
+    [projectId, exportId, ...given.map((column) => stored(column, patch[column]))],
+  );
+  return rows[0];
+}
+
+/** From when on its intervals are due, and where they were cut otherwise before. */
+export async function setSeam(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { scheduledFrom, seam }: { scheduledFrom: string; seam: string | null },
+): Promise<BatchExportRow | undefined> {
+  const { rows } = await queryable.query(
+    `update batch_exports set scheduled_from = $3, seam_at = $4 where project_id = $1 and id = $2 returning *`,
+    [projectId, exportId, scheduledFrom, seam],
+  );
+  return rows[0];
+}
+
+/** Pauses it, or lets it go on. Pausing what is paused changes nothing, the time of the last pause included. */
+export async function setPaused(queryable: Queryable, key: ExportKey, paused: boolean): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    `update batch_exports set paused = $3, last_updated_at = clock_timestamp(),
+       last_paused_at = case when $3 then clock_timestamp() else last_paused_at end
+     where project_id = $1 and id = $2 and deleted_at is null and paused <> $3`,
+    [key.projectId, key.exportId, paused],
+  );
+  return rowCount === 1;
+}
+
+/** The row stays, for its runs; what it wrote may be written by others from now on. */
+export async function deleteBatchExport(queryable: Queryable, key: ExportKey): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    `update batch_exports set deleted_at = clock_timestamp(), last_updated_at = clock_timestamp(), secrets = null
+     where project_id = $1 and id = $2 and deleted_at is null`,
+    [key.projectId, key.exportId],
+  );
+  return rowCount === 1;
+}
+
+export interface StoreWriter {
+  project_id: number;
+  id: string;
+  name: string;
+  write_target: unknown;
+}
+
+/**
+ * Whoever else writes to this store, of all projects. Until the transaction ends, nobody else gets an answer for the
+ * same store: what is saved after comparing holds.
+ */
+export async function lockStoreWriters(client: Transaction, store: string): Promise<StoreWriter[]> {
+  await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [LOCK_KINDS.exportStore, store]);
+  const { rows } = await client.query(
+    `select project_id, id, name, write_target from batch_exports
+     where write_store = $1 and deleted_at is null order by id`,
+    [store],
+  );
+  return rows;
+}

@@ -1,0 +1,108 @@
+import type { Queryable } from '../../db/pool.ts';
+import { storableText } from '../../db/storable-text.ts';
+import type { ExportKey } from './batch-exports.ts';
+
+export type CheckState = 'same' | 'differs' | 'missing' | 'expired';
+
+export interface CheckRow {
+  data_interval_start: string | null;
+  data_interval_end: string;
+  state: CheckState;
+  run_id: string | null;
+  source_rows: number | null;
+  content_hash: string | null;
+  problem: string | null;
+  repairs: number;
+  repaired_at: string | null;
+  checked_at: string;
+}
+
+export interface CheckedInterval {
+  /** As texts that Postgres reads. */
+  start: string | null;
+  end: string;
+}
+
+export interface Check extends CheckedInterval {
+  state: CheckState;
+  runId: string | null;
+  sourceRows: number | null;
+  contentHash: string | null;
+  problem: string | null;
+}
+
+const MAX_PROBLEM = 10_000;
+
+/** Writes down what was found. True: it was not so the last time, or there was no last time. */
+export async function recordCheck(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  check: Check,
+): Promise<boolean> {
+  const { rows } = await queryable.query(
+    `with before as (
+       select state from batch_export_checks where project_id = $1 and batch_export_id = $2
+         and data_interval_start is not distinct from $3::timestamptz and data_interval_end = $4)
+     insert into batch_export_checks (project_id, batch_export_id, data_interval_start, data_interval_end, state, run_id,
+       source_rows, content_hash, problem)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     on conflict (project_id, batch_export_id, data_interval_end, data_interval_start) do update set
+       state = excluded.state, run_id = excluded.run_id, source_rows = excluded.source_rows,
+       content_hash = excluded.content_hash, problem = excluded.problem, checked_at = clock_timestamp()
+     returning (select state from before) is distinct from state as changed`,
+    [
+      ...[projectId, exportId, check.start, check.end, check.state, check.runId],
+      ...[check.sourceRows, check.contentHash],
+      check.problem === null ? null : storableText(check.problem, MAX_PROBLEM),
+    ],
+  );
+  return rows[0].changed;
+}
+
+/** Of the intervals that ended in (after, until], in their order. */
+export async function listChecks(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { after, until }: { after: string; until: string },
+): Promise<CheckRow[]> {
+  const { rows } = await queryable.query(
+    `select data_interval_start, data_interval_end, state, run_id, source_rows, content_hash, problem, repairs,
+       repaired_at, checked_at
+     from batch_export_checks
+     where project_id = $1 and batch_export_id = $2 and data_interval_end > $3 and data_interval_end <= $4
+     order by data_interval_end, data_interval_start`,
+    [projectId, exportId, after, until],
+  );
+  return rows;
+}
+
+/** An interval that is missing is started again. False: somebody else has just done so. */
+export async function noteRepair(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { start, end }: CheckedInterval,
+  repairsBefore: number,
+): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    `update batch_export_checks set repairs = repairs + 1, repaired_at = clock_timestamp()
+     where project_id = $1 and batch_export_id = $2 and data_interval_start is not distinct from $3::timestamptz
+       and data_interval_end = $4 and repairs = $5`,
+    [projectId, exportId, start, end, repairsBefore],
+  );
+  return rowCount === 1;
+}
+
+/** Intervals that no run had completed, and one has now. */
+export async function clearMissing(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  ends: readonly string[],
+): Promise<void> {
+  if (ends.length === 0) return;
+  await queryable.query(
+    `delete from batch_export_checks
+     where project_id = $1 and batch_export_id = $2 and data_interval_end = any($3::timestamptz[]) and state = 'missing'
+       and run_id is null`,
+    [projectId, exportId, ends],
+  );
+}

@@ -1,0 +1,48 @@
+import type { Pool } from '../../db/pool.ts';
+import { transaction } from '../../db/pool.ts';
+import { isStatementTimeout } from '../../db/reading.ts';
+import type { BatchExportRow } from './batch-exports.ts';
+
+const WEEK = 7 * 86_400_000;
+/** Since when there can be events: `inserted_at` is the clock of an installation. */
+const EARLIEST = Date.UTC(2020, 0, 1);
+
+/**
+ * When the first row of a model came in within [start, end), about: at the latest then. Null: none did. Events are
+ * looked for week by week, as they are kept; a week that takes too long counts from its beginning on.
+ */
+export async function firstDataWithin(
+  pool: Pool,
+  { project_id, model }: Pick<BatchExportRow, 'project_id' | 'model'>,
+  { start, end }: { start: number; end: number },
+  options: { timeoutMs: number; onStep?: () => void },
+): Promise<number | null> {
+  const earliest = async (sql: string, from: number, to: number): Promise<number | null> => {
+    try {
+      return await transaction(pool, async (client) => {
+        await client.query(`set local statement_timeout = ${Math.max(1, Math.floor(options.timeoutMs))}`);
+        const values = [project_id, new Date(from).toISOString(), new Date(to).toISOString()];
+        const { rows } = await client.query(sql, values);
+        return rows[0].first === null ? null : Date.parse(rows[0].first);
+      });
+    } catch (error) {
+      if (isStatementTimeout(error)) return from;
+      throw error;
+    }
+  };
+  if (model === 'persons') return earliest(FIRST_CHANGE, start, end);
+  for (let from = Math.max(start, EARLIEST); from < end; from += WEEK) {
+    options.onStep?.();
+    const found = await earliest(FIRST_EVENT, from, Math.min(from + WEEK, end));
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+const FIRST_EVENT =
+  'select min(inserted_at) as first from events where project_id = $1 and inserted_at >= $2 and inserted_at < $3';
+
+const FIRST_CHANGE = `select least(
+  (select min(changed_at) from persons where project_id = $1 and changed_at >= $2 and changed_at < $3),
+  (select min(changed_at) from deleted_distinct_ids where project_id = $1 and changed_at >= $2 and changed_at < $3)
+) as first`;

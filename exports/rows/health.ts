@@ -1,0 +1,91 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { ExportKey } from './batch-exports.ts';
+
+/** How complete an export is, within the time that is looked back. */
+export interface Health {
+  /** Intervals that are due long since and were not completed. */
+  missing: number;
+  /** Intervals that take longer than they should. */
+  late: number;
+  /** Intervals whose rows in the database are not those that were exported. */
+  differs: number;
+  /** Intervals that are over, from the first that is not completed on. */
+  lag_intervals: number;
+  /** From the end of the last interval before that first one to the end of the last interval that is over. */
+  lag_seconds: number;
+}
+
+export async function saveHealth(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  health: Health,
+): Promise<void> {
+  await queryable.query(
+    `insert into batch_export_health (project_id, batch_export_id, missing, late, differs, lag_intervals, lag_seconds)
+     values ($1, $2, $3, $4, $5, $6, $7)
+     on conflict (project_id, batch_export_id) do update set missing = excluded.missing, late = excluded.late,
+       differs = excluded.differs, lag_intervals = excluded.lag_intervals, lag_seconds = excluded.lag_seconds,
+       checked_at = clock_timestamp()`,
+    [
+      ...[projectId, exportId, health.missing, health.late, health.differs],
+      ...[health.lag_intervals, health.lag_seconds],
+    ],
+  );
+}
+
+/** What was found last of each of these exports, by export id; one that nobody looked at yet is left out. */
+export async function findHealth(
+  queryable: Queryable,
+  exports: readonly ExportKey[],
+): Promise<Map<string, Health>> {
+  const { rows } = await queryable.query(
+    `select h.batch_export_id, h.missing, h.late, h.differs, h.lag_intervals, h.lag_seconds
+     from unnest($1::int[], $2::uuid[]) as wanted (project_id, id)
+     join batch_export_health h on h.project_id = wanted.project_id and h.batch_export_id = wanted.id`,
+    [exports.map((one) => one.projectId), exports.map((one) => one.exportId)],
+  );
+  return new Map(rows.map(({ batch_export_id: id, ...health }) => [id, health]));
+}
+
+export interface ExportHealthRow extends Health {
+  project_id: number;
+  batch_export_id: string;
+  destination_type: string;
+}
+
+/** The exports of the installation that are not as they should be, the worst first. */
+export async function listUnhealthy(queryable: Queryable, limit: number): Promise<ExportHealthRow[]> {
+  const { rows } = await queryable.query(
+    `select h.project_id, h.batch_export_id, e.destination_type, missing, late, differs, lag_intervals, lag_seconds
+     from batch_export_health h
+     join batch_exports e on e.project_id = h.project_id and e.id = h.batch_export_id and e.deleted_at is null
+     where missing > 0 or late > 0 or differs > 0 or lag_seconds > 0
+     order by missing + differs desc, lag_seconds desc, batch_export_id limit $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Over all exports of the installation. */
+export async function sumHealth(
+  queryable: Queryable,
+): Promise<Pick<Health, 'missing' | 'late' | 'differs'> & { worst_lag_seconds: number }> {
+  const { rows } = await queryable.query(
+    `select coalesce(sum(missing), 0)::int as missing, coalesce(sum(late), 0)::int as late,
+       coalesce(sum(differs), 0)::int as differs, coalesce(max(lag_seconds), 0)::bigint as worst_lag_seconds
+     from batch_export_health h
+     join batch_exports e on e.project_id = h.project_id and e.id = h.batch_export_id and e.deleted_at is null`,
+  );
+  return rows[0];
+}
+
+/** Seconds since the export was looked at, or made, that was not looked at for longest; null: there is none. */
+export async function secondsSinceChecked(queryable: Queryable): Promise<number | null> {
+  const { rows } = await queryable.query(
+    `select extract(epoch from clock_timestamp() - min(coalesce(h.checked_at, e.created_at)))::float8 as seconds
+     from batch_exports e
+     left join batch_export_health h on h.project_id = e.project_id and h.batch_export_id = e.id
+     where e.deleted_at is null`,
+  );
+  return rows[0].seconds;
+}

@@ -1,0 +1,55 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { ExportKey } from './batch-exports.ts';
+import type { RunKey, RunRow } from './runs.ts';
+
+/** A part of an interval ("run now") begins with it and ends where no interval of any length ends. */
+const STEP_SECONDS = 300;
+const ENDS_A_PART = `extract(epoch from data_interval_end) % ${STEP_SECONDS} <> 0`;
+
+export interface PartRange {
+  start: string;
+  end: string;
+}
+
+export const isPartEnd = (end: string): boolean => Date.parse(end) % (STEP_SECONDS * 1000) !== 0;
+
+/** Runs of shorter parts of an interval that completed, or are under way. Whose files were taken back has no manifest. */
+export async function listPartRuns(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { start, end }: PartRange,
+): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs
+     where project_id = $1 and batch_export_id = $2 and data_interval_start = $3 and data_interval_end > $3
+       and data_interval_end < $4 and ${ENDS_A_PART}
+       and (status in ('Starting', 'Running') or (status = 'Completed' and manifest_key is not null))
+     order by data_interval_end, id`,
+    [projectId, exportId, start, end],
+  );
+  return rows;
+}
+
+/** A run that has, or is about to have, all that a part has, and more. */
+export async function findLongerRun(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { start, end }: PartRange,
+): Promise<RunRow | undefined> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs
+     where project_id = $1 and batch_export_id = $2 and data_interval_start = $3 and data_interval_end > $4
+       and status in ('Starting', 'Running', 'Completed')
+     order by status <> 'Completed', data_interval_end limit 1`,
+    [projectId, exportId, start, end],
+  );
+  return rows[0];
+}
+
+/** Its files are gone. */
+export async function forgetManifest(queryable: Queryable, { projectId, runId }: RunKey): Promise<void> {
+  await queryable.query(
+    'update batch_export_runs set manifest_key = null where project_id = $1 and id = $2',
+    [projectId, runId],
+  );
+}

@@ -1,0 +1,23 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { ExportKey } from './batch-exports.ts';
+
+/** Rows come about by a trigger on batch_exports, whoever pauses or unpauses. */
+export interface PauseRow {
+  paused_at: string;
+  /** Null: it is paused still. */
+  resumed_at: string | null;
+}
+
+/** Pauses of an export that lasted beyond `after`, in their order. */
+export async function listPauses(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  after: string,
+): Promise<PauseRow[]> {
+  const { rows } = await queryable.query(
+    `select paused_at, resumed_at from batch_export_pauses
+     where project_id = $1 and batch_export_id = $2 and (resumed_at is null or resumed_at > $3) order by paused_at`,
+    [projectId, exportId, after],
+  );
+  return rows;
+}

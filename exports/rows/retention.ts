@@ -1,0 +1,39 @@
+import type { Queryable } from '../../db/pool.ts';
+
+/** Everything that came before an instant, of all exports; each statement deletes up to `limit` rows. */
+type Expiry = (queryable: Queryable, before: string, limit: number) => Promise<number>;
+
+const expiry =
+  (table: string, condition: string): Expiry =>
+  async (queryable, before, limit) => {
+    const { rowCount } = await queryable.query(
+      `delete from ${table} where ctid = any(array(
+         select ctid from ${table} as one where ${condition} limit $2))`,
+      [before, limit],
+    );
+    return rowCount ?? 0;
+  };
+
+const OVER = "status not in ('Starting', 'Running')";
+
+/**
+ * What is deleted when the time for runs is over, in this order: an export that was deleted goes when nothing of it is
+ * left.
+ */
+export const RUN_EXPIRIES: readonly Expiry[] = [
+  expiry('batch_export_runs', `created_at < $1::timestamptz and ${OVER}`),
+  expiry('batch_export_backfills', `created_at < $1::timestamptz and ${OVER}`),
+  expiry('batch_export_metrics', 'hour < $1::timestamptz'),
+  expiry('batch_export_checks', 'data_interval_end < $1::timestamptz'),
+  expiry('batch_export_pauses', 'resumed_at < $1::timestamptz'),
+  expiry(
+    'batch_export_health',
+    `not exists (select from batch_exports e where e.project_id = one.project_id
+       and e.id = one.batch_export_id and e.deleted_at is null) and checked_at < $1::timestamptz`,
+  ),
+  expiry(
+    'batch_exports',
+    `deleted_at < $1::timestamptz and not exists (select from batch_export_runs r
+       where r.project_id = one.project_id and r.batch_export_id = one.id)`,
+  ),
+];

@@ -1,0 +1,215 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { ExportKey } from './batch-exports.ts';
+import type { RunKey, RunRow, RunStatus } from './runs.ts';
+
+export async function findRun(
+  queryable: Queryable,
+  { projectId, runId }: RunKey,
+): Promise<RunRow | undefined> {
+  const { rows } = await queryable.query(
+    'select * from batch_export_runs where project_id = $1 and id = $2',
+    [projectId, runId],
+  );
+  return rows[0];
+}
+
+/** The run that a workflow's run does; undefined if it never came to make one. */
+export async function findRunOfWorkflow(
+  queryable: Queryable,
+  projectId: number,
+  workflowRunId: string,
+): Promise<RunRow | undefined> {
+  const { rows } = await queryable.query(
+    'select * from batch_export_runs where project_id = $1 and workflow_run_id = $2',
+    [projectId, workflowRunId],
+  );
+  return rows[0];
+}
+
+/** A place in an ordered list: everything before it was read. */
+export interface RunPosition {
+  value: string;
+  id: string;
+}
+
+export interface RunQuery extends ExportKey {
+  ordering: 'created_at' | 'data_interval_start';
+  ascending: boolean;
+  /** Made in [from, to]; ordered by interval: whose interval lies within. As texts that Postgres reads. */
+  from: string;
+  to: string;
+  statuses?: readonly RunStatus[];
+  position?: RunPosition;
+  limit: number;
+}
+
+/** A page of an export's runs. Going on from `next` shows each once, whatever is begun meanwhile. */
+export async function listRuns(
+  queryable: Queryable,
+  query: RunQuery,
+): Promise<{ rows: RunRow[]; next: RunPosition | undefined }> {
+  const { ordering, ascending, statuses, position, limit } = query;
+  const values: unknown[] = [query.projectId, query.exportId, query.from, query.to];
+  const given = (value: unknown) => `$${values.push(value)}`;
+  const conditions = ['project_id = $1', 'batch_export_id = $2'];
+  if (ordering === 'created_at') conditions.push('created_at >= $3', 'created_at <= $4');
+  // The last one follows from the first; it is what the index knows.
+  else conditions.push('data_interval_start >= $3', 'data_interval_end <= $4', 'data_interval_end >= $3');
+  if (statuses && statuses.length > 0) conditions.push(`status = any(${given(statuses)})`);
+  if (position) {
+    const place = `(${given(position.value)}::timestamptz, ${given(position.id)}::uuid)`;
+    conditions.push(`(${ordering}, id) ${ascending ? '>' : '<'} ${place}`);
+  }
+  const direction = ascending ? 'asc' : 'desc';
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs where ${conditions.join(' and ')}
+     order by ${ordering} ${direction}, id ${direction} limit ${given(limit + 1)}`,
+    values,
+  );
+  const last: RunRow | undefined = rows.length > limit ? rows[limit - 1] : undefined;
+  return {
+    rows: rows.slice(0, limit),
+    next: last && { value: last[ordering] as string, id: last.id },
+  };
+}
+
+/** The newest runs of each of these exports, newest first, by export id. */
+export async function latestRuns(
+  queryable: Queryable,
+  exports: readonly ExportKey[],
+  each: number,
+): Promise<Map<string, RunRow[]>> {
+  const { rows } = await queryable.query(
+    `select r.* from unnest($1::int[], $2::uuid[]) as wanted (project_id, id)
+     cross join lateral (
+       select * from batch_export_runs r where r.project_id = wanted.project_id and r.batch_export_id = wanted.id
+       order by r.created_at desc, r.id desc limit $3) as r
+     order by r.created_at desc, r.id desc`,
+    [exports.map((one) => one.projectId), exports.map((one) => one.exportId), each],
+  );
+  const found = new Map<string, RunRow[]>(exports.map((one) => [one.exportId, []]));
+  for (const row of rows as RunRow[]) found.get(row.batch_export_id)?.push(row);
+  return found;
+}
+
+/** Runs that are under way, of an export or of one of its backfills. */
+export async function activeRuns(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  backfillId: string | null = null,
+): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs
+     where project_id = $1 and batch_export_id = $2 and status in ('Starting', 'Running')
+       and ($3::uuid is null or backfill_id = $3)
+     order by created_at, id`,
+    [projectId, exportId, backfillId],
+  );
+  return rows;
+}
+
+/** Runs of all exports that are under way, as their rows say, but have not been heard of since; longest first. */
+export async function listQuietRuns(queryable: Queryable, since: string, limit: number): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs where status in ('Starting', 'Running') and last_updated_at < $1
+     order by last_updated_at, id limit $2`,
+    [since, limit],
+  );
+  return rows;
+}
+
+/** How many of the runs that ended last, since an instant, failed: what auto-pause goes by. */
+export async function countRecentFailures(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  window: number,
+  since: string | null = null,
+): Promise<number> {
+  const { rows } = await queryable.query(
+    `select count(*) filter (where status = 'Failed')::int as failed from (
+       select status from batch_export_runs
+       where project_id = $1 and batch_export_id = $2 and finished_at is not null
+         and ($4::timestamptz is null or finished_at > $4)
+       order by last_updated_at desc, id desc limit $3) as recent`,
+    [projectId, exportId, window, since],
+  );
+  return rows[0].failed;
+}
+
+/** What became of an interval. */
+export interface IntervalOutcome {
+  data_interval_start: string | null;
+  data_interval_end: string;
+  runs: number;
+  completed: boolean;
+  active: boolean;
+  /** Of its last run. */
+  run_id: string;
+  status: RunStatus;
+  latest_error: string | null;
+  /** Of the last run that was completed. */
+  completed_run_id: string | null;
+  records_completed: number | null;
+  records_failed: number | null;
+  records_total_count: number | null;
+  content_hash: string | null;
+  manifest_key: string | null;
+}
+
+const LAST = 'order by created_at desc, id desc';
+const lastCompleted = (column: string, name = column) =>
+  `(array_agg(${column} ${LAST}) filter (where status = 'Completed'))[1] as ${name}`;
+
+/** The intervals that ended in (after, until] and had a run, in their order. */
+export async function listIntervalOutcomes(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { after, until }: { after: string; until: string },
+): Promise<IntervalOutcome[]> {
+  const { rows } = await queryable.query(
+    `select data_interval_start, data_interval_end, count(*)::int as runs, bool_or(status = 'Completed') as completed,
+       bool_or(status in ('Starting', 'Running')) as active,
+       (array_agg(id ${LAST}))[1] as run_id, (array_agg(status ${LAST}))[1] as status,
+       (array_agg(latest_error ${LAST}))[1] as latest_error,
+       ${lastCompleted('id', 'completed_run_id')}, ${lastCompleted('records_completed')},
+       ${lastCompleted('records_failed')}, ${lastCompleted('records_total_count')},
+       ${lastCompleted('content_hash')}, ${lastCompleted('manifest_key')}
+     from batch_export_runs
+     where project_id = $1 and batch_export_id = $2 and data_interval_end > $3 and data_interval_end <= $4
+     group by data_interval_start, data_interval_end
+     order by data_interval_end, data_interval_start`,
+    [projectId, exportId, after, until],
+  );
+  return rows;
+}
+
+/** Completed runs of everything up to some time, where that time is later than `after`. */
+export async function listWholeRuns(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  after: string,
+): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs
+     where project_id = $1 and batch_export_id = $2 and data_interval_start is null and data_interval_end > $3
+       and status = 'Completed' order by data_interval_end desc limit 100`,
+    [projectId, exportId, after],
+  );
+  return rows;
+}
+
+/** The last run that completed this interval: what `verify` compares with. */
+export async function findCompletedRun(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { start, end }: { start: string | null; end: string },
+): Promise<RunRow | undefined> {
+  const { rows } = await queryable.query(
+    `select * from batch_export_runs
+     where project_id = $1 and batch_export_id = $2 and data_interval_start is not distinct from $3::timestamptz
+       and data_interval_end = $4 and status = 'Completed'
+     order by finished_at desc, id desc limit 1`,
+    [projectId, exportId, start, end],
+  );
+  return rows[0];
+}

@@ -1,0 +1,162 @@
+import type { RowsFound } from '../../destinations/destination.ts';
+import type { FileState, Verification } from '../../destinations/file-store.ts';
+import type { RunRow } from '../rows/runs.ts';
+
+/**
+ * - `same`: what is at the destination is what the run exported, and what the database has
+ * - `differs`: something is there, but it is not that
+ * - `missing`: nothing is there
+ * - `expired`: what is there is what the run exported; the database does not have the rows any more
+ * - `unknown`: the destination could not be read
+ */
+export const VERDICTS = ['same', 'differs', 'missing', 'expired', 'unknown'] as const;
+export type Verdict = (typeof VERDICTS)[number];
+
+export interface VerifyReport {
+  interval: { start: string | null; end: string };
+  /** The completed run that it was compared with. */
+  run_id: string | null;
+  source: {
+    /**
+     * `read`: the rows were read again; `changing`: they were, but rows of this model change after the interval, so they
+     * are not compared; `expired`: they are past their retention; `unread`: the settings do not allow it any more.
+     */
+    state: 'read' | 'changing' | 'expired' | 'unread';
+    rows: number | null;
+    hash: string | null;
+  };
+  destination: {
+    /** Null where it cannot be asked. */
+    rows: number | null;
+    /** Those that are not as they should be first, and no more than 500. */
+    files: FileState[];
+  };
+  manifest: { run_id: string; rows: number; bytes: number; hash: string; files: number } | null;
+  verdict: Verdict;
+  /** One sentence for each thing that is wrong. */
+  problems: string[];
+  checked_at: string;
+}
+
+export type ComparedRun = Pick<
+  RunRow,
+  'id' | 'records_completed' | 'records_total_count' | 'content_hash' | 'manifest_key'
+>;
+
+export interface Evidence {
+  run: ComparedRun | undefined;
+  source: VerifyReport['source'] & { problem?: string };
+  /** Where the destination takes files. */
+  files?: { manifestKey: string; found: Verification };
+  /** Where it takes rows; null: it cannot be asked. */
+  rows?: RowsFound | null;
+  /** Why the destination could not be read. */
+  failure?: { verdict: Exclude<Verdict, 'same' | 'expired'>; message: string };
+}
+
+const MOST_FILES = 500;
+
+/** Pure: what follows from what was found. */
+export function judgeInterval(
+  evidence: Evidence,
+): Pick<VerifyReport, 'destination' | 'manifest' | 'verdict' | 'problems'> {
+  const { run, source, files, rows, failure } = evidence;
+  const problems: string[] = [];
+  if (!run) problems.push('No run has completed this interval.');
+  if (source.problem !== undefined) problems.push(source.problem);
+  problems.push(...sourceProblems(evidence));
+  const nothing = { destination: { rows: null, files: [] }, manifest: null };
+  if (failure) return { ...nothing, verdict: failure.verdict, problems: [failure.message, ...problems] };
+  if (files) {
+    const { found, manifestKey } = files;
+    problems.push(...fileProblems(found, manifestKey, run));
+    const { manifest } = found;
+    const verdict = nothingThere(found) ? 'missing' : verdictOf(problems, source.state);
+    const sorted = [...found.files].sort((a, b) => Number(a.state === 'same') - Number(b.state === 'same'));
+    const same = found.files.every((one) => one.state === 'same');
+    return {
+      destination: { rows: same ? (manifest?.rows ?? null) : null, files: sorted.slice(0, MOST_FILES) },
+      manifest: manifest && {
+        run_id: manifest.run_id,
+        rows: manifest.rows,
+        bytes: manifest.bytes,
+        hash: manifest.hash,
+        files: manifest.files.length,
+      },
+      verdict,
+      problems,
+    };
+  }
+  if (!rows) return { ...nothing, verdict: verdictOf(problems, source.state), problems };
+  if (source.state === 'read' && rows.found < rows.expected) {
+    problems.push(`The destination has ${rows.found} of the ${rows.expected} rows.`);
+  }
+  const none = rows.found === 0 && rows.expected > 0;
+  return {
+    destination: { rows: rows.found, files: [] },
+    manifest: null,
+    verdict: none ? 'missing' : verdictOf(problems, source.state),
+    problems,
+  };
+}
+
+function verdictOf(problems: readonly string[], source: VerifyReport['source']['state']): Verdict {
+  if (problems.length > 0) return 'differs';
+  return source === 'expired' ? 'expired' : 'same';
+}
+
+const nothingThere = ({ manifest, files }: Verification): boolean =>
+  manifest === null || (files.length > 0 && files.every((one) => one.state === 'missing'));
+
+/** What the database has now, compared with what the run says that it exported. */
+export function sourceProblems({ run, source }: Pick<Evidence, 'run' | 'source'>): string[] {
+  if (!run || source.state !== 'read') return [];
+  const exported = run.records_total_count ?? run.records_completed;
+  if (source.rows !== null && exported !== null && source.rows !== exported) {
+    return [`The database has ${source.rows} rows of this interval, the run exported ${exported}.`];
+  }
+  if (source.hash !== null && run.content_hash !== null && source.hash !== run.content_hash) {
+    return ['The rows in the database are not those that the run exported: their checksums differ.'];
+  }
+  return [];
+}
+
+function fileProblems(
+  { manifest, files }: Verification,
+  manifestKey: string,
+  run: ComparedRun | undefined,
+): string[] {
+  const moved = run?.manifest_key != null && run.manifest_key !== manifestKey;
+  if (manifest === null) {
+    const hint = moved
+      ? ` The run wrote ${run.manifest_key}: the settings of the export were changed since.`
+      : '';
+    return [`The manifest ${manifestKey} is not there.${hint}`];
+  }
+  const problems: string[] = [];
+  if (run && manifest.run_id !== run.id) {
+    problems.push(
+      `The manifest is of the run ${manifest.run_id}, the run that completed the interval is ${run.id}.`,
+    );
+  }
+  if (run && run.records_completed !== null && manifest.rows !== run.records_completed) {
+    problems.push(`The manifest says ${manifest.rows} rows, the run ${run.records_completed}.`);
+  }
+  if (run && run.content_hash !== null && manifest.hash !== run.content_hash) {
+    problems.push('The checksum of the rows in the manifest is not that of the run.');
+  }
+  const sum = manifest.files.reduce((total, file) => total + file.rows, 0);
+  if (sum !== manifest.rows) {
+    problems.push(`The files of the manifest have ${sum} rows, the manifest says ${manifest.rows}.`);
+  }
+  for (const { key, state, expected, found } of files) {
+    if (state === 'missing') problems.push(`The file ${key} is not there.`);
+    if (state !== 'different') continue;
+    problems.push(
+      found && found.bytes !== expected.bytes
+        ? `The file ${key} has ${found.bytes} bytes, the manifest says ${expected.bytes}.`
+        : `The file ${key} has another checksum than the manifest says.`,
+    );
+  }
+  return problems;
+}

@@ -5,6 +5,7 @@ import type { Parser } from '../hog/parser/index.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import type { Product } from '../tenancy/product.ts';
 import type { ExportMetrics } from './exports/metrics.ts';
 
 /** What the activities of batch exports work with. */
@@ -29,6 +30,8 @@ export interface ExportDependencies {
 /** What activities work with; the worker makes it, tests make their own. */
 export interface ActivityDependencies {
   pool: Pool;
+  /** The products whose steps of maintenance run, and whose tables are emptied when a project is deleted. */
+  products: readonly Product<ActivityDependencies>[];
   schedules: Schedules;
   logger: Logger;
   /** Days after which stored events are deleted; undefined: never. */

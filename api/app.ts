@@ -5,29 +5,19 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { createWarnings } from '../capture/warnings.ts';
 import { uuidv7 } from '../db/uuid.ts';
+import { allScopes } from '../tenancy/scopes.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
 import { createProjectKeys } from './capture/project-keys.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
-import { eventRoutes } from './events/events.ts';
-import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
-import { batchExportRoutes } from './exports/index.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
-import { groupRoutes } from './people/groups.ts';
-import { personRoutes } from './people/persons.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { captureRoutes } from './routes/capture.ts';
-import { activityLogRoutes } from './tenancy/activity-log.ts';
-import { memberRoutes } from './tenancy/members.ts';
-import { organizationRoutes } from './tenancy/organizations.ts';
-import { personalApiKeyRoutes } from './tenancy/personal-api-keys.ts';
-import { projectRoutes } from './tenancy/projects.ts';
-import { userRoutes } from './tenancy/users.ts';
-import { wizardRoutes } from './tenancy/wizard.ts';
+import { MANAGEMENT_ROUTES, type Routes } from './routes.ts';
 
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
 /** How long a client may take to send a request. */
@@ -44,7 +34,10 @@ function requestId(request: IncomingMessage): string {
 }
 
 /** Builds the whole HTTP side, and does not listen. Everything it needs comes in as an argument. */
-export async function buildApp(deps: ApiDependencies): Promise<App> {
+export async function buildApp(
+  deps: ApiDependencies,
+  routes: readonly Routes[] = MANAGEMENT_ROUTES,
+): Promise<App> {
   const { config } = deps;
   const app = Fastify({
     loggerInstance: deps.logger as FastifyBaseLogger,
@@ -75,7 +68,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
   app.setErrorHandler(sendError);
   // What reads the routes as they are made sees all of them.
   const paths = knowPaths(app);
-  await describeApi(app, config.SLUICE_PUBLIC_URL);
+  await describeApi(app, { publicUrl: config.SLUICE_PUBLIC_URL, scopes: allScopes(deps.products) });
   const durations = createRequestDurations(deps.registry);
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
   app.addHook('onClose', () => warnings.close());
@@ -93,18 +86,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
       await guardManagement(management, deps);
-      organizationRoutes(management, deps);
-      memberRoutes(management, deps);
-      projectRoutes(management, deps);
-      userRoutes(management, deps);
-      personalApiKeyRoutes(management, deps);
-      activityLogRoutes(management, deps);
-      eventRoutes(management, deps);
-      personRoutes(management, deps);
-      groupRoutes(management, deps);
-      batchExportRoutes(management, deps);
-      wizardRoutes(management, deps);
-      ingestionWarningRoutes(management, { ...deps, warnings });
+      for (const addRoutes of routes) addRoutes(management, { ...deps, warnings });
     });
   });
   return app;

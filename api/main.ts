@@ -7,9 +7,11 @@ import { createListener } from '../db/listen.ts';
 import { createEgress } from '../egress/egress.ts';
 import { createParser } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
+import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
+import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
@@ -35,12 +37,18 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
-  const ingest = createIngest({ pool: ingestPool, registry, logger });
+  const ingest = createIngest({
+    pool: ingestPool,
+    registry,
+    logger,
+    personsMerged: mergeHook(PRODUCTS),
+  });
   let prepared = false;
   const isPrepared = () => prepared;
   const transform = geoip && addPlaces(geoip.place);
   const deps = {
     config,
+    products: PRODUCTS,
     pool,
     listener,
     ingest,

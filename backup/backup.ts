@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { sealedKeyIds } from '../db/sealed-columns.ts';
+import { type SealedColumn, sealedKeyIds } from '../db/sealed-columns.ts';
 import { BackupError, MANIFEST_FILE, type Manifest } from './manifest.ts';
 import { type BackupTable, quoted, sequences, tablesInOrder } from './tables.ts';
 
@@ -15,6 +15,8 @@ export interface BackupOptions {
   url: string;
   /** Must not exist; appears only when the backup is whole. */
   directory: string;
+  /** Columns with secrets: the backup names the keys that open them. */
+  sealed: readonly SealedColumn[];
   report: (line: string) => void;
 }
 
@@ -84,7 +86,7 @@ export async function backUp(options: BackupOptions): Promise<Manifest> {
       format: 1,
       created_at: new Date().toISOString(),
       migrations,
-      encryption_key_ids: await sealedKeyIds(client),
+      encryption_key_ids: await sealedKeyIds(client, options.sealed),
       tables,
       sequences: (await sequences(client)).map(({ name, value }) => ({ name, value: Number(value) })),
     };

@@ -8,7 +8,7 @@ import { EventsRefusedError, IngestUnavailableError, PersonConflictError } from 
 import { refusesData } from './ingest/failures.ts';
 import { createIngestMetrics } from './ingest/metrics.ts';
 import { type PendingRequest, prepare, type Submitted } from './ingest/pending.ts';
-import { createPersonRule, type PersonRule } from './ingest/persons.ts';
+import { createPersonRule, type PersonRule, type PersonsMerged } from './ingest/persons.ts';
 import { RequestQueue } from './ingest/queue.ts';
 import { createStore, type Stored } from './ingest/store.ts';
 
@@ -21,6 +21,8 @@ export interface IngestOptions {
   registry?: Registry;
   logger?: Pick<Logger, 'warn'>;
   persons?: PersonRule;
+  /** Where products join in when persons become one. */
+  personsMerged?: PersonsMerged | undefined;
   limits?: Partial<IngestLimits>;
 }
 
@@ -107,7 +109,7 @@ function submitted({ events }: PendingRequest, { duplicates, notices }: Stored):
 export function createIngest(options: IngestOptions): Ingest {
   const { pool, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const store = createStore(options.persons ?? createPersonRule());
+  const store = createStore(options.persons ?? createPersonRule(options.personsMerged));
   const queue = new RequestQueue();
   let [heldBytes, heldEvents, running] = [0, 0, 0];
   let scheduled = false;

@@ -211,10 +211,17 @@ export async function insertDistinctIds(
   return rowCount === mappings.length;
 }
 
+/** A person that became part of another one. */
+export interface PersonMerge {
+  projectId: number;
+  absorbedId: string;
+  intoId: string;
+}
+
 /** Persons that became part of others, both locked: their distinct_ids go over, and they are gone. */
 export async function absorbPersons(
   client: Transaction,
-  merges: readonly { projectId: number; absorbedId: string; intoId: string }[],
+  merges: readonly PersonMerge[],
   stamp: string,
 ): Promise<void> {
   await client.query(

@@ -1,16 +1,9 @@
 import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import type { Finding } from '../tenancy/product.ts';
 import { searchAttributes } from '../workflows/names.ts';
 import { connectionSettings } from './connection.ts';
 import { MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import type { SchedulesOptions } from './schedules.ts';
-
-export interface Finding {
-  /** What was looked at, in a word or two. */
-  check: string;
-  ok: boolean;
-  /** What was found; when it is not ok, also what to do. */
-  sentence: string;
-}
 
 const DEADLINE_MILLISECONDS = 5_000;
 const NOT_FOUND = 5;

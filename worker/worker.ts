@@ -1,13 +1,16 @@
 import path from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
+import type { ActivityDependencies } from '../activities/dependencies.ts';
 import type { ExportMetrics } from '../activities/exports/metrics.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Patience } from '../destinations/retry.ts';
+import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import type { Product } from '../tenancy/product.ts';
 import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
 import { createExportTools } from './export-tools.ts';
 
@@ -16,6 +19,7 @@ export interface WorkerDependencies {
   pool: Pool;
   schedules: Schedules;
   logger: Logger;
+  products?: readonly Product<ActivityDependencies>[];
   /** The numbers of exports; by default they are for nobody. */
   exportMetrics?: ExportMetrics;
   /** How long destinations are asked again before the run is done anew, where it is not as usual. */
@@ -48,6 +52,7 @@ export async function startWorker({
   pool,
   schedules,
   logger,
+  products = PRODUCTS,
   exportMetrics,
   patience,
 }: WorkerDependencies): Promise<RunningWorker> {
@@ -59,8 +64,9 @@ export async function startWorker({
   };
   try {
     await schedules.ensure();
-    const dependencies = {
+    const dependencies: ActivityDependencies = {
       pool,
+      products,
       schedules,
       logger,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,

@@ -1,6 +1,6 @@
-import { LOCK_KINDS } from '../../db/locks.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { LOCK_KINDS } from './locks.ts';
 
 export interface BatchExportRow {
   project_id: number;

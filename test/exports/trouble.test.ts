@@ -24,6 +24,7 @@ async function withTools(work: () => Promise<void>): Promise<void> {
   const tools = createExportTools(world.config, logger);
   closeTools = tools.close;
   deps = {
+    products: [],
     ...{ pool: world.pool, schedules: world.schedules, logger, eventRetentionDays: undefined },
     ...{ exportLogDays: 30, exportRunDays: 400, exportRepair: false },
     exports: { ...tools.dependencies, pauseAfter: 1, noticeWebhook: 'http://127.0.0.1:1/' },

@@ -5,7 +5,7 @@ import { type Config, loadConfig } from '../../config.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker } from '../../worker/worker.ts';
+import { type RunningWorker, startWorker, type WorkerDependencies } from '../../worker/worker.ts';
 import { databaseForFile, type TestDatabase } from './database.ts';
 import { allocateNamespace } from './temporal.ts';
 
@@ -17,7 +17,7 @@ export interface WorkerWorld {
 }
 
 /** A database, a namespace of Temporal and a worker for the tests of one file. */
-export function workerForFile(): WorkerWorld {
+export function workerForFile(options: Pick<WorkerDependencies, 'products'> = {}): WorkerWorld {
   let worker: RunningWorker | undefined;
   // Hooks run in the order of their definition: this one before the database goes.
   afterAll(async () => {
@@ -38,7 +38,7 @@ export function workerForFile(): WorkerWorld {
     world.schedules = createSchedules(world.config, logger);
     world.client = new Client({ connection: await Connection.connect({ address }), namespace });
     const { config, schedules, database } = world;
-    worker = await startWorker({ config, pool: database.pool, schedules, logger });
+    worker = await startWorker({ config, pool: database.pool, schedules, logger, ...options });
   });
   return world;
 }

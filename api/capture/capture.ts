@@ -17,11 +17,11 @@ import type { CaptureProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import type { ApiError } from '../errors.ts';
-import type { BodyPool } from './body-pool.ts';
-import type { Gate, Ticket } from './gate.ts';
+import type { BodyPool } from '../public/body-pool.ts';
+import type { Gate, Ticket } from '../public/gate.ts';
+import type { ProjectKeys } from '../public/project-keys.ts';
+import { type CaptureQuery, lastOf } from '../public/query.ts';
 import type { CaptureMetrics } from './metrics.ts';
-import type { ProjectKeys } from './project-keys.ts';
-import { type CaptureQuery, lastOf } from './query.ts';
 import { toRefusal } from './refusals.ts';
 
 /** A capture request, without the framework around it. */

@@ -1,7 +1,7 @@
 import type { Notices } from '../../capture/parse/notices.ts';
 import { Counter, Gauge, type Registry } from '../../telemetry/metrics.ts';
 import { Tally } from '../../telemetry/tally.ts';
-import type { Gate } from './gate.ts';
+import type { Gate } from '../public/gate.ts';
 
 /** What came in at the edge; what became of it is counted by the ingest. */
 export function createCaptureMetrics(registry: Registry, gate: Gate) {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Warnings } from '../../capture/warnings.ts';
 import { listIngestionWarnings } from '../../db/ingestion-warnings.ts';
+import { ingestionWarning } from '../capture/event-schema.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
-import { ingestionWarning } from '../schemas/capture.ts';
 
 /** What was skipped or changed among a project's events, newest first. */
 export function ingestionWarningRoutes(

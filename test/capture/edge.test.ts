@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { Gate, type Ticket } from '../../api/capture/gate.ts';
-import { MemoryAfterRush } from '../../api/capture/memory.ts';
-import { createProjectKeys } from '../../api/capture/project-keys.ts';
+import { Gate, type Ticket } from '../../api/public/gate.ts';
+import { MemoryAfterRush } from '../../api/public/memory.ts';
+import { createProjectKeys } from '../../api/public/project-keys.ts';
 import { Notices } from '../../capture/parse/notices.ts';
 import { createWarnings } from '../../capture/warnings.ts';
 import type { Subscriber } from '../../db/listen.ts';

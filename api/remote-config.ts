@@ -1,15 +1,15 @@
 import { z } from 'zod';
-import { decodeBody } from '../../capture/decode/decode.ts';
-import { readEnvelope } from '../../capture/parse/envelope.ts';
-import type { Capture } from '../capture/capture.ts';
-import type { Answer, Handle, Incoming } from '../capture/exchange.ts';
-import type { Gate } from '../capture/gate.ts';
-import { type CaptureQuery, lastOf } from '../capture/query.ts';
-import { toRefusal } from '../capture/refusals.ts';
-import { decideAnswer, remoteConfig, remoteConfigScript } from '../capture/remote-config.ts';
-import { ApiError, errors } from '../errors.ts';
-import { freeForm } from '../fields.ts';
-import type { AddRoute } from './capture.ts';
+import { decodeBody } from '../capture/decode/decode.ts';
+import { readEnvelope } from '../capture/parse/envelope.ts';
+import type { Capture } from './capture/capture.ts';
+import { toRefusal } from './capture/refusals.ts';
+import { decideAnswer, remoteConfig, remoteConfigScript } from './capture/remote-config.ts';
+import type { AddRoute } from './capture/routes.ts';
+import { ApiError, errors } from './errors.ts';
+import { freeForm } from './fields.ts';
+import type { Answer, Handle, Incoming } from './public/exchange.ts';
+import type { Gate } from './public/gate.ts';
+import { type CaptureQuery, lastOf } from './public/query.ts';
 
 const CONFIG_PATH = '/array/:token/config';
 const SCRIPT_PATH = '/array/:token/config.js';

@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { decodeBody } from '../capture/decode/decode.ts';
 import { readEnvelope } from '../capture/parse/envelope.ts';
-import type { Capture } from './capture/capture.ts';
-import { toRefusal } from './capture/refusals.ts';
-import { decideAnswer, remoteConfig, remoteConfigScript } from './capture/remote-config.ts';
+import { type Capture, toRefusal } from './capture/capture.ts';
 import type { AddRoute } from './capture/routes.ts';
 import { ApiError, errors } from './errors.ts';
 import { freeForm } from './fields.ts';
-import type { Answer, Handle, Incoming } from './public/exchange.ts';
+import type { Answer } from './public/answer.ts';
+import { type CaptureQuery, type Handle, type Incoming, lastOf } from './public/exchange.ts';
 import type { Gate } from './public/gate.ts';
-import { type CaptureQuery, lastOf } from './public/query.ts';
 
 const CONFIG_PATH = '/array/:token/config';
 const SCRIPT_PATH = '/array/:token/config.js';
@@ -42,6 +40,55 @@ async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise
   } catch (error) {
     throw toRefusal(error);
   }
+}
+
+/** What a browser asks for before it sends: how to send, and which features to leave alone. */
+function remoteConfig(token: string) {
+  return {
+    token,
+    supportedCompression: ['gzip', 'gzip-js'],
+    hasFeatureFlags: false,
+    captureDeadClicks: false,
+    capturePerformance: false,
+    autocapture_opt_out: false,
+    autocaptureExceptions: false,
+    analytics: { endpoint: '/i/v0/e/' },
+    elementsChainAsString: true,
+    errorTracking: { autocaptureExceptions: false, suppressionRules: [] },
+    sessionRecording: false,
+    heatmaps: false,
+    surveys: false,
+    productTours: false,
+    conversations: false,
+    logs: { captureConsoleLogs: false },
+    defaultIdentifiedOnly: true,
+    isAuthenticated: false,
+    siteApps: [],
+    toolbarParams: {},
+  };
+}
+
+/** The same as a script, for snippets that load it before the library. */
+function remoteConfigScript(token: string): string {
+  // In a script element, `</script>` inside a text would end it.
+  const name = JSON.stringify(token).replaceAll('<', '\\u003c');
+  const config = JSON.stringify(remoteConfig(token)).replaceAll('<', '\\u003c');
+  return (
+    '(function(){window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};' +
+    `window._POSTHOG_REMOTE_CONFIG[${name}]={config:${config},siteApps:[]};})();`
+  );
+}
+
+/** What clients before the remote config asked `/decide` for: the same, under its older names. */
+function decideAnswer(token: string) {
+  return {
+    ...remoteConfig(token),
+    config: { enable_collect_everything: true },
+    editorParams: {},
+    featureFlags: {},
+    featureFlagPayloads: {},
+    errorsWhileComputingFlags: false,
+  };
 }
 
 /** What browsers ask before they send. */

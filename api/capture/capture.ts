@@ -1,6 +1,7 @@
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { useBody } from '../../capture/decode/decode.ts';
-import type { Submitted } from '../../capture/ingest.ts';
+import { DecodeError } from '../../capture/decode/limits.ts';
+import { EventsRefusedError, IngestUnavailableError, type Submitted } from '../../capture/ingest.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import type { Notices } from '../../capture/parse/notices.ts';
 import {
@@ -16,13 +17,12 @@ import type { Warnings } from '../../capture/warnings.ts';
 import type { CaptureProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { ApiDependencies } from '../dependencies.ts';
-import type { ApiError } from '../errors.ts';
-import type { BodyPool } from '../public/body-pool.ts';
+import { ApiError, errors } from '../errors.ts';
+import type { BodyPool } from '../public/body-memory.ts';
+import { type CaptureQuery, lastOf } from '../public/exchange.ts';
 import type { Gate, Ticket } from '../public/gate.ts';
 import type { ProjectKeys } from '../public/project-keys.ts';
-import { type CaptureQuery, lastOf } from '../public/query.ts';
 import type { CaptureMetrics } from './metrics.ts';
-import { toRefusal } from './refusals.ts';
 
 /** A capture request, without the framework around it. */
 export interface CaptureRequest {
@@ -169,4 +169,31 @@ export function createCapture(deps: {
       }
     },
   };
+}
+
+/** What capture throws, as an answer. Clients send again after 408, 413 (in halves), 429 and 5xx only. */
+export function toRefusal(error: unknown): unknown {
+  if (error instanceof DecodeError) {
+    return new ApiError(error.status, {
+      type: 'invalid_request',
+      code: error.status === 413 ? 'request_too_large' : 'parse_error',
+      detail: error.message,
+      attr: null,
+    });
+  }
+  if (error instanceof TokenError) return errors.authenticationFailed(error.message);
+  if (error instanceof HistoricalMigrationError) {
+    return new ApiError(400, {
+      type: 'validation_error',
+      code: 'historical_migration',
+      detail: error.message,
+      attr: 'batch',
+      errors: [...error.offences],
+    });
+  }
+  if (error instanceof IngestUnavailableError) {
+    return errors.unavailable(error.message, error.retryAfterSeconds);
+  }
+  if (error instanceof EventsRefusedError) return errors.validation('invalid_input', error.message, null);
+  return error;
 }

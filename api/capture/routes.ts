@@ -3,17 +3,16 @@ import type { Warnings } from '../../capture/warnings.ts';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { freeForm } from '../fields.ts';
-import { BodyPool } from '../public/body-pool.ts';
-import { clientAddress } from '../public/client-address.ts';
-import { type Answer, Exchanges, type Handle, type Incoming, preflight } from '../public/exchange.ts';
+import { type Answer, preflight } from '../public/answer.ts';
+import { BodyPool } from '../public/body-memory.ts';
+import { clientAddress, Exchanges, type Handle, type Incoming } from '../public/exchange.ts';
 import { Gate } from '../public/gate.ts';
 import type { ProjectKeys } from '../public/project-keys.ts';
 import { type Description, publicRoute } from '../public/route-options.ts';
 import { remoteConfigRoutes } from '../remote-config.ts';
-import { type Capture, type CaptureRequest, createCapture } from './capture.ts';
+import { type Capture, type CaptureRequest, createCapture, type Handled } from './capture.ts';
 import { captured, eventBatch, oneEvent, v1Batch, v1Results } from './event-schema.ts';
 import { createCaptureMetrics } from './metrics.ts';
-import { v1Answer } from './v1-answer.ts';
 
 const NOTHING = Buffer.alloc(0);
 const OK: Answer = { status: 200, body: '{"status":"Ok"}' };
@@ -45,6 +44,16 @@ function toCapture(incoming: Incoming, isEngage: boolean): CaptureRequest {
     ip: clientAddress(ip),
     isEngage,
   };
+}
+
+/** The newer form's answer: what became of each event, by the uuid that the client gave it. */
+function v1Answer({ uuids, notices }: Handled): string {
+  const results: Record<string, { result: 'ok' | 'drop'; details?: string }> = Object.create(null);
+  for (const uuid of uuids) results[uuid] = { result: 'ok' };
+  for (const { reason, detail } of notices.skipped) {
+    if (typeof detail.uuid === 'string') results[detail.uuid] = { result: 'drop', details: reason };
+  }
+  return JSON.stringify({ results });
 }
 
 /** A public route that answers by itself; without a description it is left out of the documentation. */

@@ -1,13 +1,16 @@
-import type { ServerResponse } from 'node:http';
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
-import { type ApiError, errors, toApiError } from '../errors.ts';
-import type { BodyPool } from './body-pool.ts';
+import { errors, toApiError } from '../errors.ts';
+import { type Answer, refuse, send } from './answer.ts';
+import { type BodyPool, MemoryAfterRush } from './body-memory.ts';
 import type { Gate, Ticket } from './gate.ts';
-import { endAfterRequest } from './linger.ts';
-import { MemoryAfterRush } from './memory.ts';
 import { IDLE_MILLISECONDS, IdleWatch, readBody } from './read-body.ts';
-import { RefusalLog } from './refusal-log.ts';
+
+/** Milliseconds after a line in which further refusals are only counted. */
+const QUIET = 1_000;
+/** Some proxies put the port behind the address; only an address of version 6 in brackets can have one. */
+const WITH_PORT = /^(?:(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}|\[([\da-f:.]+)\](?::\d{1,5})?)$/i;
+const MAPPED = '::ffff:';
 
 /** A request whose body is there. */
 export interface Incoming {
@@ -17,21 +20,9 @@ export interface Incoming {
   ticket: Ticket;
 }
 
-export interface Answer {
-  status: number;
-  body: string;
-  /** Further headers: name, value, name, value. Without them, a body is JSON. */
-  headers?: readonly string[];
-  /** What else than the origin the answer depends on. */
-  vary?: string;
-  /** Whether the client still sends what is answered. */
-  isEarly?: boolean;
-}
-
 /** What a route does: takes bytes, says what to answer, throws what to refuse with. */
 export type Handle = (incoming: Incoming) => Answer | Promise<Answer>;
 
-const JSON_TYPE = 'application/json; charset=utf-8';
 const NOTHING = Buffer.alloc(0);
 const NOT_PREPARED = 'The database is being brought up to date. Send it again.';
 
@@ -123,59 +114,48 @@ export class Exchanges {
   }
 }
 
-function send(request: FastifyRequest, response: ServerResponse, answer: Answer): void {
-  const { status, body, headers, vary } = answer;
-  const { origin } = request.headers;
-  const own = ['x-request-id', request.id, 'vary', vary === undefined ? 'Origin' : `Origin, ${vary}`];
-  // 204 has no length.
-  if (status !== 204) own.push('content-length', String(Buffer.byteLength(body)));
-  if (headers) own.push(...headers);
-  else if (body !== '') own.push('content-type', JSON_TYPE);
-  // Browsers of any site send here, older clients with cookies: they are told their own origin.
-  if (origin !== undefined) {
-    own.push('access-control-allow-origin', origin, 'access-control-allow-credentials', 'true');
-    own.push('access-control-expose-headers', 'x-request-id, retry-after');
+/**
+ * Tells the log of faults of ours, each, and that requests are sent away for now, once a second: while Postgres is
+ * away that is every request, and a line for each would fill the disk that is to become free again.
+ */
+export class RefusalLog {
+  readonly #now: () => number;
+  #quietUntil = 0;
+  #untold = 0;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
   }
-  response.writeHead(status, own);
-  if (answer.isEarly && body !== '') endAfterRequest(request.raw, response, body);
-  else response.end(body);
+
+  tell(request: Pick<FastifyRequest, 'id' | 'log'>, error: unknown, status: number, route: string): void {
+    const about = { err: error, reqId: request.id, url: route };
+    if (status !== 503) {
+      request.log.error(about, 'request failed');
+      return;
+    }
+    const now = this.#now();
+    if (now < this.#quietUntil) {
+      this.#untold += 1;
+      return;
+    }
+    request.log.warn({ ...about, untold: this.#untold }, 'requests are sent away for now');
+    this.#untold = 0;
+    this.#quietUntil = now + QUIET;
+  }
 }
 
-/** Answers with what the error says. */
-function refuse(request: FastifyRequest, response: ServerResponse, error: ApiError): number {
-  const { status, body, headers } = error;
-  if (response.headersSent) {
-    response.destroy();
-    return status;
-  }
-  const own = [
-    'content-type',
-    JSON_TYPE,
-    'x-content-type-options',
-    'nosniff',
-    ...Object.entries(headers).flat(),
-  ];
-  const { raw } = request;
-  const isEarly = !raw.complete && !raw.readableEnded && !raw.destroyed && headers.connection === undefined;
-  // Whatever else the client may have sent until then is of no use.
-  if (isEarly) own.push('connection', 'close');
-  send(request, response, { status, body: JSON.stringify(body), headers: own, isEarly });
-  return status;
+export type CaptureQuery = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Of a parameter that comes several times, the last one. */
+export function lastOf(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.at(-1) : value;
 }
 
-/** The answer to a browser that asks before it sends. */
-export const preflight: Handle = ({ request: { headers } }) => ({
-  status: 200,
-  body: '',
-  vary: 'Access-Control-Request-Headers',
-  headers: [
-    'access-control-allow-methods',
-    'GET, HEAD, POST, OPTIONS',
-    'access-control-max-age',
-    '86400',
-    // Whatever tracing tools add.
-    ...(headers['access-control-request-headers'] === undefined
-      ? []
-      : ['access-control-allow-headers', headers['access-control-request-headers'] as string]),
-  ],
-});
+/** Where a request came from, in its usual spelling: IPv4 where a socket for both families shows it as IPv6. */
+export function clientAddress(ip: string | undefined): string | undefined {
+  if (ip === undefined) return ip;
+  const address = ip.startsWith(MAPPED) && ip.includes('.') ? ip.slice(MAPPED.length) : ip;
+  if (!address.includes(':')) return address;
+  const match = WITH_PORT.exec(address);
+  return match ? (match[1] ?? clientAddress(match[2])) : address;
+}

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { MAX_BODY_BYTES } from '../../capture/decode/limits.ts';
 import { ApiError, errors } from '../errors.ts';
-import type { BodyPool } from './body-pool.ts';
+import type { BodyPool } from './body-memory.ts';
 import type { Gate, Ticket } from './gate.ts';
 
 /** A client that sends nothing for so long is given up. */

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
+import { MemoryAfterRush } from '../../api/public/body-memory.ts';
 import { Gate, type Ticket } from '../../api/public/gate.ts';
-import { MemoryAfterRush } from '../../api/public/memory.ts';
 import { createProjectKeys } from '../../api/public/project-keys.ts';
 import { Notices } from '../../capture/parse/notices.ts';
 import { createWarnings } from '../../capture/warnings.ts';

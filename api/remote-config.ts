@@ -1,48 +1,30 @@
 import { z } from 'zod';
 import { decodeBody } from '../capture/decode/decode.ts';
+import { DecodeError, MAX_BODY_BYTES, tooLarge } from '../capture/decode/limits.ts';
 import { readEnvelope } from '../capture/parse/envelope.ts';
-import { type Capture, toRefusal } from './capture/capture.ts';
-import type { AddRoute } from './capture/routes.ts';
 import { ApiError, errors } from './errors.ts';
 import { freeForm } from './fields.ts';
 import type { Answer } from './public/answer.ts';
-import { type CaptureQuery, type Handle, type Incoming, lastOf } from './public/exchange.ts';
+import { type Handle, type Incoming, lastOf, type Query } from './public/exchange.ts';
 import type { Gate } from './public/gate.ts';
+import type { Lane, Product } from './public/lane.ts';
+import type { ProjectKeys } from './public/project-keys.ts';
+import { bodyRefusal } from './public/read-body.ts';
 
+/** The share has room for one largest body, which counts twice: as received and as decompressed. */
+const PRODUCT: Product = {
+  name: 'remote config',
+  tag: 'capture',
+  share: { held: 2 * MAX_BODY_BYTES, atWork: 1024 * 1024 },
+  largestBody: { bytes: MAX_BODY_BYTES, refusal: tooLarge('the body').message },
+};
 const CONFIG_PATH = '/array/:token/config';
 const SCRIPT_PATH = '/array/:token/config.js';
 const DECIDE_PATH = '/decide/';
 /** Short, so that a change of the project's settings reaches browsers soon. */
 const CACHE = 'public, max-age=60';
 
-/** A page asks for the settings of a key that does not exist: 404, as the address is the key. */
-async function requireProject(capture: Capture, token: string): Promise<void> {
-  try {
-    await capture.authenticate(token);
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 401) throw errors.notFound('No project has this key.');
-    throw error;
-  }
-}
-
-async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise<unknown> {
-  const query = request.query as CaptureQuery;
-  try {
-    const decoded = await decodeBody({
-      bytes: body,
-      contentType: request.headers['content-type'],
-      contentEncoding: request.headers['content-encoding'],
-      compression: lastOf(query.compression),
-      data: lastOf(query.data),
-      admit: (bytes) => gate.enter(ticket, bytes),
-    });
-    return readEnvelope(decoded).token ?? lastOf(query.token) ?? lastOf(query.api_key);
-  } catch (error) {
-    throw toRefusal(error);
-  }
-}
-
-/** What a browser asks for before it sends: how to send, and which features to leave alone. */
+/** What a browser asks for before it sends: how to send events, and which features stay off. */
 function remoteConfig(token: string) {
   return {
     token,
@@ -68,7 +50,7 @@ function remoteConfig(token: string) {
   };
 }
 
-/** The same as a script, for snippets that load it before the library. */
+/** The settings as a script, for snippets that load them before the library. */
 function remoteConfigScript(token: string): string {
   // In a script element, `</script>` inside a text would end it.
   const name = JSON.stringify(token).replaceAll('<', '\\u003c');
@@ -79,7 +61,7 @@ function remoteConfigScript(token: string): string {
   );
 }
 
-/** What clients before the remote config asked `/decide` for: the same, under its older names. */
+/** The settings for older clients, which ask `/decide` for them and know some by other names. */
 function decideAnswer(token: string) {
   return {
     ...remoteConfig(token),
@@ -91,8 +73,38 @@ function decideAnswer(token: string) {
   };
 }
 
+/** The path names the key, so a key that no project has is 404. */
+async function requireProject(keys: ProjectKeys, token: string): Promise<void> {
+  try {
+    await keys.authenticate(token);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) throw errors.notFound('No project has this key.');
+    throw error;
+  }
+}
+
+/** The project key in a body of any form that events may have, or in the query. */
+async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise<unknown> {
+  const query = request.query as Query;
+  try {
+    const decoded = await decodeBody({
+      bytes: body,
+      contentType: request.headers['content-type'],
+      contentEncoding: request.headers['content-encoding'],
+      compression: lastOf(query.compression),
+      data: lastOf(query.data),
+      admit: (bytes) => gate.enter(ticket, bytes),
+    });
+    return readEnvelope(decoded).token ?? lastOf(query.token) ?? lastOf(query.api_key);
+  } catch (error) {
+    throw error instanceof DecodeError ? bodyRefusal(error.status, error.message) : error;
+  }
+}
+
 /** What browsers ask before they send. */
-export function remoteConfigRoutes(add: AddRoute, capture: Capture, gate: Gate): void {
+export function remoteConfigRoutes(lane: Lane): void {
+  const { keys } = lane;
+  const { gate, add } = lane.join(PRODUCT);
   const params = z.object({ token: z.string() });
   const inPath = ({ request }: Incoming) => (request.params as { token: string }).token;
   const cached = (body: string, type: string): Answer => ({
@@ -102,17 +114,17 @@ export function remoteConfigRoutes(add: AddRoute, capture: Capture, gate: Gate):
   });
   const config: Handle = async (incoming) => {
     const token = inPath(incoming);
-    await requireProject(capture, token);
+    await requireProject(keys, token);
     return cached(JSON.stringify(remoteConfig(token)), 'application/json');
   };
   const script: Handle = async (incoming) => {
     const token = inPath(incoming);
-    await requireProject(capture, token);
+    await requireProject(keys, token);
     return cached(remoteConfigScript(token), 'application/javascript');
   };
   const decide: Handle = async (incoming) => {
     const token = await tokenOf(incoming, gate);
-    await capture.authenticate(token);
+    await keys.authenticate(token);
     return { status: 200, body: JSON.stringify(decideAnswer(String(token).trim())) };
   };
   add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });

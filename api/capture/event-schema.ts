@@ -11,7 +11,7 @@ const event = z.object({
   uuid: z.uuid().optional().meta({ description: 'The same event sent again is stored once.' }),
 });
 
-/** For the description only: capture/parse accepts more forms than these. */
+/** These schemas only describe. `capture/parse` accepts more forms than these. */
 export const oneEvent = event
   .extend({ api_key: z.string().meta({ description: 'The project key, `phc_…`.' }) })
   .meta({ id: 'CaptureEvent' });

@@ -1,25 +1,26 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import type { ApiError } from '../errors.ts';
-import type { Handle } from './exchange.ts';
 
-/** Milliseconds without a byte after which a client has stopped sending. */
+/** A client that sends no byte for so many milliseconds has stopped sending. */
 const STOPPED_AFTER = 5_000;
-/** What a refused client still sends is thrown away up to here. */
+/** The most bytes that a refused client may still send before its connection is closed. */
 const MOST_DISCARDED = 64 * 1024 * 1024;
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** What a handler answers with. */
 export interface Answer {
   status: number;
   body: string;
-  /** Further headers: name, value, name, value. Without them, a body is JSON. */
+  /** Further headers as a flat list: name, value, name, value. An answer without them has a JSON body. */
   headers?: readonly string[];
-  /** What else than the origin the answer depends on. */
+  /** A request header, besides `Origin`, that the answer depends on. */
   vary?: string;
-  /** Whether the client still sends what is answered. */
+  /** Whether the client is still sending the request. */
   isEarly?: boolean;
 }
 
+/** Writes an answer to the socket, with the headers that every answer of the lane carries. */
 export function send(request: FastifyRequest, response: ServerResponse, answer: Answer): void {
   const { status, body, headers, vary } = answer;
   const { origin } = request.headers;
@@ -28,7 +29,7 @@ export function send(request: FastifyRequest, response: ServerResponse, answer: 
   if (status !== 204) own.push('content-length', String(Buffer.byteLength(body)));
   if (headers) own.push(...headers);
   else if (body !== '') own.push('content-type', JSON_TYPE);
-  // Browsers of any site send here, older clients with cookies: they are told their own origin.
+  // Pages of any site may read the answer. Older clients send cookies, and then a browser accepts no `*` here.
   if (origin !== undefined) {
     own.push('access-control-allow-origin', origin, 'access-control-allow-credentials', 'true');
     own.push('access-control-expose-headers', 'x-request-id, retry-after');
@@ -38,7 +39,7 @@ export function send(request: FastifyRequest, response: ServerResponse, answer: 
   else response.end(body);
 }
 
-/** Answers with what the error says. */
+/** Answers with an error and returns its status. Once an answer has begun, it can only break the connection. */
 export function refuse(request: FastifyRequest, response: ServerResponse, error: ApiError): number {
   const { status, body, headers } = error;
   if (response.headersSent) {
@@ -54,16 +55,16 @@ export function refuse(request: FastifyRequest, response: ServerResponse, error:
   ];
   const { raw } = request;
   const isEarly = !raw.complete && !raw.readableEnded && !raw.destroyed && headers.connection === undefined;
-  // Whatever else the client may have sent until then is of no use.
+  // The rest of this request would be read as the next one.
   if (isEarly) own.push('connection', 'close');
   send(request, response, { status, body: JSON.stringify(body), headers: own, isEarly });
   return status;
 }
 
 /**
- * Ends an answer to a request that is still being sent, when the client has stopped sending. Closed before, the
- * connection would break under it, and many clients would never see the answer: they would send the same again, and
- * not learn that they are to send less.
+ * Answers a request that is still being sent: writes the body at once, and closes when the client has stopped sending.
+ * A connection that closes earlier breaks while the client writes. Many clients then never see the answer. They send
+ * the same request again instead of a smaller one.
  */
 function endAfterRequest(request: IncomingMessage, response: ServerResponse, body: string): void {
   response.write(body);
@@ -84,8 +85,8 @@ function endAfterRequest(request: IncomingMessage, response: ServerResponse, bod
   request.resume();
 }
 
-/** The answer to a browser that asks before it sends. */
-export const preflight: Handle = ({ request: { headers } }) => ({
+/** The answer to a browser that asks whether it may send (a CORS preflight). */
+export const preflight = ({ request: { headers } }: { request: FastifyRequest }): Answer => ({
   status: 200,
   body: '',
   vary: 'Access-Control-Request-Headers',
@@ -94,7 +95,7 @@ export const preflight: Handle = ({ request: { headers } }) => ({
     'GET, HEAD, POST, OPTIONS',
     'access-control-max-age',
     '86400',
-    // Whatever tracing tools add.
+    // Tracing tools add headers of their own, so every header is allowed.
     ...(headers['access-control-request-headers'] === undefined
       ? []
       : ['access-control-allow-headers', headers['access-control-request-headers'] as string]),

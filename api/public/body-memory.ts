@@ -1,22 +1,25 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
+/** Sizes are rounded up to this, so that memory of one body fits the next. */
 const STEP = 64 * 1024;
+/** More free memory than this goes back to the engine. */
 const MOST_KEPT = 8 * 1024 * 1024;
-/** Bodies of so many bytes leave garbage that is worth a collection of its own. */
+/** After so many bytes of bodies there is enough garbage to make a full collection worth its cost. */
 const RUSH_BYTES = 32 * 1024 * 1024;
 const QUIET_MILLISECONDS = 5_000;
 
 /**
- * Memory of large bodies, used again. Bodies wait for their turn until the engine takes them for old, and would
- * take up memory long after: many of them a second make it look at everything it holds, again and again.
+ * Memory of large bodies, used again. A body that waits for its turn lives long enough to become an old object for the
+ * engine, which frees old objects only when it looks through all of them. Many such bodies a second would make it do so
+ * again and again.
  */
 export class BodyPool {
   readonly #kept = new Map<number, ArrayBuffer[]>();
   readonly #lent = new WeakSet<ArrayBufferLike>();
   #bytes = 0;
 
-  /** So many bytes, of any content. */
+  /** Returns so many bytes, whose content is undefined. */
   take(bytes: number): Buffer {
     const size = Math.ceil(bytes / STEP) * STEP;
     let memory = this.#kept.get(size)?.pop();
@@ -26,7 +29,7 @@ export class BodyPool {
     return Buffer.from(memory, 0, bytes);
   }
 
-  /** Nobody reads this body any more. One that did not come from here is left alone. */
+  /** Takes a body back that nobody reads any more. A body that did not come from this pool is left alone. */
   give({ buffer }: Buffer): void {
     if (!this.#lent.delete(buffer) || this.#bytes + buffer.byteLength > MOST_KEPT) return;
     const size = buffer.byteLength;
@@ -42,7 +45,7 @@ export class BodyPool {
   }
 }
 
-/** A collection of everything; the process need not have been started in a special way for it. */
+/** Returns the engine's full garbage collection. The process needs no special flag at its start. */
 function collector(): () => Promise<void> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as (options: object) => Promise<void>;
@@ -50,8 +53,8 @@ function collector(): () => Promise<void> {
 }
 
 /**
- * Gives memory back to the system after a rush. The engine keeps what it once needed, for the next time, and looks at
- * it again only when more is wanted: a process that has nothing to do would stay as large as it ever was.
+ * Gives memory back to the system after a rush. By itself the engine keeps the memory that it once needed, and collects
+ * only when it needs more, so an idle process would stay as large as it ever was.
  */
 export class MemoryAfterRush {
   readonly #collect: () => Promise<void>;
@@ -60,14 +63,14 @@ export class MemoryAfterRush {
   #bytes = 0;
   #wasBusy = false;
 
-  /** `before` lets go of what is kept for the next rush. */
+  /** `before` is called before each collection, to let go of memory that is kept for the next rush. */
   constructor(options: { quiet?: number; before?: () => void; collect?: () => Promise<void> } = {}) {
     this.#before = options.before;
     this.#collect = options.collect ?? collector();
     this.#timer = setInterval(() => this.#look(), options.quiet ?? QUIET_MILLISECONDS).unref();
   }
 
-  /** A body of so many bytes came. */
+  /** Counts the bytes of a body that has arrived. */
   used(bytes: number): void {
     this.#bytes += bytes;
     this.#wasBusy = true;

@@ -2,121 +2,94 @@ import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { errors, toApiError } from '../errors.ts';
 import { type Answer, refuse, send } from './answer.ts';
-import { type BodyPool, MemoryAfterRush } from './body-memory.ts';
-import type { Gate, Ticket } from './gate.ts';
-import { IDLE_MILLISECONDS, IdleWatch, readBody } from './read-body.ts';
+import type { MemoryAfterRush } from './body-memory.ts';
+import type { Ticket } from './gate.ts';
+import { type Reading, readBody } from './read-body.ts';
 
-/** Milliseconds after a line in which further refusals are only counted. */
+/** For so many milliseconds after a line in the log, further refusals are only counted. */
 const QUIET = 1_000;
-/** Some proxies put the port behind the address; only an address of version 6 in brackets can have one. */
+/** Some proxies put the port behind the address. An IPv6 address has one only when it is in brackets. */
 const WITH_PORT = /^(?:(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}|\[([\da-f:.]+)\](?::\d{1,5})?)$/i;
 const MAPPED = '::ffff:';
-
-/** A request whose body is there. */
-export interface Incoming {
-  request: FastifyRequest;
-  body: Buffer;
-  /** What it holds of the memory for bodies; given back when it is answered. */
-  ticket: Ticket;
-}
-
-/** What a route does: takes bytes, says what to answer, throws what to refuse with. */
-export type Handle = (incoming: Incoming) => Answer | Promise<Answer>;
-
 const NOTHING = Buffer.alloc(0);
 const NOT_PREPARED = 'The database is being brought up to date. Send it again.';
 
-/**
- * What the framework does for a request costs as much as storing an event: so capture reads and answers by itself.
- * The framework still finds the route, parses its query, and knows the client's address and the request's id.
- */
-export class Exchanges {
-  readonly #gate: Gate;
-  readonly #durations: DurationHistogram;
-  readonly #isPrepared: () => boolean;
-  readonly #idle: IdleWatch;
-  readonly #bodies: BodyPool;
-  readonly #memory: MemoryAfterRush;
-  readonly #log = new RefusalLog();
+/** A request with its whole body. */
+export interface Incoming {
+  request: FastifyRequest;
+  body: Buffer;
+  /** What the request holds of its product's gate. The lane gives it back with the answer. */
+  ticket: Ticket;
+}
 
-  constructor(deps: {
-    gate: Gate;
-    bodies: BodyPool;
-    durations: DurationHistogram;
-    isPrepared: () => boolean;
-    idle?: number | undefined;
-  }) {
-    this.#gate = deps.gate;
-    this.#bodies = deps.bodies;
-    this.#memory = new MemoryAfterRush({ before: () => deps.bodies.clear() });
-    this.#durations = deps.durations;
-    this.#isPrepared = deps.isPrepared;
-    this.#idle = new IdleWatch(deps.idle ?? IDLE_MILLISECONDS);
-  }
+/** What a route does: it returns the answer, or throws the refusal. */
+export type Handle = (incoming: Incoming) => Answer | Promise<Answer>;
 
-  close(): void {
-    this.#idle.close();
-    this.#memory.close();
-  }
-
-  /** The way of a request through `handle`, as the hook that the framework begins a route with. */
-  hook(route: string, handle: Handle): onRequestHookHandler {
-    const usual = new Map(
-      ['GET', 'HEAD', 'POST'].map((method) => [method, this.#series(method, route, 200)]),
-    );
-    return (request, reply) => {
-      reply.hijack();
-      const { raw } = request;
-      const response = reply.raw;
-      const began = performance.now();
-      const ticket: Ticket = { bytes: 0, atWork: 0 };
-      const end = (status: number) => {
-        this.#gate.leave(ticket);
-        const series = (status === 200 && usual.get(raw.method as string)) || undefined;
-        const durations = series ?? this.#series(raw.method as string, route, status);
-        durations.observe((performance.now() - began) / 1000);
-      };
-      const succeed = (answer: Answer) => {
-        send(request, response, answer);
-        end(answer.status);
-      };
-      const fail = (error: unknown) => {
-        const refusal = toApiError(error, request);
-        if (refusal.status >= 500) this.#log.tell(request, error, refusal.status, route);
-        end(refuse(request, response, refusal));
-      };
-      const proceed = (body: Buffer) => {
-        this.#memory.used(body.length);
-        try {
-          const answer = handle({ request, body, ticket });
-          if (answer instanceof Promise) answer.then(succeed).catch(fail);
-          else succeed(answer);
-        } catch (error) {
-          fail(error);
-        }
-      };
-      if (!this.#isPrepared()) {
-        fail(errors.unavailable(NOT_PREPARED, 2));
-      } else if (raw.method === 'GET' || raw.method === 'HEAD') {
-        proceed(NOTHING);
-      } else {
-        const context = { gate: this.#gate, ticket, watch: this.#idle, bodies: this.#bodies };
-        readBody(raw, context, (error, body) => {
-          if (error) fail(error);
-          else proceed(body as Buffer);
-        });
-      }
-    };
-  }
-
-  #series(method: string, route: string, status: number) {
-    return this.#durations.series({ method, route, status: String(status) });
-  }
+/** What an exchange works with: the same for all routes of one product. */
+export interface ExchangeContext extends Reading {
+  durations: DurationHistogram;
+  isPrepared: () => boolean;
+  memory: MemoryAfterRush;
+  log: RefusalLog;
 }
 
 /**
- * Tells the log of faults of ours, each, and that requests are sent away for now, once a second: while Postgres is
- * away that is every request, and a line for each would fill the disk that is to become free again.
+ * The hook that answers the requests of a route: it reads the body, calls the handler and writes the answer. The usual
+ * way through the framework costs as much as the work of a small request itself. The framework still finds the route,
+ * parses the query, and knows the client's address and the id of the request.
+ */
+export function exchange(route: string, handle: Handle, context: ExchangeContext): onRequestHookHandler {
+  const { gate, durations, isPrepared, memory, log } = context;
+  const seriesOf = (method: string, status: number) =>
+    durations.series({ method, route, status: String(status) });
+  const usual = new Map(['GET', 'HEAD', 'POST'].map((method) => [method, seriesOf(method, 200)]));
+  return (request, reply) => {
+    reply.hijack();
+    const { raw } = request;
+    const response = reply.raw;
+    const began = performance.now();
+    const ticket: Ticket = { bytes: 0, atWork: 0 };
+    const end = (status: number) => {
+      gate.leave(ticket);
+      const series = (status === 200 && usual.get(raw.method as string)) || undefined;
+      (series ?? seriesOf(raw.method as string, status)).observe((performance.now() - began) / 1000);
+    };
+    const succeed = (answer: Answer) => {
+      send(request, response, answer);
+      end(answer.status);
+    };
+    const fail = (error: unknown) => {
+      const refusal = toApiError(error, request);
+      if (refusal.status >= 500) log.tell(request, error, refusal.status, route);
+      end(refuse(request, response, refusal));
+    };
+    const proceed = (body: Buffer) => {
+      memory.used(body.length);
+      try {
+        const answer = handle({ request, body, ticket });
+        // A handler that need not wait makes no promise: that is one turn less for each request.
+        if (answer instanceof Promise) answer.then(succeed).catch(fail);
+        else succeed(answer);
+      } catch (error) {
+        fail(error);
+      }
+    };
+    if (!isPrepared()) {
+      fail(errors.unavailable(NOT_PREPARED, 2));
+    } else if (raw.method === 'GET' || raw.method === 'HEAD') {
+      proceed(NOTHING);
+    } else {
+      readBody(raw, ticket, context, (error, body) => {
+        if (error) fail(error);
+        else proceed(body as Buffer);
+      });
+    }
+  };
+}
+
+/**
+ * Logs every fault of the server, but refusals with 503 only once a second, with the number of the others. While
+ * Postgres is away every request is refused, and a line for each could fill the disk that Postgres waits for.
  */
 export class RefusalLog {
   readonly #now: () => number;
@@ -144,14 +117,15 @@ export class RefusalLog {
   }
 }
 
-export type CaptureQuery = Readonly<Record<string, string | string[] | undefined>>;
+/** The query of a request as the framework parses it. */
+export type Query = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Of a parameter that comes several times, the last one. */
+/** The value of a query parameter; the last one when the parameter is repeated. */
 export function lastOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.at(-1) : value;
 }
 
-/** Where a request came from, in its usual spelling: IPv4 where a socket for both families shows it as IPv6. */
+/** A client's address in its usual spelling. A socket for both families shows an IPv4 address as IPv6. */
 export function clientAddress(ip: string | undefined): string | undefined {
   if (ip === undefined) return ip;
   const address = ip.startsWith(MAPPED) && ip.includes('.') ? ip.slice(MAPPED.length) : ip;

@@ -1,16 +1,21 @@
 import { errors } from '../errors.ts';
 
-/** Bytes of bodies, as received and as decompressed, that all requests together may hold. */
-const MOST_HELD = 160 * 1024 * 1024;
 /** A smaller body never waits for its turn. */
 const LARGE = 64 * 1024;
-/** Bytes of large bodies that are events at the same time: their values take many times as much memory. */
-const MOST_AT_WORK = 12 * 1024 * 1024;
-/** What an event takes beside its own bytes until it is committed. */
-const EVENT_BYTES = 1024;
 const RETRY_SECONDS = 1;
-/** Milliseconds that a large body waits for its turn: while nothing can be stored, none comes. */
+/** Milliseconds that a large body waits for its turn. A turn may never come, for example while nothing can be stored. */
 const PATIENCE = 10_000;
+
+/** How many bytes of bodies may be in memory at once. */
+export interface Budget {
+  /** All bodies count, as received and again as decompressed. */
+  held: number;
+  /**
+   * Large bodies whose values are in memory count: values take many times as much memory as their bytes. A single body
+   * that is larger than this has its turn when no other one is at work.
+   */
+  atWork: number;
+}
 
 /** What one request holds; given back when it is answered. */
 export interface Ticket {
@@ -19,17 +24,44 @@ export interface Ticket {
   atWork: number;
 }
 
-/** Keeps the memory that bodies take bounded, however many clients send large ones at once. */
+/**
+ * Opens a gate for each product. A product has a share of its own, which no other product can use up, and all shares
+ * together are at most the total.
+ */
+export class Gates {
+  readonly #left: Budget;
+
+  constructor(total: Budget) {
+    this.#left = { ...total };
+  }
+
+  /** Throws when the product's share is more than the gates before it have left. */
+  open(product: string, share: Budget): Gate {
+    for (const kind of ['held', 'atWork'] as const) {
+      if (share[kind] > this.#left[kind]) {
+        throw new Error(
+          `The gate of ${product} needs ${share[kind]} bytes (${kind}), but other products leave only ` +
+            `${this.#left[kind]} of the total. Make the share smaller, or the total larger.`,
+        );
+      }
+    }
+    this.#left.held -= share.held;
+    this.#left.atWork -= share.atWork;
+    return new Gate(share);
+  }
+}
+
+/** Keeps the memory that the bodies of one product take bounded, however many clients send large ones at once. */
 export class Gate {
-  readonly #mostHeld: number;
+  readonly #share: Budget;
   readonly #patience: number;
   #held = 0;
   #atWork = 0;
   /** In the order in which they came. */
   readonly #waiting = new Set<{ bytes: number; start: () => void }>();
 
-  constructor(mostHeld = MOST_HELD, patience = PATIENCE) {
-    this.#mostHeld = mostHeld;
+  constructor(share: Budget, patience = PATIENCE) {
+    this.#share = share;
     this.#patience = patience;
   }
 
@@ -37,13 +69,14 @@ export class Gate {
     return this.#held;
   }
 
+  /** Counts bytes that a request takes; throws a refusal when the share is used up. */
   hold(ticket: Ticket, bytes: number): void {
-    if (this.#held + bytes > this.#mostHeld) throw this.#refusal();
+    if (this.#held + bytes > this.#share.held) throw this.#refusal();
     this.#held += bytes;
     ticket.bytes += bytes;
   }
 
-  /** Lets a body of this size be parsed: small ones at once, large ones when there is room, in their order. */
+  /** Lets a body of this size be parsed: a small one at once, a large one when there is room, in the order they came. */
   enter(ticket: Ticket, bytes: number): void | Promise<void> {
     this.hold(ticket, bytes);
     if (bytes < LARGE || ticket.atWork > 0) return;
@@ -69,13 +102,13 @@ export class Gate {
     });
   }
 
-  /** A body that is being parsed turns out to hold so many events: others wait the longer for it. */
-  expect(ticket: Ticket, events: number): void {
-    const bytes = events * EVENT_BYTES;
+  /** The body that is being parsed will need so many bytes more than its own, so other bodies wait longer. */
+  expect(ticket: Ticket, bytes: number): void {
     if (bytes < LARGE) return;
     this.#begin(ticket, bytes);
   }
 
+  /** Gives back all that the request holds. A second call does nothing. */
   leave(ticket: Ticket): void {
     this.#held -= ticket.bytes;
     this.#atWork -= ticket.atWork;
@@ -96,9 +129,8 @@ export class Gate {
     return errors.unavailable('Too many large requests at once. Send it again.', RETRY_SECONDS);
   }
 
-  /** The largest body has its turn too, alone. */
   #hasRoom(bytes: number): boolean {
-    return this.#atWork === 0 || this.#atWork + bytes <= MOST_AT_WORK;
+    return this.#atWork === 0 || this.#atWork + bytes <= this.#share.atWork;
   }
 
   #begin(ticket: Ticket, bytes: number): void {

@@ -8,16 +8,15 @@ import { uuidv7 } from '../db/uuid.ts';
 import { allScopes } from '../tenancy/scopes.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
-import { createProjectKeys } from './capture/project-keys.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
+import { openLane } from './public/lane.ts';
 import { createRateLimit } from './rate-limit.ts';
-import { captureRoutes } from './routes/capture.ts';
-import { MANAGEMENT_ROUTES, type Routes } from './routes.ts';
+import { ROUTES, type Routes } from './routes.ts';
 
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
 /** How long a client may take to send a request. */
@@ -34,10 +33,7 @@ function requestId(request: IncomingMessage): string {
 }
 
 /** Builds the whole HTTP side, and does not listen. Everything it needs comes in as an argument. */
-export async function buildApp(
-  deps: ApiDependencies,
-  routes: readonly Routes[] = MANAGEMENT_ROUTES,
-): Promise<App> {
+export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): Promise<App> {
   const { config } = deps;
   const app = Fastify({
     loggerInstance: deps.logger as FastifyBaseLogger,
@@ -72,11 +68,12 @@ export async function buildApp(
   const durations = createRequestDurations(deps.registry);
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
   app.addHook('onClose', () => warnings.close());
-  const keys = createProjectKeys(deps.pool, deps.listener);
-  app.addHook('onClose', async () => keys.close());
 
-  // Beside the others: what each request to those goes through would cost more than storing an event.
-  await app.register(captureRoutes(deps, { warnings, keys, durations }));
+  // The public routes stand apart, because the hooks of the others would cost more than storing an event.
+  await app.register(async (site) => {
+    const lane = openLane(site, { ...deps, durations });
+    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, warnings });
+  });
   await app.register(async (site) => {
     await prepareAnswers(site);
     measureRequests(site, durations);
@@ -86,7 +83,7 @@ export async function buildApp(
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
       await guardManagement(management, deps);
-      for (const addRoutes of routes) addRoutes(management, { ...deps, warnings });
+      for (const addRoutes of routes.management) addRoutes(management, { ...deps, warnings });
     });
   });
   return app;

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
-import { MANAGEMENT_ROUTES } from '../../api/routes.ts';
+import { ROUTES } from '../../api/routes.ts';
 import type { Manifest } from '../../backup/manifest.ts';
 import { readManifest } from '../../backup/manifest.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
@@ -35,10 +35,11 @@ afterAll(async () => {
   await client?.connection.close();
   rmSync(directory, { recursive: true, force: true });
 });
-const api = apiForFile({ SLUICE_ENCRYPTION_KEYS: KEYS, SLUICE_SHUTDOWN_SECONDS: '1' }, { products }, [
-  ...MANAGEMENT_ROUTES,
-  scratchRoutes,
-]);
+const api = apiForFile(
+  { SLUICE_ENCRYPTION_KEYS: KEYS, SLUICE_SHUTDOWN_SECONDS: '1' },
+  { products },
+  { ...ROUTES, management: [...ROUTES.management, scratchRoutes] },
+);
 const directory = mkdtempSync(path.join(tmpdir(), 'sluice-scratch-'));
 let client: Client;
 let worker: RunningWorker;

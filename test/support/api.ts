@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDependencies, App } from '../../api/dependencies.ts';
-import { MANAGEMENT_ROUTES, type Routes } from '../../api/routes.ts';
+import { ROUTES, type Routes } from '../../api/routes.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { createListener, type Listener } from '../../db/listen.ts';
@@ -100,7 +100,7 @@ export async function createTenant(pool: Pool, name: string, scopes: string[] = 
 export function apiForFile(
   env: Record<string, string> = {},
   options: Partial<Pick<ApiDependencies, 'products' | 'ingest' | 'transform' | 'bodyIdleMilliseconds'>> = {},
-  routes: readonly Routes[] = MANAGEMENT_ROUTES,
+  routes: Routes = ROUTES,
 ): TestApi {
   // Hooks run in the order of their definition: the API is closed before its database goes.
   afterAll(async () => {

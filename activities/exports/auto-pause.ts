@@ -4,7 +4,7 @@ import { type BatchExportRow, findBatchExportById, setPaused } from '../../expor
 import { insertLogs, listLogs } from '../../exports/rows/logs.ts';
 import { activeRuns, countRecentFailures } from '../../exports/rows/run-lists.ts';
 import { RUN_LIMITS } from '../../exports/rules/limits.ts';
-import type { ActivityDependencies } from '../dependencies.ts';
+import type { RunDependencies } from '../../exports/runs/dependencies.ts';
 
 const PAUSED = 'The batch export was automatically paused';
 const CANCELLED = 'Cancelled: the batch export was paused because its runs fail';
@@ -14,12 +14,11 @@ const CANCELLED = 'Cancelled: the batch export was paused because its runs fail'
  * whoever unpaused it has seen them.
  */
 export async function pauseIfFailing(
-  deps: ActivityDependencies,
+  deps: RunDependencies,
   row: BatchExportRow,
   runId: string,
 ): Promise<string | undefined> {
-  const { pool, schedules, logger } = deps;
-  const { pauseAfter, metrics } = deps.exports;
+  const { pool, temporal, logger, pauseAfter, metrics } = deps;
   if (pauseAfter === 0 || row.deleted_at !== null) return undefined;
   const key = { projectId: row.project_id, exportId: row.id };
   if (row.paused) {
@@ -47,18 +46,18 @@ export async function pauseIfFailing(
     await markBackfillEnded(pool, backfillKey, 'Cancelled', CANCELLED);
     const runs = await activeRuns(pool, key, backfill.id);
     await attemptAll(deps, [
-      () => schedules.exports.cancelBackfill(backfill),
-      ...runs.map((run) => () => schedules.exports.cancelRun(run)),
+      () => temporal.cancelBackfill(backfill),
+      ...runs.map((run) => () => temporal.cancelRun(run)),
     ]);
   }
   const now = await findBatchExportById(pool, row.id);
   // Temporal may be what fails; maintenance brings the schedule in line with the row.
-  if (now) await attemptAll(deps, [() => schedules.exports.sync(now)]);
+  if (now) await attemptAll(deps, [() => temporal.sync(now)]);
   return now?.last_paused_at ?? new Date().toISOString();
 }
 
 async function attemptAll(
-  { logger }: Pick<ActivityDependencies, 'logger'>,
+  { logger }: Pick<RunDependencies, 'logger'>,
   steps: (() => Promise<unknown>)[],
 ): Promise<void> {
   for (const step of steps) {

@@ -1,4 +1,3 @@
-import { Context } from '@temporalio/activity';
 import { transaction } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
 import { secretValues } from '../../destinations/config.ts';
@@ -13,18 +12,22 @@ import {
   beginAttempt,
   completeRun,
   markRunEnded,
-  type RunKey,
   type RunRow,
   recordTrouble,
 } from '../../exports/rows/runs.ts';
-import type { ActivityDependencies } from '../dependencies.ts';
+import type { RunDependencies } from '../../exports/runs/dependencies.ts';
+import { AttemptFailedError, judge } from '../../exports/runs/judgement.ts';
+import { requireUnexpired, untilFinal } from '../../exports/runs/source.ts';
+import type { WorkAttempt } from '../../exports/runs/work.ts';
+import { readInterval } from '../../intervals/index.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
-import { boundDestination, destinationRun } from './bound-destination.ts';
-import { failureOf, judge, stopped } from './failures.ts';
-import { untilFinal } from './final-rows.ts';
-import { requireUnexpired } from './retention.ts';
 import { leaveNoPart, takeBackParts } from './take-back-parts.ts';
-import { type Transferred, transfer } from './transfer.ts';
+import { boundDestination, destinationRun, type Transferred, transfer } from './transfer.ts';
+
+export interface ExportIntervalInput {
+  exportId: string;
+  runId: string;
+}
 
 export interface ExportIntervalResult {
   status: string;
@@ -32,6 +35,50 @@ export interface ExportIntervalResult {
   rejected: number;
   bytes: number;
   error: string | null;
+}
+
+const OUT_OF_TIME = 'It took longer than one attempt may take';
+const LONGEST_MESSAGE = 10_000;
+
+/**
+ * Exports the interval of a run, whole, whatever earlier attempts left, and completes the run. Throws an
+ * AttemptFailedError if it cannot, or the reason of the signal if the work was told to stop.
+ */
+export async function exportInterval(
+  deps: RunDependencies,
+  { exportId, runId }: ExportIntervalInput,
+  work: WorkAttempt,
+): Promise<ExportIntervalResult> {
+  const { pool, metrics } = deps;
+  const row = await findBatchExportById(pool, exportId);
+  // Everything of a project goes with it.
+  if (!row) return resultOf(undefined);
+  const key = { projectId: row.project_id, runId };
+  await endWithExport(deps, row, runId);
+  const run = await beginAttempt(pool, key);
+  // The run is over: it was cancelled, or an attempt whose answer was lost completed it.
+  if (!run) return resultOf(await findRun(pool, key));
+  const attempt = watchAttempt(pool, key, run.fence, work);
+  metrics.active.inc();
+  try {
+    const done = await complete(deps, row, run, await carry(deps, row, run, attempt));
+    observe(deps, row, done);
+    return resultOf(done);
+  } catch (error) {
+    if (work.signal.aborted) {
+      if (work.isOutOfTime()) await sayTrouble(deps, row, run, work, OUT_OF_TIME);
+      throw work.signal.reason;
+    }
+    if (error instanceof OvertakenError || attempt.signal.reason instanceof OvertakenError) {
+      await endWithExport(deps, await findBatchExportById(pool, row.id), runId);
+      const now = await findRun(pool, key);
+      if (now?.finished_at) return resultOf(now);
+    }
+    throw await failureOf(deps, row, run, work, attempt.signal.aborted ? attempt.signal.reason : error);
+  } finally {
+    metrics.active.dec();
+    await attempt.close();
+  }
 }
 
 const resultOf = (run: RunRow | undefined): ExportIntervalResult => ({
@@ -42,11 +89,59 @@ const resultOf = (run: RunRow | undefined): ExportIntervalResult => ({
   error: run?.latest_error ?? null,
 });
 
-const OUT_OF_TIME = 'It took longer than one attempt may take';
-const LONGEST_MESSAGE = 10_000;
+/** Ends the run if its export is deleted. Whoever deleted the export may have died before cancelling its runs. */
+async function endWithExport(
+  { pool }: RunDependencies,
+  row: BatchExportRow | undefined,
+  runId: string,
+): Promise<void> {
+  if (!row?.deleted_at) return;
+  await markRunEnded(pool, { projectId: row.project_id, runId }, 'Cancelled', 'The batch export was deleted');
+}
+
+interface Carried {
+  transferred: Transferred;
+  /** What happened on the way, for the log. */
+  said: LogEntry[];
+}
+
+async function carry(
+  { pool, copyPool, parser, eventRetentionDays, ...deps }: RunDependencies,
+  row: BatchExportRow,
+  run: RunRow,
+  attempt: Attempt,
+): Promise<Carried> {
+  const interval = { start: run.data_interval_start, end: run.data_interval_end };
+  const destination = boundDestination(deps, row);
+  const { start, end } = readInterval(interval);
+  const query = await exportQuery(parser, row, { start, end });
+  await untilFinal(pool, end, attempt);
+  requireUnexpired(row, interval, eventRetentionDays, Date.now());
+  const work = destinationRun(row, run.id, interval);
+  const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
+  if (destination.kind !== 'files') return { transferred, said: [] };
+  await leaveNoPart(pool, destination, work, run, attempt);
+  return { transferred, said: await takeBackParts(pool, destination, work, run, attempt) };
+}
+
+/** Writes down that the run is completed, with its log. Throws an OvertakenError if it was ended meanwhile. */
+async function complete(
+  { pool }: RunDependencies,
+  { project_id: projectId, id: exportId }: BatchExportRow,
+  { id: runId, fence }: RunRow,
+  { transferred, said }: Carried,
+): Promise<RunRow> {
+  return transaction(pool, async (client) => {
+    const completed = await completeRun(client, { projectId, runId }, fence, transferred.totals);
+    if (!completed) throw new OvertakenError('The run was ended while it was being completed');
+    await insertLogs(client, { projectId, exportId }, runId, [...said, ...closingWords(transferred)]);
+    return completed;
+  });
+}
+
 const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
 
-function closingWords({ totals, rejections }: Transferred): { level: 'INFO' | 'WARNING'; message: string }[] {
+function closingWords({ totals, rejections }: Transferred): LogEntry[] {
   const { records_completed: rows, records_failed: rejected, bytes_exported: bytes } = totals;
   const left = rejections.map((one) => ({ level: 'WARNING' as const, message: `Left out ${one}` }));
   if (rejected > rejections.length) {
@@ -61,133 +156,68 @@ function closingWords({ totals, rejections }: Transferred): { level: 'INFO' | 'W
   return [...left, { level: 'INFO', message: rejected > 0 ? `${done}; ${rejected} left out` : done }];
 }
 
-/** Exports the interval of a run, whole, whatever earlier attempts left; completes the run. */
-export function createExportInterval(deps: ActivityDependencies) {
-  const { pool, logger } = deps;
-  const { metrics, keyring, parser, copyPool } = deps.exports;
+function observe({ metrics }: RunDependencies, row: BatchExportRow, run: RunRow): void {
+  const destination = row.destination_type;
+  const finished = Date.parse(run.finished_at as string);
+  metrics.runs.inc({ status: 'Completed', destination });
+  metrics.rows.inc({ destination }, run.records_completed ?? 0);
+  metrics.rejected.inc({ destination }, run.records_failed ?? 0);
+  metrics.bytes.inc({ destination }, run.bytes_exported ?? 0);
+  metrics.seconds.observe({ destination }, (finished - Date.parse(run.created_at)) / 1000);
+  if (run.backfill_id === null)
+    metrics.lag.observe({ destination }, Math.max(0, finished - Date.parse(run.data_interval_end)) / 1000);
+}
 
-  async function carry(
-    row: BatchExportRow,
-    run: RunRow,
-    attempt: Attempt,
-  ): Promise<{ transferred: Transferred; said: LogEntry[] }> {
-    const start = run.data_interval_start === null ? null : Date.parse(run.data_interval_start);
-    const end = Date.parse(run.data_interval_end);
-    const destination = boundDestination(deps.exports, row);
-    const query = await exportQuery(parser, row, { start, end });
-    await untilFinal(pool, end, attempt);
-    const interval = { start: run.data_interval_start, end: run.data_interval_end };
-    requireUnexpired(row, interval, deps.eventRetentionDays, Date.now());
-    const work = destinationRun(row, run.id, interval);
-    const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
-    if (destination.kind !== 'files') return { transferred, said: [] };
-    await leaveNoPart(pool, destination, work, run, attempt);
-    return { transferred, said: await takeBackParts(pool, destination, work, run, attempt) };
+/** Judges the failure of an attempt, and tells of it: the log, the metrics, and the run's row if another one follows. */
+async function failureOf(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  run: RunRow,
+  work: WorkAttempt,
+  error: unknown,
+): Promise<AttemptFailedError> {
+  const { keyring, logger, metrics } = deps;
+  const judged = judge(error);
+  // A server may answer with a message of any length. Temporal refuses one that is too long, and the attempt would never end.
+  const message = storableText(withoutSecretsOf(keyring, row, judged.message), LONGEST_MESSAGE);
+  const { again, reason } = judged;
+  // What is unexpected may be a fault of ours: then the stack matters.
+  const about = reason === 'unexpected' ? { err: error } : { reason, message };
+  const { number: attempt } = work;
+  logger.warn({ exportId: row.id, runId: run.id, attempt, again, ...about }, 'an attempt at a run failed');
+  if (again) {
+    metrics.retries.inc({ destination: row.destination_type, reason });
+    await sayTrouble(deps, row, run, work, message);
   }
+  return new AttemptFailedError({ ...judged, message });
+}
 
-  function observe(row: BatchExportRow, run: RunRow): void {
-    const destination = row.destination_type;
-    const finished = Date.parse(run.finished_at as string);
-    metrics.runs.inc({ status: 'Completed', destination });
-    metrics.rows.inc({ destination }, run.records_completed ?? 0);
-    metrics.rejected.inc({ destination }, run.records_failed ?? 0);
-    metrics.bytes.inc({ destination }, run.bytes_exported ?? 0);
-    metrics.seconds.observe({ destination }, (finished - Date.parse(run.created_at)) / 1000);
-    if (run.backfill_id === null)
-      metrics.lag.observe({ destination }, Math.max(0, finished - Date.parse(run.data_interval_end)) / 1000);
+/** The message may come from anywhere on the way. */
+function withoutSecretsOf(keyring: RunDependencies['keyring'], row: BatchExportRow, message: string): string {
+  try {
+    const { type, config } = openSettings(keyring, row);
+    const fields = findDestination(type)?.fields;
+    return fields ? withoutSecrets(message, secretValues(fields, config)) : message;
+  } catch {
+    // The secrets cannot be opened, so no message has them.
+    return message;
   }
+}
 
-  /** A message may come from anywhere on the way. */
-  function cleaned(row: BatchExportRow, message: string): string {
-    try {
-      const { type, config } = openSettings(keyring, row);
-      const fields = findDestination(type)?.fields;
-      return fields ? withoutSecrets(message, secretValues(fields, config)) : message;
-    } catch {
-      // They could not be read, so they are in no message.
-      return message;
-    }
+/** Writes down why this attempt failed. If Postgres is what failed, Temporal still knows why. */
+async function sayTrouble(
+  { pool, logger }: RunDependencies,
+  { project_id: projectId, id: exportId }: BatchExportRow,
+  { id: runId, fence }: RunRow,
+  { number }: WorkAttempt,
+  message: string,
+): Promise<void> {
+  const entry = `Attempt ${number} failed and will be repeated: ${message}`;
+  try {
+    const isMine = await recordTrouble(pool, { projectId, runId }, fence, message);
+    if (isMine)
+      await insertLogs(pool, { projectId, exportId }, runId, [{ level: 'WARNING', message: entry }]);
+  } catch (error) {
+    logger.debug({ err: error, runId }, 'the trouble of a run could not be written down');
   }
-
-  /** Why this attempt came to nothing. Postgres may be what failed; Temporal knows, too. */
-  async function sayTrouble(row: BatchExportRow, run: RunRow, message: string): Promise<void> {
-    const key = { projectId: row.project_id, exportId: row.id };
-    const { attempt } = Context.current().info;
-    const entry = `Attempt ${attempt} failed and will be repeated: ${message}`;
-    try {
-      const runKey = { projectId: row.project_id, runId: run.id };
-      const isMine = await recordTrouble(pool, runKey, run.fence, message);
-      if (isMine) await insertLogs(pool, key, run.id, [{ level: 'WARNING', message: entry }]);
-    } catch (error) {
-      logger.debug({ err: error, runId: run.id }, 'the trouble of a run could not be written down');
-    }
-  }
-
-  async function fail(row: BatchExportRow, run: RunRow, error: unknown): Promise<never> {
-    const judged = judge(error);
-    // Servers say what they like, at any length; Temporal refuses what is too long, and the attempt would never end.
-    const verdict = { ...judged, message: storableText(cleaned(row, judged.message), LONGEST_MESSAGE) };
-    const { attempt } = Context.current().info;
-    const { again, reason, message } = verdict;
-    // What is not known may be a fault of ours: then the stack matters.
-    const about = reason === 'unexpected' ? { err: error } : { reason, message };
-    logger.warn({ exportId: row.id, runId: run.id, attempt, again, ...about }, 'an attempt at a run failed');
-    if (again) {
-      metrics.retries.inc({ destination: row.destination_type, reason });
-      await sayTrouble(row, run, message);
-    }
-    throw failureOf(verdict, attempt);
-  }
-
-  /** Whoever deleted the export may not have come to cancel its runs. */
-  async function endWithExport(row: BatchExportRow | undefined, key: RunKey): Promise<void> {
-    if (row?.deleted_at) await markRunEnded(pool, key, 'Cancelled', 'The batch export was deleted');
-  }
-
-  return async function exportInterval(input: {
-    exportId: string;
-    runId: string;
-  }): Promise<ExportIntervalResult> {
-    const context = Context.current();
-    const row = await findBatchExportById(pool, input.exportId);
-    // With its project everything is gone.
-    if (!row) return resultOf(undefined);
-    const key = { projectId: row.project_id, runId: input.runId };
-    await endWithExport(row, key);
-    const run = await beginAttempt(pool, key);
-    // Over: cancelled meanwhile, or completed by an attempt whose answer was lost.
-    if (!run) return resultOf(await findRun(pool, key));
-    const attempt = watchAttempt(pool, key, run.fence, context);
-    metrics.active.inc();
-    try {
-      const { transferred, said } = await carry(row, run, attempt);
-      const done = await transaction(pool, async (client) => {
-        const completed = await completeRun(client, key, run.fence, transferred.totals);
-        if (completed) {
-          const exportKey = { projectId: row.project_id, exportId: row.id };
-          await insertLogs(client, exportKey, run.id, [...said, ...closingWords(transferred)]);
-        }
-        return completed;
-      });
-      if (!done) throw new OvertakenError('The run was ended while it was being completed');
-      observe(row, done);
-      return resultOf(done);
-    } catch (error) {
-      const stop = stopped(context);
-      if (stop) {
-        if (context.cancellationDetails?.timedOut) await sayTrouble(row, run, OUT_OF_TIME);
-        throw stop;
-      }
-      if (error instanceof OvertakenError || attempt.signal.reason instanceof OvertakenError) {
-        await endWithExport(await findBatchExportById(pool, row.id), key);
-        const now = await findRun(pool, key);
-        if (now?.finished_at) return resultOf(now);
-      }
-      const reason = attempt.signal.aborted ? attempt.signal.reason : error;
-      return await fail(row, run, reason);
-    } finally {
-      metrics.active.dec();
-      await attempt.close();
-    }
-  };
 }

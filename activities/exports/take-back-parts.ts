@@ -9,9 +9,9 @@ import { markRunEnded, type RunRow } from '../../exports/rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**
- * Files of a part of the interval that was exported before it was over ("run now") have rows that the interval's own
- * files have too: they are taken back once those are there, and who is still at work on one is stopped. It fails no run;
- * what stays is said.
+ * Takes back the files of parts of the interval. A part is exported before the interval is over ("run now"), and the
+ * interval's own files have its rows too. Call it when those files are there. A part that is still being exported is
+ * stopped. This fails no run: what cannot be taken back is told in the entries that it returns.
  */
 export async function takeBackParts(
   pool: Pool,
@@ -49,7 +49,7 @@ export async function takeBackParts(
   return said;
 }
 
-/** The part as it is when nobody is at work on it any more. */
+/** Ends the run of a part, and returns it as it is when nobody works on it any more. */
 async function stopPart(pool: Pool, part: RunRow, runId: string): Promise<RunRow> {
   if (part.finished_at !== null) return part;
   const key = { projectId: part.project_id, runId: part.id };
@@ -60,8 +60,8 @@ async function stopPart(pool: Pool, part: RunRow, runId: string): Promise<RunRow
 }
 
 /**
- * Asked when the files of a part are there: if it was stopped while they were made visible, because a longer run has
- * their rows or somebody cancelled it, nobody else takes them back.
+ * Call it when the files of a part are there. If the part was stopped while they were made visible, because a longer run
+ * has their rows or somebody cancelled it, nobody else takes them back: this does, and throws.
  */
 export async function leaveNoPart(
   pool: Pool,

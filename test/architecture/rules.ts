@@ -31,6 +31,7 @@ export const rules: Record<string, FolderRule> = {
       'secrets',
       'db',
       'telemetry',
+      'refusals.ts',
     ],
     neverPackages: ['fastify', '@fastify/*'],
   },

@@ -1,8 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
-import { createExportMetrics } from '../../activities/exports/metrics.ts';
+import { createExportMetrics, registerHealthMetrics } from '../../activities/exports/metrics.ts';
 import { describeSettings, loadConfig } from '../../config.ts';
 import type { Pool } from '../../db/pool.ts';
 import { checkConfig } from '../../destinations/config.ts';

@@ -7,6 +7,7 @@ import {
   StalledError,
   watchAttempt,
 } from '../../activities/exports/attempt.ts';
+import { workOf } from '../../activities/work.ts';
 import { deleteBatchExport } from '../../exports/rows/batch-exports.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { beginAttempt, type RunRow, startRun } from '../../exports/rows/runs.ts';
@@ -33,7 +34,7 @@ async function withAttempt(
     onHeartbeat();
   });
   await environment.run(async () => {
-    const attempt = watchAttempt(pool, key, begun.fence, Context.current(), stall);
+    const attempt = watchAttempt(pool, key, begun.fence, workOf(Context.current()), stall);
     try {
       await work(attempt, begun);
     } finally {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { ScheduleNotFoundError } from '@temporalio/client';
 import type { TypedSearchAttributes } from '@temporalio/common';
-import { isItsTurn } from '../../activities/exports/drift.ts';
+import { isItsTurn } from '../../activities/exports/upkeep.ts';
 import { transaction } from '../../db/pool.ts';
 import { moveConfiguration } from '../../db/project-tables.ts';
 import { findBackfill, insertBackfill } from '../../exports/rows/backfills.ts';

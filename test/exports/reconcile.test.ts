@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
+import { registerHealthMetrics } from '../../activities/exports/metrics.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { exportHealth, intervalMap } from '../../exports/reads/health.ts';
 import { type BatchExportRow, type NewBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';

@@ -1,6 +1,7 @@
 // What keeps batch exports in order, each minute: their schedules, what lost its workflow, and what is too old. Each
 // function is a step of maintenance, and returns how many things it put in order.
 import { isUuid } from '../../db/uuid.ts';
+import { syncRow } from '../../exports/commands/sync-row.ts';
 import {
   type BackfillRow,
   type BackfillStatus,
@@ -19,7 +20,6 @@ import { markRunEnded, type RunFailure, type RunRow } from '../../exports/rows/r
 import type { RunDependencies } from '../../exports/runs/dependencies.ts';
 import type { Work } from '../../exports/runs/work.ts';
 import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
 
 type UpkeepDependencies = Pick<RunDependencies, 'pool' | 'temporal' | 'logger'>;
 

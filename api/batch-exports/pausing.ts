@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 import { type Queryable, transaction } from '../../db/pool.ts';
+import { syncRow } from '../../exports/commands/sync-row.ts';
 import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, lockBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
 import { listPauses, type PauseRow } from '../../exports/rows/pauses.ts';
 import { listIntervalOutcomes } from '../../exports/rows/run-lists.ts';
 import { MAX_JITTER, type OpenInterval } from '../../intervals/index.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit } from '../../tenancy/audit.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies } from '../dependencies.ts';

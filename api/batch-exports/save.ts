@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { syncRow } from '../../exports/commands/sync-row.ts';
 import {
   type BatchExportRow,
   insertBatchExport,
@@ -9,7 +10,6 @@ import {
   updateBatchExport,
 } from '../../exports/rows/batch-exports.ts';
 import { planFault, planQuery } from '../../models/index.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit, changes } from '../../tenancy/audit.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies } from '../dependencies.ts';

@@ -1,10 +1,11 @@
+import { transaction } from '../../db/pool.ts';
+import { endBackfill } from '../../exports/ending.ts';
 import { exportQuery } from '../../exports/reads/query.ts';
 import {
   type BackfillKey,
   type BackfillRow,
   completedByBackfill,
   findBackfill,
-  markBackfillEnded,
   runBackfill,
 } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
@@ -180,14 +181,11 @@ export async function finishBackfill(
   const row = await findBatchExportById(pool, exportId);
   if (!row) return 'Cancelled';
   const key = { projectId: row.project_id, backfillId };
+  const backfill = await findBackfill(pool, key);
+  if (!backfill) return 'Cancelled';
   const reason = status === 'Completed' ? null : `${progress}.`;
-  const ended = await markBackfillEnded(pool, key, status, reason);
-  if (!ended) return (await findBackfill(pool, key))?.status ?? 'Cancelled';
-  await insertLogs(pool, { projectId: row.project_id, exportId }, null, [
-    {
-      level: status === 'Completed' ? 'INFO' : 'WARNING',
-      message: `Backfill ${WORDS[status]}: ${progress}`,
-    },
-  ]);
-  return status;
+  const level = status === 'Completed' ? 'INFO' : 'WARNING';
+  const log = { level, message: `Backfill ${WORDS[status]}: ${progress}` } as const;
+  const ended = await transaction(pool, (client) => endBackfill(client, backfill, { status, reason, log }));
+  return ended ? status : ((await findBackfill(pool, key))?.status ?? 'Cancelled');
 }

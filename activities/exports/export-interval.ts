@@ -3,18 +3,13 @@ import { storableText } from '../../db/storable-text.ts';
 import { secretValues } from '../../destinations/config.ts';
 import { withoutSecrets } from '../../destinations/errors.ts';
 import { findDestination } from '../../destinations/registry.ts';
+import { endRun } from '../../exports/ending.ts';
 import { exportQuery } from '../../exports/reads/query.ts';
 import { openSettings } from '../../exports/reads/settings.ts';
 import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
 import { insertLogs, type LogEntry } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
-import {
-  beginAttempt,
-  completeRun,
-  markRunEnded,
-  type RunRow,
-  recordTrouble,
-} from '../../exports/rows/runs.ts';
+import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../../exports/rows/runs.ts';
 import type { RunDependencies } from '../../exports/runs/dependencies.ts';
 import { AttemptFailedError, judge } from '../../exports/runs/judgement.ts';
 import { requireUnexpired, untilFinal } from '../../exports/runs/source.ts';
@@ -96,7 +91,9 @@ async function endWithExport(
   runId: string,
 ): Promise<void> {
   if (!row?.deleted_at) return;
-  await markRunEnded(pool, { projectId: row.project_id, runId }, 'Cancelled', 'The batch export was deleted');
+  const run = { project_id: row.project_id, id: runId, batch_export_id: row.id };
+  const ending = { status: 'Cancelled', reason: 'The batch export was deleted' } as const;
+  await transaction(pool, (client) => endRun(client, run, ending));
 }
 
 interface Carried {

@@ -1,4 +1,5 @@
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
+import { endRun } from '../../exports/ending.ts';
 import {
   type BatchExportRow,
   type ExportKey,
@@ -8,7 +9,7 @@ import {
 import { insertLogs } from '../../exports/rows/logs.ts';
 import { findLongerRun, isPartEnd } from '../../exports/rows/parts.ts';
 import { findCompletedRun } from '../../exports/rows/run-lists.ts';
-import { markRunEnded, type StartedRun, startRun } from '../../exports/rows/runs.ts';
+import { type StartedRun, startRun } from '../../exports/rows/runs.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from '../../exports/rules/limits.ts';
 import type { RunDependencies } from '../../exports/runs/dependencies.ts';
@@ -62,14 +63,14 @@ export async function startExportRun(
     if (begun.outcome === 'busy') {
       if ((await temporal.fateOfRun(run)) === 'running')
         throw new BusyError(`The run ${run.id} exports this interval right now; this one waits for it`);
-      const gone = 'Its workflow was ended from outside, so nobody could finish it';
-      await markRunEnded(pool, { projectId: run.project_id, runId: run.id }, 'Terminated', gone);
+      const reason = 'Its workflow was ended from outside, so nobody could finish it';
+      await transaction(pool, (client) => endRun(client, run, { status: 'Terminated', reason }));
       continue;
     }
     const longer = await longerThanPart(pool, key, interval);
     if (longer) {
       const reason = `The run ${longer.id} has the rows of this part of its interval`;
-      await markRunEnded(pool, { projectId: run.project_id, runId: run.id }, 'Cancelled', reason);
+      await transaction(pool, (client) => endRun(client, run, { status: 'Cancelled', reason }));
       return nothing(reason, { runId: run.id });
     }
     const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;

@@ -1,11 +1,12 @@
-import type { Pool } from '../../db/pool.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
 import type { BoundFiles } from '../../destinations/bind.ts';
 import type { Run } from '../../destinations/destination.ts';
 import { DestinationError } from '../../destinations/errors.ts';
+import { endRun } from '../../exports/ending.ts';
 import type { LogEntry } from '../../exports/rows/logs.ts';
 import { forgetManifest, isPartEnd, listPartRuns } from '../../exports/rows/parts.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
-import { markRunEnded, type RunRow } from '../../exports/rows/runs.ts';
+import type { RunRow } from '../../exports/rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**
@@ -52,11 +53,11 @@ export async function takeBackParts(
 /** Ends the run of a part, and returns it as it is when nobody works on it any more. */
 async function stopPart(pool: Pool, part: RunRow, runId: string): Promise<RunRow> {
   if (part.finished_at !== null) return part;
-  const key = { projectId: part.project_id, runId: part.id };
   const reason = `The run ${runId} has exported what this part of its interval has`;
-  const stopped = await markRunEnded(pool, key, 'Cancelled', reason);
-  // Otherwise it came to its own end meanwhile.
-  return stopped ?? (await findRun(pool, key)) ?? part;
+  const stopped = await transaction(pool, (client) => endRun(client, part, { status: 'Cancelled', reason }));
+  if (stopped) return stopped;
+  // It came to its own end meanwhile.
+  return (await findRun(pool, { projectId: part.project_id, runId: part.id })) ?? part;
 }
 
 /**

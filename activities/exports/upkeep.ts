@@ -1,22 +1,23 @@
 // What keeps batch exports in order, each minute: their schedules, what lost its workflow, and what is too old. Each
 // function is a step of maintenance, and returns how many things it put in order.
+import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { syncRow } from '../../exports/commands/sync-row.ts';
+import { endBackfill, endRun } from '../../exports/ending.ts';
 import {
   type BackfillRow,
-  type BackfillStatus,
+  type EndedBackfillStatus,
   listActiveBackfills,
-  markBackfillEnded,
 } from '../../exports/rows/backfills.ts';
 import {
   type BatchExportRow,
   findBatchExportById,
   pageBatchExports,
 } from '../../exports/rows/batch-exports.ts';
-import { deleteOldLogs, insertLogs } from '../../exports/rows/logs.ts';
+import { deleteOldLogs } from '../../exports/rows/logs.ts';
 import { RUN_EXPIRIES } from '../../exports/rows/retention.ts';
 import { listQuietRuns } from '../../exports/rows/run-lists.ts';
-import { markRunEnded, type RunFailure, type RunRow } from '../../exports/rows/runs.ts';
+import type { RunFailure, RunRow } from '../../exports/rows/runs.ts';
 import type { RunDependencies } from '../../exports/runs/dependencies.ts';
 import type { Work } from '../../exports/runs/work.ts';
 import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
@@ -82,7 +83,9 @@ const ORPHANS_PER_RUN = 1_000;
 /** Whoever has just made a row is about to start its workflow. */
 const GRACE = 60_000;
 
-const ENDS: Record<Exclude<WorkflowFate, 'running'>, [status: RunFailure, text: string]> = {
+type Ending = [status: RunFailure & EndedBackfillStatus, text: string];
+
+const ENDS: Record<Exclude<WorkflowFate, 'running'>, Ending> = {
   completed: ['Failed', 'Its workflow ended in Temporal without saying what came of the run.'],
   failed: ['Failed', 'Its workflow failed in Temporal.'],
   cancelled: ['Cancelled', 'Its workflow was cancelled in Temporal.'],
@@ -90,6 +93,8 @@ const ENDS: Record<Exclude<WorkflowFate, 'running'>, [status: RunFailure, text: 
   'timed-out': ['TimedOut', 'Its workflow timed out in Temporal.'],
   unknown: ['Terminated', 'Temporal knows nothing of its workflow any more.'],
 };
+
+const DELETED: Ending = ['Cancelled', 'The batch export was deleted.'];
 
 /** Ends runs that nobody works on, so that their intervals are free again. */
 export async function endOrphanedRuns(
@@ -100,12 +105,11 @@ export async function endOrphanedRuns(
     beat();
     const fate = await temporal.fateOfRun(run);
     if (fate === 'running') return false;
-    const [status, text] = ENDS[fate];
-    if (!(await markRunEnded(pool, { projectId: run.project_id, runId: run.id }, status, text))) return false;
-    const key = { projectId: run.project_id, exportId: run.batch_export_id };
-    const message = `The run of the interval that ends at ${run.data_interval_end} is over. ${text}`;
-    await insertLogs(pool, key, run.id, [{ level: status === 'Cancelled' ? 'WARNING' : 'ERROR', message }]);
-    return true;
+    const [status, reason] = ENDS[fate];
+    const message = `The run of the interval that ends at ${run.data_interval_end} is over. ${reason}`;
+    const log = { level: status === 'Cancelled' ? 'WARNING' : 'ERROR', message } as const;
+    const ended = await transaction(pool, (client) => endRun(client, run, { status, reason, log }));
+    return ended !== undefined;
   };
   const quiet = new Date(Date.now() - GRACE).toISOString();
   return countEach(await listQuietRuns(pool, quiet, ORPHANS_PER_RUN), AT_ONCE, end);
@@ -120,17 +124,16 @@ export async function mendBackfills(
     beat();
     const fate = await temporal.fateOfBackfill(backfill);
     if (fate === 'running') return false;
-    const key = { projectId: backfill.project_id, backfillId: backfill.id };
     const row = await findBatchExportById(pool, backfill.batch_export_id);
-    if (!row || row.deleted_at !== null)
-      return markBackfillEnded(pool, key, 'Cancelled', 'The batch export was deleted.');
-    if (fate === 'unknown') {
+    const isDeleted = !row || row.deleted_at !== null;
+    if (!isDeleted && fate === 'unknown') {
       // Whoever made the row was killed before starting it, or Temporal lost its data: it goes on where it was.
       await temporal.startBackfill(row, backfill);
       return true;
     }
-    const [status, text] = ENDS[fate];
-    return markBackfillEnded(pool, key, status as Exclude<BackfillStatus, 'Starting' | 'Running'>, text);
+    const [status, reason] = isDeleted ? DELETED : ENDS[fate];
+    const ended = await transaction(pool, (client) => endBackfill(client, backfill, { status, reason }));
+    return ended !== undefined;
   };
   const begun = new Date(Date.now() - GRACE).toISOString();
   return countEach(await listActiveBackfills(pool, begun, ORPHANS_PER_RUN), AT_ONCE, mend);

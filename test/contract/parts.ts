@@ -1,5 +1,4 @@
-import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
-import { createExportMetrics } from '../../activities/exports/metrics.ts';
+import { createExportMetrics, registerHealthMetrics } from '../../activities/exports/metrics.ts';
 import { createActivities, createHeavyActivities } from '../../activities/index.ts';
 import { LOCK_KINDS, LOCKS } from '../../db/locks.ts';
 import type { Pool } from '../../db/pool.ts';

@@ -1,11 +1,11 @@
 import { transaction } from '../../db/pool.ts';
+import { endRun, RUN_CANCELLED } from '../../exports/ending.ts';
 import { findBatchExportById } from '../../exports/rows/batch-exports.ts';
-import { insertLogs } from '../../exports/rows/logs.ts';
+import type { LogEntry } from '../../exports/rows/logs.ts';
 import { findRunOfWorkflow } from '../../exports/rows/run-lists.ts';
-import { markRunEnded } from '../../exports/rows/runs.ts';
 import type { RunDependencies } from '../../exports/runs/dependencies.ts';
 import type { NoticeInput } from '../../exports/temporal.ts';
-import { pauseIfFailing } from './auto-pause.ts';
+import { type PauseDependencies, pauseIfFailing } from './auto-pause.ts';
 
 export interface FinishRunInput {
   exportId: string;
@@ -24,26 +24,16 @@ export interface FinishRunResult {
 
 /** Writes down how a run ended that did not complete, and does what follows from it. */
 export async function finishExportRun(
-  deps: RunDependencies,
+  deps: PauseDependencies & Pick<RunDependencies, 'noticeWebhook'>,
   { exportId, workflowRunId, status, error }: FinishRunInput,
 ): Promise<FinishRunResult> {
   const { pool, metrics, noticeWebhook } = deps;
   const row = await findBatchExportById(pool, exportId);
   const run = row && (await findRunOfWorkflow(pool, row.project_id, workflowRunId));
   if (!row || !run) return { runId: null, status, records: 0, notices: [] };
-  const key = { projectId: row.project_id, exportId };
-  const ended = await transaction(pool, async (client) => {
-    const over = await markRunEnded(client, { projectId: row.project_id, runId: run.id }, status, error);
-    if (over) {
-      const failed = `Batch export failed with a non-recoverable error: ${error}`;
-      await insertLogs(client, key, run.id, [
-        status === 'Failed'
-          ? { level: 'ERROR', message: failed }
-          : { level: 'WARNING', message: 'Batch export was cancelled' },
-      ]);
-    }
-    return over;
-  });
+  const failed = `Batch export failed with a non-recoverable error: ${error}`;
+  const log: LogEntry = status === 'Failed' ? { level: 'ERROR', message: failed } : RUN_CANCELLED;
+  const ended = await transaction(pool, (client) => endRun(client, run, { status, reason: error, log }));
   if (ended) metrics.runs.inc({ status, destination: row.destination_type });
   const now = ended ?? run;
   const notices: NoticeInput[] = [];

@@ -40,6 +40,7 @@ export const rules: Record<string, FolderRule> = {
       'activities',
       'db',
       'egress',
+      'exports',
       'hog',
       'schedules',
       'secrets',

@@ -1,5 +1,3 @@
-import type { RunDependencies } from '../exports/runs/dependencies.ts';
-import type { NoticeInput, VerifyIntervalInput } from '../exports/temporal.ts';
 import {
   type BackfillReference,
   type FinishBackfillInput,
@@ -7,20 +5,22 @@ import {
   type ListIntervalsInput,
   listBackfillIntervals,
   sizeBackfill,
-} from './exports/backfill.ts';
-import { checkSources } from './exports/check-sources.ts';
-import { compareInterval } from './exports/compare-interval.ts';
-import { type ExportIntervalInput, exportInterval } from './exports/export-interval.ts';
-import { type FinishRunInput, finishExportRun } from './exports/finish-run.ts';
-import { sendNotice } from './exports/notice.ts';
-import { type ReconcilePageInput, reconcilePage } from './exports/reconcile.ts';
-import { type StartRunInput, startExportRun } from './exports/start-run.ts';
+} from '../exports/runs/backfills.ts';
+import { checkSources } from '../exports/runs/check-sources.ts';
+import { compareInterval } from '../exports/runs/compare-interval.ts';
+import type { RunDependencies } from '../exports/runs/dependencies.ts';
+import { type ExportIntervalInput, exportInterval } from '../exports/runs/export-interval.ts';
+import { type FinishRunInput, finishExportRun } from '../exports/runs/finish-run.ts';
+import { sendNotice } from '../exports/runs/notices.ts';
+import { type ReconcilePageInput, reconcilePage } from '../exports/runs/reconcile.ts';
+import { type StartRunInput, startExportRun } from '../exports/runs/start-run.ts';
 import {
   endOrphanedRuns,
   expireExportHistory,
   mendBackfills,
   repairExportSchedules,
-} from './exports/upkeep.ts';
+} from '../exports/runs/upkeep.ts';
+import type { NoticeInput, VerifyIntervalInput } from '../exports/temporal.ts';
 import { inActivity } from './work.ts';
 
 /** The activities that carry rows, for hours if need be. They have queues of their own, a bounded number at once. */

@@ -2,9 +2,9 @@
 import { ApplicationFailure, CancelledFailure, type Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { AttemptFailedError, type Judgement } from '../exports/runs/judgement.ts';
+import { NoticeError } from '../exports/runs/notices.ts';
+import { BusyError } from '../exports/runs/start-run.ts';
 import { Refusal } from '../refusals.ts';
-import { NoticeError } from './exports/notice.ts';
-import { BusyError } from './exports/start-run.ts';
 
 const BUSY_AGAIN = '5 seconds';
 /** Nothing is waited for longer than this, whatever a destination asks. */

@@ -1,9 +1,9 @@
 import os from 'node:os';
-import { createExportMetrics, type ExportMetrics } from '../activities/exports/metrics.ts';
 import type { Config } from '../config.ts';
 import { createPool } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
+import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
 import { createParser } from '../hog/parser/index.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 

@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { ExportMetrics } from '../activities/exports/metrics.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Patience } from '../destinations/retry.ts';
+import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';

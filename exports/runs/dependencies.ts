@@ -1,4 +1,3 @@
-import type { ExportMetrics } from '../../activities/exports/metrics.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { Surroundings } from '../../destinations/destination.ts';
 import type { Egress } from '../../egress/egress.ts';
@@ -6,6 +5,7 @@ import type { Parser } from '../../hog/parser/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
+import type { ExportMetrics } from './metrics.ts';
 
 /** What the runs of batch exports work with, and their upkeep. */
 export interface RunDependencies {

@@ -1,6 +1,5 @@
 // The rows that a run reads: when they are final, when they are gone, what they are counted and hashed by.
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Attempt } from '../../activities/exports/attempt.ts';
 import { copyOut } from '../../db/copy-out.ts';
 import { partitionOf } from '../../db/event-partitions.ts';
 import { closeHorizon, readHorizon } from '../../db/horizon.ts';
@@ -9,6 +8,7 @@ import { encodeRows } from '../../formats/encode-rows.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import { type ModelQuery, refusesQuery } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
+import type { Attempt } from './attempt.ts';
 
 /**
  * How long writers are made to wait for the horizon, in milliseconds. It is short at first, because each request that

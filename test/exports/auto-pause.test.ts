@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { finishExportRun } from '../../activities/exports/finish-run.ts';
-import { createExportMetrics } from '../../activities/exports/metrics.ts';
 import { transaction } from '../../db/pool.ts';
 import { type BackfillRow, findBackfill, insertBackfill } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
 import { listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { beginAttempt, completeRun, holdsFence, type RunRow, startRun } from '../../exports/rows/runs.ts';
+import { finishExportRun } from '../../exports/runs/finish-run.ts';
+import { createExportMetrics } from '../../exports/runs/metrics.ts';
 import type { ExportTemporal } from '../../exports/temporal.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { databaseForFile } from '../support/database.ts';

@@ -1,12 +1,12 @@
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { finishExportRun } from '../../activities/exports/finish-run.ts';
 import { createHeavyActivities } from '../../activities/index.ts';
 import { setPaused } from '../../exports/rows/batch-exports.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
 import type { RunDependencies } from '../../exports/runs/dependencies.ts';
+import { finishExportRun } from '../../exports/runs/finish-run.ts';
 import { createExportTools } from '../../worker/export-tools.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, fillHour, hour, hourly, logger } from './support.ts';

@@ -1,11 +1,11 @@
 import { transaction } from '../../db/pool.ts';
-import { endRun, RUN_CANCELLED } from '../../exports/ending.ts';
-import { findBatchExportById } from '../../exports/rows/batch-exports.ts';
-import type { LogEntry } from '../../exports/rows/logs.ts';
-import { findRunOfWorkflow } from '../../exports/rows/run-lists.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import type { NoticeInput } from '../../exports/temporal.ts';
+import { endRun, RUN_CANCELLED } from '../ending.ts';
+import { findBatchExportById } from '../rows/batch-exports.ts';
+import type { LogEntry } from '../rows/logs.ts';
+import { findRunOfWorkflow } from '../rows/run-lists.ts';
+import type { NoticeInput } from '../temporal.ts';
 import { type PauseDependencies, pauseIfFailing } from './auto-pause.ts';
+import type { RunDependencies } from './dependencies.ts';
 
 export interface FinishRunInput {
   exportId: string;

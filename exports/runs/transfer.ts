@@ -2,17 +2,17 @@ import { copyOut } from '../../db/copy-out.ts';
 import type { Pool } from '../../db/pool.ts';
 import { type BoundFiles, type BoundRows, bindDestination } from '../../destinations/bind.ts';
 import type { Run } from '../../destinations/destination.ts';
-import { openSettings } from '../../exports/reads/settings.ts';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import type { RunTotals } from '../../exports/rows/runs.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import { ofSource } from '../../exports/runs/source.ts';
 import type { Column } from '../../formats/columns.ts';
 import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import type { ModelQuery } from '../../models/index.ts';
+import { openSettings } from '../reads/settings.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import type { RunTotals } from '../rows/runs.ts';
 import type { Attempt } from './attempt.ts';
+import type { RunDependencies } from './dependencies.ts';
+import { ofSource } from './source.ts';
 
 /** Gives the destination of an export, with its secrets opened. */
 export function boundDestination(

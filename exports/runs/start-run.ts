@@ -1,20 +1,20 @@
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
-import { endRun } from '../../exports/ending.ts';
+import type { IntervalText } from '../../intervals/index.ts';
+import { instantText, intervalEndingAt, intervalText, lastComplete } from '../../intervals/index.ts';
+import { endRun } from '../ending.ts';
 import {
   type BatchExportRow,
   type ExportKey,
   findBatchExportById,
   holdBatchExport,
-} from '../../exports/rows/batch-exports.ts';
-import { insertLogs } from '../../exports/rows/logs.ts';
-import { findLongerRun, isPartEnd } from '../../exports/rows/parts.ts';
-import { findCompletedRun } from '../../exports/rows/run-lists.ts';
-import { type StartedRun, startRun } from '../../exports/rows/runs.ts';
-import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { LONGEST_ATTEMPT, RUN_LIMITS } from '../../exports/rules/limits.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import type { IntervalText } from '../../intervals/index.ts';
-import { instantText, intervalEndingAt, intervalText, lastComplete } from '../../intervals/index.ts';
+} from '../rows/batch-exports.ts';
+import { insertLogs } from '../rows/logs.ts';
+import { findLongerRun, isPartEnd } from '../rows/parts.ts';
+import { findCompletedRun } from '../rows/run-lists.ts';
+import { type StartedRun, startRun } from '../rows/runs.ts';
+import { cadenceOfRow } from '../rules/cadence.ts';
+import { LONGEST_ATTEMPT, RUN_LIMITS } from '../rules/limits.ts';
+import type { RunDependencies } from './dependencies.ts';
 
 export interface StartRunInput {
   exportId: string;

@@ -1,16 +1,16 @@
 import { transaction } from '../../db/pool.ts';
-import { healthOf, knownOf, recentWindow } from '../../exports/reads/health.ts';
-import { type BatchExportRow, type ExportKey, pageBatchExports } from '../../exports/rows/batch-exports.ts';
-import { type CheckRow, clearMissing, noteRepair, recordCheck } from '../../exports/rows/checks.ts';
-import { findHealth, saveHealth } from '../../exports/rows/health.ts';
-import { insertLogs } from '../../exports/rows/logs.ts';
-import { patienceOf } from '../../exports/rules/due.ts';
-import { type IntervalEntry, intervalKey, intervalStates } from '../../exports/rules/interval-states.ts';
-import { isToBeRepaired } from '../../exports/rules/repair.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import type { Work } from '../../exports/runs/work.ts';
-import type { NoticeInput } from '../../exports/temporal.ts';
 import { instantText } from '../../intervals/index.ts';
+import { healthOf, knownOf, recentWindow } from '../reads/health.ts';
+import { type BatchExportRow, type ExportKey, pageBatchExports } from '../rows/batch-exports.ts';
+import { type CheckRow, clearMissing, noteRepair, recordCheck } from '../rows/checks.ts';
+import { findHealth, saveHealth } from '../rows/health.ts';
+import { insertLogs } from '../rows/logs.ts';
+import { patienceOf } from '../rules/due.ts';
+import { type IntervalEntry, intervalKey, intervalStates } from '../rules/interval-states.ts';
+import { isToBeRepaired } from '../rules/repair.ts';
+import type { NoticeInput } from '../temporal.ts';
+import type { RunDependencies } from './dependencies.ts';
+import type { Work } from './work.ts';
 
 /** So many intervals of one export are started again in one pass. The next pass goes on. */
 const REPAIRS_PER_EXPORT = 10;

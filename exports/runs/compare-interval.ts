@@ -1,18 +1,18 @@
 import { copyOut } from '../../db/copy-out.ts';
 import { DestinationError } from '../../destinations/errors.ts';
-import { exportQuery } from '../../exports/reads/query.ts';
-import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
-import { recordCheck } from '../../exports/rows/checks.ts';
-import { findCompletedRun } from '../../exports/rows/run-lists.ts';
-import { type Evidence, judgeInterval, type VerifyReport } from '../../exports/rules/verify-report.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import { hashRows, isExpired } from '../../exports/runs/source.ts';
-import { type WorkAttempt, whileBeating } from '../../exports/runs/work.ts';
-import type { VerifyIntervalInput } from '../../exports/temporal.ts';
 import { type IntervalText, readInterval } from '../../intervals/index.ts';
 import { ModelError, type ModelQuery } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
+import { exportQuery } from '../reads/query.ts';
+import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
+import { recordCheck } from '../rows/checks.ts';
+import { findCompletedRun } from '../rows/run-lists.ts';
+import { type Evidence, judgeInterval, type VerifyReport } from '../rules/verify-report.ts';
+import type { VerifyIntervalInput } from '../temporal.ts';
+import type { RunDependencies } from './dependencies.ts';
+import { hashRows, isExpired } from './source.ts';
 import { boundDestination, destinationRun } from './transfer.ts';
+import { type WorkAttempt, whileBeating } from './work.ts';
 
 /** Reads an interval again, in the database and at its destination, and says whether they are the same. */
 export async function compareInterval(

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
-import { holdsFence, type RunKey, recordProgress } from '../../exports/rows/runs.ts';
-import type { Work } from '../../exports/runs/work.ts';
+import { holdsFence, type RunKey, recordProgress } from '../rows/runs.ts';
+import type { Work } from './work.ts';
 
 /** Another attempt has taken over, or the run is over: nobody needs what this attempt still does. */
 export class OvertakenError extends Error {

@@ -1,24 +1,18 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
-import {
-  BACKFILL_CANCELLED,
-  endBackfill,
-  RUN_CANCELLED,
-  type RunEnding,
-  stopWorkflows,
-} from '../../exports/ending.ts';
-import { activeBackfills, backfillsEndedFor } from '../../exports/rows/backfills.ts';
+import { SYSTEM } from '../../tenancy/actor.ts';
+import { audit } from '../../tenancy/audit.ts';
+import { BACKFILL_CANCELLED, endBackfill, RUN_CANCELLED, type RunEnding, stopWorkflows } from '../ending.ts';
+import { activeBackfills, backfillsEndedFor } from '../rows/backfills.ts';
 import {
   type BatchExportRow,
   type ExportKey,
   findBatchExportById,
   setPaused,
-} from '../../exports/rows/batch-exports.ts';
-import { insertLogs, listLogs } from '../../exports/rows/logs.ts';
-import { countRecentFailures, runsEndedFor } from '../../exports/rows/run-lists.ts';
-import { RUN_LIMITS } from '../../exports/rules/limits.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import { SYSTEM } from '../../tenancy/actor.ts';
-import { audit } from '../../tenancy/audit.ts';
+} from '../rows/batch-exports.ts';
+import { insertLogs, listLogs } from '../rows/logs.ts';
+import { countRecentFailures, runsEndedFor } from '../rows/run-lists.ts';
+import { RUN_LIMITS } from '../rules/limits.ts';
+import type { RunDependencies } from './dependencies.ts';
 
 export type PauseDependencies = Pick<
   RunDependencies,

@@ -1,23 +1,19 @@
 import { transaction } from '../../db/pool.ts';
 import { isStatementTimeout } from '../../db/reading.ts';
-import { exportQuery } from '../../exports/reads/query.ts';
-import {
-  type BatchExportRow,
-  type ExportKey,
-  findBatchExportById,
-} from '../../exports/rows/batch-exports.ts';
-import { listChecks, recordCheck } from '../../exports/rows/checks.ts';
-import { insertLogs } from '../../exports/rows/logs.ts';
-import type { RunRow } from '../../exports/rows/runs.ts';
-import { listUncheckedRuns } from '../../exports/rows/unchecked.ts';
-import { intervalKey } from '../../exports/rules/interval-states.ts';
-import { type Evidence, sourceProblems } from '../../exports/rules/verify-report.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import { judge } from '../../exports/runs/judgement.ts';
-import { hashRows, isExpired, ofSource } from '../../exports/runs/source.ts';
-import type { Work } from '../../exports/runs/work.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import { countRows } from '../../models/index.ts';
+import { exportQuery } from '../reads/query.ts';
+import { type BatchExportRow, type ExportKey, findBatchExportById } from '../rows/batch-exports.ts';
+import { listChecks, recordCheck } from '../rows/checks.ts';
+import { insertLogs } from '../rows/logs.ts';
+import type { RunRow } from '../rows/runs.ts';
+import { listUncheckedRuns } from '../rows/unchecked.ts';
+import { intervalKey } from '../rules/interval-states.ts';
+import { type Evidence, sourceProblems } from '../rules/verify-report.ts';
+import type { RunDependencies } from './dependencies.ts';
+import { judge } from './judgement.ts';
+import { hashRows, isExpired, ofSource } from './source.ts';
+import type { Work } from './work.ts';
 
 /** Runs of the last two days are looked at. Older ones were looked at, or were changed since. */
 const SINCE = 2 * 86_400_000;

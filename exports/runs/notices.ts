@@ -1,8 +1,8 @@
 import { egressRefusal } from '../../egress/egress-refused.ts';
-import { findBatchExportById } from '../../exports/rows/batch-exports.ts';
-import { findRun } from '../../exports/rows/run-lists.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import type { NoticeInput } from '../../exports/temporal.ts';
+import { findBatchExportById } from '../rows/batch-exports.ts';
+import { findRun } from '../rows/run-lists.ts';
+import type { NoticeInput } from '../temporal.ts';
+import type { RunDependencies } from './dependencies.ts';
 
 type NoticeDependencies = Pick<
   RunDependencies,

@@ -2,11 +2,11 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import type { BoundFiles } from '../../destinations/bind.ts';
 import type { Run } from '../../destinations/destination.ts';
 import { DestinationError } from '../../destinations/errors.ts';
-import { endRun } from '../../exports/ending.ts';
-import type { LogEntry } from '../../exports/rows/logs.ts';
-import { forgetManifest, isPartEnd, listPartRuns } from '../../exports/rows/parts.ts';
-import { findRun } from '../../exports/rows/run-lists.ts';
-import type { RunRow } from '../../exports/rows/runs.ts';
+import { endRun } from '../ending.ts';
+import type { LogEntry } from '../rows/logs.ts';
+import { forgetManifest, isPartEnd, listPartRuns } from '../rows/parts.ts';
+import { findRun } from '../rows/run-lists.ts';
+import type { RunRow } from '../rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**

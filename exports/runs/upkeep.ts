@@ -2,25 +2,17 @@
 // function is a step of maintenance, and returns how many things it put in order.
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { syncRow } from '../../exports/commands/sync-row.ts';
-import { endBackfill, endRun } from '../../exports/ending.ts';
-import {
-  type BackfillRow,
-  type EndedBackfillStatus,
-  listActiveBackfills,
-} from '../../exports/rows/backfills.ts';
-import {
-  type BatchExportRow,
-  findBatchExportById,
-  pageBatchExports,
-} from '../../exports/rows/batch-exports.ts';
-import { deleteOldLogs } from '../../exports/rows/logs.ts';
-import { RUN_EXPIRIES } from '../../exports/rows/retention.ts';
-import { listQuietRuns } from '../../exports/rows/run-lists.ts';
-import type { RunFailure, RunRow } from '../../exports/rows/runs.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import type { Work } from '../../exports/runs/work.ts';
-import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
+import { syncRow } from '../commands/sync-row.ts';
+import { endBackfill, endRun } from '../ending.ts';
+import { type BackfillRow, type EndedBackfillStatus, listActiveBackfills } from '../rows/backfills.ts';
+import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../rows/batch-exports.ts';
+import { deleteOldLogs } from '../rows/logs.ts';
+import { RUN_EXPIRIES } from '../rows/retention.ts';
+import { listQuietRuns } from '../rows/run-lists.ts';
+import type { RunFailure, RunRow } from '../rows/runs.ts';
+import type { ListedSchedule, WorkflowFate } from '../temporal.ts';
+import type { RunDependencies } from './dependencies.ts';
+import type { Work } from './work.ts';
 
 type UpkeepDependencies = Pick<RunDependencies, 'pool' | 'temporal' | 'logger'>;
 

@@ -1,22 +1,22 @@
 import { transaction } from '../../db/pool.ts';
-import { endBackfill } from '../../exports/ending.ts';
-import { exportQuery } from '../../exports/reads/query.ts';
+import { type IntervalText, intervalsWithin, intervalText } from '../../intervals/index.ts';
+import { estimate, ModelError } from '../../models/index.ts';
+import { endBackfill } from '../ending.ts';
+import { exportQuery } from '../reads/query.ts';
 import {
   type BackfillKey,
   type BackfillRow,
   completedByBackfill,
   findBackfill,
   runBackfill,
-} from '../../exports/rows/backfills.ts';
-import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
-import { firstDataWithin } from '../../exports/rows/first-data.ts';
-import { insertLogs } from '../../exports/rows/logs.ts';
-import { type BackfillPlan, planBackfill, raisedStart } from '../../exports/rules/backfill-plan.ts';
-import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import type { RunDependencies } from '../../exports/runs/dependencies.ts';
-import { type Work, whileBeating } from '../../exports/runs/work.ts';
-import { type IntervalText, intervalsWithin, intervalText } from '../../intervals/index.ts';
-import { estimate, ModelError } from '../../models/index.ts';
+} from '../rows/backfills.ts';
+import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
+import { firstDataWithin } from '../rows/first-data.ts';
+import { insertLogs } from '../rows/logs.ts';
+import { type BackfillPlan, planBackfill, raisedStart } from '../rules/backfill-plan.ts';
+import { cadenceOfRow } from '../rules/cadence.ts';
+import type { RunDependencies } from './dependencies.ts';
+import { type Work, whileBeating } from './work.ts';
 
 export interface BackfillReference {
   exportId: string;

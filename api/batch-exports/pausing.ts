@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { type Queryable, transaction } from '../../db/pool.ts';
-import { syncRow } from '../../exports/commands/sync-row.ts';
 import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, lockBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
 import { listPauses, type PauseRow } from '../../exports/rows/pauses.ts';
 import { listIntervalOutcomes } from '../../exports/rows/run-lists.ts';
+import { syncRow } from '../../exports/sync-row.ts';
 import { MAX_JITTER, type OpenInterval } from '../../intervals/index.ts';
 import { audit } from '../../tenancy/audit.ts';
 import { actorOf } from '../actor.ts';

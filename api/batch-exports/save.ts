@@ -2,13 +2,13 @@ import type { FastifyRequest } from 'fastify';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
-import { syncRow } from '../../exports/commands/sync-row.ts';
 import {
   type BatchExportRow,
   insertBatchExport,
   lockBatchExport,
   updateBatchExport,
 } from '../../exports/rows/batch-exports.ts';
+import { syncRow } from '../../exports/sync-row.ts';
 import { planFault, planQuery } from '../../models/index.ts';
 import { audit, changes } from '../../tenancy/audit.ts';
 import { actorOf } from '../actor.ts';

@@ -2,7 +2,6 @@
 // function is a step of maintenance, and returns how many things it put in order.
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { syncRow } from '../commands/sync-row.ts';
 import { endBackfill, endRun } from '../ending.ts';
 import { type BackfillRow, type EndedBackfillStatus, listActiveBackfills } from '../rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../rows/batch-exports.ts';
@@ -10,6 +9,7 @@ import { deleteOldLogs } from '../rows/logs.ts';
 import { RUN_EXPIRIES } from '../rows/retention.ts';
 import { listQuietRuns } from '../rows/run-lists.ts';
 import type { RunFailure, RunRow } from '../rows/runs.ts';
+import { syncRow } from '../sync-row.ts';
 import type { ListedSchedule, WorkflowFate } from '../temporal.ts';
 import type { RunDependencies } from './dependencies.ts';
 import type { Work } from './work.ts';

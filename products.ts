@@ -5,6 +5,6 @@ export const PRODUCTS = [EXPORTS];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
 /** What the maintenance of all products works with. */
-export type ProductDependencies = Step['run'] extends (deps: infer Deps, context: never) => unknown
+export type ProductDependencies = Step['run'] extends (deps: infer Deps, work: never) => unknown
   ? Deps
   : never;

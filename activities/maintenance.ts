@@ -1,8 +1,8 @@
-import { Context } from '@temporalio/activity';
 import { CAPTURE_STEPS } from '../capture/maintenance.ts';
 import { TENANCY_STEPS } from '../tenancy/maintenance.ts';
 import type { MaintenanceStep } from '../tenancy/product.ts';
 import type { ActivityDependencies } from './dependencies.ts';
+import { inActivity } from './work.ts';
 
 /** What the workflow needs to know of a step; the activity of the same name does it. */
 export type ListedStep = Pick<MaintenanceStep<never>, 'name' | 'summary' | 'after'>;
@@ -32,13 +32,7 @@ export function createMaintenanceActivities(deps: ActivityDependencies): Mainten
     ...deps.products.flatMap((one) => one.maintenance),
   ];
   requireOrder(steps);
-  const activities = steps.map(({ name, run }) => {
-    const activity = (): Promise<number> => {
-      const context = Context.current();
-      return run(deps, { signal: context.cancellationSignal, beat: (details) => context.heartbeat(details) });
-    };
-    return [name, activity] as const;
-  });
+  const activities = steps.map(({ name, run }) => [name, () => inActivity((work) => run(deps, work))]);
   return {
     ...Object.fromEntries(activities),
     async listMaintenanceSteps() {

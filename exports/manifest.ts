@@ -1,17 +1,11 @@
-import type { ActivityDependencies } from '../activities/dependencies.ts';
-import { createExportDriftActivities } from '../activities/exports/drift.ts';
-import { registerHealthMetrics } from '../activities/exports/health-metrics.ts';
-import { createExportHistoryActivities } from '../activities/exports/history.ts';
 import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
-
-type ExportUpkeep = Pick<
-  ActivityDependencies,
-  'pool' | 'schedules' | 'logger' | 'exportLogDays' | 'exportRunDays'
->;
+import type { RunDependencies } from './runs/dependencies.ts';
+import { registerHealthMetrics } from './runs/metrics.ts';
+import { endOrphanedRuns, expireExportHistory, mendBackfills, repairExportSchedules } from './runs/upkeep.ts';
 
 /** What batch exports tell the house. */
-export const EXPORTS: Product<ExportUpkeep> = {
+export const EXPORTS: Product<{ exports: RunDependencies }> = {
   name: 'exports',
   docs: 'docs/exports.md',
   tables: [
@@ -31,22 +25,22 @@ export const EXPORTS: Product<ExportUpkeep> = {
     {
       name: 'repairExportSchedules',
       summary: 'schedules repaired',
-      run: (deps) => createExportDriftActivities(deps).repairExportSchedules(),
+      run: ({ exports }, work) => repairExportSchedules(exports, work),
     },
     {
       name: 'endOrphanedRuns',
       summary: 'runs ended whose workflow is gone',
-      run: (deps) => createExportDriftActivities(deps).endOrphanedRuns(),
+      run: ({ exports }, work) => endOrphanedRuns(exports, work),
     },
     {
       name: 'mendBackfills',
       summary: 'backfills mended whose workflow is gone',
-      run: (deps) => createExportDriftActivities(deps).mendBackfills(),
+      run: ({ exports }, work) => mendBackfills(exports, work),
     },
     {
       name: 'expireExportHistory',
       summary: 'rows of export history expired',
-      run: (deps) => createExportHistoryActivities(deps).expireExportHistory(),
+      run: ({ exports }, work) => expireExportHistory(exports, work),
     },
   ],
   registerMetrics: registerHealthMetrics,

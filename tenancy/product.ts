@@ -13,11 +13,14 @@ export interface Finding {
   sentence: string;
 }
 
-/** How a step of maintenance stays in touch with whoever runs it. */
-export interface StepContext {
-  /** Aborted when the step is to stop: the process ends, or the step took too long. */
-  signal: AbortSignal;
-  /** Says that the step is alive. Half a minute after the last beat it is given up and tried again. */
+/**
+ * What a piece of work hears and says while it lasts. Whoever runs the work decides what stands behind it: an activity of
+ * Temporal, a test, a command.
+ */
+export interface Work {
+  /** Is aborted when the work has to stop. Its reason is the error to end with. */
+  readonly signal: AbortSignal;
+  /** Says that somebody still works on it, and how far it is. */
   beat(details?: unknown): void;
 }
 
@@ -29,7 +32,8 @@ export interface MaintenanceStep<Deps> {
   summary: string;
   /** The name of a step that ends before this one begins, whether it succeeds or fails. It is listed earlier. */
   after?: string;
-  run: (deps: Deps, context: StepContext) => Promise<number>;
+  /** Beats at least every half minute: a step that is silent for longer is given up and tried again. */
+  run: (deps: Deps, work: Work) => Promise<number>;
 }
 
 /**

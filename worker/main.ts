@@ -1,7 +1,7 @@
 // The worker process: runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
-import { createExportMetrics } from '../activities/exports/metrics.ts';
+import { createExportMetrics } from '../exports/runs/metrics.ts';
 import { runProcess } from '../lifecycle.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';

@@ -1,11 +1,11 @@
 import path from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
-import type { ExportMetrics } from '../activities/exports/metrics.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Patience } from '../destinations/retry.ts';
+import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
@@ -19,10 +19,11 @@ export interface WorkerDependencies {
   pool: Pool;
   schedules: Schedules;
   logger: Logger;
+  /** By default all products of Sluice. */
   products?: readonly Product<ActivityDependencies>[];
-  /** The numbers of exports; by default they are for nobody. */
+  /** Counts what becomes of exports. Without it nobody sees the counts. */
   exportMetrics?: ExportMetrics;
-  /** How long destinations are asked again before the run is done anew, where it is not as usual. */
+  /** How long destinations are asked again before an attempt fails. Without it, as long as usual. */
   patience?: Patience;
 }
 
@@ -57,7 +58,9 @@ export async function startWorker({
   patience,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
-  const tools = createExportTools(config, logger, exportMetrics);
+  const temporal = schedules.exports;
+  const shared = { pool, temporal, logger, metrics: exportMetrics, ...(patience ? { patience } : {}) };
+  const tools = createExportTools(config, shared);
   const close = async () => {
     await connection.close();
     await tools.close();
@@ -68,12 +71,8 @@ export async function startWorker({
       pool,
       products,
       schedules,
-      logger,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
-      exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
-      exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
-      exportRepair: config.SLUICE_EXPORT_REPAIR,
-      exports: { ...tools.dependencies, ...(patience ? { patience } : {}) },
+      exports: tools.dependencies,
     };
     const common = {
       connection,

@@ -13,8 +13,8 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { StartRunResult } from '../activities/exports/start-run.ts';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
+import type { StartRunResult } from '../exports/runs/start-run.ts';
 import type { ExportRunInput, ExportRunResult, NoticeInput } from '../exports/temporal.ts';
 import { fenced, rangeText } from './details.ts';
 import { backfillsQueue, exportsQueue, RUN_FAILED, searchAttributes } from './names.ts';

@@ -8,8 +8,8 @@ import {
   lockBatchExport,
   updateBatchExport,
 } from '../../exports/rows/batch-exports.ts';
+import { syncRow } from '../../exports/sync-row.ts';
 import { planFault, planQuery } from '../../models/index.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
 import { audit, changes } from '../../tenancy/audit.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies } from '../dependencies.ts';

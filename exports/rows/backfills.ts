@@ -176,6 +176,21 @@ export async function activeBackfills(
   return rows;
 }
 
+/** Lists the backfills of an export that ended for a reason since an instant. */
+export async function backfillsEndedFor(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { reason, since }: { reason: string; since: string },
+): Promise<BackfillRow[]> {
+  const { rows } = await queryable.query(
+    `select ${WITH_PROGRESS} from batch_export_backfills b
+     where project_id = $1 and batch_export_id = $2 and latest_error = $3 and finished_at >= $4
+     order by created_at, id`,
+    [projectId, exportId, reason, since],
+  );
+  return rows;
+}
+
 /** Those of all exports that are under way, as their rows say, and were begun before; oldest first. */
 export async function listActiveBackfills(
   queryable: Queryable,

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { BackfillRow } from './backfills.ts';
 import type { ExportKey } from './batch-exports.ts';
 import type { RunKey, RunRow, RunStatus } from './runs.ts';
 
@@ -104,6 +105,21 @@ export async function activeRuns(
        and ($3::uuid is null or backfill_id = $3)
      order by created_at, id`,
     [projectId, exportId, backfillId],
+  );
+  return rows;
+}
+
+/** Lists the runs of some backfills that ended for a reason since an instant. */
+export async function runsEndedFor(
+  queryable: Queryable,
+  backfills: readonly Pick<BackfillRow, 'project_id' | 'id'>[],
+  { reason, since }: { reason: string; since: string },
+): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select r.* from unnest($1::int[], $2::uuid[]) as wanted (project_id, backfill_id)
+     join batch_export_runs r on r.project_id = wanted.project_id and r.backfill_id = wanted.backfill_id
+     where r.latest_error = $3 and r.finished_at >= $4 order by r.created_at, r.id`,
+    [backfills.map((one) => one.project_id), backfills.map((one) => one.id), reason, since],
   );
   return rows;
 }

@@ -1,7 +1,7 @@
-import { createExportMetrics } from '../../activities/exports/metrics.ts';
 import { createActivities, createHeavyActivities } from '../../activities/index.ts';
 import { LOCKS } from '../../db/locks.ts';
 import type { Pool } from '../../db/pool.ts';
+import { createExportMetrics } from '../../exports/runs/metrics.ts';
 import { PRODUCTS } from '../../products.ts';
 import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
 import * as workflows from '../../workflows/index.ts';

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { ScheduleNotFoundError } from '@temporalio/client';
 import type { TypedSearchAttributes } from '@temporalio/common';
-import { isItsTurn } from '../../activities/exports/drift.ts';
 import { transaction } from '../../db/pool.ts';
 import { moveConfiguration } from '../../db/project-tables.ts';
 import { EXPORTS } from '../../exports/manifest.ts';
@@ -11,6 +10,7 @@ import { type BatchExportRow, deleteBatchExport, setPaused } from '../../exports
 import { insertLogs, listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { startRun } from '../../exports/rows/runs.ts';
+import { isItsTurn } from '../../exports/runs/upkeep.ts';
 import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import type { MaintenanceReport } from '../../workflows/maintenance.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';

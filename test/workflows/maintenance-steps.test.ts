@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { PRODUCTS } from '../../products.ts';
-import type { Product, StepContext } from '../../tenancy/product.ts';
+import type { Product, Work } from '../../tenancy/product.ts';
 import type { MaintenanceInput, MaintenanceReport } from '../../workflows/maintenance.ts';
 import { eventually } from '../support/eventually.ts';
 import { workerForFile } from '../support/worker.ts';
 
 /** What `hangs` does. The schedule runs it too, so it is done at once unless a test says otherwise. */
-let hang: (context: StepContext) => Promise<number> = async () => 0;
+let hang: (work: Work) => Promise<number> = async () => 0;
 let steadyRuns = 0;
 
 /** A product whose steps make trouble. */
@@ -25,7 +25,7 @@ const trouble: Product<unknown> = {
         throw new Error('this step cannot be done');
       },
     },
-    { name: 'hangs', summary: 'things done', run: (_deps, context) => hang(context) },
+    { name: 'hangs', summary: 'things done', run: (_deps, work) => hang(work) },
     { name: 'followsHangs', summary: 'things done', after: 'hangs', run: async () => 1 },
     {
       name: 'steady',

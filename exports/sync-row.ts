@@ -1,6 +1,6 @@
-import type { Queryable } from '../../db/pool.ts';
-import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
-import type { ExportTemporal } from '../../exports/temporal.ts';
+import type { Queryable } from '../db/pool.ts';
+import { type BatchExportRow, findBatchExportById } from './rows/batch-exports.ts';
+import type { ExportTemporal } from './temporal.ts';
 
 /**
  * Makes the schedule of an export what its row says, also when the row is changed meanwhile: what counts is how it is

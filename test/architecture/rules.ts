@@ -14,12 +14,15 @@ const TEMPORAL_CLIENT = ['@temporalio/client', '@temporalio/worker', '@temporali
 
 /** Who may import whom. The table in docs/architecture.md says the same in words. */
 export const rules: Record<string, FolderRule> = {
+  'products.ts': { own: ['exports'] },
   workflows: {
     own: [],
     onlyPackages: ['@temporalio/workflow', '@temporalio/common'],
   },
   activities: {
     own: [
+      'capture',
+      'tenancy',
       'exports',
       'destinations',
       'models',
@@ -37,6 +40,7 @@ export const rules: Record<string, FolderRule> = {
   },
   worker: {
     own: [
+      'products.ts',
       'activities',
       'db',
       'egress',
@@ -53,6 +57,7 @@ export const rules: Record<string, FolderRule> = {
   },
   api: {
     own: [
+      'products.ts',
       'capture',
       'flags',
       'functions',
@@ -141,6 +146,7 @@ export const rules: Record<string, FolderRule> = {
   backup: { own: ['db'], neverPackages: ['fastify', '@fastify/*', '@temporalio/*'] },
   cli: {
     own: [
+      'products.ts',
       'backup',
       'config.ts',
       'db',

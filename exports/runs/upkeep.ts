@@ -32,7 +32,7 @@ export function isItsTurn(exportId: string, exports: number, now: number): boole
 /** Makes every schedule what its row says: one that is missing, left over, paused or changed is mended. */
 export async function repairExportSchedules(
   { pool, temporal, logger }: UpkeepDependencies,
-  { beat }: Pick<Work, 'beat'>,
+  { signal, beat }: Work,
 ): Promise<number> {
   const listed = await temporal.list();
   const [now, exports] = [Date.now(), listed.size];
@@ -41,6 +41,7 @@ export async function repairExportSchedules(
   do {
     const rows: BatchExportRow[] = await pageBatchExports(pool, after, PAGE);
     for (const row of rows) {
+      signal.throwIfAborted();
       beat();
       const found = listed.get(row.id);
       listed.delete(row.id);
@@ -50,6 +51,7 @@ export async function repairExportSchedules(
     after = rows.length === PAGE ? (rows.at(-1) as BatchExportRow).id : null;
   } while (after !== null);
   const repair = async (exportId: string) => {
+    signal.throwIfAborted();
     beat();
     if (!(await syncRow(pool, temporal, exportId))) return false;
     logger.info({ exportId }, 'the schedule of a batch export was not what it should be');
@@ -91,9 +93,10 @@ const DELETED: Ending = ['Cancelled', 'The batch export was deleted.'];
 /** Ends runs that nobody works on, so that their intervals are free again. */
 export async function endOrphanedRuns(
   { pool, temporal }: Pick<UpkeepDependencies, 'pool' | 'temporal'>,
-  { beat }: Pick<Work, 'beat'>,
+  { signal, beat }: Work,
 ): Promise<number> {
   const end = async (run: RunRow): Promise<boolean> => {
+    signal.throwIfAborted();
     beat();
     const fate = await temporal.fateOfRun(run);
     if (fate === 'running') return false;
@@ -110,9 +113,10 @@ export async function endOrphanedRuns(
 /** Starts backfills that nobody started, and ends those whose workflow ended without saying so. */
 export async function mendBackfills(
   { pool, temporal }: Pick<UpkeepDependencies, 'pool' | 'temporal'>,
-  { beat }: Pick<Work, 'beat'>,
+  { signal, beat }: Work,
 ): Promise<number> {
   const mend = async (backfill: BackfillRow): Promise<boolean> => {
+    signal.throwIfAborted();
     beat();
     const fate = await temporal.fateOfBackfill(backfill);
     if (fate === 'running') return false;
@@ -138,7 +142,7 @@ const DAY = 86_400_000;
 /** Deletes logs, runs and all that belongs to runs when their time is over, in small statements. */
 export async function expireExportHistory(
   { pool, logDays, runDays }: Pick<RunDependencies, 'pool' | 'logDays' | 'runDays'>,
-  { beat }: Pick<Work, 'beat'>,
+  { signal, beat }: Work,
 ): Promise<number> {
   const before = (days: number) => new Date(Date.now() - days * DAY).toISOString();
   const steps = [
@@ -148,6 +152,7 @@ export async function expireExportHistory(
   let deleted = 0;
   for (const step of steps) {
     for (;;) {
+      signal.throwIfAborted();
       beat(deleted);
       const some = await step();
       deleted += some;

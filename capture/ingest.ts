@@ -4,16 +4,19 @@ import type { Pool, Transaction } from '../db/pool.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { CapturedEvent } from './captured-event.ts';
-import { EventsRefusedError, IngestUnavailableError, PersonConflictError } from './ingest/errors.ts';
-import { refusesData } from './ingest/failures.ts';
+import {
+  EventsRefusedError,
+  IngestUnavailableError,
+  PersonConflictError,
+  refusesData,
+} from './ingest/errors.ts';
+import { type PreparedEvents, prepare } from './ingest/event-row.ts';
 import { createIngestMetrics } from './ingest/metrics.ts';
-import { type PendingRequest, prepare, type Submitted } from './ingest/pending.ts';
 import { createPersonRule, type PersonRule } from './ingest/persons.ts';
-import { RequestQueue } from './ingest/queue.ts';
 import { createStore, type Stored } from './ingest/store.ts';
+import type { PersonNotice } from './persons/notice.ts';
 
 export { EventsRefusedError, IngestUnavailableError } from './ingest/errors.ts';
-export type { Submitted } from './ingest/pending.ts';
 
 export interface IngestOptions {
   /** Of its own, with as many connections as transactions may run at once. */
@@ -60,6 +63,13 @@ const RETRY_SECONDS = 2;
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 1_000;
 
+export interface Submitted {
+  stored: number;
+  duplicates: number;
+  /** What events wanted of persons or groups and did not get, with their indexes in the request. */
+  notices?: (PersonNotice & { index: number })[];
+}
+
 export interface Ingest {
   /**
    * Stores the events of one request, all or none, each (project, uuid) once; resolves when they are committed.
@@ -68,6 +78,52 @@ export interface Ingest {
   submit(request: { projectId: number; events: readonly CapturedEvent[] }): Promise<Submitted>;
   /** Accepts nothing more and resolves when all that was accepted is committed or refused. The pool stays open. */
   close(): Promise<void>;
+}
+
+/** The events of one request and its answer. */
+interface PendingRequest extends PreparedEvents {
+  readonly submittedAt: number;
+  resolve(result: Submitted): void;
+  reject(error: Error): void;
+}
+
+/** Requests in the order they came. */
+class RequestQueue {
+  #requests: PendingRequest[] = [];
+  bytes = 0;
+  events = 0;
+
+  push(request: PendingRequest): void {
+    this.#requests.push(request);
+    this.bytes += request.bytes;
+    this.events += request.events.length;
+  }
+
+  /** Milliseconds that the first has waited. */
+  age(): number {
+    const first = this.#requests[0];
+    return first ? performance.now() - first.submittedAt : 0;
+  }
+
+  /** The first request, and those after it while they fit. */
+  take(bytes: number, events: number): PendingRequest[] {
+    let [takenBytes, takenEvents, count] = [0, 0, 0];
+    for (const request of this.#requests) {
+      const tooMuch = takenBytes + request.bytes > bytes || takenEvents + request.events.length > events;
+      if (count > 0 && tooMuch) break;
+      takenBytes += request.bytes;
+      takenEvents += request.events.length;
+      count += 1;
+    }
+    this.bytes -= takenBytes;
+    this.events -= takenEvents;
+    if (count === this.#requests.length) {
+      const all = this.#requests;
+      this.#requests = [];
+      return all;
+    }
+    return this.#requests.splice(0, count);
+  }
 }
 
 /** A connection, if it comes in time; one that comes later goes back to the pool. */

@@ -8,20 +8,12 @@ import {
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import { type Actor, type Draft, idKey, People } from '../persons/people.ts';
+import { type Draft, idKey, People } from '../persons/people.ts';
 import { PersonConflictError } from './errors.ts';
-import { GroupTypes } from './group-types.ts';
-import { resolveGroups } from './groups.ts';
-import type { PendingEvent } from './pending.ts';
-import { type EarlyLook, type Names, namesOf, PersonReader } from './person-look.ts';
+import { type PendingEvent, type PersonOfEvent, propertiesText } from './event-row.ts';
+import { GroupTypes, resolveGroups } from './groups.ts';
+import { type EarlyLook, type Names, namesOf, PersonReader } from './person-reader.ts';
 import { type PersonTurn, PersonTurns } from './person-turns.ts';
-import { propertiesText } from './text.ts';
-
-/** The person of an event as it is written into the event's row. */
-export interface PersonOfEvent extends Actor {
-  /** Keys of the event's groups by the index of their type; absent: the event has none. */
-  groups?: readonly (string | null)[] | undefined;
-}
 
 export interface ResolvedPersons {
   /** One for each event, in their order. */

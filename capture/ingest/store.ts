@@ -9,12 +9,10 @@ import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { storableTime } from '../storable-time.ts';
-import { recycle } from './chunks.ts';
-import type { PendingEvent } from './pending.ts';
-import type { EarlyLook } from './person-look.ts';
+import { recycle } from './copy-bytes.ts';
+import { compareUuids, EventRows, type PendingEvent, uuidOf, writeIdRows } from './event-row.ts';
+import type { EarlyLook } from './person-reader.ts';
 import type { PersonChanges, PersonRule } from './persons.ts';
-import { compareUuids, uuidOf } from './row-heads.ts';
-import { EventRows, writeIdRows } from './rows.ts';
 
 /** Rows between two looks at how much Postgres has taken. */
 const SLICE = 500;

@@ -28,3 +28,22 @@ export interface SkippedEvent {
   /** What helps to find the event: its name, its distinct_id, the offending value. Never the whole event. */
   detail: Record<string, unknown>;
 }
+
+/** The years 0 to 9999; what is outside, parsing has already replaced. Postgres's own are 4713 BC to 294276. */
+const FIRST = -62_167_219_200_000;
+const LAST = 253_402_300_799_999;
+
+/** Milliseconds as a column can hold them: an instant that is none becomes the time of receipt. */
+export function storableTime({ timestamp, received_at }: { timestamp: number; received_at: number }): number {
+  if (!Number.isFinite(timestamp)) return received_at;
+  return Math.trunc(Math.min(Math.max(timestamp, FIRST), LAST));
+}
+
+const LONGEST_NAME = 200;
+
+/** At most 200 characters, not cut through the middle of one. */
+export function cut(text: string): string {
+  if (text.length <= LONGEST_NAME) return text;
+  const characters = Array.from(text.slice(0, LONGEST_NAME * 2 + 2));
+  return characters.length <= LONGEST_NAME ? text : characters.slice(0, LONGEST_NAME).join('');
+}

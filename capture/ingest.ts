@@ -18,7 +18,7 @@ import type { PersonNotice } from './persons/notice.ts';
 
 export { EventsRefusedError, IngestUnavailableError } from './ingest/errors.ts';
 
-export interface IngestOptions {
+interface IngestOptions {
   /** Of its own, with as many connections as transactions may run at once. */
   pool: Pool;
   registry?: Registry;

@@ -1,6 +1,7 @@
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { useBody } from '../../capture/decode/decode.ts';
 import type { Submitted } from '../../capture/ingest.ts';
+import { checkToken, TokenError } from '../../capture/parse/envelope.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import type { Notices } from '../../capture/parse/notices.ts';
 import {
@@ -10,7 +11,6 @@ import {
   parseEventsAtOnce,
   removeAddresses,
 } from '../../capture/parse/parse.ts';
-import { checkToken, TokenError } from '../../capture/parse/token.ts';
 import type { TransformEvents } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { CaptureProjectRow } from '../../db/projects.ts';

@@ -1,7 +1,7 @@
 import { DecodeError } from '../../capture/decode/limits.ts';
 import { EventsRefusedError, IngestUnavailableError } from '../../capture/ingest.ts';
+import { TokenError } from '../../capture/parse/envelope.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
-import { TokenError } from '../../capture/parse/token.ts';
 import { ApiError, errors } from '../errors.ts';
 
 /** What capture throws, as an answer. Clients send again after 408, 413 (in halves), 429 and 5xx only. */

@@ -14,7 +14,7 @@ export function recycle(chunk: Buffer): void {
 }
 
 /** Memory of its own for each chunk, as it may outlive the call by much. At least as many bytes, usually more. */
-export function allocateChunk(bytes: number): Buffer {
+function allocateChunk(bytes: number): Buffer {
   return bytes > CHUNK_BYTES
     ? Buffer.allocUnsafeSlow(bytes)
     : (free.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES));

@@ -1,7 +1,6 @@
 import { EVENT_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
-import type { CapturedEvent } from '../captured-event.ts';
+import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import type { Actor } from '../persons/people.ts';
-import { storableTime } from '../storable-time.ts';
 import { CHUNK_BYTES, CopyBytes, cleanText, FieldWriter, SharedChunk, textRoom } from './copy-bytes.ts';
 import { EventsRefusedError } from './errors.ts';
 
@@ -37,7 +36,7 @@ const UUID_AT = COUNT_BYTES + 8 + 4;
 const PREFIX_SCALE = 0x10000;
 
 /** The beginning of an event's row: all but what only the transaction knows. It stands among others in `bytes`. */
-export interface RowHead {
+interface RowHead {
   readonly bytes: Buffer;
   readonly from: number;
   readonly to: number;

@@ -14,8 +14,8 @@ import {
   MOST_GROUP_PROPERTIES,
   membershipsOf,
 } from '../persons/groups.ts';
+import { groupId } from '../persons/identity.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import { groupId } from '../persons/person-id.ts';
 import { put } from '../persons/update.ts';
 import { type PendingEvent, propertiesText } from './event-row.ts';
 
@@ -62,7 +62,7 @@ export class GroupTypes {
   }
 }
 
-export type Notify = (event: PendingEvent, notice: PersonNotice) => void;
+type Notify = (event: PendingEvent, notice: PersonNotice) => void;
 
 interface Mentions {
   pending: PendingEvent;
@@ -78,7 +78,7 @@ interface Update {
 }
 
 /** The groups of a transaction's events: their keys by the index of their types, and what is to be written of them. */
-export interface GroupsOfEvents {
+interface GroupsOfEvents {
   keysOf(event: PendingEvent): readonly (string | null)[] | undefined;
   /** Writes what the events say of the groups themselves. */
   write(client: Transaction): Promise<void>;

@@ -14,7 +14,7 @@ import type { PendingEvent } from './event-row.ts';
 /** distinct_ids by their keys. */
 export type Names = ReadonlyMap<string, { projectId: number; distinctId: string }>;
 /** Persons by the keys of their distinct_ids. */
-export type Found = ReadonlyMap<string, StoredPerson>;
+type Found = ReadonlyMap<string, StoredPerson>;
 
 /** A look at persons that goes with the opening of the transaction. */
 export interface EarlyLook {
@@ -115,7 +115,7 @@ const sizeOf = (person: StoredPerson) => OVERHEAD + person.text.length * BYTES_P
  * its version, which saves sending and parsing its properties when nothing has changed. Bounded: who was not asked
  * for the longest is dropped first.
  */
-export class PersonCache {
+class PersonCache {
   readonly #mostBytes: number;
   #bytes = 0;
   /** The longest unused first: maps keep their order. */

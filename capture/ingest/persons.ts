@@ -15,7 +15,7 @@ import { GroupTypes, resolveGroups } from './groups.ts';
 import { type EarlyLook, type Names, namesOf, PersonReader } from './person-reader.ts';
 import { type PersonTurn, PersonTurns } from './person-turns.ts';
 
-export interface ResolvedPersons {
+interface ResolvedPersons {
   /** One for each event, in their order. */
   persons: readonly PersonOfEvent[];
   notices: ReadonlyMap<PendingEvent, readonly PersonNotice[]>;

@@ -7,8 +7,8 @@ import {
 } from '../../db/event-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
+import { storableTime } from '../captured-event.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import { storableTime } from '../storable-time.ts';
 import { recycle } from './copy-bytes.ts';
 import { compareUuids, EventRows, type PendingEvent, uuidOf, writeIdRows } from './event-row.ts';
 import type { EarlyLook } from './person-reader.ts';
@@ -48,7 +48,7 @@ export interface Stored {
 type Written = Omit<Stored, 'duplicates'>;
 
 /** Stores events in one transaction, each once. */
-export type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
+type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
 
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
 const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };

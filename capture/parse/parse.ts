@@ -2,9 +2,10 @@ import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, TOO_DEEP } from '../decode/json.ts';
 import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
 import { cleanValue } from './clean-text.ts';
-import { type Envelope, readEnvelope, typeName } from './envelope.ts';
+import { checkToken, type Envelope, eventToken, readEnvelope, TokenError, typeName } from './envelope.ts';
 import {
   chainElements,
+  fromV1,
   liftSets,
   limitPersonChanges,
   readDistinctId,
@@ -15,8 +16,6 @@ import {
 import { HistoricalCheck, historicalOffence } from './historical.ts';
 import { Notices, sample } from './notices.ts';
 import { type Clocks, readSentAt, resolveTimestamp } from './timestamp.ts';
-import { checkToken, eventToken, TokenError } from './token.ts';
-import { fromV1 } from './v1.ts';
 
 /** What parsing needs to know beside the body. */
 export interface ParseContext {

@@ -1,5 +1,4 @@
-import type { CapturedEvent } from '../captured-event.ts';
-import { storableTime } from '../storable-time.ts';
+import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import type { PersonNotice } from './notice.ts';
 
 type Properties = Record<string, unknown>;

@@ -1,9 +1,7 @@
-import type { CapturedEvent } from '../captured-event.ts';
-import { storableTime } from '../storable-time.ts';
+import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
-import { isIllegalId, mergeOf } from './identity.ts';
+import { isIllegalId, mergeOf, personId } from './identity.ts';
 import type { PersonNotice } from './notice.ts';
-import { personId } from './person-id.ts';
 import { type Changes, changesOf, own, put } from './update.ts';
 
 type Properties = Record<string, unknown>;

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { CapturedEvent } from '../captured-event.ts';
-import { storableTime } from '../storable-time.ts';
+import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
 
 type Properties = Record<string, unknown>;

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { decodeBody } from '../../capture/decode/decode.ts';
+import { checkToken } from '../../capture/parse/envelope.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import { type ParseContext, parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
 import { parseIso } from '../../capture/parse/timestamp.ts';
-import { checkToken } from '../../capture/parse/token.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 const IP = '203.0.113.7';

@@ -11,8 +11,15 @@ import type {
 } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
-import { type FileRun, keysOf, openFileRun, type TakeBack, takeBackFiles, verifyFiles } from './file-run.ts';
-import type { Verification } from './file-store.ts';
+import {
+  type FileRun,
+  keysOf,
+  openFileRun,
+  type TakeBack,
+  takeBackFiles,
+  type Verification,
+  verifyFiles,
+} from './file-run.ts';
 import type { ObjectKeys } from './object-keys.ts';
 import { requireDestination } from './registry.ts';
 import type { DestinationSettings } from './settings.ts';

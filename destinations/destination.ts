@@ -1,10 +1,9 @@
 import type { z } from 'zod';
 import type { Egress } from '../egress/egress.ts';
 import type { Column } from '../formats/columns.ts';
-import type { RawConfig } from './config.ts';
+import type { FileSink } from '../formats/file-sink.ts';
 import type { FileOptions } from './file-options.ts';
-import type { FileStore } from './file-store.ts';
-import type { Interval } from './object-keys.ts';
+import type { Interval, ObjectKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';
 
 export type ModelName = 'events' | 'persons' | 'sessions';
@@ -79,7 +78,7 @@ export type StepResult = { status: 'Passed' | 'Failed' | 'Skipped'; message: str
 export type StepOutcome = string | undefined | { skipped: string };
 
 /** One step of the test of a connection. Steps are run in order, to the first that fails. */
-export interface TestStep<Config> {
+interface TestStep<Config> {
   name: string;
   description: string;
   run(config: Config, surroundings: Surroundings, signal?: AbortSignal): Promise<StepOutcome>;
@@ -95,6 +94,40 @@ interface Common<Config> {
   steps: readonly TestStep<Config>[];
   /** What else must not stand in a message, beside the secrets of the configuration. */
   secretsOf?(config: Config): string[];
+}
+
+/** A file that nobody sees until it is published. `abort` leaves nothing of it, also after `close`. */
+export interface HiddenFile extends FileSink {
+  /** After `close`: makes it visible under its key, in the place of what was there. */
+  publish(): Promise<void>;
+}
+
+export interface StoredBytes {
+  bytes: Buffer;
+  /** Which version this is; given back to `put`, so that nothing is written over that was not seen. */
+  version: string;
+}
+
+export interface Digest {
+  bytes: number;
+  sha256: string;
+}
+
+/** A place that keeps files under keys: what S3 and a directory have in common. Errors are DestinationErrors. */
+export interface FileStore {
+  /** The key with its place, for messages. */
+  describe(key: string): string;
+  /** Removes what killed attempts left half-written for these keys. */
+  sweep(keys: ObjectKeys): Promise<void>;
+  open(key: string, labels: Record<string, string>, signal?: AbortSignal): Promise<HiddenFile>;
+  /** A small file as a whole; undefined if there is none. */
+  get(key: string, signal?: AbortSignal): Promise<StoredBytes | undefined>;
+  /** Writes a small file at once, if what is there is still `seen`; false if it is something else by now. */
+  put(key: string, bytes: Buffer, seen: StoredBytes | undefined): Promise<boolean>;
+  remove(key: string): Promise<void>;
+  /** Reads a whole file; undefined if there is none. */
+  digest(key: string, signal?: AbortSignal): Promise<Digest | undefined>;
+  close(): void | Promise<void>;
 }
 
 /** It is given files: formats/ encodes the rows. */
@@ -113,5 +146,3 @@ export interface RowsDestination<Config> extends Common<Config> {
 }
 
 export type Destination<Config> = FilesDestination<Config> | RowsDestination<Config>;
-
-export type { RawConfig };

@@ -29,7 +29,7 @@ const CODES = {
 
 export type DestinationErrorCode = keyof typeof CODES;
 
-export interface DestinationErrorOptions {
+interface DestinationErrorOptions {
   cause?: unknown;
   /** How long the destination asks to wait. */
   retryAfterMilliseconds?: number | undefined;

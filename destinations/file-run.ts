@@ -1,13 +1,89 @@
+import { z } from 'zod';
 import type { EncodedFile, FileSink } from '../formats/file-sink.ts';
-import type { FilesDestination, Run, Surroundings, Work } from './destination.ts';
+import type {
+  Digest,
+  FileStore,
+  FilesDestination,
+  HiddenFile,
+  Run,
+  StoredBytes,
+  Surroundings,
+  Work,
+} from './destination.ts';
 import { DestinationError } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
-import type { FileStore, HiddenFile, StoredBytes, Verification } from './file-store.ts';
-import { intervalText, type Manifest, manifestBytes, parseManifest, requireOwn } from './manifest.ts';
-import { keysAt, type ObjectKeys, objectKeys } from './object-keys.ts';
+import { type Interval, isoText, keysAt, type ObjectKeys, objectKeys } from './object-keys.ts';
+
+const count = z.number().int().nonnegative();
+
+const manifestSchema = z.object({
+  version: z.literal(1),
+  export_id: z.string().min(1),
+  run_id: z.string(),
+  model: z.string(),
+  interval: z.object({ start: z.string().nullable(), end: z.string() }),
+  format: z.string(),
+  compression: z.string().nullable(),
+  rows: count,
+  bytes: count,
+  /** Of all rows, whatever their order. */
+  hash: z.string(),
+  files: z.array(z.object({ key: z.string(), rows: count, bytes: count, sha256: z.string() })),
+});
+
+/** What an interval consists of at the destination. Written last: files that no manifest names are no export. */
+export type Manifest = z.output<typeof manifestSchema>;
+
+function intervalText(interval: Interval): Manifest['interval'] {
+  return { start: interval.start === null ? null : isoText(interval.start), end: isoText(interval.end) };
+}
+
+function manifestBytes(manifest: Manifest): Buffer {
+  return Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+/** Reads what lies where the manifest goes; refuses what is none, so that nothing foreign is written over. */
+function parseManifest(bytes: Buffer, place: string): Manifest {
+  let json: unknown;
+  try {
+    json = JSON.parse(bytes.toString('utf8'));
+  } catch {
+    json = undefined;
+  }
+  const parsed = manifestSchema.safeParse(json);
+  if (!parsed.success) {
+    throw new DestinationError(
+      'occupied',
+      `${place} is there already and is no manifest of Sluice. Give this export another prefix, or remove that file.`,
+    );
+  }
+  return parsed.data;
+}
+
+/** Refuses to write over what another export wrote. */
+function requireOwn(manifest: Manifest | undefined, exportId: string, place: string): void {
+  if (manifest === undefined || manifest.export_id === exportId) return;
+  throw new DestinationError(
+    'occupied',
+    `${place} belongs to the export ${manifest.export_id}: two exports write to the same place. Give this one another prefix.`,
+  );
+}
+
+export interface FileState {
+  key: string;
+  state: 'same' | 'missing' | 'different';
+  expected: Digest;
+  found: Digest | null;
+}
+
+/** What is at the destination, compared with what the manifest says. */
+export interface Verification {
+  manifest: Manifest | null;
+  files: FileState[];
+}
 
 /** What the encoder says about what it wrote. */
-export interface Encoded {
+interface Encoded {
   files: readonly EncodedFile[];
   rows: number;
   hash: string;

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, link, open, readdir, rename, rm, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import type { FileStore, HiddenFile, StoredBytes } from '../file-store.ts';
+import type { FileStore, HiddenFile, StoredBytes } from '../destination.ts';
 import { type Folder, fileError, isMissing, syncDirectory } from './folder.ts';
 
 const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.partial$/;

@@ -23,7 +23,7 @@ export function timestampText(microseconds: bigint): string {
   return `${text.slice(0, -5)}.${String(within).padStart(6, '0')}Z`;
 }
 
-export function uuidText(bytes: Buffer): string {
+function uuidText(bytes: Buffer): string {
   const hex = bytes.toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
@@ -42,7 +42,7 @@ export function withMembers(object: Buffer | null, members: string): Buffer {
   return Buffer.concat([object.subarray(first, last), Buffer.from(`${separator}${members}}`)]);
 }
 
-export interface EventColumns {
+interface EventColumns {
   uuid: number;
   event: number;
   distinctId: number;
@@ -68,7 +68,7 @@ export function eventColumns(columns: readonly Column[]): EventColumns | undefin
   return { ...found, isBinaryUuid: columns[found.uuid]?.type === 'uuid' };
 }
 
-export interface WireEvent {
+interface WireEvent {
   uuid: string;
   /** Milliseconds since 1970. */
   time: number;

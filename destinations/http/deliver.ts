@@ -1,9 +1,8 @@
 import { CopyRows } from '../../formats/copy-rows.ts';
 import type { Delivered, Delivery, Rejection, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
-import type { HttpConfig } from '../http.ts';
-import { Batch, eventColumns, MOST_BODY_BYTES, wireEvent } from './batch.ts';
-import { postNarrowing } from './narrow.ts';
+import { Batch, eventColumns, type FullBatch, MOST_BODY_BYTES, wireEvent } from './batch.ts';
+import type { HttpConfig } from './config.ts';
 import { place, post } from './send.ts';
 
 /** Receivers refuse events younger than 48 hours as historical ones; their clocks may go after ours. */
@@ -109,4 +108,37 @@ export async function deliverByHttp(
   if (failure) throw failure;
   if (refusal && written === 0) throw refusal;
   return { rows, bytes, written, rejected, rejections };
+}
+
+interface Narrowing {
+  post(body: Buffer): Promise<void>;
+  onTaken(events: number, bytes: number): void;
+  /** An event that the receiver does not take even alone; throws if there is no point in looking for others. */
+  onRefused(uuid: string, error: DestinationError): void;
+}
+
+/**
+ * Sends a batch. One that its receiver refuses for what is in it is sent in halves, and these again, so that the events
+ * that are to blame keep none of the others from their place, and a receiver that takes less at once gets less.
+ */
+async function postNarrowing(
+  batch: FullBatch,
+  work: Narrowing,
+  from = 0,
+  to = batch.uuids.length,
+): Promise<void> {
+  const body = batch.body(from, to);
+  try {
+    await work.post(body);
+    work.onTaken(to - from, body.length);
+  } catch (error) {
+    if (!(error instanceof DestinationError) || error.code !== 'rejected') throw error;
+    if (to - from === 1) {
+      work.onRefused(batch.uuids[from] as string, error);
+      return;
+    }
+    const middle = Math.ceil((from + to) / 2);
+    await postNarrowing(batch, work, from, middle);
+    await postNarrowing(batch, work, middle, to);
+  }
 }

@@ -1,8 +1,8 @@
 import type { FetchAnswer } from '../../egress/fetch.ts';
 import type { Surroundings } from '../destination.ts';
 import { DestinationError, networkError, withoutSecrets } from '../errors.ts';
-import type { HttpConfig } from '../http.ts';
 import { patiently } from '../retry.ts';
+import type { HttpConfig } from './config.ts';
 
 const ANSWER_MILLISECONDS = 60_000;
 const MOST_ANSWER_BYTES = 64 * 1024;
@@ -20,11 +20,7 @@ export function retryAfter(value: string | undefined, now: Date): number | undef
 }
 
 /** What an answer means to an export; undefined: the receiver took the batch. */
-export function answerError(
-  answer: FetchAnswer,
-  config: HttpConfig,
-  now: Date,
-): DestinationError | undefined {
+function answerError(answer: FetchAnswer, config: HttpConfig, now: Date): DestinationError | undefined {
   const { status } = answer;
   if (status >= 200 && status < 300) return undefined;
   const where = place(config);

@@ -2,10 +2,9 @@ import type pg from 'pg';
 import type { Delivered, Delivery, RowsFound, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { PostgresConfig } from './config.ts';
-import { withConnection } from './connect.ts';
+import { place, postgresError, stateOf, withConnection } from './connection.ts';
 import { CallerError, sendCopy } from './copy-in.ts';
 import { directChanges, directRows } from './direct.ts';
-import { place, postgresError, stateOf } from './errors.ts';
 import { columnsToMerge, countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
 import { lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
 

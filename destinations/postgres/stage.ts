@@ -5,7 +5,7 @@ import { sendCopy } from './copy-in.ts';
 import { KEYS, quoted, type TargetColumn, type TargetTable } from './table.ts';
 
 /** In the schema of temporary tables, so that no table of the user's is ever meant. */
-export const STAGE = 'pg_temp.sluice_stage';
+const STAGE = 'pg_temp.sluice_stage';
 const REJECTED = 'pg_temp.sluice_rejected';
 
 /** The types whose binary form is the one that the rows come in: the server reads them as they are. */
@@ -59,7 +59,7 @@ function sameKey(table: TargetTable, key: readonly string[], target: string): st
 }
 
 /** The best key of a model that the table has all columns of. */
-export function keyOf(table: TargetTable, model: ModelName): readonly string[] {
+function keyOf(table: TargetTable, model: ModelName): readonly string[] {
   const names = new Set(table.columns.map((column) => column.name));
   const found = table.uniqueOn ?? KEYS[model].find((key) => key.every((name) => names.has(name)));
   return found as readonly string[];

@@ -3,7 +3,7 @@ import type { Column } from '../../formats/columns.ts';
 import type { ModelName } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { PostgresConfig } from './config.ts';
-import { place } from './errors.ts';
+import { place } from './connection.ts';
 
 export const quoted = (name: string) => pg.escapeIdentifier(name);
 export const tableName = (config: PostgresConfig) => `${quoted(config.schema)}.${quoted(config.table_name)}`;
@@ -46,7 +46,7 @@ const DOCUMENTS = new Set(['properties', 'set', 'set_once', 'person_properties',
 const SHORT_TEXTS = new Set(['uuid', 'event', 'distinct_id', 'ip', 'site_url']);
 
 /** The type of a column in a table that Sluice makes. */
-export function createdType(column: Column, model: ModelName): string {
+function createdType(column: Column, model: ModelName): string {
   if (DOCUMENTS.has(column.name) && ['string', 'json'].includes(column.type)) return 'jsonb';
   if (model === 'events' && SHORT_TEXTS.has(column.name)) return 'varchar(200)';
   return BY_TYPE[column.type];

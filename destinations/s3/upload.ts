@@ -1,16 +1,142 @@
+import { crc32 } from 'node:zlib';
 import {
+  AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  HeadObjectCommand,
+  type HeadObjectCommandOutput,
+  PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
+import type { HiddenFile } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
-import type { HiddenFile } from '../file-store.ts';
-import type { S3Connection } from './client.ts';
 import { encryptionOf } from './config.ts';
-import { place, statusOf } from './errors.ts';
-import { isOwn, overtaken, putWhole, versionThere } from './objects.ts';
-import { crc32Text, IN_FLIGHT_BYTES, MOST_PARTS, type PartBuffers, partSize } from './parts.ts';
-import { abortUpload } from './uploads.ts';
+import {
+  conditionOf,
+  isConditionUnknown,
+  isOutdated,
+  place,
+  type S3Connection,
+  statusOf,
+} from './connection.ts';
+
+const MEBIBYTE = 1024 * 1024;
+/** S3 takes no more parts than this, of at least 5 MiB each but for the last. */
+export const MOST_PARTS = 10_000;
+const SMALL_PART = 8 * MEBIBYTE;
+const LARGE_PART = 64 * MEBIBYTE;
+const SMALL_PARTS = 5_000;
+/** As much of one file may be on its way at a time. */
+export const IN_FLIGHT_BYTES = 32 * MEBIBYTE;
+
+/**
+ * The size of a part: the same for all of a file, as some servers insist, up to 39 GiB. Longer files go on in larger
+ * parts, so that 10,000 of them hold 351 GiB.
+ */
+export function partSize(index: number): number {
+  return index < SMALL_PARTS ? SMALL_PART : LARGE_PART;
+}
+
+/** CRC-32 as S3 takes it: big-endian, in base64. */
+export function crc32Text(bytes: Buffer): string {
+  const value = Buffer.allocUnsafe(4);
+  value.writeUInt32BE(crc32(bytes));
+  return value.toString('base64');
+}
+
+/** Memory of parts that were sent, for the next ones. */
+export class PartBuffers {
+  readonly #free: Buffer[] = [];
+
+  take(size: number): Buffer {
+    const at = this.#free.findIndex((one) => one.length === size);
+    return at < 0 ? Buffer.allocUnsafeSlow(size) : (this.#free.splice(at, 1)[0] as Buffer);
+  }
+
+  give(buffer: Buffer): void {
+    if (buffer.length === SMALL_PART && this.#free.length < IN_FLIGHT_BYTES / SMALL_PART + 1)
+      this.#free.push(buffer);
+  }
+
+  clear(): void {
+    this.#free.length = 0;
+  }
+}
+
+/** An object as an attempt writes it: its labels tell it from those of others. */
+interface LabelledObject {
+  connection: S3Connection;
+  key: string;
+  labels: Record<string, string>;
+}
+
+async function head(
+  { connection, key }: LabelledObject,
+  signal?: AbortSignal,
+): Promise<HeadObjectCommandOutput | undefined> {
+  const target = { Bucket: connection.config.bucket_name, Key: key };
+  try {
+    return await connection.send((client) => client.send(new HeadObjectCommand(target)), {
+      key,
+      doing: 's3:GetObject',
+      signal,
+    });
+  } catch (error) {
+    if (error instanceof DestinationError && error.code === 'missing') return undefined;
+    throw error;
+  }
+}
+
+/** Which version of the object is there; undefined: none. */
+const versionThere = async (object: LabelledObject, signal?: AbortSignal) =>
+  (await head(object, signal))?.ETag;
+
+/** Whether what is there is what this very attempt wrote. */
+const isOwn = async (object: LabelledObject) =>
+  (await head(object))?.Metadata?.['sluice-attempt'] === object.labels['sluice-attempt'];
+
+const overtaken = ({ connection, key }: LabelledObject, cause: unknown) =>
+  new DestinationError('overtaken', `${place(connection.config, key)}: somebody else was faster`, { cause });
+
+/**
+ * Writes an object in one request, in the place of what was seen there. A request that is under way for long must not
+ * arrive on top of what another attempt has written since.
+ */
+async function putWhole(object: LabelledObject, body: Buffer, seen: string | undefined): Promise<void> {
+  const { connection, key, labels } = object;
+  const command = {
+    ...{ Bucket: connection.config.bucket_name, Key: key, Body: body, Metadata: labels },
+    ...encryptionOf(connection.config),
+    ChecksumCRC32: crc32Text(body),
+  };
+  await connection.send(
+    async (client) => {
+      try {
+        await client.send(new PutObjectCommand({ ...command, ...conditionOf(seen) }));
+      } catch (error) {
+        if (isConditionUnknown(error)) await client.send(new PutObjectCommand(command));
+        else if (!isOutdated(error, seen)) throw error;
+        // Perhaps it was written, and only the answer got lost.
+        else if (!(await isOwn(object))) throw overtaken(object, error);
+      }
+    },
+    { key, doing: 's3:PutObject' },
+  );
+}
+
+export async function abortUpload(connection: S3Connection, key: string, UploadId: string): Promise<void> {
+  const command = { Bucket: connection.config.bucket_name, Key: key, UploadId };
+  await connection.send(
+    async (client) => {
+      try {
+        await client.send(new AbortMultipartUploadCommand(command));
+      } catch (error) {
+        if ((error as Error).name !== 'NoSuchUpload') throw error;
+      }
+    },
+    { key, doing: 's3:AbortMultipartUpload', attempts: 3 },
+  );
+}
 
 interface Part {
   PartNumber: number;
@@ -18,7 +144,7 @@ interface Part {
   ChecksumCRC32: string;
 }
 
-export interface S3FileOptions {
+interface S3UploadOptions {
   connection: S3Connection;
   buffers: PartBuffers;
   key: string;
@@ -35,8 +161,8 @@ export interface S3FileOptions {
  * One object, uploaded in parts that go out while the next one fills. Not before `publish` does S3 put them together:
  * until then there is no object, or the one that was there before.
  */
-export class S3File implements HiddenFile {
-  readonly #options: S3FileOptions;
+export class S3Upload implements HiddenFile {
+  readonly #options: S3UploadOptions;
   /** No further request is begun. */
   readonly #quit = new AbortController();
   /** Those that are on their way are cut. */
@@ -53,7 +179,7 @@ export class S3File implements HiddenFile {
   /** What was there before it: looked at before the fence is asked. */
   #seen: string | undefined;
 
-  constructor(options: S3FileOptions) {
+  constructor(options: S3UploadOptions) {
     this.#options = options;
     this.#signal = options.signal ? AbortSignal.any([options.signal, this.#quit.signal]) : this.#quit.signal;
   }

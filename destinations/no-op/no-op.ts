@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { CopyRows } from '../formats/copy-rows.ts';
-import { eventNames } from './config.ts';
-import type { RowsDestination } from './destination.ts';
+import { CopyRows } from '../../formats/copy-rows.ts';
+import { eventNames } from '../config.ts';
+import type { RowsDestination } from '../destination.ts';
 
 const noOpFields = z.object({
   arg: z.string().default('').describe('Without a meaning.'),

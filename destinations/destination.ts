@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Egress } from '../egress/egress.ts';
 import type { Column } from '../formats/columns.ts';
-import type { FileSink } from '../formats/file-sink.ts';
+import type { FileSink } from '../formats/output-files.ts';
 import type { FileOptions } from './file-options.ts';
 import type { Interval, ObjectKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';

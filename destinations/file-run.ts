@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { EncodedFile, FileSink } from '../formats/file-sink.ts';
+import type { EncodedFile, FileSink } from '../formats/output-files.ts';
 import type {
   Digest,
   FileStore,

@@ -1,7 +1,18 @@
-import { type BrokenRowsError, brokenRows } from './broken-rows.ts';
-import { COPY_HEADER, checkCopyHeader } from './copy-header.ts';
+import { type BrokenRowsError, brokenRows, COPY_HEADER, checkCopyHeader } from './copy-format.ts';
 import type { Kernel, Region } from './kernel/kernel.ts';
 import { REASON, STATUS } from './kernel/layout.ts';
+
+/** What `encodeRows` gives whole rows to. */
+export interface RowEncoder {
+  /** Encodes the rows between two places in the kernel's memory until it needs something; see `resolve`. */
+  encode(at: number, end: number): number;
+  /** Does what `encode` ended for, so that it can go on. */
+  resolve(status: number): Promise<void>;
+  /** After the last row: writes and closes everything. */
+  finish(): Promise<void>;
+  /** Gives up; files are somebody else's to abort. */
+  destroy(): void;
+}
 
 /** A row that no file can hold as the columns are declared. It is in the hash and not in the files. */
 export interface RejectedRow {

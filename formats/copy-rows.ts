@@ -1,5 +1,4 @@
-import { brokenRows } from './broken-rows.ts';
-import { COPY_HEADER, checkCopyHeader } from './copy-header.ts';
+import { brokenRows, COPY_HEADER, checkCopyHeader } from './copy-format.ts';
 
 const HEADER = COPY_HEADER.length;
 

@@ -1,16 +1,14 @@
 import { BufferPool, freeMemory } from './buffer-pool.ts';
 import type { Column } from './columns.ts';
-import { CopyInput, type RejectedRow } from './copy-input.ts';
-import type { EncodedFile, FileSink } from './file-sink.ts';
+import { CopyInput, type RejectedRow, type RowEncoder } from './copy-input.ts';
 import { COMPRESSIONS, type Compression, type Format } from './formats.ts';
 import { Kernel } from './kernel/kernel.ts';
 import { STATUS } from './kernel/layout.ts';
 import { BlockFiles } from './lines/block-files.ts';
 import { brotli, identity, zstd } from './lines/compressor.ts';
 import { LARGEST_BLOCK, LinesEncoder } from './lines/lines-encoder.ts';
-import { OutputFiles } from './output-files.ts';
+import { type EncodedFile, type FileSink, OutputFiles } from './output-files.ts';
 import { ParquetEncoder } from './parquet/parquet-encoder.ts';
-import type { RowEncoder } from './row-encoder.ts';
 
 export interface EncodeOptions {
   columns: readonly Column[];

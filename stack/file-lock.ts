@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { StackProblem } from './problem.ts';
 import { isRunning, processStart } from './process.ts';
 
 interface Owner {
@@ -14,7 +16,7 @@ export interface FileLock {
   release(): void;
 }
 
-export interface LockAttempt {
+interface LockAttempt {
   lock?: FileLock;
   /** Process number of the living owner, if the lock was not had. */
   heldBy?: number;
@@ -76,4 +78,12 @@ export function tryLock(file: string, depth = 0): LockAttempt {
   } finally {
     takeover.lock.release();
   }
+}
+
+/** Makes this process the only `npm start` of the data directory, or names the one that is. */
+export function lockInstance(dataDir: string): FileLock {
+  mkdirSync(dataDir, { recursive: true });
+  const { lock, heldBy } = tryLock(path.join(dataDir, 'sluice.lock'));
+  if (lock) return lock;
+  throw new StackProblem(`Sluice is already running with this data directory (process ${heldBy}).`);
 }

@@ -1,10 +1,53 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import path from 'node:path';
 import { migrate, migrationState, readMigrations } from '../db/migrate.ts';
 import { createPool, isDatabaseUnavailable } from '../db/pool.ts';
 import { bootstrap } from '../tenancy/bootstrap.ts';
-import { type Credentials, credentialsFile, readCredentials, writeCredentials } from './credentials.ts';
 import { type Report, StackProblem } from './problem.ts';
 
-export interface Addresses {
+/** What tools and tests of the operator read from `credentials.json` in the data directory. */
+export interface Credentials {
+  base_url: string;
+  capture_url: string;
+  /** null when an external Temporal is used and TEMPORAL_UI_URL is not set. */
+  temporal_ui_url: string | null;
+  personal_api_key: string;
+  project_api_key: string;
+  organization_id: string;
+  project_id: number;
+}
+
+export function credentialsFile(dataDir: string): string {
+  return path.join(dataDir, 'credentials.json');
+}
+
+/** The credentials that an earlier start wrote; undefined when there are none or they cannot be understood. */
+function readCredentials(dataDir: string): Credentials | undefined {
+  try {
+    const found = JSON.parse(readFileSync(credentialsFile(dataDir), 'utf8'));
+    return typeof found?.personal_api_key === 'string' && typeof found.project_api_key === 'string'
+      ? found
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces the file as a whole: a reader sees the old credentials or the new ones, and only the owner sees any. */
+function writeCredentials(dataDir: string, credentials: Credentials): void {
+  const file = credentialsFile(dataDir);
+  const draft = `${file}.${process.pid}`;
+  const handle = openSync(draft, 'w', 0o600);
+  try {
+    writeSync(handle, `${JSON.stringify(credentials, null, 2)}\n`);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+  renameSync(draft, file);
+}
+
+interface Addresses {
   base_url: string;
   temporal_ui_url: string | null;
 }
@@ -15,7 +58,7 @@ export interface PreparedDatabase {
   firstStart: boolean;
 }
 
-export interface DatabaseToPrepare {
+interface DatabaseToPrepare {
   url: string;
   dataDir: string;
   addresses: Addresses;

@@ -1,6 +1,5 @@
 import type { Notices } from '../../capture/parse/notices.ts';
-import { Counter, Gauge, type Registry } from '../../telemetry/metrics.ts';
-import { Tally } from '../../telemetry/tally.ts';
+import { Counter, Gauge, type Registry, Tally } from '../../telemetry/metrics.ts';
 import type { Gate } from './gate.ts';
 
 /** What came in at the edge; what became of it is counted by the ingest. */

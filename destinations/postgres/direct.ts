@@ -1,5 +1,5 @@
 import type { Column } from '../../formats/columns.ts';
-import { COPY_HEADER } from '../../formats/copy-header.ts';
+import { COPY_HEADER } from '../../formats/copy-format.ts';
 import { CopyRows } from '../../formats/copy-rows.ts';
 import type { TargetColumn } from './table.ts';
 

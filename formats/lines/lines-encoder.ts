@@ -1,12 +1,12 @@
+import type { RowEncoder } from '../copy-input.ts';
 import type { Kernel, Region } from '../kernel/kernel.ts';
 import { STATUS } from '../kernel/layout.ts';
-import type { RowEncoder } from '../row-encoder.ts';
 import type { BlockFiles } from './block-files.ts';
 
 export const LARGEST_BLOCK = 1024 * 1024 - 64;
 const SMALLEST_BLOCK = 16 * 1024;
 
-export interface LinesEncoderOptions {
+interface LinesEncoderOptions {
   kernel: Kernel;
   csv: boolean;
   blocks: BlockFiles;

@@ -1,13 +1,19 @@
 import { BufferPool } from '../buffer-pool.ts';
+import type { RowEncoder } from '../copy-input.ts';
 import type { Compression } from '../formats.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { STATUS } from '../kernel/layout.ts';
 import type { OutputFiles } from '../output-files.ts';
-import type { RowEncoder } from '../row-encoder.ts';
 import { type Chunk, ColumnPages, type RawPage } from './column-pages.ts';
-import { makePage, type Page } from './page.ts';
-import { CODECS, type Compress, pageCompression } from './page-compression.ts';
-import { type GroupMemory, PageMemory } from './page-memory.ts';
+import {
+  CODECS,
+  type Compress,
+  type GroupMemory,
+  makePage,
+  type Page,
+  PageMemory,
+  pageCompression,
+} from './page.ts';
 import { ParquetFiles } from './parquet-files.ts';
 
 const LARGEST_PAGE = 1024 * 1024 - 64;
@@ -33,7 +39,7 @@ interface Group {
   memory: GroupMemory;
 }
 
-export interface ParquetEncoderOptions {
+interface ParquetEncoderOptions {
   kernel: Kernel;
   files: OutputFiles;
   compression: Compression | null;

@@ -3,7 +3,7 @@ import type { ThriftWriter } from './thrift.ts';
 
 // Numbers of https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 
-export const PHYSICAL = { boolean: 0, int32: 1, int64: 2, double: 5, byteArray: 6 } as const;
+const PHYSICAL = { boolean: 0, int32: 1, int64: 2, double: 5, byteArray: 6 } as const;
 const REPETITION = { required: 0, optional: 1, repeated: 2 } as const;
 const CONVERTED = { utf8: 0, list: 3, timestampMicros: 10 } as const;
 

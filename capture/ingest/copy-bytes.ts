@@ -1,31 +1,32 @@
 import { uuidBytes } from '../../db/uuid-bytes.ts';
 
-/** Of a chunk, unless something larger has to be in one piece. */
+/** The size of a chunk. Only a value that does not fit gets a larger one. */
 export const CHUNK_BYTES = 256 * 1024;
 const KEPT_CHUNKS = 32;
 
+/** Chunks to use again: fresh memory costs more than filling it. */
 const free: Buffer[] = [];
 
-/** Gives a chunk back that nobody reads any more. */
+/** Gives back a chunk that nobody reads any more. */
 export function recycle(chunk: Buffer): void {
   const { buffer, byteOffset } = chunk;
   if (byteOffset !== 0 || buffer.byteLength !== CHUNK_BYTES || free.length >= KEPT_CHUNKS) return;
   free.push(Buffer.from(buffer as ArrayBuffer));
 }
 
-/** Memory of its own for each chunk, as it may outlive the call by much. At least as many bytes, usually more. */
+/** A chunk of at least `bytes` bytes. It is not taken from Node's pool, since it may be held for long. */
 function allocateChunk(bytes: number): Buffer {
   return bytes > CHUNK_BYTES
     ? Buffer.allocUnsafeSlow(bytes)
     : (free.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES));
 }
 
-/** A chunk that holds something of several requests, and is free when all have let go of it. */
+/** A chunk that several requests share. It is recycled when the last of them releases it. */
 export class SharedChunk {
   readonly bytes: Buffer;
   #holders = 1;
 
-  /** Held by who makes it. */
+  /** The creator is the first holder. */
   constructor(bytes: number) {
     this.bytes = allocateChunk(bytes);
   }
@@ -40,12 +41,12 @@ export class SharedChunk {
   }
 }
 
-/** What Postgres cannot hold in a text, and what JSON may spell but `->>` cannot read back. */
+/** Postgres cannot hold this character in a text. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: that control character is what is looked for
 const NUL = /\u0000/g;
 const REPLACEMENT = '\ufffd';
 
-/** The text as a `text` column can hold it. Parsing did this already for all it knows of; costs nothing if so. */
+/** The text as a `text` column can hold it. Parsing has cleaned most texts already; then this changes nothing. */
 export function cleanText(text: string): string {
   const whole = text.isWellFormed() ? text : text.toWellFormed();
   return whole.includes('\u0000') ? whole.replace(NUL, REPLACEMENT) : whole;
@@ -53,11 +54,11 @@ export function cleanText(text: string): string {
 
 const MICROSECONDS = 1000;
 const EPOCH_2000 = 946_684_800_000;
-/** Beyond, a count of microseconds is no exact number any more (the year 2255, and 1714 on the other side). */
+/** Beyond this (before 1714 and after 2255) a number cannot count microseconds exactly. */
 const EXACT = Number.MAX_SAFE_INTEGER / MICROSECONDS;
 const TWO_32 = 2 ** 32;
 
-/** Writes fields of COPY BINARY one after the other, into room that was made before. */
+/** Writes fields of COPY BINARY into a chunk, one after the other. The caller has made sure that they fit. */
 export class FieldWriter {
   protected chunk: Buffer;
   /** Where the next byte goes. */
@@ -104,7 +105,7 @@ export class FieldWriter {
     this.at += bytes.length;
   }
 
-  /** Answers false when the text is no uuid. */
+  /** Returns false if the text is not a uuid. */
   uuidField(text: string): boolean {
     this.int32(16);
     const isUuid = uuidBytes(text, this.chunk, this.at);
@@ -112,7 +113,7 @@ export class FieldWriter {
     return isUuid;
   }
 
-  /** A `timestamptz` from milliseconds since 1970. */
+  /** Writes milliseconds since 1970 as a `timestamptz`. */
   timestampField(milliseconds: number): void {
     this.int32(8);
     const since2000 = milliseconds - EPOCH_2000;
@@ -127,14 +128,14 @@ export class FieldWriter {
     }
   }
 
-  /** Any text; needs the room that `textRoom` says. */
+  /** Writes a text. It needs as much room as `textRoom` says. */
   textField(text: string): void {
     const start = this.at + 4;
     const { length } = text;
     const chunk = this.chunk;
     let end = start;
     if (length < 48) {
-      // Short ASCII is quicker copied here than by a call into the runtime.
+      // This loop copies short ASCII faster than a call into the runtime.
       let index = 0;
       for (; index < length; index += 1) {
         const code = text.charCodeAt(index);
@@ -149,7 +150,7 @@ export class FieldWriter {
     this.at = end;
   }
 
-  /** A text, or null when it is empty or something else. */
+  /** Writes a text. Writes null for an empty text and for any other value. */
   optionalTextField(value: unknown): void {
     if (typeof value !== 'string' || value === '') this.nullField();
     else this.textField(cleanText(value));
@@ -158,21 +159,21 @@ export class FieldWriter {
 
 const LONG = 16 * 1024;
 
-/** At most as many bytes as the text takes: a guess for short ones, for a long one it is worth counting. */
+/** How much room to make for a text. Short texts get an upper bound; the bytes of a long text are counted. */
 export function textRoom(text: string): number {
   return text.length < LONG ? text.length * 3 : Buffer.byteLength(text);
 }
 
 const FRAME = 5;
 const COPY_DATA = 0x64;
-/** Signature, no flags, no extension: what every COPY BINARY begins with. */
+/** Every COPY BINARY begins with this: a signature, no flags, no extension. */
 const SIGNATURE = Buffer.from('5047434f50590aff0d0a000000000000000000', 'hex');
-/** Shorter pieces are quicker copied here than by a call into the runtime. */
+/** A loop copies shorter pieces faster than a call into the runtime. */
 const SHORT = 64;
 
 /**
- * Rows of COPY BINARY, written straight into CopyData messages. A message is a chunk; rows may cross its border,
- * as Postgres takes the data for one stream.
+ * Writes rows of COPY BINARY straight into CopyData messages. Each message is a chunk. A row may continue in the next
+ * message, since Postgres reads the messages as one stream.
  */
 export class CopyBytes extends FieldWriter {
   readonly #flush: (chunk: Buffer) => void;
@@ -191,7 +192,7 @@ export class CopyBytes extends FieldWriter {
     this.#flush(message);
   }
 
-  /** Makes room for `bytes` in one piece. */
+  /** Makes room for `bytes` bytes in one piece. */
   reserve(bytes: number): void {
     if (this.at + bytes <= this.chunk.length) return;
     this.#send();
@@ -199,7 +200,7 @@ export class CopyBytes extends FieldWriter {
     this.at = FRAME;
   }
 
-  /** Fields that were written before, elsewhere. */
+  /** Copies fields that were already written into another chunk. */
   piece(source: Buffer, from: number, to: number): void {
     const { chunk, at } = this;
     const length = to - from;
@@ -208,7 +209,7 @@ export class CopyBytes extends FieldWriter {
     this.at = at + length;
   }
 
-  /** The last row was written. */
+  /** Ends the COPY after the last row. */
   end(): void {
     this.reserve(2);
     this.int16(-1);

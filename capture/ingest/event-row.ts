@@ -4,6 +4,7 @@ import type { Actor } from '../persons/people.ts';
 import { CHUNK_BYTES, CopyBytes, cleanText, FieldWriter, SharedChunk, textRoom } from './copy-bytes.ts';
 import { EventsRefusedError } from './errors.ts';
 
+/** Escapes that JSON allows, but that `->>` of Postgres cannot read. */
 const UNREADABLE_ESCAPE = /\\u(?:0000|d[89a-f])/;
 
 function cleanValue(value: unknown): unknown {
@@ -18,38 +19,42 @@ function cleanValue(value: unknown): unknown {
   return value;
 }
 
-/** Properties as JSON that Postgres stores and reads; the chain of elements has a column of its own. */
+/** The properties as JSON that Postgres can store and read. The chain of elements is left out if it has its own column. */
 export function propertiesText(properties: Record<string, unknown>, withoutElementsChain: boolean): string {
   const kept = withoutElementsChain ? { ...properties, $elements_chain: undefined } : properties;
   const text = JSON.stringify(kept);
-  // Such escapes are rare, and a backslash before "u" is nearly as rare: most texts are searched once.
+  // Both are rare. The first search is cheap, and most texts need no second one.
   if (text.includes('\\u') && UNREADABLE_ESCAPE.test(text)) return JSON.stringify(cleanValue(kept));
   return text;
 }
 
+/** At most what the fields of a head take besides their texts. */
 const HEAD_BYTES = 256;
 const COUNT_BYTES = 2;
 const KEY_BYTES = 16;
-/** Project, uuid and timestamp, each with its length: what a row of `event_ids` is made of. */
+/** The fields of a row of `event_ids`, each with its length: project, uuid and timestamp. */
 const ID_BYTES = 8 + 4 + KEY_BYTES + 12;
 const UUID_AT = COUNT_BYTES + 8 + 4;
 const PREFIX_SCALE = 0x10000;
 
-/** The beginning of an event's row: all but what only the transaction knows. It stands among others in `bytes`. */
+/**
+ * The first fields of an event's row in COPY BINARY, written while the request is prepared. The transaction adds the
+ * fields that only it knows. `bytes` also holds the heads of other events.
+ */
 interface RowHead {
   readonly bytes: Buffer;
   readonly from: number;
   readonly to: number;
-  /** The first 48 bits of the uuid, to sort by. */
+  /** The first 48 bits of the uuid, for sorting. */
   readonly prefix: number;
 }
 
 const room = (value: unknown): number => (typeof value === 'string' ? textRoom(value) : 0);
 
-/** The 16 bytes of the event's uuid begin here in its head's `bytes`. */
+/** Where the 16 bytes of the event's uuid begin in `bytes`. */
 const uuidAt = (head: RowHead) => head.from + UUID_AT;
 
-/** From where to where the columns of `event_ids` stand in the head's `bytes`. */
+/** Where the fields for `event_ids` begin and end in `bytes`. */
 const idFields = ({ from }: RowHead): [from: number, to: number] => [
   from + COUNT_BYTES,
   from + COUNT_BYTES + ID_BYTES,
@@ -71,8 +76,8 @@ export function uuidOf(head: RowHead): Buffer {
 }
 
 /**
- * Writes heads one behind the other into chunks. An event that waits as bytes is nothing to the garbage collector;
- * as text it would be copied by it, more than once when much waits.
+ * Writes heads one after the other into chunks. The garbage collector has no work with an event that waits as bytes.
+ * Texts it would copy, several times when many events wait.
  */
 class RowHeads extends FieldWriter {
   #shared: SharedChunk;
@@ -84,8 +89,8 @@ class RowHeads extends FieldWriter {
   }
 
   /**
-   * Answers undefined when the event's uuid is none. The chunk of the head is held for `holds`, unless it is held
-   * already; who waits for the commit lets go of it then.
+   * Returns undefined if the event's uuid is not a uuid. Adds the head's chunk to `holds` and holds it, unless it is the
+   * last one there. The request releases its chunks after the commit.
    */
   write(
     projectId: number,
@@ -122,7 +127,7 @@ class RowHeads extends FieldWriter {
     const uuid = from + UUID_AT;
     const prefix = bytes.readUInt32BE(uuid) * PREFIX_SCALE + bytes.readUInt16BE(uuid + 4);
     const head = { bytes, from, to: this.at, prefix };
-    // One that was made for a large event is not to be kept until the next one comes.
+    // A chunk for one large event is not kept until the next event comes.
     if (bytes.length > CHUNK_BYTES) this.#begin(0);
     return head;
   }
@@ -136,33 +141,33 @@ class RowHeads extends FieldWriter {
   }
 }
 
-/** An event on its way into a table: what costs most is done, what is known only in the transaction is not. */
+/** An event that waits for its transaction. The expensive part of its row is written already. */
 export interface PendingEvent {
   readonly projectId: number;
-  /** What persons and groups follow from; of an anonymous event without groups, most is left out. */
+  /** Persons and groups are derived from it. An anonymous event without groups keeps only a few of its fields. */
   readonly event: CapturedEvent;
   readonly head: RowHead;
 }
 
-/** The events of one request. Stored together or not at all. */
+/** The events of one request, ready for a transaction. All of them are stored, or none. */
 export interface PreparedEvents {
   readonly events: PendingEvent[];
-  /** Where the heads of the events stand; held until the request is answered. */
+  /** The chunks with the heads of the events. Whoever answers the request releases them. */
   readonly chunks: readonly SharedChunk[];
-  /** About what they take in memory and on the wire. */
+  /** About how much the events take in memory and on the wire. */
   readonly bytes: number;
 }
 
-/** Columns besides the head, and what stays of the event itself. */
+/** About how much an event takes besides its head: the other columns, and the event itself. */
 const OVERHEAD = 128;
-/** All that matters of the properties of an event that is nobody's. */
+/** The only property that still matters in an anonymous event without groups. */
 const OF_NOBODY = Object.freeze({ $process_person_profile: false });
 
-/** The event without what is not needed any more once its row is begun. */
+/** The event without the values that only the head needed. */
 function remains(event: CapturedEvent): CapturedEvent {
   const { $process_person_profile: profile, $groups: groups } = event.properties;
   if (profile !== false || groups !== undefined) return event;
-  // Written out, which is several times as quick as a spread.
+  // An object literal is several times faster than a spread.
   return {
     index: event.index,
     uuid: '',
@@ -184,14 +189,14 @@ function textsOf({ properties }: CapturedEvent, index: number) {
   try {
     return { properties: propertiesText(properties, elementsChain !== ''), elementsChain };
   } catch (error) {
-    // JSON.stringify recurses; a BigInt or a cycle can only come from our own code.
+    // JSON.stringify fails on values that nest too deep. A BigInt or a cycle could only come from our own code.
     throw new EventsRefusedError(`The properties of the event at index ${index} cannot be stored as JSON.`, {
       cause: error,
     });
   }
 }
 
-/** What a request needs to wait for its commit. The chunks are held until they are released. */
+/** Begins the rows of a request's events. The caller releases the chunks. */
 export function prepare(projectId: number, events: readonly CapturedEvent[]): PreparedEvents {
   const chunks: SharedChunk[] = [];
   let bytes = 0;
@@ -209,17 +214,18 @@ export function prepare(projectId: number, events: readonly CapturedEvent[]): Pr
   }
 }
 
-/** The person of an event as it is written into the event's row. */
+/** The person and the groups of an event, as they are written into its row. */
 export interface PersonOfEvent extends Actor {
-  /** Keys of the event's groups by the index of their type; absent: the event has none. */
+  /** The keys of the event's groups, by the index of their type. Absent if the event has no groups. */
   groups?: readonly (string | null)[] | undefined;
 }
 
 const GROUPS = 5;
+/** At most what the fields behind the head take besides their texts. */
 const TAIL_BYTES = 128;
 const ID_ROW_BYTES = 64;
 
-/** Rows of `events`, handed to `flush` chunk by chunk. `stamp`: the 8 bytes of inserted_at. */
+/** Writes rows of `events` and hands them to `flush` chunk by chunk. `stamp` holds the 8 bytes of inserted_at. */
 export class EventRows {
   readonly #bytes: CopyBytes;
   readonly #stamp: Uint8Array;
@@ -248,7 +254,7 @@ export class EventRows {
   }
 }
 
-/** Rows of `event_ids`, for events in the order of their keys. */
+/** Writes rows of `event_ids`. The events come in the order of their keys. */
 export function writeIdRows(events: readonly PendingEvent[], flush: (chunk: Buffer) => void): void {
   const bytes = new CopyBytes(flush);
   for (const { head } of events) {

@@ -22,21 +22,21 @@ import { type PendingEvent, propertiesText } from './event-row.ts';
 type Types = ReadonlyMap<string, number>;
 
 const NONE: Types = new Map();
-/** As many projects are kept at hand. */
+/** How many projects are remembered. */
 const REMEMBERED = 10_000;
 
-/** The group types of projects. They are never changed or taken away, so what was seen once stays true. */
+/** The group types of projects. A type is never changed or removed, so what was read once stays true. */
 export class GroupTypes {
   readonly #known = new Map<number, Types>();
 
   /**
-   * The indexes of the types that the projects' events name, made up for types that are new while there is room.
-   * `committed` must be called when the transaction was.
+   * Finds the indexes of the group types that events mention, for each project. A new type gets an index while the
+   * project has one left. The caller calls `committed` after the commit.
    */
   async resolve(client: Transaction, wanted: ReadonlyMap<number, ReadonlySet<string>>) {
     const resolved = new Map<number, Types>();
     const seen: [number, Types][] = [];
-    // In their order, as a new type makes others wait for this transaction.
+    // Projects come in a fixed order, because a new type makes other transactions wait for this one.
     for (const projectId of [...wanted.keys()].sort((a, b) => a - b)) {
       let types = this.#known.get(projectId) ?? NONE;
       const missing = () => [...(wanted.get(projectId) ?? [])].filter((type) => !types.has(type));
@@ -70,18 +70,20 @@ interface Mentions {
   update: GroupUpdate | undefined;
 }
 
-/** Several updates of one group, joined. */
+/** All updates of one group in the transaction, joined. */
 interface Update {
   values: Omit<GroupValues, 'text'>;
   set: Record<string, unknown>;
   last: PendingEvent;
 }
 
-/** The groups of a transaction's events: their keys by the index of their types, and what is to be written of them. */
+/** The groups of a transaction's events. */
 interface GroupsOfEvents {
+  /** The keys of the event's groups, by the index of their type. */
   keysOf(event: PendingEvent): readonly (string | null)[] | undefined;
-  /** Writes what the events say of the groups themselves. */
+  /** Writes the properties that events set on groups. */
   write(client: Transaction): Promise<void>;
+  /** Call it after the commit. */
   committed(): void;
 }
 

@@ -11,7 +11,7 @@ interface IngestMetrics {
   batchEvents: Histogram;
 }
 
-/** What operators see of ingestion; `queue` is asked when the numbers are read. */
+/** The metrics of ingestion. `queue` is called when the metrics are read. */
 export function createIngestMetrics(
   registry: Registry | undefined,
   queue: () => { bytes: number; events: number },

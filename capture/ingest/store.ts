@@ -14,18 +14,18 @@ import { compareUuids, EventRows, type PendingEvent, uuidOf, writeIdRows } from 
 import type { EarlyLook } from './person-reader.ts';
 import type { PersonChanges, PersonRule } from './persons.ts';
 
-/** Rows between two looks at how much Postgres has taken. */
+/** After so many rows, writing waits until Postgres has taken enough of them. */
 const SLICE = 500;
-/** As many transactions expect further known ids after one had some: who sends again sends more. */
+/** After a transaction with known ids, so many further ones expect known ids: a client that resends sends more. */
 const WARY = 16;
 
 function compareKeys(a: PendingEvent, b: PendingEvent): number {
   return a.projectId - b.projectId || compareUuids(a.head, b.head);
 }
 
-/** The events in the order of their keys, the first of each; the others go into `duplicates`. */
+/** The events in the order of their keys. Of equal keys the first event stays; the others go into `duplicates`. */
 function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<PendingEvent>): PendingEvent[] {
-  // Sorting is stable: of equal keys, the one that came first stays first.
+  // Sorting is stable, so of equal keys the event that came first stays first.
   const sorted = [...events].sort(compareKeys);
   let kept = 0;
   for (let index = 0; index < sorted.length; index += 1) {
@@ -38,16 +38,16 @@ function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<Pendin
 }
 
 export interface Stored {
-  /** Events that were known or came twice. */
+  /** Events that were stored before, or came twice. */
   duplicates: ReadonlySet<PendingEvent>;
-  /** What events wanted of persons or groups and did not get. */
+  /** Changes of persons or groups that an event asked for and that were not made. */
   notices: ReadonlyMap<PendingEvent, readonly PersonNotice[]>;
   persons: PersonChanges;
 }
 
 type Written = Omit<Stored, 'duplicates'>;
 
-/** Stores events in one transaction, each once. */
+/** Stores the events in one transaction, each (project, uuid) once. */
 type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
 
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
@@ -90,7 +90,7 @@ export function createStore(rule: PersonRule): StoreEvents {
     }
   }
 
-  /** The usual case, all events new: answers undefined, with nothing stored, when one is not. */
+  /** The usual case: all events are new. If one is not, stores nothing and returns undefined. */
   async function storeNew(
     client: Transaction,
     keys: readonly PendingEvent[],

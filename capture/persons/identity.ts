@@ -11,13 +11,13 @@ function uuidV5(name: string): string {
   return digest.toString('hex', 0, 16).replace(TEXT, '$1-$2-$3-$4-$5');
 }
 
-/** As many ids are kept at hand, so that who comes often is hashed once. */
+/** How many ids are remembered, so that a frequent distinct_id is hashed only once. */
 const REMEMBERED = 20_000;
 let remembered = new Map<string, string>();
 
 /**
- * The id that the person of a distinct_id has at first, a uuid of version 5. Events of somebody who is no person yet
- * carry it already, so that nothing needs rewriting when they become one.
+ * The uuid (version 5) of the person that a distinct_id creates. Anonymous events carry it before that person exists, so
+ * they need no change when it is created.
  */
 export function personId(projectId: number, distinctId: string): string {
   const name = `${projectId}:${distinctId}`;
@@ -33,7 +33,7 @@ export function groupId(projectId: number, groupTypeIndex: number, key: string):
   return uuidV5(`${projectId}:group ${groupTypeIndex}:${key}`);
 }
 
-/** Ids that many different people share by mistake; joining on one would make one person of all of them. */
+/** Ids that many people share by mistake. Merging on one of them would make a single person of all these people. */
 const ILLEGAL = new Set(['[object Object]', 'NaN', 'None', 'none', 'null', '0']);
 const ILLEGAL_IN_ANY_CASE = new Set([
   ...['anonymous', 'guest', 'distinctid', 'distinct_id', 'id', 'not_authenticated', 'email', 'undefined'],
@@ -48,13 +48,13 @@ export function isIllegalId(distinctId: string): boolean {
   return bare.trim() === '' || ILLEGAL.has(bare) || ILLEGAL_IN_ANY_CASE.has(bare.toLowerCase());
 }
 
-/** Two ids that an event says to be one person's. */
+/** Two distinct_ids that belong to one person, according to an event. */
 interface Merge {
-  /** Whose person stays. */
+  /** The person of this distinct_id stays. */
   into: string;
-  /** Whose person is absorbed. */
+  /** The person of this distinct_id is absorbed. */
   from: string;
-  /** Also when the absorbed person was identified before. */
+  /** Whether they are merged even if the absorbed person was identified before. */
   always: boolean;
 }
 
@@ -64,7 +64,7 @@ function asDistinctId(value: unknown): string | undefined {
   return text.trim() === '' ? undefined : cut(text);
 }
 
-/** What the event wants to be one person; undefined for most events. */
+/** The merge that the event asks for. Undefined for most events. */
 export function mergeOf({ event, distinct_id, properties }: CapturedEvent): Merge | undefined {
   if (event === '$identify') {
     const from = asDistinctId(properties.$anon_distinct_id);

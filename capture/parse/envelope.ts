@@ -3,7 +3,7 @@ import { DecodeError } from '../decode/limits.ts';
 
 type Fields = Record<string, unknown>;
 
-/** No usable project key: the request is refused with 401. */
+/** The request has no usable project key. It is refused with 401. */
 export class TokenError extends Error {
   override name = 'TokenError';
 }
@@ -11,7 +11,7 @@ export class TokenError extends Error {
 const LONGEST = 64;
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
-/** The key without the white space around it, or a refusal that says what is wrong with it. */
+/** Returns the project key without surrounding white space. Throws a TokenError that says what is wrong with it. */
 export function checkToken(value: unknown): string {
   if (value === undefined || value === null) throw new TokenError('event submitted without an api_key');
   if (typeof value !== 'string') throw new TokenError('API key is not valid: not_a_string');
@@ -25,7 +25,7 @@ export function checkToken(value: unknown): string {
   return token;
 }
 
-/** The key that an event names: in its own fields, else in its properties. */
+/** The project key that an event names in its fields, or else in its properties. */
 export function eventToken(event: Fields): unknown {
   const own = event.api_key ?? event.token ?? event.$token;
   if (own !== undefined && own !== null) return own;
@@ -33,15 +33,15 @@ export function eventToken(event: Fields): unknown {
   return typeof properties === 'object' && properties !== null ? (properties as Fields).token : undefined;
 }
 
-/** What a request says about all of its events. */
+/** What a request says about all of its events together. */
 export interface Envelope {
-  /** The key given for all events; undefined when the events name it. */
+  /** The project key for all events. Undefined if each event names it. */
   token: unknown;
   sentAt: unknown;
   historical: boolean;
-  /** The events of a small body; those of a large one come in chunks. */
+  /** The events of a small body. The events of a large one come in chunks. */
   events: unknown[];
-  /** Whether the request is one event by itself, so that refusing it loses no other. */
+  /** Whether the request is a single event, so that refusing the request loses no other event. */
   single: boolean;
 }
 
@@ -49,7 +49,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `{ data: … }`, the content of which is an event or a list of them. */
+/** The content of a body `{ data: … }`: an event or a list of events. */
 function inner(root: Fields): unknown {
   const { data } = root;
   const wraps =
@@ -60,7 +60,10 @@ function inner(root: Fields): unknown {
 const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', '1']);
 const NO: ReadonlySet<unknown> = new Set([undefined, null, false, 0, 'false', '0', '']);
 
-/** Whether it is a migration. What says neither is refused: taken for live events, the past would set things off. */
+/**
+ * Whether the request is a historical migration. An unclear value is refused: taken as live, old events would trigger
+ * things.
+ */
 function isHistorical({ historical_migration: value }: Fields): boolean {
   const known = typeof value === 'string' ? value.trim().toLowerCase() : value;
   if (YES.has(known)) return true;
@@ -70,7 +73,7 @@ function isHistorical({ historical_migration: value }: Fields): boolean {
   );
 }
 
-/** Tells the forms of a body apart: a list of events, a batch, a wrapped payload, one event. */
+/** Reads the envelope of any form of body: a list of events, a batch, a wrapped payload, one event. */
 export function readEnvelope(decoded: Decoded): Envelope {
   const { root, formToken } = decoded;
   if (Array.isArray(root)) {

@@ -33,7 +33,9 @@ export interface SkippedEvent {
 const FIRST = -62_167_219_200_000;
 const LAST = 253_402_300_799_999;
 
-/** The event's time in milliseconds, as a column can hold it. A time that is not a number becomes the time of receipt. */
+/**
+ * The event's time in milliseconds, as a column can hold it. A time that is not a number becomes the time of receipt.
+ */
 export function storableTime({ timestamp, received_at }: { timestamp: number; received_at: number }): number {
   if (!Number.isFinite(timestamp)) return received_at;
   return Math.trunc(Math.min(Math.max(timestamp, FIRST), LAST));

@@ -28,7 +28,9 @@ interface IngestOptions {
 }
 
 export interface IngestLimits {
-  /** Limits of the events that are accepted but not yet committed. When one is reached, further requests are refused. */
+  /**
+   * Limits of the events that are accepted but not yet committed. When one is reached, further requests are refused.
+   */
   queueBytes: number;
   queueEvents: number;
   /** Limits of one transaction. A single larger request gets a transaction of its own. */
@@ -67,7 +69,9 @@ const LONGEST_PAUSE = 1_000;
 export interface Submitted {
   stored: number;
   duplicates: number;
-  /** Changes of persons or groups that an event asked for and that were not made. `index` is the event's in the request. */
+  /**
+   * Changes of persons or groups that an event asked for and that were not made. `index` is the event's in the request.
+   */
   notices?: (PersonNotice & { index: number })[];
 }
 

@@ -17,8 +17,8 @@ const FLUSH_EVERY = 1_000;
 const MOST_KEPT = 10_000;
 
 /**
- * Collects ingestion warnings in memory and writes them once a second. A client that sends only nonsense costs one row a
- * day and one statement a second. The counts of the last second are lost when the process is killed.
+ * Collects ingestion warnings in memory and writes them once a second. A client that sends only nonsense costs one row
+ * a day and one statement a second. The counts of the last second are lost when the process is killed.
  */
 export function createWarnings(options: {
   queryable: Queryable;

@@ -12,7 +12,7 @@ export interface FileOptions {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Keys of every destination that is given files. */
+/** Keys of every destination that takes files. */
 export const fileFields = {
   file_format: z.string().default('JSONLines').describe('JSONLines, Parquet or CSV.'),
   compression: z.string().nullish().describe('Compression of the files; none by default.'),
@@ -30,7 +30,7 @@ interface FileConfig {
   max_file_size_mb?: number | null | undefined;
 }
 
-/** The rules between the keys of files; to be the check of a schema that has them. */
+/** Checks the keys of files against each other. For the `superRefine` of a schema with these keys. */
 export function checkFileFields(config: FileConfig, context: z.core.$RefinementCtx<unknown>): void {
   const complain = (path: string, message: string) =>
     context.addIssue({ code: 'custom', path: [path], message });

@@ -7,10 +7,10 @@ import { noOp } from './no-op/no-op.ts';
 import { postgres } from './postgres/postgres.ts';
 import { s3 } from './s3/s3.ts';
 
-/** Whatever its configuration is: only this folder's `bind` puts the two together, after it has checked them. */
+/** A destination with a configuration of any type. Only `bind` joins the two, after it has checked the configuration. */
 type AnyDestination = Destination<unknown>;
 
-/** Every destination, and with its types every name that the API knows one by. */
+/** Every destination. Their `types` are all the names that the API knows. */
 const DESTINATIONS = [s3, postgres, http, file, noOp] as unknown as readonly AnyDestination[];
 
 export const DESTINATION_TYPES: readonly string[] = DESTINATIONS.flatMap((destination) => destination.types);
@@ -25,7 +25,7 @@ export function requireDestination(type: string): AnyDestination {
   return found;
 }
 
-/** Refuses models that a destination does not take. */
+/** Refuses a model that the destination does not take. */
 export function requireModel(type: string, model: ModelName): void {
   const { models } = requireDestination(type);
   if (models && !models.includes(model)) {
@@ -38,11 +38,11 @@ export function requireModel(type: string, model: ModelName): void {
 
 interface DescribedKey extends FieldDescription {
   key: string;
-  /** Of the destinations that have it. */
+  /** The destinations that have this key. */
   types: string[];
 }
 
-/** Every key of every destination; those that several have in the same way are one. */
+/** Describes every key of every destination. Equal keys of several destinations come once. */
 export function describeKeys(): DescribedKey[] {
   const found = new Map<string, DescribedKey>();
   for (const type of DESTINATION_TYPES) {

@@ -142,7 +142,9 @@ function looksLikeJson(bytes: Buffer): boolean {
   return first === 0x7b || first === 0x5b;
 }
 
-/** Removes the layers around the JSON, both declared and recognised ones. Bytes that are JSON already stay as they are. */
+/**
+ * Removes the layers around the JSON, both declared and recognised ones. Bytes that are JSON already stay as they are.
+ */
 async function unwrap(payload: Buffer, hint: Hint, encoding: string | undefined): Promise<Buffer> {
   let bytes = payload;
   let declared = hint;

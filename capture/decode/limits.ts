@@ -1,4 +1,6 @@
-/** The most that a request may carry, both compressed and decompressed: 20 MiB. A body of exactly this size is accepted. */
+/**
+ * The most that a request may carry, both compressed and decompressed: 20 MiB. A body of exactly this size is accepted.
+ */
 export const MAX_BODY_BYTES = 20_971_520;
 /** How deep an event may nest. All later steps recurse: cleaning, storing, exporting. */
 export const MAX_DEPTH = 200;

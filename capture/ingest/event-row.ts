@@ -19,7 +19,9 @@ function cleanValue(value: unknown): unknown {
   return value;
 }
 
-/** The properties as JSON that Postgres can store and read. The chain of elements is left out if it has its own column. */
+/**
+ * The properties as JSON that Postgres can store and read. The chain of elements is left out if it has its own column.
+ */
 export function propertiesText(properties: Record<string, unknown>, withoutElementsChain: boolean): string {
   const kept = withoutElementsChain ? { ...properties, $elements_chain: undefined } : properties;
   const text = JSON.stringify(kept);

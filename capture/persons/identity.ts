@@ -16,8 +16,8 @@ const REMEMBERED = 20_000;
 let remembered = new Map<string, string>();
 
 /**
- * The uuid (version 5) of the person that a distinct_id creates. Anonymous events carry it before that person exists, so
- * they need no change when it is created.
+ * The uuid (version 5) of the person that a distinct_id creates. Anonymous events carry it before that person exists,
+ * so they need no change when it is created.
  */
 export function personId(projectId: number, distinctId: string): string {
   const name = `${projectId}:${distinctId}`;

@@ -23,7 +23,7 @@ const fileConfigFields = z
 
 type FileConfig = z.output<typeof fileConfigFields>;
 
-/** Files in a directory of the machine that the worker runs on. */
+/** Writes files into a directory of the machine that the worker runs on. */
 export const file: FilesDestination<FileConfig> = {
   kind: 'files',
   types: ['File'],

@@ -11,7 +11,7 @@ export const httpFields = z
     const complain = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     const parsed = URL.parse(url);
-    // The text is not repeated where it may hold a password.
+    // The message does not repeat the URL, since it may contain a password.
     if (!parsed) complain('url', 'Invalid destination URL: it is no URL');
     else if (!/^https?:$/.test(parsed.protocol))
       complain('url', `Invalid destination URL: ${parsed.protocol} is neither http: nor https:`);

@@ -5,17 +5,17 @@ import { Batch, eventColumns, type FullBatch, MOST_BODY_BYTES, wireEvent } from 
 import type { HttpConfig } from './config.ts';
 import { place, post } from './send.ts';
 
-/** Receivers refuse events younger than 48 hours as historical ones; their clocks may go after ours. */
+/** Receivers refuse historical events younger than 48 hours. Their clocks may be behind ours. */
 const HISTORICAL_MILLISECONDS = 49 * 3_600_000;
 const MOST_REJECTIONS = 20;
-/** When so many were refused and none was taken, the receiver is not one that takes events. */
+/** After so many refused events and none taken, the run ends: the receiver does not take events. */
 const HOPELESS = 20;
-/** Requests on their way at a time; each holds its body in memory. */
+/** How many requests run at the same time. Each keeps its body in memory. */
 const CONCURRENCY = 3;
 
 /**
- * Posts events in batches. An attempt that fails leaves what it has sent so far at the receiver, which takes each uuid
- * once: the next attempt sends all of it again.
+ * Posts events in batches. After a failed attempt, the next one sends all events again. The receiver stores each uuid
+ * once.
  */
 export async function deliverByHttp(
   config: HttpConfig,
@@ -113,13 +113,13 @@ export async function deliverByHttp(
 interface Narrowing {
   post(body: Buffer): Promise<void>;
   onTaken(events: number, bytes: number): void;
-  /** An event that the receiver does not take even alone; throws if there is no point in looking for others. */
+  /** Called with an event that the receiver refuses even alone. Throws if there is no point in sending others. */
   onRefused(uuid: string, error: DestinationError): void;
 }
 
 /**
- * Sends a batch. One that its receiver refuses for what is in it is sent in halves, and these again, so that the events
- * that are to blame keep none of the others from their place, and a receiver that takes less at once gets less.
+ * Sends a batch. If the receiver refuses its content, sends it in halves, and these again in halves. So bad events do
+ * not hold up the others, and a receiver that takes smaller requests gets them.
  */
 async function postNarrowing(
   batch: FullBatch,

@@ -4,7 +4,7 @@ import { type HttpConfig, httpFields } from './config.ts';
 import { deliverByHttp } from './deliver.ts';
 import { place, post } from './send.ts';
 
-/** Events to the `/batch/` endpoint of another Sluice, or of PostHog. */
+/** Sends events to the `/batch/` endpoint of another Sluice or of PostHog. */
 export const http: RowsDestination<HttpConfig> = {
   kind: 'rows',
   types: ['HTTP'],
@@ -22,7 +22,7 @@ export const http: RowsDestination<HttpConfig> = {
           return undefined;
         } catch (error) {
           if (!(error instanceof DestinationError)) throw error;
-          // PostHog has nothing against the token but refuses a batch without events.
+          // PostHog accepts the token here, but refuses a batch without events.
           if (error.code === 'rejected' && /answered 400.*(empty|no event)/i.test(error.message))
             return undefined;
           return error.message;
@@ -33,7 +33,8 @@ export const http: RowsDestination<HttpConfig> = {
       name: 'Check the token',
       description: 'Ensure the receiver has a project with this token. Nothing is sent to it.',
       async run(config, { egress, idleMilliseconds }, signal) {
-        // Receivers take a batch without looking at its token while it has no events; browsers ask here for a project.
+        // Receivers do not check the token of a batch without events. Browsers read the configuration of their
+        // project here.
         const url = new URL(config.url);
         const base = /^(.*)\/batch\/?$/.exec(url.pathname)?.[1];
         if (base === undefined) return { skipped: 'The path of the URL is not that of /batch/' };

@@ -8,7 +8,7 @@ const noOpFields = z.object({
   ...eventNames,
 });
 
-/** Reads everything and keeps nothing, for tests. */
+/** Reads all rows and keeps none. For tests. */
 export const noOp: RowsDestination<z.output<typeof noOpFields>> = {
   kind: 'rows',
   types: ['NoOp'],

@@ -9,7 +9,7 @@ import type { PostgresConfig } from './config.ts';
 const REFUSED =
   'the server refuses this user or password: correct them in the configuration of the export, or at the server';
 
-/** By SQLSTATE, or by its class of two characters: what is wrong, and what to do where somebody must. The server's own words follow. */
+/** What is wrong, and what the operator can do, by SQLSTATE or by its class of two characters. */
 const STATES: Record<string, [DestinationErrorCode, string]> = {
   '08': ['interrupted', 'the connection broke'],
   '22': ['rejected', 'a value does not fit its column'],
@@ -43,7 +43,7 @@ export function stateOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** What an error of the server, or of the way there, means to an export. */
+/** Turns an error of the server or of the connection into a DestinationError. */
 export function postgresError(error: unknown, config: PostgresConfig): DestinationError {
   if (error instanceof DestinationError) return error;
   const where = place(config);
@@ -75,7 +75,7 @@ async function attempt(config: PostgresConfig, socket: () => Socket, tls: boolea
     host: config.host.trim(),
     port: config.port,
     user: config.user,
-    // A function: for an empty text, the client would look for the password of whoever runs Sluice.
+    // A function, since for an empty text the client would look for a password of the user who runs Sluice.
     password: () => config.password,
     database: config.database,
     ssl: tls ? { rejectUnauthorized: !config.has_self_signed_cert } : false,
@@ -84,7 +84,7 @@ async function attempt(config: PostgresConfig, socket: () => Socket, tls: boolea
     connectionTimeoutMillis: CONNECT_MILLISECONDS,
     keepAlive: true,
   });
-  // Without a listener, a connection that breaks between two queries would end the process.
+  // Without a listener, a connection that breaks between two queries would crash the process.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -98,8 +98,8 @@ async function attempt(config: PostgresConfig, socket: () => Socket, tls: boolea
 const offersNoTls = (error: unknown) => /does not support SSL/i.test((error as Error).message);
 
 /**
- * Connects with TLS, and to nobody whose certificate is not trusted. Only to a server that the operator named in
- * SLUICE_EGRESS_ALLOW, and that offers no TLS, does it speak without.
+ * Connects with TLS and checks the certificate. A connection without TLS is made only to a server that offers none and
+ * that the operator has named in SLUICE_EGRESS_ALLOW.
  */
 async function connectOnce(config: PostgresConfig, { egress }: Surroundings): Promise<pg.Client> {
   try {
@@ -119,7 +119,7 @@ async function connectOnce(config: PostgresConfig, { egress }: Surroundings): Pr
   }
 }
 
-/** Runs `work` with a connection of its own, which a cancellation ends at once: the server rolls back. */
+/** Runs `work` with a connection of its own. A cancellation closes it at once, and the server rolls back. */
 export async function withConnection<T>(
   config: PostgresConfig,
   surroundings: Surroundings,

@@ -5,7 +5,7 @@ import { postgresError, withConnection } from './connection.ts';
 import { deliverToPostgres, findInPostgres } from './deliver.ts';
 import { quoted, tableName } from './table.ts';
 
-/** Rows in a table of another Postgres. */
+/** Writes rows into a table of another Postgres. */
 export const postgres: RowsDestination<PostgresConfig> = {
   kind: 'rows',
   types: ['Postgres'],
@@ -64,7 +64,7 @@ export const postgres: RowsDestination<PostgresConfig> = {
   ],
 };
 
-/** Says what the operator has to mend; what may pass by itself is thrown. */
+/** Returns the message of an error that the destination knows. Throws any other. */
 async function saying(
   config: PostgresConfig,
   work: () => Promise<string | undefined>,

@@ -40,7 +40,7 @@ export const s3Fields = z
       complain('region', `region: ${JSON.stringify(region)} is no name of a region`);
     if (endpoint) {
       const url = URL.parse(endpoint);
-      // The text is not repeated: a URL may hold a password.
+      // The message does not repeat the URL, since it may contain a password.
       if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
         complain(
           'endpoint_url',
@@ -64,7 +64,7 @@ export const s3Fields = z
 
 export type S3Config = z.output<typeof s3Fields>;
 
-/** What every request that makes an object says about its encryption. */
+/** The encryption, as every request that creates an object states it. */
 export function encryptionOf(config: S3Config) {
   return {
     ...(config.encryption ? { ServerSideEncryption: config.encryption as 'AES256' } : {}),

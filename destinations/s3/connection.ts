@@ -7,23 +7,23 @@ import type { S3Config } from './config.ts';
 const CONNECT_MILLISECONDS = 10_000;
 const GRACE_MILLISECONDS = 5_000;
 const IDLE_MILLISECONDS = 30_000;
-/** For one request with its answer: a part that drips in takes longer than sending it again. */
+/** The limit for one request and its answer. A slower part is sent again. */
 const REQUEST_MILLISECONDS = 300_000;
 
 interface SendOptions {
   key?: string;
   doing: string;
   signal?: AbortSignal | undefined;
-  /** Fewer than usual. */
+  /** The number of attempts, if fewer than usual. */
   attempts?: number;
   onRetry?: () => void;
 }
 
 export interface S3Connection {
   config: S3Config;
-  /** How long requests on their way may take to end when they are no longer wanted. */
+  /** How long requests under way may take to end after the upload was aborted. */
   graceMilliseconds: number;
-  /** Sends until it is answered or there is no point in it. `doing` names the right that it needs. */
+  /** Sends a request and repeats it while a retry may help. `doing` names the right that it needs. */
   send<T>(
     request: (client: S3Client, signal: AbortSignal | undefined) => Promise<T>,
     options: SendOptions,
@@ -45,7 +45,7 @@ export function connectS3(config: S3Config, surroundings: Surroundings): S3Conne
     region: config.region,
     credentials: { accessKeyId, secretAccessKey },
     ...(config.endpoint_url ? { endpoint: config.endpoint_url } : {}),
-    // Nothing of the machine's own settings for S3 has a say in where a user's data goes.
+    // The machine's own settings for S3 must not decide where a user's data goes.
     ignoreConfiguredEndpointUrls: true,
     forcePathStyle: Boolean(config.endpoint_url) && !config.use_virtual_style_addressing,
     useDualstackEndpoint: false,
@@ -56,7 +56,7 @@ export function connectS3(config: S3Config, surroundings: Surroundings): S3Conne
     userAgentAppId: 'sluice',
     requestChecksumCalculation: 'WHEN_SUPPORTED',
     responseChecksumValidation: 'WHEN_REQUIRED',
-    // patiently() repeats requests: it knows which errors end, waits as servers ask, and stops with its signal.
+    // patiently() repeats requests instead: it knows which errors pass, waits as servers ask, and obeys the signal.
     maxAttempts: 1,
     retryMode: 'standard',
     requestHandler: {
@@ -93,7 +93,7 @@ export function connectS3(config: S3Config, surroundings: Surroundings): S3Conne
   };
 }
 
-/** What S3 servers call what the operator has to mend, and how. */
+/** Error names of S3 servers that the operator has to act on. */
 const OPERATOR: Record<string, [DestinationErrorCode, string]> = {
   NoSuchBucket: ['missing', 'there is no such bucket'],
   InvalidBucketName: ['missing', 'this is no name of a bucket'],
@@ -121,7 +121,7 @@ const SOON: Record<string, DestinationErrorCode> = {
   ServiceUnavailable: 'unavailable',
   ConditionalRequestConflict: 'unavailable',
   OperationAborted: 'unavailable',
-  // What arrived is not what was sent: the way there damaged it.
+  // The bytes were damaged on their way.
   BadDigest: 'interrupted',
   IncompleteBody: 'interrupted',
   XAmzContentSHA256Mismatch: 'interrupted',
@@ -138,11 +138,11 @@ export const statusOf = (error: unknown) => (error as ServiceError).$metadata?.h
 export const conditionOf = (seen: string | undefined) =>
   seen === undefined ? { IfNoneMatch: '*' } : { IfMatch: seen };
 
-/** What was seen is not there any more. */
+/** Whether a conditional request failed because the object has changed. */
 export const isOutdated = (error: unknown, seen: string | undefined) =>
   statusOf(error) === 412 || (statusOf(error) === 404 && seen !== undefined);
 
-/** There are servers that do not know conditions. */
+/** Whether the server does not support conditional requests. */
 export const isConditionUnknown = (error: unknown) =>
   statusOf(error) === 501 || (error as Error).name === 'NotImplemented';
 
@@ -150,7 +150,7 @@ export function place(config: Pick<S3Config, 'bucket_name'>, key?: string): stri
   return `S3 bucket ${JSON.stringify(config.bucket_name)}${key === undefined ? '' : `, ${JSON.stringify(key)}`}`;
 }
 
-/** What an error of the S3 client means to an export. `doing` names the right that the request needs. */
+/** Turns an error of the S3 client into a DestinationError. `doing` names the right that the request needs. */
 function s3Error(error: unknown, config: S3Config, where: string, doing: string): DestinationError {
   if (error instanceof DestinationError) return error;
   const { name, message } = error as ServiceError;
@@ -161,7 +161,7 @@ function s3Error(error: unknown, config: S3Config, where: string, doing: string)
     return make(SOON[name] as DestinationErrorCode, `the server says ${name}`, retryAfter(error));
   const known = OPERATOR[name];
   if (known) return make(known[0], known[1]);
-  // The client found that an answer is not what its checksum says, or that it ends too early.
+  // The client found that an answer does not match its checksum, or ends too early.
   if (/checksum mismatch|^aborted$|premature close|terminated|socket hang up|parse error/i.test(message))
     return make('interrupted', 'the connection was cut, or the answer was damaged');
   const below = networkError(error, where);
@@ -180,7 +180,7 @@ function s3Error(error: unknown, config: S3Config, where: string, doing: string)
   const said = withoutSecrets(`${name}: ${message}`, secrets).slice(0, 500);
   if (status !== undefined && status >= 400)
     return make('rejected', `the server refused the request, ${said}`);
-  // An answer that is no XML of S3, or cut off within it.
+  // The answer is not XML of S3, or is cut off.
   if (status !== undefined || /deserialization|unexpected end|xml/i.test(message))
     return make('interrupted', 'the answer could not be read');
   return make('unexpected', said);

@@ -7,7 +7,7 @@ import { encryptionOf, type S3Config, s3Fields } from './config.ts';
 import { connectS3, type S3Connection } from './connection.ts';
 import { s3Store } from './store.ts';
 
-/** Files in a bucket of S3, or of any server that speaks its protocol. */
+/** Writes files into a bucket of S3 or of any server that speaks its protocol. */
 export const s3: FilesDestination<S3Config> = {
   kind: 'files',
   types: ['S3', 'AwsS3', 'S3Compatible'],
@@ -93,7 +93,7 @@ async function connected<T>(
   }
 }
 
-/** A folder that every key of the export lies in, as far as the template has no variable. */
+/** A key in a folder that contains every key of the export: the prefix up to its first variable. */
 function probeKey(prefix: string): string {
   const fixed = prefix.split('{')[0] as string;
   const folder = fixed.slice(0, fixed.lastIndexOf('/') + 1).replace(/^\/+/, '');

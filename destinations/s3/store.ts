@@ -20,7 +20,7 @@ import {
 } from './connection.ts';
 import { abortUpload, crc32Text, PartBuffers, S3Upload } from './upload.ts';
 
-/** No manifest is larger; what is, is none. */
+/** A larger object cannot be a manifest. */
 const MOST_SMALL_BYTES = 64 * 1024 * 1024;
 
 export function s3Store(config: S3Config, surroundings: Surroundings): FileStore {
@@ -174,7 +174,7 @@ async function pageOfUploads(
   };
 }
 
-/** Aborts uploads of these keys that nobody will complete. Not every operator gives the right to list: goes without. */
+/** Aborts uploads of these keys that nobody will complete. Does nothing if the right to list uploads is missing. */
 async function abortUploads(connection: S3Connection, keys: ObjectKeys): Promise<void> {
   const found: Upload[] = [];
   try {

@@ -5,11 +5,11 @@ import { createPool, isDatabaseUnavailable } from '../db/pool.ts';
 import { bootstrap } from '../tenancy/bootstrap.ts';
 import { type Report, StackProblem } from './problem.ts';
 
-/** What tools and tests of the operator read from `credentials.json` in the data directory. */
+/** The content of `credentials.json` in the data directory, which tools and tests of the operator read. */
 export interface Credentials {
   base_url: string;
   capture_url: string;
-  /** null when an external Temporal is used and TEMPORAL_UI_URL is not set. */
+  /** Null if an external Temporal is used and TEMPORAL_UI_URL is not set. */
   temporal_ui_url: string | null;
   personal_api_key: string;
   project_api_key: string;
@@ -21,7 +21,7 @@ export function credentialsFile(dataDir: string): string {
   return path.join(dataDir, 'credentials.json');
 }
 
-/** The credentials that an earlier start wrote; undefined when there are none or they cannot be understood. */
+/** The credentials of an earlier start. Undefined if there are none or the file cannot be read. */
 function readCredentials(dataDir: string): Credentials | undefined {
   try {
     const found = JSON.parse(readFileSync(credentialsFile(dataDir), 'utf8'));
@@ -33,7 +33,10 @@ function readCredentials(dataDir: string): Credentials | undefined {
   }
 }
 
-/** Replaces the file as a whole: a reader sees the old credentials or the new ones, and only the owner sees any. */
+/**
+ * Replaces the file in one step, so that a reader sees either the old or the new credentials. Only the owner can read
+ * it.
+ */
 function writeCredentials(dataDir: string, credentials: Credentials): void {
   const file = credentialsFile(dataDir);
   const draft = `${file}.${process.pid}`;
@@ -53,7 +56,7 @@ interface Addresses {
 }
 
 export interface PreparedDatabase {
-  /** Undefined when the installation was set up elsewhere and this data directory has no keys of it. */
+  /** Undefined if the installation was set up elsewhere, so that this data directory has no keys. */
   credentials: Credentials | undefined;
   firstStart: boolean;
 }
@@ -62,14 +65,14 @@ interface DatabaseToPrepare {
   url: string;
   dataDir: string;
   addresses: Addresses;
-  /** Whether it is the operator's own, named by DATABASE_URL. */
+  /** Whether DATABASE_URL names the database, so that it is the operator's own. */
   external: boolean;
-  /** SLUICE_MIGRATE. */
+  /** The setting SLUICE_MIGRATE. */
   mayMigrate: boolean;
   report: Report;
 }
 
-/** Migrates the database, sets an empty installation up, and writes credentials.json. */
+/** Migrates the database, sets up an empty installation, and writes credentials.json. */
 export async function prepareDatabase(options: DatabaseToPrepare): Promise<PreparedDatabase> {
   const { url, dataDir } = options;
   const pool = createPool({ url, size: 1, name: 'stack' });
@@ -122,13 +125,16 @@ async function requireMigrated(pool: Parameters<typeof migrationState>[0]): Prom
   }
 }
 
-/** A failed connection to a name with several addresses is an AggregateError without a message. */
+/**
+ * The reason of an error. A failed connection to a name with several addresses gives an AggregateError without a
+ * message.
+ */
 function describe(error: unknown): string {
   const { code, message } = error as Error & { code?: string };
   return message || code || String(error);
 }
 
-/** What to tell a person whose data directory has no keys of a database that was set up before. */
+/** The hint for a person whose data directory has no keys of the installation. */
 export function missingCredentialsHint(dataDir: string): string {
   return (
     `There is no ${credentialsFile(dataDir)}, and keys cannot be shown again: make a new one with ` +

@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 export { Counter, Gauge, Histogram, type Registry };
 
-/** The numbers of one process. */
+/** The metrics of one process. */
 export function createRegistry(processName: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ process: processName });
@@ -11,7 +11,7 @@ export function createRegistry(processName: string): Registry {
   return registry;
 }
 
-/** Serves `GET /metrics` on a port of its own, away from what users reach. Port 0 in the settings means off. */
+/** Serves `GET /metrics` on a separate port, which users do not reach. The caller leaves it out if the port is 0. */
 export async function serveMetrics(
   registry: Registry,
   options: { host: string; port: number },
@@ -41,7 +41,7 @@ export async function serveMetrics(
   return server;
 }
 
-/** A number of one counter that grows with every request: added up here, told to the counter when it is read. */
+/** Adds up a number that grows with every request, and passes the sum to its counter when the metrics are read. */
 export class Tally {
   #waiting = 0;
 
@@ -49,7 +49,7 @@ export class Tally {
     this.#waiting += count;
   }
 
-  /** For the `collect` of the counter. */
+  /** Call it in the `collect` of the counter. */
   tell<T extends string>(counter: Counter<T>, labels: Partial<Record<T, string>>): void {
     counter.inc(labels, this.#waiting);
     this.#waiting = 0;

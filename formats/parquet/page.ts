@@ -10,17 +10,17 @@ import { ThriftWriter } from './thrift.ts';
 export const ENCODING = { plain: 0, rle: 3, dictionary: 8 } as const;
 const PAGE_TYPE = { data: 0, dictionary: 2 } as const;
 
-/** A page as it stands in the file, its header first. */
+/** A page as it stands in the file: its header, then its body. */
 export interface Page {
   header: Buffer;
-  /** In the memory of its row group. */
+  /** The compressed values, in the memory of the row group. */
   body: Buffer;
-  /** Of header and body before compression. */
+  /** The size of header and body before compression. */
   uncompressedBytes: number;
 }
 
 interface PageOptions {
-  /** Levels or, in a dictionary, entries. */
+  /** The number of levels or, in a dictionary, of entries. */
   values: number;
   encoding: number;
   kind: keyof typeof PAGE_TYPE;
@@ -49,14 +49,14 @@ export function makePage(raw: number, body: Buffer, { values, encoding, kind }: 
 }
 
 const SLAB = 1024 * 1024 - 64;
-/** As many as two row groups fill: one is written while the next one is made. */
+/** Enough for two row groups: one is written while the next one is made. */
 const MOST_FREE = 32;
 
-/** Memory for what waits until its row group is whole: slabs, which the next row group but one uses again. */
+/** Memory for pages that wait until their row group is complete. Later row groups use its slabs again. */
 export class PageMemory {
   readonly #pool = new BufferPool(SLAB, MOST_FREE);
 
-  /** For one row group. */
+  /** The memory of one row group. */
   begin(): GroupMemory {
     return new GroupMemory(this.#pool);
   }
@@ -71,11 +71,11 @@ export class GroupMemory {
     this.#pool = pool;
   }
 
-  /** What all of the pieces say, until `release`. */
+  /** Copies the pieces into one buffer that stays valid until `release`. */
   keep(pieces: readonly Uint8Array[]): Buffer {
     const size = pieces.reduce((sum, { length }) => sum + length, 0);
     if (size > this.#free.length) {
-      // What is larger than a slab has memory of its own.
+      // A page that is larger than a slab gets memory of its own.
       this.#free = this.#pool.take(Math.max(size, SLAB));
       this.#slabs.push(this.#free);
     }
@@ -89,7 +89,7 @@ export class GroupMemory {
     return kept;
   }
 
-  /** Nobody reads any of it any more. */
+  /** Call it when nobody reads the memory any more. */
   release(): void {
     for (const slab of this.#slabs) this.#pool.give(slab);
     this.#slabs = [];
@@ -97,10 +97,10 @@ export class GroupMemory {
   }
 }
 
-/** What comes out is kept in the row group's memory. */
+/** Compresses a page into the memory of its row group. */
 export type Compress = (raw: Buffer, memory: GroupMemory) => Promise<Buffer>;
 
-/** Parquet's numbers of codecs; its lz4 is the one that is called LZ4_RAW. */
+/** The numbers of Parquet's codecs. `lz4` is the codec that Parquet calls LZ4_RAW. */
 export const CODECS: Record<Compression | 'none', number> = {
   none: 0,
   snappy: 1,
@@ -111,12 +111,12 @@ export const CODECS: Record<Compression | 'none', number> = {
 };
 
 /**
- * Room for the worst that zstd can make of a page: then it reads the page where it is and writes where it should, with
- * nothing in between. What is not written to costs nothing.
+ * The largest output that zstd can make of a page. With this room, zstd reads and writes without buffers in between.
+ * Memory that is not written to costs nothing.
  */
 const mostOfZstd = (raw: Buffer) => raw.length + (raw.length >> 8) + 64;
 
-/** Room for all of a page's output, as a rule, so that compressing it is one step. */
+/** Room for the whole output of a usual page, so that its compression takes one step. */
 const roomFor = (raw: Buffer) => Math.max(1024, (raw.length >> 2) + 256);
 
 const compressed = (compressor: Transform, raw: Buffer, memory: GroupMemory) =>
@@ -158,7 +158,7 @@ export function pageCompression(
   }
 }
 
-/** LZ4 and Snappy are the kernel's own, and so quick that they need no thread of their own. */
+/** The kernel compresses LZ4 and Snappy itself, so fast that no thread is needed. */
 function blockCompression(kernel: Kernel, name: 'lz4' | 'snappy'): Compress {
   const table = kernel.allocate(LZ_TABLE_SIZE);
   let from: Region = kernel.allocate(1024);

@@ -10,7 +10,7 @@ interface ChunkPlace {
   nulls: number;
   encodings: number[];
   bounds: Bounds | undefined;
-  /** Of the first page with values, and of the dictionary's. */
+  /** Where the first page with values begins, and where the dictionary does. */
   dataOffset: number;
   dictionaryOffset: number | undefined;
   bytes: number;
@@ -27,7 +27,7 @@ const CREATED_BY = 'Sluice version 1 (build 1)';
 
 const fileHeader = (): Buffer => MAGIC;
 
-/** What stands at the end of a file: where everything is. */
+/** The end of a file. It says where everything in the file is. */
 function fileFooter(columns: readonly Column[], groups: readonly GroupPlace[], codec: number): Buffer {
   const thrift = new ThriftWriter();
   thrift.i32(1, 2);
@@ -38,7 +38,7 @@ function fileFooter(columns: readonly Column[], groups: readonly GroupPlace[], c
   );
   thrift.structs(4, groups, (group) => writeGroup(thrift, group, columns, codec));
   thrift.binary(6, CREATED_BY);
-  // Bounds are in the order of each type, without which readers must not use them.
+  // Says that bounds follow the order of their type. Without it, readers must not use them.
   thrift.structs(7, columns, () => thrift.struct(1, () => undefined));
   const metadata = thrift.finish();
   const length = Buffer.alloc(4);
@@ -86,10 +86,10 @@ function writeChunk(thrift: ThriftWriter, chunk: ChunkPlace, column: Column, cod
   });
 }
 
-/** So much is handed to a sink at once, if it comes in smaller pieces. */
+/** Smaller pieces are collected to this size before they go to the sink. */
 const PIECE = 256 * 1024;
 
-/** Row groups, whose pages are compressed already, into files. */
+/** Writes row groups, whose pages are already compressed, into files. */
 export class ParquetFiles {
   readonly #files: OutputFiles;
   readonly #columns: readonly Column[];

@@ -12,8 +12,11 @@ export function secret<T extends z.ZodType>(type: T): T {
 
 /** Keys that every destination has. */
 export const eventNames = {
-  include_events: z.array(z.string()).nullish().describe('Only events with these names; none: all.'),
-  exclude_events: z.array(z.string()).nullish().describe('No events with these names.'),
+  include_events: z
+    .array(z.string())
+    .nullish()
+    .describe('Exports only events with these names. By default all events.'),
+  exclude_events: z.array(z.string()).nullish().describe('Leaves out events with these names.'),
 };
 
 /** The type of a value, as error messages of the API name it. */

@@ -15,11 +15,8 @@ const MEBIBYTE = 1024 * 1024;
 /** Keys of every destination that takes files. */
 export const fileFields = {
   file_format: z.string().default('JSONLines').describe('JSONLines, Parquet or CSV.'),
-  compression: z.string().nullish().describe('Compression of the files; none by default.'),
-  max_file_size_mb: z
-    .number()
-    .nullish()
-    .describe('Begins another file when one has reached this size, in MiB.'),
+  compression: z.string().nullish().describe('The compression of the files. By default none.'),
+  max_file_size_mb: z.number().nullish().describe('The size in MiB at which another file begins.'),
   ...eventNames,
 };
 

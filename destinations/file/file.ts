@@ -8,11 +8,11 @@ import { localStore } from './store.ts';
 
 const fileConfigFields = z
   .object({
-    directory: z.string().describe('Below SLUICE_EXPORT_ROOT.'),
+    directory: z.string().describe('A directory below SLUICE_EXPORT_ROOT.'),
     prefix: z
       .string()
       .default('')
-      .describe('What the names of files begin with; a template, `/` makes folders.'),
+      .describe('The beginning of the names of files, a template. `/` makes directories.'),
     ...fileFields,
   })
   .superRefine((config, context) => {

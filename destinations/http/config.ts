@@ -3,8 +3,8 @@ import { eventNames, secret } from '../config.ts';
 
 export const httpFields = z
   .object({
-    url: z.string().describe('Where batches are posted to, such as https://sluice.example.com/batch/.'),
-    token: secret(z.string()).describe('Project key (phc_…) of the receiver.'),
+    url: z.string().describe('The URL to post batches to, such as https://sluice.example.com/batch/.'),
+    token: secret(z.string()).describe('The project key (phc_…) at the receiver.'),
     ...eventNames,
   })
   .superRefine(({ url, token }, context) => {

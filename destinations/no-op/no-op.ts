@@ -4,7 +4,7 @@ import { eventNames } from '../config.ts';
 import type { RowsDestination } from '../destination.ts';
 
 const noOpFields = z.object({
-  arg: z.string().default('').describe('Without a meaning.'),
+  arg: z.string().default('').describe('Has no effect.'),
   ...eventNames,
 });
 

@@ -8,11 +8,17 @@ export {
   type Cadence,
   cadenceOf,
   INTERVAL_LENGTHS,
-  type Interval,
   type IntervalLength,
   offsetSeconds,
 } from './cadence.ts';
 export { instantText } from './instant-text.ts';
+export {
+  type Interval,
+  type IntervalText,
+  intervalText,
+  type OpenInterval,
+  readInterval,
+} from './interval.ts';
 export {
   alignInward,
   alignOutward,

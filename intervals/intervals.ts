@@ -1,5 +1,6 @@
 // Time cut into intervals, without gap or overlap: every instant lies in exactly one.
-import { type Cadence, DAY, fixedLength, HOUR, type Interval } from './cadence.ts';
+import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
+import type { Interval } from './interval.ts';
 import { ZONE_DATA, type Zone, zoneOf } from './zone.ts';
 
 /** 1970-01-01 was a Thursday. */

@@ -2,7 +2,7 @@ import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, TOO_DEEP } from '../decode/json.ts';
 import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
 import { cleanValue } from './clean-text.ts';
-import { checkToken, type Envelope, eventToken, readEnvelope, TokenError, typeName } from './envelope.ts';
+import { type Envelope, eventToken, InconsistentTokensError, readEnvelope, typeName } from './envelope.ts';
 import {
   chainElements,
   fromV1,
@@ -24,6 +24,8 @@ export interface ParseContext {
   /** The client's address. */
   ip: string | undefined;
   newUuid: () => string;
+  /** Returns a project key in its usual spelling, or throws the refusal of what cannot be one. */
+  checkToken: (given: unknown) => string;
   /** The query's `_`: when the client sent the request, by its own clock. */
   sentAt?: string | undefined;
   /** On `/engage`, an event without a name is `$identify`. */
@@ -80,7 +82,7 @@ class EventParser {
     const sentAt = envelope.historical ? undefined : readSentAt(envelope.sentAt, context.sentAt);
     this.#clocks = { now: context.now, sentAt };
     const token = envelope.token ?? context.token;
-    if (token !== undefined && token !== null) this.#token = checkToken(token);
+    if (token !== undefined && token !== null) this.#token = context.checkToken(token);
   }
 
   add(values: unknown[], mayNeedCleaning: boolean): void {
@@ -102,14 +104,15 @@ class EventParser {
   finish(): Parsed {
     if (this.#index === 0) throw new NoEventError(this.#token);
     this.#migration.finish(this.#index, this.#token);
-    return { token: checkToken(this.#token), events: this.events, notices: this.notices, given: this.#given };
+    const token = this.#context.checkToken(this.#token);
+    return { token, events: this.events, notices: this.notices, given: this.#given };
   }
 
   #agree(value: unknown): void {
     if (value === undefined || value === null) return;
-    const token = checkToken(value);
+    const token = this.#context.checkToken(value);
     this.#token ??= token;
-    if (token !== this.#token) throw new TokenError('batch submitted with inconsistent api_key values');
+    if (token !== this.#token) throw new InconsistentTokensError();
   }
 
   /**

@@ -8,6 +8,7 @@ import {
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
+import type { ExportRunInput } from '../../exports/temporal.ts';
 import {
   type Cadence,
   instantText,
@@ -15,7 +16,7 @@ import {
   type ScheduleTimes,
   scheduleTimes,
 } from '../../intervals/index.ts';
-import { EXPORT_KIND, EXPORT_RUN, type ExportRunInput, searchAttributes } from '../../workflows/names.ts';
+import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
 
 /** What the Temporal UI takes as a summary, in bytes. */
 const LONGEST_SUMMARY = 200;

@@ -68,6 +68,7 @@ export const rules: Record<string, FolderRule> = {
       'telemetry',
       'config.ts',
       'lifecycle.ts',
+      'refusals.ts',
     ],
     neverPackages: ['@temporalio/*'],
   },
@@ -80,7 +81,19 @@ export const rules: Record<string, FolderRule> = {
     neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
   },
   exports: {
-    own: ['db', 'destinations', 'models', 'intervals', 'secrets', 'egress', 'hog'],
+    own: [
+      'db',
+      'destinations',
+      'models',
+      'intervals',
+      'secrets',
+      'egress',
+      'hog',
+      'tenancy',
+      'formats',
+      'telemetry',
+      'refusals.ts',
+    ],
     neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
   },
   models: {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { checkToken } from '../../api/public/project-keys.ts';
 import { decodeBody } from '../../capture/decode/decode.ts';
-import { checkToken } from '../../capture/parse/envelope.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import { type ParseContext, parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
 import { parseIso } from '../../capture/parse/timestamp.ts';
@@ -25,6 +25,7 @@ async function parse(body: unknown, context: Partial<ParseContext> = {}) {
     now: NOW,
     ip: IP,
     newUuid,
+    checkToken,
     ...context,
   });
 }

@@ -4,16 +4,16 @@ import { type Decoded, readJson } from './json.ts';
 import { DecodeError, MAX_BODY_BYTES, tooLarge } from './limits.ts';
 import { decompressLz64 } from './lz64.ts';
 
-const STRICT = /^[A-Za-z0-9+/]+={0,2}$/;
-const LENIENT = /^[A-Za-z0-9+/_-]+={0,2}$/;
+const STRICT_BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const LENIENT_BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 /** The first characters show that most bodies are not base64. */
-const SAMPLE = 64;
+const BASE64_SAMPLE = 64;
 
 /** Whether the whole body is base64. JSON of an event never is, since it begins with a bracket. */
 function isBase64(bytes: Buffer): boolean {
   if (bytes.length < 4 || bytes.length % 4 !== 0) return false;
-  if (!STRICT.test(bytes.toString('latin1', 0, SAMPLE))) return false;
-  return STRICT.test(bytes.toString('latin1'));
+  if (!STRICT_BASE64.test(bytes.toString('latin1', 0, BASE64_SAMPLE))) return false;
+  return STRICT_BASE64.test(bytes.toString('latin1'));
 }
 
 /**
@@ -26,7 +26,7 @@ function decodeBase64(bytes: Buffer): Buffer | undefined {
     .trim()
     .replaceAll(' ', '+')
     .replace(/[\r\n]+/g, '');
-  return LENIENT.test(text) ? Buffer.from(text, 'base64') : undefined;
+  return LENIENT_BASE64.test(text) ? Buffer.from(text, 'base64') : undefined;
 }
 
 interface FormFields {
@@ -60,14 +60,14 @@ function readForm(bytes: Buffer): FormFields {
 }
 
 /** Up to these sizes, decompression takes well under a millisecond. The thread pool would take longer. */
-const SYNC_INPUT = 32 * 1024;
-const SYNC_OUTPUT = 256 * 1024;
+const SYNC_GZIP_INPUT = 32 * 1024;
+const SYNC_GZIP_OUTPUT = 256 * 1024;
 
 function isGzip(bytes: Buffer): boolean {
   return bytes.length > 2 && bytes[0] === 0x1f && bytes[1] === 0x8b && bytes[2] === 0x08;
 }
 
-function refusal(error: unknown): DecodeError {
+function gzipRefusal(error: unknown): DecodeError {
   if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('the decompressed body');
   return new DecodeError(
     `failed to decode request: invalid GZIP data (${(error as Error).message}): send the whole gzip stream, or no compression`,
@@ -78,7 +78,7 @@ function inflateElsewhere(bytes: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // zlib stops at the limit, so a decompression bomb costs at most 20 MB.
     gunzip(bytes, { maxOutputLength: MAX_BODY_BYTES }, (error, result) => {
-      if (error) reject(refusal(error));
+      if (error) reject(gzipRefusal(error));
       else resolve(result);
     });
   });
@@ -86,12 +86,12 @@ function inflateElsewhere(bytes: Buffer): Promise<Buffer> {
 
 /** Decompresses small bodies at once, and large ones on the thread pool. */
 function inflate(bytes: Buffer): Buffer | Promise<Buffer> {
-  if (bytes.length > SYNC_INPUT) return inflateElsewhere(bytes);
+  if (bytes.length > SYNC_GZIP_INPUT) return inflateElsewhere(bytes);
   try {
-    return gunzipSync(bytes, { maxOutputLength: SYNC_OUTPUT });
+    return gunzipSync(bytes, { maxOutputLength: SYNC_GZIP_OUTPUT });
   } catch (error) {
     if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') return inflateElsewhere(bytes);
-    throw refusal(error);
+    throw gzipRefusal(error);
   }
 }
 
@@ -200,7 +200,7 @@ function notJson(bytes: Buffer, encoding: string | undefined): DecodeError {
 function toJson(bytes: Buffer): Decoded | Promise<Decoded> {
   // Nearly all events are ASCII, which is the fastest to turn into text.
   if (isAscii(bytes)) return readJson(bytes.toString('latin1'), false);
-  // Invalid bytes become U+FFFD: the rest of the event is worth more than its refusal.
+  // Invalid bytes become U+FFFD: the rest of the event is worth more than its gzipRefusal.
   return readJson(bytes.toString('utf8', bytes[0] === 0xef ? firstByte(bytes) : 0), !isUtf8(bytes));
 }
 

@@ -3,7 +3,7 @@ import {
   DestinationError,
   type DestinationErrorCode,
 } from '../../destinations/errors.ts';
-import { BrokenRowsError } from '../../formats/broken-rows.ts';
+import { BrokenRowsError } from '../../formats/copy-format.ts';
 import { ModelError } from '../../models/index.ts';
 import { ExpiredRowsError, QueryRefusedError } from './source.ts';
 

@@ -1,22 +1,25 @@
 import { z } from 'zod';
 import { DestinationConfigError } from './errors.ts';
 
-/** What a destination is configured with: plain JSON, keys as on the wire. */
+/** The configuration of a destination: plain JSON with the keys of the API. */
 export type RawConfig = Record<string, unknown>;
 type Fields = z.ZodObject<Record<string, z.ZodType>>;
 
-/** Marks a key as a secret: it is stored, but never in an answer or a message. */
+/** Marks a key as a secret: Sluice stores it, but never shows it in a response or a message. */
 export function secret<T extends z.ZodType>(type: T): T {
   return type.meta({ secret: true }) as T;
 }
 
 /** Keys that every type of destination has. */
 export const eventNames = {
-  include_events: z.array(z.string()).nullish().describe('Only events with these names; none: all.'),
-  exclude_events: z.array(z.string()).nullish().describe('No events with these names.'),
+  include_events: z
+    .array(z.string())
+    .nullish()
+    .describe('Export only events with these names. An empty list exports all events.'),
+  exclude_events: z.array(z.string()).nullish().describe('Leave out events with these names.'),
 };
 
-/** Types as the API names them. */
+/** The name of a value's type in messages of the API. */
 function nameOf(value: unknown): string {
   if (value === null) return 'NoneType';
   if (Array.isArray(value)) return 'list';
@@ -46,7 +49,7 @@ function expectedName(type: z.ZodType): string {
   return 'str';
 }
 
-/** Forms send everything as text. */
+/** Turns texts into numbers and booleans, because forms send every value as a text. */
 function coerce(value: unknown, expected: string): unknown {
   if (typeof value !== 'string') return value;
   const text = value.trim();
@@ -75,12 +78,12 @@ function checkField(key: string, field: z.ZodType, given: unknown): unknown {
 }
 
 const quoted = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
-/** A list as the messages of the API write it. */
+/** A list of names in messages of the API. */
 export const listText = (names: readonly string[]) => `[${quoted(names)}]`;
 
 /**
- * The configuration as it is stored: keys checked, texts of forms made numbers and booleans, nothing added. Throws
- * what is wrong first: unknown keys, missing keys, types, values.
+ * Checks a configuration and returns it as Sluice stores it: values of forms become numbers and booleans, and no
+ * defaults are added. Throws a DestinationConfigError for the first problem: unknown keys, then missing keys, types, values.
  */
 export function checkConfig(fields: Fields, given: unknown): RawConfig {
   if (nameOf(given) !== 'dict')
@@ -114,7 +117,7 @@ export function checkConfig(fields: Fields, given: unknown): RawConfig {
 
 const isObject = (value: unknown): value is RawConfig => nameOf(value) === 'dict';
 
-/** A PATCH: keys that are not sent stay, and so do all secrets; null or another value takes the place of the old one. */
+/** Merges the configuration of a PATCH: keys that it leaves out keep their values, including secrets. */
 export function mergeConfig(stored: RawConfig, sent: RawConfig): RawConfig {
   const merged = new Map<string, unknown>(Object.entries(stored));
   for (const [key, value] of Object.entries(sent)) {
@@ -138,7 +141,7 @@ function isSecret(field: z.ZodType | undefined): boolean {
   return false;
 }
 
-/** The configuration without its secrets, for answers. A key that this type does not know is left out too. */
+/** The configuration that responses show: without secrets and without keys that this type does not know. */
 export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig {
   return Object.fromEntries(
     Object.entries(config).filter(
@@ -147,7 +150,7 @@ export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig 
   );
 }
 
-/** The values that no message may hold. */
+/** The values of all secrets, which no message may contain. */
 export function secretValues(fields: Fields, config: RawConfig): string[] {
   return Object.entries(config)
     .filter(([key, value]) => isSecret(fields.shape[key]) && typeof value === 'string' && value !== '')
@@ -155,18 +158,18 @@ export function secretValues(fields: Fields, config: RawConfig): string[] {
 }
 
 export interface FieldDescription {
-  /** As JSON names it. */
+  /** One of the names in `WORDS`. */
   type: string;
   required: boolean;
   secret: boolean;
-  /** As JSON; empty where there is none. */
+  /** The default as JSON; empty if there is none. */
   default: string;
   description: string;
 }
 
 const WORDS: Record<string, string> = { str: 'text', int: 'number', bool: 'boolean', list: 'texts' };
 
-/** What there is to know of a key, for people. */
+/** Describes a key for the documentation. */
 export function describeField(field: z.ZodType): FieldDescription {
   const assumed = field.safeParse(undefined);
   return {

@@ -4,11 +4,11 @@ import { eventNames } from './config.ts';
 import type { RowsDestination } from './destination.ts';
 
 const noOpFields = z.object({
-  arg: z.string().default('').describe('Without a meaning.'),
+  arg: z.string().default('').describe('Has no effect.'),
   ...eventNames,
 });
 
-/** Reads everything and keeps nothing, for tests. */
+/** Reads all rows and stores nothing, for tests. */
 export const noOp: RowsDestination<z.output<typeof noOpFields>> = {
   kind: 'rows',
   types: ['NoOp'],

@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import path from 'node:path';
 
-/** What tools and tests of the operator read from `credentials.json` in the data directory. */
+/** The content of `credentials.json` in the data directory. Tools of operators read this file. */
 export interface Credentials {
   base_url: string;
   capture_url: string;
@@ -17,7 +17,7 @@ export function credentialsFile(dataDir: string): string {
   return path.join(dataDir, 'credentials.json');
 }
 
-/** The credentials that an earlier start wrote; undefined when there are none or they cannot be understood. */
+/** The credentials that an earlier start wrote; undefined if the file is missing or invalid. */
 export function readCredentials(dataDir: string): Credentials | undefined {
   try {
     const found = JSON.parse(readFileSync(credentialsFile(dataDir), 'utf8'));
@@ -29,7 +29,7 @@ export function readCredentials(dataDir: string): Credentials | undefined {
   }
 }
 
-/** Replaces the file as a whole: a reader sees the old credentials or the new ones, and only the owner sees any. */
+/** Replaces the file atomically, so that a reader sees either the old or the new credentials. Only the owner can read it. */
 export function writeCredentials(dataDir: string, credentials: Credentials): void {
   const file = credentialsFile(dataDir);
   const draft = `${file}.${process.pid}`;

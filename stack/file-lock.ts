@@ -4,9 +4,9 @@ import { isRunning, processStart } from './process.ts';
 
 interface Owner {
   pid: number;
-  /** From processStart(): a process number alone may have been given to another program since. */
+  /** From processStart(). The process number alone does not identify the owner: another program may have it by now. */
   started: string;
-  /** Differs for every acquisition. */
+  /** Different for every acquisition. */
   token: string;
 }
 
@@ -16,7 +16,7 @@ export interface FileLock {
 
 export interface LockAttempt {
   lock?: FileLock;
-  /** Process number of the living owner, if the lock was not had. */
+  /** Process number of the owner, if another process holds the lock. */
   heldBy?: number;
 }
 
@@ -28,7 +28,7 @@ function readOwner(file: string): Owner | undefined {
   }
 }
 
-/** Creates the file with its content in one step; false when it exists. */
+/** Creates the file with its content in one step. Returns false if the file exists. */
 function createExclusively(file: string, content: string): boolean {
   const draft = `${file}.${randomUUID()}`;
   writeFileSync(draft, content, { mode: 0o600 });
@@ -44,9 +44,10 @@ function createExclusively(file: string, content: string): boolean {
 }
 
 /**
- * A lock that dies with its owner: the file names a process and when it began, and whoever finds that process gone
- * takes over. Two that find the same dead owner must not both take over, so that taking over has a lock itself;
- * that one is held for microseconds, and the same is done again should its owner have been killed just then.
+ * Tries to take a lock that ends with its owner. The file names a process and its start time; a process that finds
+ * the owner gone takes over. Two processes that find the same dead owner must not both take over, so the takeover
+ * needs a lock of its own. A process holds that lock for microseconds. If it is killed in that time, the same rule
+ * applies to the takeover lock.
  */
 export function tryLock(file: string, depth = 0): LockAttempt {
   const mine: Owner = {
@@ -68,7 +69,7 @@ export function tryLock(file: string, depth = 0): LockAttempt {
   if (!takeover.lock) return { heldBy: takeover.heldBy as number };
   try {
     const now = readOwner(file);
-    // Somebody else took over, or released, between the two looks.
+    // Another process took over or released the lock between the two reads.
     if (now?.token !== owner?.token) return now ? { heldBy: now.pid } : tryLock(file, depth);
     writeFileSync(`${file}.${mine.token}`, content, { mode: 0o600 });
     renameSync(`${file}.${mine.token}`, file);

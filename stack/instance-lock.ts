@@ -3,7 +3,7 @@ import path from 'node:path';
 import { type FileLock, tryLock } from './file-lock.ts';
 import { StackProblem } from './problem.ts';
 
-/** Makes this process the only `npm start` of the data directory, or names the one that is. */
+/** Locks the data directory for this process. Throws a StackProblem with the number of the process that holds the lock. */
 export function lockInstance(dataDir: string): FileLock {
   mkdirSync(dataDir, { recursive: true });
   const { lock, heldBy } = tryLock(path.join(dataDir, 'sluice.lock'));

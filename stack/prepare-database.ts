@@ -10,7 +10,7 @@ export interface Addresses {
 }
 
 export interface PreparedDatabase {
-  /** Undefined when the installation was set up elsewhere and this data directory has no keys of it. */
+  /** Undefined if another machine set up the installation, so that this data directory has no keys. */
   credentials: Credentials | undefined;
   firstStart: boolean;
 }
@@ -19,14 +19,14 @@ export interface DatabaseToPrepare {
   url: string;
   dataDir: string;
   addresses: Addresses;
-  /** Whether it is the operator's own, named by DATABASE_URL. */
+  /** Whether DATABASE_URL names the database. */
   external: boolean;
   /** SLUICE_MIGRATE. */
   mayMigrate: boolean;
   report: Report;
 }
 
-/** Migrates the database, sets an empty installation up, and writes credentials.json. */
+/** Migrates the database, sets up an empty installation, and writes credentials.json. */
 export async function prepareDatabase(options: DatabaseToPrepare): Promise<PreparedDatabase> {
   const { url, dataDir } = options;
   const pool = createPool({ url, size: 1, name: 'stack' });
@@ -50,7 +50,7 @@ export async function prepareDatabase(options: DatabaseToPrepare): Promise<Prepa
     if (!options.external || !isDatabaseUnavailable(error)) throw error;
     const { host } = new URL(url);
     throw new StackProblem(
-      `The Postgres at ${host} (DATABASE_URL) cannot be used: ${describe(error)}. Start it, or unset DATABASE_URL to let Sluice run its own.`,
+      `The Postgres at ${host} (DATABASE_URL) cannot be used: ${describe(error)}. Start it, or unset DATABASE_URL so that Sluice runs its own Postgres.`,
       { cause: error },
     );
   } finally {
@@ -74,7 +74,7 @@ async function requireMigrated(pool: Parameters<typeof migrationState>[0]): Prom
   const { applied, known } = await migrationState(pool, readMigrations());
   if (applied < known) {
     throw new StackProblem(
-      `The database has ${applied} of ${known} migrations and SLUICE_MIGRATE is off; set SLUICE_MIGRATE=true, or start once with it on.`,
+      `The database has only ${applied} of ${known} migrations, and SLUICE_MIGRATE is false. Run \`npx sluice migrate\`, or set SLUICE_MIGRATE=true.`,
     );
   }
 }
@@ -85,10 +85,10 @@ function describe(error: unknown): string {
   return message || code || String(error);
 }
 
-/** What to tell a person whose data directory has no keys of a database that was set up before. */
+/** The hint for a data directory without credentials.json, when the database already has keys. */
 export function missingCredentialsHint(dataDir: string): string {
   return (
-    `There is no ${credentialsFile(dataDir)}, and keys cannot be shown again: make a new one with ` +
-    '"npx sluice key create" if you need one.'
+    `There is no ${credentialsFile(dataDir)}, and Sluice cannot show existing keys again. If you need a key, ` +
+    'create one with "npx sluice key create".'
   );
 }

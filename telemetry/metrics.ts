@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 export { Counter, Gauge, Histogram, type Registry };
 
-/** The numbers of one process. */
+/** Creates the metrics registry of a process, with the default metrics of Node. */
 export function createRegistry(processName: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ process: processName });
@@ -11,7 +11,7 @@ export function createRegistry(processName: string): Registry {
   return registry;
 }
 
-/** Serves `GET /metrics` on a port of its own, away from what users reach. Port 0 in the settings means off. */
+/** Serves `GET /metrics` on its own port, apart from the API. Callers do not call it when the port is 0. */
 export async function serveMetrics(
   registry: Registry,
   options: { host: string; port: number },

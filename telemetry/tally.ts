@@ -1,6 +1,6 @@
 import type { Counter } from 'prom-client';
 
-/** A number of one counter that grows with every request: added up here, told to the counter when it is read. */
+/** Adds up one number of a counter, and passes the sum to the counter when somebody reads it. Cheaper for every request. */
 export class Tally {
   #waiting = 0;
 
@@ -8,7 +8,7 @@ export class Tally {
     this.#waiting += count;
   }
 
-  /** For the `collect` of the counter. */
+  /** Passes the sum to the counter. The counter's `collect` calls it. */
   tell<T extends string>(counter: Counter<T>, labels: Partial<Record<T, string>>): void {
     counter.inc(labels, this.#waiting);
     this.#waiting = 0;

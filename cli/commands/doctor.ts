@@ -19,7 +19,7 @@ function lookAtNode(): Finding {
     major >= 24,
     major >= 24
       ? `Node ${process.versions.node} runs Sluice.`
-      : `Node ${process.versions.node} is too old: Sluice needs Node 24. Use \`npx sluice\` or \`npm run\`, which bring their own Node.`,
+      : `Node ${process.versions.node} is too old: Sluice needs Node 24. On Linux, \`npx sluice\` and \`npm run\` bring their own Node.`,
   );
 }
 

@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import { DestinationConfigError } from './errors.ts';
 
-/** The configuration of a destination: plain JSON with the keys of the API. */
+/** The configuration of a destination as plain JSON, with keys as in the API. */
 export type RawConfig = Record<string, unknown>;
 type Fields = z.ZodObject<Record<string, z.ZodType>>;
 
-/** Marks a key as a secret: Sluice stores it, but never shows it in a response or a message. */
+/** Marks a key as a secret. A secret is stored, but no answer and no message contains it. */
 export function secret<T extends z.ZodType>(type: T): T {
   return type.meta({ secret: true }) as T;
 }
 
-/** Keys that every type of destination has. */
+/** Keys that every destination has. */
 export const eventNames = {
   include_events: z
     .array(z.string())
@@ -49,7 +49,7 @@ function expectedName(type: z.ZodType): string {
   return 'str';
 }
 
-/** Turns texts into numbers and booleans, because forms send every value as a text. */
+/** Forms send everything as text. Turns such texts into numbers and booleans. */
 function coerce(value: unknown, expected: string): unknown {
   if (typeof value !== 'string') return value;
   const text = value.trim();
@@ -78,12 +78,12 @@ function checkField(key: string, field: z.ZodType, given: unknown): unknown {
 }
 
 const quoted = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
-/** A list of names in messages of the API. */
+/** A list as error messages of the API write it. */
 export const listText = (names: readonly string[]) => `[${quoted(names)}]`;
 
 /**
- * Checks a configuration and returns it as Sluice stores it: values of forms become numbers and booleans, and no
- * defaults are added. Throws a DestinationConfigError for the first problem: unknown keys, then missing keys, types, values.
+ * Checks a configuration and returns what is stored: texts of forms become numbers and booleans, no default is added.
+ * Throws the first fault. Unknown keys come first, then missing keys, types, and values.
  */
 export function checkConfig(fields: Fields, given: unknown): RawConfig {
   if (nameOf(given) !== 'dict')
@@ -117,7 +117,10 @@ export function checkConfig(fields: Fields, given: unknown): RawConfig {
 
 const isObject = (value: unknown): value is RawConfig => nameOf(value) === 'dict';
 
-/** Merges the configuration of a PATCH: keys that it leaves out keep their values, including secrets. */
+/**
+ * Applies a PATCH. Keys that it leaves out keep their values, including secrets. Null or another value replaces the
+ * old one.
+ */
 export function mergeConfig(stored: RawConfig, sent: RawConfig): RawConfig {
   const merged = new Map<string, unknown>(Object.entries(stored));
   for (const [key, value] of Object.entries(sent)) {
@@ -141,7 +144,7 @@ function isSecret(field: z.ZodType | undefined): boolean {
   return false;
 }
 
-/** The configuration that responses show: without secrets and without keys that this type does not know. */
+/** The configuration for answers: without secrets, and without keys that this type does not know. */
 export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig {
   return Object.fromEntries(
     Object.entries(config).filter(
@@ -150,7 +153,7 @@ export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig 
   );
 }
 
-/** The values of all secrets, which no message may contain. */
+/** The values that no message may contain. */
 export function secretValues(fields: Fields, config: RawConfig): string[] {
   return Object.entries(config)
     .filter(([key, value]) => isSecret(fields.shape[key]) && typeof value === 'string' && value !== '')
@@ -158,11 +161,11 @@ export function secretValues(fields: Fields, config: RawConfig): string[] {
 }
 
 export interface FieldDescription {
-  /** One of the names in `WORDS`. */
+  /** The type as documentation names it. */
   type: string;
   required: boolean;
   secret: boolean;
-  /** The default as JSON; empty if there is none. */
+  /** The default as JSON. Empty if there is none. */
   default: string;
   description: string;
 }

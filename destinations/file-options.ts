@@ -35,7 +35,7 @@ interface FileConfig {
   max_file_size_mb?: number | null | undefined;
 }
 
-/** Checks the rules that `fileFields` cannot express alone. A schema with these keys calls it in `superRefine`. */
+/** Checks the keys of files against each other. For the `superRefine` of a schema with these keys. */
 export function checkFileFields(config: FileConfig, context: z.core.$RefinementCtx<unknown>): void {
   const complain = (path: string, message: string) =>
     context.addIssue({ code: 'custom', path: [path], message });

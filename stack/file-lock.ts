@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { StackProblem } from './problem.ts';
 import { isRunning, processStart } from './process.ts';
 
 interface Owner {
   pid: number;
-  /** From processStart(). The process number alone does not identify the owner: another program may have it by now. */
+  /** From processStart(), since another program may have got the same process number later. */
   started: string;
-  /** Different for every acquisition. */
+  /** Differs each time the lock is taken. */
   token: string;
 }
 
@@ -14,9 +16,9 @@ export interface FileLock {
   release(): void;
 }
 
-export interface LockAttempt {
+interface LockAttempt {
   lock?: FileLock;
-  /** Process number of the owner, if another process holds the lock. */
+  /** The process number of the running owner, if the lock was not taken. */
   heldBy?: number;
 }
 
@@ -28,7 +30,7 @@ function readOwner(file: string): Owner | undefined {
   }
 }
 
-/** Creates the file with its content in one step. Returns false if the file exists. */
+/** Creates the file with its content in one step. Returns false if it exists. */
 function createExclusively(file: string, content: string): boolean {
   const draft = `${file}.${randomUUID()}`;
   writeFileSync(draft, content, { mode: 0o600 });
@@ -44,10 +46,9 @@ function createExclusively(file: string, content: string): boolean {
 }
 
 /**
- * Tries to take a lock that ends with its owner. The file names a process and its start time; a process that finds
- * the owner gone takes over. Two processes that find the same dead owner must not both take over, so the takeover
- * needs a lock of its own. A process holds that lock for microseconds. If it is killed in that time, the same rule
- * applies to the takeover lock.
+ * Takes a lock that ends with its owner. The file names a process and when it began. If that process is gone, another
+ * one may take the lock over. A second lock protects the take-over, so that two processes cannot both do it. That lock
+ * is held for microseconds. If its owner was killed just then, it is taken over in the same way.
  */
 export function tryLock(file: string, depth = 0): LockAttempt {
   const mine: Owner = {
@@ -77,4 +78,12 @@ export function tryLock(file: string, depth = 0): LockAttempt {
   } finally {
     takeover.lock.release();
   }
+}
+
+/** Locks the data directory for this `npm start`. If another one runs, throws a StackProblem that names its process. */
+export function lockInstance(dataDir: string): FileLock {
+  mkdirSync(dataDir, { recursive: true });
+  const { lock, heldBy } = tryLock(path.join(dataDir, 'sluice.lock'));
+  if (lock) return lock;
+  throw new StackProblem(`Sluice is already running with this data directory (process ${heldBy}).`);
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { eventNames, listText, secret } from '../config.ts';
 
-/** Postgres truncates longer names, and would then use another table. */
+/** Postgres cuts off longer names, and would use another table. */
 const LONGEST_NAME = 63;
 
 export const postgresFields = z
@@ -32,7 +32,7 @@ export const postgresFields = z
       if (Buffer.byteLength(config[key]) > LONGEST_NAME || config[key].includes('\0'))
         complain(key, `${key} must have at most ${LONGEST_NAME} bytes and no NUL`);
     }
-    // pg reads a host that begins with a slash as the path of a local socket.
+    // A host that begins with a slash would be a socket of this machine.
     if (/[\s/@?#,]/.test(config.host.trim()) || config.host.includes('\0'))
       complain('host', 'host must be the name or the address of a host, nothing else');
     if (config.port < 1 || config.port > 65_535)

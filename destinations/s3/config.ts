@@ -46,7 +46,7 @@ export const s3Fields = z
       complain('region', `region: ${JSON.stringify(region)} is not a valid region name`);
     if (endpoint) {
       const url = URL.parse(endpoint);
-      // The message does not repeat the URL, because it may contain a password.
+      // The message does not repeat the URL, since it may contain a password.
       if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
         complain(
           'endpoint_url',
@@ -70,7 +70,7 @@ export const s3Fields = z
 
 export type S3Config = z.output<typeof s3Fields>;
 
-/** The encryption fields of every S3 request that creates an object. */
+/** The encryption, as every request that creates an object states it. */
 export function encryptionOf(config: S3Config) {
   return {
     ...(config.encryption ? { ServerSideEncryption: config.encryption as 'AES256' } : {}),

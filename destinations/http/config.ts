@@ -1,10 +1,7 @@
 import { z } from 'zod';
-import { eventNames, secret } from './config.ts';
-import type { RowsDestination } from './destination.ts';
-import { deliverByHttp } from './http/deliver.ts';
-import { httpSteps } from './http/steps.ts';
+import { eventNames, secret } from '../config.ts';
 
-const httpFields = z
+export const httpFields = z
   .object({
     url: z.string().describe('URL that receives the batches, such as https://sluice.example.com/batch/.'),
     token: secret(z.string()).describe('Project key (phc_…) of the receiving project.'),
@@ -25,13 +22,3 @@ const httpFields = z
   });
 
 export type HttpConfig = z.output<typeof httpFields>;
-
-/** Sends events to the `/batch/` endpoint of another Sluice or of PostHog. */
-export const http: RowsDestination<HttpConfig> = {
-  kind: 'rows',
-  types: ['HTTP'],
-  fields: httpFields,
-  models: ['events'],
-  steps: httpSteps,
-  deliver: deliverByHttp,
-};

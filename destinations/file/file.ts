@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { FilesDestination } from './destination.ts';
-import { DestinationError } from './errors.ts';
-import { directoryProblem, Folder } from './file/folder.ts';
-import { localStore } from './file/store.ts';
-import { checkFileFields, fileFields, fileOptions } from './file-options.ts';
+import type { FilesDestination } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import { checkFileFields, fileFields, fileOptions } from '../file-options.ts';
+import { directoryProblem, Folder } from './folder.ts';
+import { localStore } from './store.ts';
 
 const fileConfigFields = z
   .object({
@@ -21,9 +21,9 @@ const fileConfigFields = z
     else checkFileFields(config, context);
   });
 
-export type FileConfig = z.output<typeof fileConfigFields>;
+type FileConfig = z.output<typeof fileConfigFields>;
 
-/** Files in a directory of the machine that the worker runs on. */
+/** Writes files into a directory of the machine that the worker runs on. */
 export const file: FilesDestination<FileConfig> = {
   kind: 'files',
   types: ['File'],

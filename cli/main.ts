@@ -1,4 +1,4 @@
-// `npx sluice`: what an operator does without a web page.
+// `npx sluice`: the command line for operators.
 import { buildProgram, runProgram } from './program.ts';
 
 await runProgram(buildProgram());

@@ -43,8 +43,8 @@ export function buildProgram(
     .description('Administration of a Sluice installation.')
     .addHelpText(
       'after',
-      '\nCommands work on DATABASE_URL if it is set, else on the embedded Postgres of the data directory\n' +
-        '(SLUICE_DATA_DIR), which is started for the command when `npm start` is not running.',
+      '\nCommands use the database at DATABASE_URL. If it is not set, they use the embedded Postgres in the\n' +
+        'data directory (SLUICE_DATA_DIR), and start it for the command if `npm start` is not running.',
     );
   for (const addCommands of commands) addCommands(program, products);
   return program;

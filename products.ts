@@ -1,6 +1,6 @@
 import { EXPORTS } from './exports/manifest.ts';
 
-/** The products. Each tells the house about itself in its manifest; see tenancy/product.ts. */
+/** The manifests of all products; see tenancy/product.ts. */
 export const PRODUCTS = [EXPORTS];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];

@@ -8,7 +8,7 @@ import { inActivity } from './work.ts';
 export type ListedStep = Pick<MaintenanceStep<never>, 'name' | 'summary' | 'after'>;
 
 export interface MaintenanceActivities {
-  /** Lists the steps of the house and of all products. */
+  /** Lists the steps of capture, tenancy and all products. */
   listMaintenanceSteps(): Promise<ListedStep[]>;
 }
 

@@ -1,9 +1,9 @@
 /**
- * The advisory locks of the house. All processes of all versions must agree on them: a number is never changed and never
- * given to something else.
+ * The advisory locks that belong to no product. All processes of all versions must agree on them: a number is never changed
+ * and never given to something else.
  *
- * A product that needs a lock for each of many things has a number for each kind of them: the first of two numbers, the
- * second tells the things of a kind apart. Its manifest lists the kinds. A test checks that no number is used twice.
+ * A product locks with two numbers: the first stands for a kind of thing, the second for one thing of that kind. Its
+ * manifest lists the kinds. A test checks that no number is used twice.
  */
 export const LOCKS = {
   /** One process applies migrations. */

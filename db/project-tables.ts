@@ -11,10 +11,10 @@ export interface ProjectTable {
 }
 
 /**
- * The tables of the house, in the order in which their rows are deleted; products list theirs in their manifests
- * (`projectTables` in tenancy/product.ts has all). A test compares the lists with the database.
+ * The tables that belong to no product, in the order in which their rows are deleted. Products list theirs in their
+ * manifests; `projectTables` in tenancy/product.ts combines the lists. A test compares them with the database.
  */
-export const HOUSE_TABLES: readonly ProjectTable[] = [
+export const CORE_TABLES: readonly ProjectTable[] = [
   { name: 'activity_log', kind: 'history' },
   // Events first: while one is there, so is its id, and it cannot be stored twice.
   { name: 'events', kind: 'data' },

@@ -4,7 +4,7 @@ import type { RunDependencies } from './runs/dependencies.ts';
 import { registerHealthMetrics } from './runs/metrics.ts';
 import { endOrphanedRuns, expireExportHistory, mendBackfills, repairExportSchedules } from './runs/upkeep.ts';
 
-/** What batch exports tell the house. */
+/** Describes batch exports to the rest of Sluice. */
 export const EXPORTS: Product<{ exports: RunDependencies }> = {
   name: 'exports',
   docs: 'docs/exports.md',

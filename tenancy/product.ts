@@ -1,6 +1,6 @@
 import type { PersonMerge } from '../db/person-writes.ts';
 import type { Pool, Queryable, Transaction } from '../db/pool.ts';
-import { HOUSE_TABLES, type ProjectTable } from '../db/project-tables.ts';
+import { CORE_TABLES, type ProjectTable } from '../db/project-tables.ts';
 import type { SealedColumn } from '../db/sealed-columns.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 
@@ -28,7 +28,7 @@ export interface Work {
 export interface MaintenanceStep<Deps> {
   /** The name of its activity in Temporal. It is unique among all steps and never changes. */
   name: string;
-  /** What the number stands for that `run` answers; it follows the number: `sessions expired`. */
+  /** What `run` counts. It is shown after the count: `sessions expired`. */
   summary: string;
   /** The name of a step that ends before this one begins, whether it succeeds or fails. It is listed earlier. */
   after?: string;
@@ -37,8 +37,8 @@ export interface MaintenanceStep<Deps> {
 }
 
 /**
- * What a product tells the house about itself. `products.ts` lists the products, and each process hands the list to
- * what needs it. `Deps` is what the product's steps of maintenance work with.
+ * Describes a product to the rest of Sluice. `products.ts` lists the products, and each process passes the list to what
+ * needs it. `Deps` is what the product's steps of maintenance work with.
  */
 export interface Product<Deps = never> {
   /** The name of its folder. */
@@ -67,9 +67,9 @@ export interface Product<Deps = never> {
   personsDeleted?(client: Transaction, projectId: number, personIds: readonly string[]): Promise<void>;
 }
 
-/** Lists every table whose rows belong to a project. What refers to others goes first: products before the house. */
+/** Lists every table whose rows belong to a project. Products come first, because their rows refer to the others. */
 export function projectTables(products: readonly Pick<Product, 'tables'>[]): ProjectTable[] {
-  return [...products.flatMap((one) => one.tables), ...HOUSE_TABLES];
+  return [...products.flatMap((one) => one.tables), ...CORE_TABLES];
 }
 
 /** Lists every column that holds sealed secrets. */
@@ -77,7 +77,7 @@ export function sealedColumns(products: readonly Pick<Product, 'sealed'>[]): Sea
   return products.flatMap((one) => one.sealed);
 }
 
-/** Makes one hook of those of all products. Undefined: no product has one, so that nothing is asked for nothing. */
+/** Combines the hooks of all products into one. Undefined if no product has one. */
 export function mergeHook(
   products: readonly Pick<Product, 'personsMerged'>[],
 ): NonNullable<Product['personsMerged']> | undefined {

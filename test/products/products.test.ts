@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createActivities } from '../../activities/index.ts';
 import { createMaintenanceActivities } from '../../activities/maintenance.ts';
 import { LOCKS } from '../../db/locks.ts';
-import { HOUSE_TABLES } from '../../db/project-tables.ts';
+import { CORE_TABLES } from '../../db/project-tables.ts';
 import { PRODUCTS } from '../../products.ts';
 import type { MaintenanceStep } from '../../tenancy/product.ts';
 import { databaseForFile } from '../support/database.ts';
@@ -21,9 +21,9 @@ describe('the manifests', () => {
     }
   });
 
-  test('claim nothing that another one or the house has', () => {
+  test('claim nothing that another one or the core has', () => {
     expect(twice(PRODUCTS.map((one) => one.name))).toEqual([]);
-    expect(twice([...HOUSE_TABLES, ...PRODUCTS.flatMap((one) => one.tables)].map((one) => one.name))).toEqual(
+    expect(twice([...CORE_TABLES, ...PRODUCTS.flatMap((one) => one.tables)].map((one) => one.name))).toEqual(
       [],
     );
     expect(twice(PRODUCTS.flatMap((one) => one.scopes))).toEqual([]);
@@ -82,7 +82,7 @@ describe('the steps of maintenance', () => {
       'two steps of maintenance are called first',
     ],
     [
-      'has the name of a step of the house',
+      'has the name of a step of the core',
       [step('expireSessions')],
       'two steps of maintenance are called expireSessions',
     ],

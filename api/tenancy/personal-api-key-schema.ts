@@ -7,10 +7,9 @@ export const personalApiKey = z
   .object({
     id: z.string(),
     label: z.string(),
-    value: z
-      .string()
-      .nullable()
-      .meta({ description: 'The key itself, only in the answers to create and roll.' }),
+    value: z.string().nullable().meta({
+      description: 'The key itself. Null except in the answers to creating a key and replacing its value.',
+    }),
     mask_value: z.string(),
     created_at: timestamp,
     last_used_at: timestamp.nullable(),
@@ -18,8 +17,12 @@ export const personalApiKey = z
     expires_at: timestamp.nullable(),
     user_id: z.int(),
     scopes: z.array(z.string()),
-    scoped_teams: z.array(z.int()),
-    scoped_organizations: z.array(z.uuid()),
+    scoped_teams: z
+      .array(z.int())
+      .meta({ description: 'The projects that the key is bound to. Empty: no bound.' }),
+    scoped_organizations: z
+      .array(z.uuid())
+      .meta({ description: 'The organizations that the key is bound to. Empty: no bound.' }),
   })
   .meta({ id: 'PersonalApiKey' });
 
@@ -43,7 +46,7 @@ export function personalApiKeyView(
   };
 }
 
-// One complaint for the field as a whole, as clients of the API know it.
+// Clients of the API expect one error for the whole field, not one for each element.
 const scopes = z
   .array(z.string().meta({ enum: ALL_SCOPES }))
   .min(1)

@@ -21,12 +21,12 @@ export interface UserActor {
 /** Who runs a command: a user, the operator at the command line, or Sluice itself. The activity log names the actor. */
 export type Actor = UserActor | { kind: 'operator' } | { kind: 'system' };
 
-/** Whoever operates the installation. May see everything. */
+/** The person who operates the installation. The operator may see everything. */
 export const OPERATOR: Actor = { kind: 'operator' };
-/** Sluice itself, for example when it pauses an export whose runs fail. May see everything. */
+/** Sluice itself, for example when it pauses an export whose runs fail. It may see everything. */
 export const SYSTEM: Actor = { kind: 'system' };
 
-/** Answers whether the actor may know what is in a project. */
+/** Returns whether the actor may see what is in a project. */
 export async function maySeeProject(queryable: Queryable, actor: Actor, projectId: number): Promise<boolean> {
   if (actor.kind !== 'user') return true;
   const { projects, organizations } = actor.sees;

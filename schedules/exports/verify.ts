@@ -10,8 +10,7 @@ import { ApplicationFailure, type Workflow } from '@temporalio/common';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import type { VerifyIntervalInput } from '../../exports/temporal.ts';
-import type { IntervalText } from '../../intervals/index.ts';
-import { instantText } from '../../intervals/index.ts';
+import { type IntervalText, instantText } from '../../intervals/index.ts';
 import {
   searchAttributes,
   VERIFY_INTERVAL,

@@ -1,7 +1,7 @@
 import type { Pool, Queryable, Transaction } from './pool.ts';
 import { prefixPattern, reading } from './reading.ts';
 
-/** A person with its properties. Flags and functions find it by a distinct_id. */
+/** What is known of a person: flags and functions ask for it by a distinct_id. */
 export interface Person {
   id: string;
   created_at: string;
@@ -10,7 +10,7 @@ export interface Person {
 }
 
 export interface PersonRow extends Person {
-  /** The first distinct ids in byte order. */
+  /** The first of them in the order of their bytes. */
   distinct_ids: string[];
 }
 
@@ -27,7 +27,7 @@ export interface PersonQuery {
   offset: number;
 }
 
-/** Finds the person of a distinct_id, with two index lookups in one statement. */
+/** The person that a distinct_id is, if it is one: two index lookups in one statement. */
 export async function findPersonByDistinctId(
   queryable: Queryable,
   projectId: number,
@@ -42,7 +42,7 @@ export async function findPersonByDistinctId(
   return rows[0];
 }
 
-/** Returns the SQL of the columns of a PersonRow. `limit` is the parameter with the number of distinct ids. */
+/** Columns of a PersonRow; `limit` is the place of the number of distinct ids. */
 const columns = (limit: string) => `p.id, p.created_at, p.is_identified, p.properties,
   array(select d.distinct_id from person_distinct_ids d
     where d.project_id = p.project_id and d.person_id = p.id order by d.distinct_id limit ${limit}) as distinct_ids`;

@@ -1,4 +1,4 @@
-// Cuts time into intervals without gaps or overlaps: every instant lies in exactly one interval.
+// Time cut into intervals, without gap or overlap: every instant lies in exactly one.
 import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
 import type { Interval } from './interval.ts';
 import { ZONE_DATA, type Zone, zoneOf } from './zone.ts';
@@ -82,7 +82,7 @@ export const nextInterval = (cadence: Cadence, interval: Interval): Interval =>
 export const previousInterval = (cadence: Cadence, interval: Interval): Interval =>
   intervalAt(cadence, interval.start - 1);
 
-/** Returns whether one interval ends and the next one begins at the instant. */
+/** Whether an interval begins, and another ends, at the instant. */
 export const isEdge = (cadence: Cadence, instant: number): boolean =>
   intervalAt(cadence, instant).start === instant;
 

@@ -26,7 +26,7 @@ export const OPERATOR: Actor = { kind: 'operator' };
 /** Sluice itself, for example when it pauses an export whose runs fail. It may see everything. */
 export const SYSTEM: Actor = { kind: 'system' };
 
-/** Returns whether the actor may see what is in a project. */
+/** Answers whether the actor may know what is in a project. */
 export async function maySeeProject(queryable: Queryable, actor: Actor, projectId: number): Promise<boolean> {
   if (actor.kind !== 'user') return true;
   const { projects, organizations } = actor.sees;

@@ -46,7 +46,7 @@ export function personalApiKeyView(
   };
 }
 
-// Clients of the API expect one error for the whole field, not one for each element.
+// One complaint for the field as a whole, as clients of the API know it.
 const scopes = z
   .array(z.string().meta({ enum: ALL_SCOPES }))
   .min(1)

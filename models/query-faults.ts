@@ -34,8 +34,8 @@ export function queryFault(error: unknown, { filters, hogql_query: query }: Writ
 }
 
 /**
- * Does the same as `queryFault` for an error of planning, and treats a time-out as a fault too: Postgres computes
- * constant expressions while it plans, and these must not take long.
+ * Turns an error of planning into a ModelError as `queryFault` does, and a time-out too: Postgres computes constant
+ * expressions while it plans, and these must not take long.
  */
 export function planFault(error: unknown, written: Written): unknown {
   if (!isStatementTimeout(error)) return queryFault(error, written);

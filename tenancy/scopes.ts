@@ -37,7 +37,7 @@ export function isScope(text: string): boolean {
 /** `team` is the older name of `project`. */
 const canonical = (scope: string) => scope.replace(/^team:/, 'project:');
 
-/** Returns whether a key with the scopes `granted` may do what needs the scope `required`. */
+/** Whether a key with `granted` scopes may do what needs `required`. */
 export function scopeAllows(granted: readonly string[], required: Scope): boolean {
   const wanted = canonical(required);
   const asWrite = wanted.replace(/:read$/, ':write');

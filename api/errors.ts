@@ -81,14 +81,6 @@ export const errors = {
     }),
   unavailable: (detail: string, seconds: number) =>
     refuse(503, 'server_error', 'unavailable')(detail, { 'retry-after': String(seconds) }),
-  temporalAway: (seconds: number) =>
-    refuse(
-      503,
-      'server_error',
-      'unavailable',
-    )('Temporal, which runs batch exports, is not available at the moment. Try again.', {
-      'retry-after': String(seconds),
-    }),
   internal: () => refuse(500, 'server_error', 'error')('A server error occurred.'),
   /** A field, or the body as a whole when `attr` is null. */
   validation: (code: string, detail: string, attr: string | null, reason?: string | null) =>

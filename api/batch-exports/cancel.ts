@@ -1,86 +1,62 @@
-import type { FastifyRequest } from 'fastify';
 import { type Transaction, transaction } from '../../db/pool.ts';
-import { type BackfillRow, findBackfill, markBackfillEnded } from '../../exports/rows/backfills.ts';
-import { insertLogs } from '../../exports/rows/logs.ts';
-import { activeRuns, findRun } from '../../exports/rows/run-lists.ts';
-import { markRunEnded, type RunRow } from '../../exports/rows/runs.ts';
-import { audit } from '../../tenancy/audit.ts';
-import { actorOf } from '../actor.ts';
-import type { ApiDependencies } from '../dependencies.ts';
-import { errors } from '../errors.ts';
-import { allOf, follow } from './follow.ts';
-import { keyOf, placeOf } from './places.ts';
+import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
+import { endBackfill, endRun, RUN_CANCELLED, type RunEnding, stopWorkflows } from '../../exports/ending.ts';
+import { type BackfillRow, findBackfill } from '../../exports/rows/backfills.ts';
+import type { ExportKey } from '../../exports/rows/batch-exports.ts';
+import { findRun } from '../../exports/rows/run-lists.ts';
+import type { RunRow } from '../../exports/rows/runs.ts';
+import { type Refusal, refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { auditExport } from './audit.ts';
+import { follow } from './follow.ts';
 
-type Dependencies = Pick<ApiDependencies, 'pool' | 'schedules'>;
+type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;
 
-const REASON = 'Cancelled by a user.';
-const over = (what: string, status: string) =>
-  errors.validation('invalid_input', `Cannot cancel a ${what} that is in '${status}' status`, null);
+const WHO: Readonly<Record<Actor['kind'], string>> = {
+  user: 'a user',
+  operator: 'the operator',
+  system: 'Sluice',
+};
+const cancelledBy = ({ kind }: Actor) =>
+  ({ status: 'Cancelled', reason: `Cancelled by ${WHO[kind]}.`, log: RUN_CANCELLED }) satisfies RunEnding;
 
-/** Its workflow finds the row ended, and has nothing left to say. */
-async function endAndSay(client: Transaction, run: RunRow): Promise<boolean> {
-  const { project_id: projectId, id: runId, batch_export_id: exportId } = run;
-  if (!(await markRunEnded(client, { projectId, runId }, 'Cancelled', REASON))) return false;
-  await insertLogs(client, { projectId, exportId }, runId, [
-    { level: 'WARNING', message: 'Batch export was cancelled' },
-  ]);
-  return true;
-}
+const over = (what: string, status: string): Refusal =>
+  refuse.invalid(null, `Cannot cancel a ${what} that is in '${status}' status`);
 
-/** Ends a run at once; its workflow then finds that it may complete nothing any more, and cleans up. */
-export async function cancelRun(
-  { pool, schedules }: Dependencies,
-  request: FastifyRequest,
-  run: RunRow,
-): Promise<void> {
-  const { exports } = schedules;
-  const { project_id: projectId, id: runId, batch_export_id: itemId } = run;
-  await transaction(pool, async (client) => {
-    if (!(await endAndSay(client, run))) {
+const keyOfExport = (one: RunRow | BackfillRow): ExportKey => ({
+  projectId: one.project_id,
+  exportId: one.batch_export_id,
+});
+
+/** Cancels a run at once. Its workflow then finds that it may complete nothing any more, and cleans up. */
+export async function cancelRun(deps: Dependencies, actor: Actor, run: RunRow): Promise<void> {
+  const { project_id: projectId, id: runId } = run;
+  await transaction(deps.pool, async (client) => {
+    if (!(await endRun(client, run, cancelledBy(actor)))) {
       const now = await findRun(client, { projectId, runId });
       throw over('run', now?.status ?? run.status);
     }
-    await audit(client, actorOf(request), {
-      scope: 'BatchExport',
-      itemId,
-      activity: 'cancelled',
-      ...placeOf(request, projectId),
-      detail: { run: runId },
-    });
+    await auditExport(client, actor, keyOfExport(run), 'cancelled', { run: runId });
   });
-  await follow({ schedules }, request, 'a cancelled run', () => exports.cancelRun(run));
+  await follow(deps, actor, 'a cancelled run', () => stopWorkflows(deps.temporal, [], [run]));
 }
 
-/** Ends a backfill with those of its runs that are under way. */
-export async function cancelBackfill(
-  { pool, schedules }: Dependencies,
-  request: FastifyRequest,
-  backfill: BackfillRow,
-): Promise<void> {
-  const { exports } = schedules;
-  const { project_id: projectId, id: backfillId, batch_export_id: itemId } = backfill;
-  const runs = await transaction(pool, async (client) => {
-    if (!(await markBackfillEnded(client, { projectId, backfillId }, 'Cancelled', REASON))) {
-      const now = await findBackfill(client, { projectId, backfillId });
-      throw over('backfill', now?.status ?? backfill.status);
-    }
-    const active = await activeRuns(client, keyOf(request.batchExport), backfillId);
-    for (const run of active) await endAndSay(client, run);
-    await insertLogs(client, keyOf(request.batchExport), null, [
-      { level: 'WARNING', message: 'Backfill was cancelled' },
-    ]);
-    await audit(client, actorOf(request), {
-      scope: 'BatchExport',
-      itemId,
-      activity: 'cancelled',
-      ...placeOf(request, projectId),
-      detail: { backfill: backfillId },
-    });
-    return active;
-  });
-  // The backfill first: it must not begin another run.
-  await follow({ schedules }, request, 'a cancelled backfill', async () => {
-    await exports.cancelBackfill(backfill);
-    await allOf(runs.map((run) => exports.cancelRun(run)));
-  });
+/** Cancels a backfill, with those of its runs that are under way. */
+export async function cancelBackfill(deps: Dependencies, actor: Actor, backfill: BackfillRow): Promise<void> {
+  const runs = await transaction(deps.pool, (client) => end(client, actor, backfill));
+  await follow(deps, actor, 'a cancelled backfill', () => stopWorkflows(deps.temporal, [backfill], runs));
+}
+
+/** Returns the runs that were ended with the backfill. */
+async function end(client: Transaction, actor: Actor, backfill: BackfillRow): Promise<RunRow[]> {
+  const { project_id: projectId, id: backfillId } = backfill;
+  const ending = cancelledBy(actor);
+  const log = { level: 'WARNING', message: 'Backfill was cancelled' } as const;
+  const ended = await endBackfill(client, backfill, { ...ending, log, runs: ending });
+  if (!ended) {
+    const now = await findBackfill(client, { projectId, backfillId });
+    throw over('backfill', now?.status ?? backfill.status);
+  }
+  await auditExport(client, actor, keyOfExport(backfill), 'cancelled', { backfill: backfillId });
+  return ended.runs;
 }

@@ -1,3 +1,5 @@
+import type { Transaction } from '../../db/pool.ts';
+import type { RawConfig } from '../../destinations/config.ts';
 import { requireModel } from '../../destinations/registry.ts';
 import {
   checkSettings,
@@ -5,71 +7,89 @@ import {
   patchSettings,
   shownSettings,
 } from '../../destinations/settings.ts';
+import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
+import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
 import { exportQuery } from '../../exports/reads/query.ts';
 import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
 import { type StoredTarget, writeTargetOf } from '../../exports/reads/write-target.ts';
-import type { BatchExportFields, BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import type { Parser } from '../../hog/parser/index.ts';
-import { type ModelQuery, readSelection } from '../../models/index.ts';
+import {
+  type BatchExportFields,
+  type BatchExportRow,
+  lockStoreWriters,
+} from '../../exports/rows/batch-exports.ts';
+import { type CadenceInput, cadenceFields } from '../../exports/rules/cadence.ts';
+import type { IntervalLength } from '../../intervals/index.ts';
+import { type Model, type ModelQuery, planFault, planQuery, readSelection } from '../../models/index.ts';
+import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
-import { errors } from '../errors.ts';
-import type { BatchExportPatch } from '../exports/export-schema.ts';
-import { cadenceFields } from './cadence.ts';
+import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
 import { refusing } from './refusals.ts';
 
-export interface Preparation {
-  parser: Parser;
-  keyring: Keyring | undefined;
+/** What somebody asks of a destination. Keys of the configuration that are left out keep their values. */
+export interface DestinationInput {
+  type?: string | undefined;
+  config?: RawConfig | null | undefined;
+}
+
+/** What somebody asks of an export. Fields that are left out keep their values, or have their defaults in a new export. */
+export interface ExportInput extends CadenceInput {
+  name?: string | undefined;
+  /** Null: events. */
+  model?: Model | null | undefined;
+  destination?: DestinationInput | undefined;
+  paused?: boolean | undefined;
+  last_paused_at?: string | null | undefined;
+  start_at?: string | null | undefined;
+  end_at?: string | null | undefined;
+  hogql_query?: string | null | undefined;
+  filters?: unknown;
+}
+
+/** The same of a new export: some fields have no default. */
+export interface NewExportInput extends ExportInput {
+  name: string;
+  destination: DestinationInput & { type: string };
+  interval: IntervalLength;
 }
 
 export interface Subject {
   projectId: number;
   exportId: string;
-  /** As it is stored; absent: it is to be made. */
+  /** The export as it is stored. Undefined: it is to be made. */
   current?: BatchExportRow | undefined;
 }
 
 export interface PreparedExport {
   fields: BatchExportFields;
-  /** With the secrets, if the body said anything about the destination. */
-  settings: DestinationSettings;
   target: StoredTarget | null;
   /** What it exports, of some interval. */
   query: ModelQuery;
-  /** Names of secrets that the body sent. */
+  /** The names of the secrets that the input sets. */
   secrets: string[];
 }
 
-const invalid = (attr: string, detail: string, code = 'invalid_input') =>
-  errors.validation(code, detail, attr);
-
-/** What an export is after this body: everything checked that can be known without connecting anywhere. */
+/** Finds what an export is after this input, and checks all that can be known without connecting anywhere. */
 export function prepareExport(
-  { parser, keyring }: Preparation,
-  subject: Subject,
-  body: BatchExportPatch,
+  { parser, keyring }: Pick<ExportCommandDependencies, 'parser' | 'keyring'>,
+  { current, exportId, projectId }: Subject,
+  input: ExportInput,
 ): Promise<PreparedExport> {
   return refusing(async () => {
-    const { current, exportId, projectId } = subject;
-    const model = modelOf(current, body);
-    const cadence = cadenceFields(current, body);
-    const bounds = boundsOf(current, body);
-    const settings = settingsOf(keyring, current, body);
+    const model = modelOf(current, input);
+    const cadence = cadenceFields(current, input);
+    const bounds = boundsOf(current, input);
+    const settings = settingsOf(keyring, current, input);
     requireModel(settings.type, model);
     requireEventsForNames(settings, model);
     const stored =
-      current && !body.destination
-        ? {
-            destination_type: current.destination_type,
-            config: current.config,
-            secrets: current.secrets,
-          }
+      current && !input.destination
+        ? { destination_type: current.destination_type, config: current.config, secrets: current.secrets }
         : sealSettings(keyring, exportId, settings);
-    const asked = body.hogql_query === undefined ? current?.hogql_query : body.hogql_query;
+    const asked = input.hogql_query === undefined ? current?.hogql_query : input.hogql_query;
     const hogqlQuery = asked?.trim() ? asked : null;
-    const filters = body.filters === undefined ? (current?.filters ?? null) : body.filters;
+    const filters = input.filters === undefined ? (current?.filters ?? null) : input.filters;
     const content = { model, filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
-    // With any interval: what is wrong with the settings is wrong with them all.
+    // Any interval will do: what is wrong with the settings is wrong with them for each interval.
     const query = await exportQuery(
       parser,
       { ...content, ...stored, project_id: projectId },
@@ -78,18 +98,17 @@ export function prepareExport(
     const target = writeTargetOf(settings, { model, interval: cadence.interval });
     const shown = shownSettings(settings).config;
     return {
-      settings,
       target,
       query,
-      secrets: Object.keys(body.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
+      secrets: Object.keys(input.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
       fields: {
         ...content,
         ...cadence,
         ...bounds,
         ...stored,
-        name: body.name ?? current?.name ?? '',
-        paused: body.paused ?? current?.paused ?? false,
-        last_paused_at: given(body.last_paused_at, current?.last_paused_at),
+        name: input.name ?? current?.name ?? '',
+        paused: input.paused ?? current?.paused ?? false,
+        last_paused_at: given(input.last_paused_at, current?.last_paused_at),
         schema: hogqlQuery === null ? null : (await readSelection(hogqlQuery, parser)).schema,
         write_store: target?.store ?? null,
         write_target: target?.target ?? null,
@@ -101,45 +120,83 @@ export function prepareExport(
 const given = <T>(sent: T | null | undefined, stored: T | null | undefined): T | null =>
   sent === undefined ? (stored ?? null) : sent;
 
-function modelOf(current: BatchExportRow | undefined, body: BatchExportPatch): BatchExportRow['model'] {
-  const model = body.model ?? current?.model ?? 'events';
+function modelOf(current: BatchExportRow | undefined, input: ExportInput): Model {
+  const model = input.model ?? current?.model ?? 'events';
   if (current && model !== current.model) {
-    throw invalid('model', 'Changing models is not supported. Create a new batch export instead.');
+    throw refuse.invalid('model', 'Changing models is not supported. Create a new batch export instead.');
   }
   return model;
 }
 
-function boundsOf(current: BatchExportRow | undefined, body: BatchExportPatch) {
-  const start = given(body.start_at, current?.start_at);
-  const end = given(body.end_at, current?.end_at);
+function boundsOf(current: BatchExportRow | undefined, input: ExportInput) {
+  const start = given(input.start_at, current?.start_at);
+  const end = given(input.end_at, current?.end_at);
   if (start !== null && end !== null && Date.parse(start) >= Date.parse(end)) {
-    throw invalid(body.end_at ? 'end_at' : 'start_at', "'start_at' must be before 'end_at'");
+    throw refuse.invalid(input.end_at ? 'end_at' : 'start_at', "'start_at' must be before 'end_at'");
   }
   return { start_at: start, end_at: end };
 }
 
+/** The destination after the input. Its secrets are opened only if the input names the destination. */
 function settingsOf(
   keyring: Keyring | undefined,
   current: BatchExportRow | undefined,
-  { destination: sent }: BatchExportPatch,
+  { destination: sent }: ExportInput,
 ): DestinationSettings {
   if (!current) return checkSettings({ type: sent?.type ?? '', config: sent?.config ?? {} });
   const { destination_type: type, config } = current;
-  // Without its secrets: they are neither shown nor changed.
   if (!sent) return { type, config };
   const stored = openSettings(keyring, current);
   return patchSettings(stored, { type: sent.type ?? type, config: sent.config ?? {} });
 }
 
-/** Only events have names: a list of them would be a limit that does nothing. */
-function requireEventsForNames({ config }: DestinationSettings, model: string): void {
+/** Only events have names. For other models a list of names would be a limit that does nothing. */
+function requireEventsForNames({ config }: DestinationSettings, model: Model): void {
   for (const key of ['include_events', 'exclude_events']) {
     const names = config[key];
     if (model !== 'events' && Array.isArray(names) && names.length > 0) {
-      throw invalid(
+      throw refuse.invalid(
         `destination__config__${key}`,
         `'${key}' is only supported for 'events' not '${model}' model`,
       );
     }
   }
+}
+
+/** Refuses columns and filters, if the input sets any, that Postgres would not run. No run is to be the first to find out. */
+export async function requirePlan(
+  client: Transaction,
+  { query, fields }: PreparedExport,
+  input: ExportInput,
+): Promise<void> {
+  if (!input.hogql_query && !input.filters) return;
+  await refusing(() =>
+    planQuery(client, query).catch((error) => {
+      throw planFault(error, fields);
+    }),
+  );
+}
+
+/**
+ * Refuses an export that would write the same keys as another one. The answer holds for what is saved in the same
+ * transaction: nobody else saves an export to the same store before it ends.
+ */
+export async function refuseWritingOver(
+  client: Transaction,
+  actor: Actor,
+  exportId: string,
+  { target }: PreparedExport,
+): Promise<void> {
+  if (target === null) return;
+  const writers = await lockStoreWriters(client, target.store);
+  const other = writers.find(
+    (one) => one.id !== exportId && targetsCollide(target.target, one.write_target as WriteTarget),
+  );
+  if (!other) return;
+  const known = await maySeeProject(client, actor, other.project_id);
+  const which = known ? `the batch export "${other.name}" (${other.id})` : 'another batch export';
+  throw refuse.invalid(
+    'destination__config__prefix',
+    `This batch export would write over the files of ${which}. Give it another prefix.`,
+  );
 }

@@ -1,42 +1,46 @@
 import { DestinationConfigError } from '../../destinations/errors.ts';
 import { SourceError } from '../../hog/errors.ts';
 import { ModelError } from '../../models/index.ts';
+import { type Refusal, refuse } from '../../refusals.ts';
 import { SecretError } from '../../secrets/envelope.ts';
-import { errors } from '../errors.ts';
 
 const RETRY_SECONDS = 5;
 const OPERATOR_SECONDS = 60;
-/** Fields of an export that its destination may refuse; all others are keys of the destination's configuration. */
+/** The fields of an export that its destination may refuse. All others are keys of the destination's configuration. */
 const OWN_FIELDS: Readonly<Record<string, string>> = { type: 'destination__type', model: 'model' };
 
-/** What the parts that an export is made of say about it, as answers; everything else is thrown on. */
-export function refusalOf(error: unknown): unknown {
+/** Translates an error of a part of an export (its destination, its model, its secrets) into a refusal. */
+function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof DestinationConfigError) {
     const { field, message } = error;
-    const attr =
+    const key =
       field === undefined ? 'destination__config' : (OWN_FIELDS[field] ?? `destination__config__${field}`);
-    return errors.validation(
-      message.endsWith('is not a valid choice.') ? 'invalid_choice' : 'invalid_input',
-      message,
-      attr,
-    );
+    const code = message.endsWith('is not a valid choice.') ? 'invalid_choice' : 'invalid_input';
+    return refuse.invalid(key, message, { code });
   }
   if (error instanceof ModelError) {
-    return errors.validation('invalid_input', error.message, error.field, error.detail);
+    return refuse.invalid(error.field, error.message, { reason: error.detail });
   }
   if (error instanceof SourceError && error.code === 'busy') {
-    return errors.unavailable('Too many queries are being read at the moment. Try again.', RETRY_SECONDS);
+    return refuse.unavailable('Too many queries are being read at the moment. Try again.', RETRY_SECONDS);
   }
-  // The operator has to act, not who asks; the message names no secret.
-  if (error instanceof SecretError) return errors.unavailable(error.message, OPERATOR_SECONDS);
-  return error;
+  // The operator has to act, not whoever asked. The message names no secret.
+  if (error instanceof SecretError) return refuse.unavailable(error.message, OPERATOR_SECONDS);
+  return undefined;
 }
 
-/** Does it, and refuses the request for what is wrong with the export. */
+/** Does the work. If a part of the export is wrong, throws a refusal that says so. */
 export async function refusing<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw refusalOf(error);
+    throw refusalOf(error) ?? error;
   }
 }
+
+/** What a command says that can do nothing without Temporal. */
+export const temporalAway = (retrySeconds: number): Refusal =>
+  refuse.unavailable(
+    'Temporal, which runs batch exports, is not available at the moment. Try again.',
+    retrySeconds,
+  );

@@ -1,48 +1,33 @@
-import type { FastifyRequest } from 'fastify';
 import { transaction } from '../../db/pool.ts';
-import { activeBackfills, markBackfillEnded } from '../../exports/rows/backfills.ts';
-import { deleteBatchExport } from '../../exports/rows/batch-exports.ts';
+import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
+import { endBackfill, endRun, everyOne, stopWorkflows } from '../../exports/ending.ts';
+import { activeBackfills } from '../../exports/rows/backfills.ts';
+import { type BatchExportRow, deleteBatchExport, keyOf } from '../../exports/rows/batch-exports.ts';
 import { activeRuns } from '../../exports/rows/run-lists.ts';
-import { markRunEnded } from '../../exports/rows/runs.ts';
-import { audit } from '../../tenancy/audit.ts';
-import { actorOf } from '../actor.ts';
-import type { ApiDependencies } from '../dependencies.ts';
-import { errors } from '../errors.ts';
-import { allOf, follow } from './follow.ts';
-import { keyOf, placeOf } from './places.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { auditExport } from './audit.ts';
+import { follow } from './follow.ts';
 
-const REASON = 'The batch export was deleted.';
+const DELETED = { status: 'Cancelled', reason: 'The batch export was deleted.' } as const;
 
-/** Deletes an export with all that is under way for it: the rows first, then what Temporal does. */
+/** Deletes an export and cancels all that is under way for it. What it exported stays. */
 export async function removeExport(
-  { pool, schedules }: Pick<ApiDependencies, 'pool' | 'schedules'>,
-  request: FastifyRequest,
+  deps: Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>,
+  actor: Actor,
+  row: Pick<BatchExportRow, 'project_id' | 'id' | 'name'>,
 ): Promise<void> {
-  const key = keyOf(request.batchExport);
-  const { projectId, exportId } = key;
-  const stopped = await transaction(pool, async (client) => {
-    if (!(await deleteBatchExport(client, key))) throw errors.notFound();
+  const key = keyOf(row);
+  const { backfills, runs } = await transaction(deps.pool, async (client) => {
+    if (!(await deleteBatchExport(client, key))) throw refuse.absent();
     const backfills = await activeBackfills(client, key);
     const runs = await activeRuns(client, key);
-    // Their fences are taken from them: nothing of them is completed any more.
-    for (const run of runs) await markRunEnded(client, { projectId, runId: run.id }, 'Cancelled', REASON);
-    for (const one of backfills)
-      await markBackfillEnded(client, { projectId, backfillId: one.id }, 'Cancelled', REASON);
-    await audit(client, actorOf(request), {
-      scope: 'BatchExport',
-      itemId: exportId,
-      activity: 'deleted',
-      ...placeOf(request, projectId),
-      detail: { name: request.batchExport.name },
-    });
+    for (const run of runs) await endRun(client, run, DELETED);
+    for (const backfill of backfills) await endBackfill(client, backfill, DELETED);
+    await auditExport(client, actor, key, 'deleted', { name: row.name });
     return { backfills, runs };
   });
-  const { exports } = schedules;
-  await follow({ schedules }, request, 'a deleted export', () =>
-    allOf([
-      exports.remove(exportId),
-      ...stopped.backfills.map((one) => exports.cancelBackfill(one)),
-      ...stopped.runs.map((one) => exports.cancelRun(one)),
-    ]),
+  await follow(deps, actor, 'a deleted export', () =>
+    everyOne([deps.temporal.remove(row.id), stopWorkflows(deps.temporal, backfills, runs)]),
   );
 }

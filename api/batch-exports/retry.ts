@@ -1,45 +1,41 @@
-import type { FastifyRequest } from 'fastify';
 import { transaction } from '../../db/pool.ts';
-import type { BackfillRow } from '../../exports/rows/backfills.ts';
+import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { intervalEndingAt, type OpenInterval } from '../../intervals/index.ts';
-import type { ApiDependencies } from '../dependencies.ts';
-import { errors } from '../errors.ts';
-import { beginBackfill } from './backfills.ts';
+import { intervalEndingAt, type OpenInterval, readInterval } from '../../intervals/index.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { type BegunBackfill, beginBackfill } from './backfill.ts';
 import { follow } from './follow.ts';
 
-const refused = (detail: string) => errors.validation('invalid_input', detail, null);
-
-/** The interval of a run, which a backfill can fill as long as the export still cuts time this way. */
+/** Finds the interval of a run. A backfill can fill it as long as the export still cuts time in this way. */
 function intervalOf(row: BatchExportRow, run: RunRow): OpenInterval {
-  const end = Date.parse(run.data_interval_end);
-  const start = run.data_interval_start === null ? null : Date.parse(run.data_interval_start);
+  const interval = readInterval({ start: run.data_interval_start, end: run.data_interval_end });
+  const { start, end } = interval;
   if (start !== null && intervalEndingAt(cadenceOfRow(row), end)?.start !== start) {
-    throw refused(
+    throw refuse.invalid(
+      null,
       "The interval of this run is not one of the batch export's intervals. Create a backfill of the whole range instead.",
     );
   }
-  return { start, end };
+  return interval;
 }
 
-/** Exports the interval of a run that is over once more. */
+/** Exports the interval of a run that is over once more, as a backfill of this one interval. */
 export async function retryRun(
-  { pool, schedules }: Pick<ApiDependencies, 'pool' | 'schedules'>,
-  request: FastifyRequest,
+  deps: Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>,
+  actor: Actor,
+  row: BatchExportRow,
   run: RunRow,
-): Promise<BackfillRow> {
-  const row = request.batchExport;
+): Promise<BegunBackfill> {
   if (run.status === 'Starting' || run.status === 'Running') {
-    throw refused(`Cannot retry a run that is in '${run.status}' status`);
+    throw refuse.invalid(null, `Cannot retry a run that is in '${run.status}' status`);
   }
   const range = intervalOf(row, run);
-  const { backfill, isNew } = await transaction(pool, (client) => beginBackfill(client, request, row, range));
-  if (isNew) {
-    await follow({ schedules }, request, 'a retried run', () =>
-      schedules.exports.startBackfill(row, backfill),
-    );
+  const begun = await transaction(deps.pool, (client) => beginBackfill(client, actor, row, range));
+  if (begun.isNew) {
+    await follow(deps, actor, 'a retried run', () => deps.temporal.startBackfill(row, begun.backfill));
   }
-  return backfill;
+  return begun;
 }

@@ -7,7 +7,6 @@ import { type BatchExportRow, findBatchExportById } from '../../exports/rows/bat
 import { listRuns } from '../../exports/rows/run-lists.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import { type Interval, instantText } from '../../intervals/index.ts';
-import { VerifyError } from '../../schedules/exports/verify.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { CommandError, remark, say, withPool } from '../context.ts';
@@ -81,11 +80,7 @@ const textOf = ({ start, end }: { start: string | null; end: string }) =>
 async function verify(schedules: Schedules, row: BatchExportRow, interval: Interval): Promise<VerifyReport> {
   const named = { start: new Date(interval.start).toISOString(), end: new Date(interval.end).toISOString() };
   for (;;) {
-    const report = await schedules.exports
-      .verify(row, named, { waitMilliseconds: WAIT_MILLISECONDS })
-      .catch((error) => {
-        throw error instanceof VerifyError ? new CommandError(error.message) : error;
-      });
+    const report = await schedules.exports.verify(row, named, { waitMilliseconds: WAIT_MILLISECONDS });
     if (report) return report;
     if (!schedules.isReachable()) {
       throw new CommandError('Temporal does not answer; `npx sluice doctor` says more.');

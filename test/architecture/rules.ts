@@ -101,7 +101,7 @@ export const rules: Record<string, FolderRule> = {
     neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
   },
   schedules: {
-    own: ['db', 'exports', 'intervals', 'telemetry', 'config.ts', 'workflows/names.ts'],
+    own: ['db', 'exports', 'intervals', 'telemetry', 'config.ts', 'refusals.ts', 'workflows/names.ts'],
     neverPackages: ['fastify', '@fastify/*', '@temporalio/worker'],
   },
   tenancy: { own: ['db'], neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'] },
@@ -150,6 +150,7 @@ export const rules: Record<string, FolderRule> = {
       'stack',
       'telemetry',
       'scripts',
+      'refusals.ts',
     ],
     neverPackages: ['fastify', '@fastify/*'],
   },

@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { isUuid } from '../../db/uuid.ts';
+import { syncRow } from '../../exports/commands/sync-row.ts';
 import {
   type BackfillRow,
   type BackfillStatus,
@@ -15,7 +16,6 @@ import { insertLogs } from '../../exports/rows/logs.ts';
 import { listQuietRuns } from '../../exports/rows/run-lists.ts';
 import { markRunEnded, type RunFailure, type RunRow } from '../../exports/rows/runs.ts';
 import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { countEach } from './each.ts';
 

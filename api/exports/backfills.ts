@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { backfillExport } from '../../exports/commands/backfill.ts';
+import { cancelBackfill } from '../../exports/commands/cancel.ts';
 import { type BackfillRow, findBackfillOf, listBackfills } from '../../exports/rows/backfills.ts';
 import { keyOf } from '../../exports/rows/batch-exports.ts';
 import { actorOf } from '../actor.ts';
-import { backfillExport } from '../batch-exports/backfill.ts';
-import { cancelBackfill } from '../batch-exports/cancel.ts';
 import { cursorPage, cursorQuery, readCursorPage } from '../cursor-pages.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';

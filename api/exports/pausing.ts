@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { pauseExport, unpauseExport } from '../../exports/commands/pause.ts';
 import { keyOf } from '../../exports/rows/batch-exports.ts';
 import { actorOf } from '../actor.ts';
-import { pauseExport, unpauseExport } from '../batch-exports/pause.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { findsExport } from './find-export.ts';
 import { PLACES, WRITE } from './places.ts';

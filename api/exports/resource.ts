@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { changeExport } from '../../exports/commands/change.ts';
+import { createExport } from '../../exports/commands/create.ts';
+import { removeExport } from '../../exports/commands/remove.ts';
 import { type BatchExportRow, keyOf, listBatchExports } from '../../exports/rows/batch-exports.ts';
 import { findHealth } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import { actorOf } from '../actor.ts';
-import { changeExport } from '../batch-exports/change.ts';
-import { createExport } from '../batch-exports/create.ts';
-import { removeExport } from '../batch-exports/remove.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { runExport } from '../../exports/commands/run-now.ts';
 import { actorOf } from '../actor.ts';
-import { runExport } from '../batch-exports/run-now.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { timestamp } from '../fields.ts';
 import { findsExport } from './find-export.ts';

@@ -1,10 +1,10 @@
 import { z } from 'zod';
+import { cancelRun } from '../../exports/commands/cancel.ts';
+import { retryRun } from '../../exports/commands/retry.ts';
 import { keyOf } from '../../exports/rows/batch-exports.ts';
 import { listRuns, type RunQuery } from '../../exports/rows/run-lists.ts';
 import { RUN_STATUSES, type RunRow } from '../../exports/rows/runs.ts';
 import { actorOf } from '../actor.ts';
-import { cancelRun } from '../batch-exports/cancel.ts';
-import { retryRun } from '../batch-exports/retry.ts';
 import { cursorPage, cursorQuery, readCursorPage, several } from '../cursor-pages.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { instantOf, moment } from '../moment.ts';

@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { listTestSteps, testDestination, testExportDestination } from '../batch-exports/test-destination.ts';
+import {
+  listTestSteps,
+  testDestination,
+  testExportDestination,
+} from '../../exports/commands/test-destination.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { changedDestination, destination } from './destination-schema.ts';
 import { findsExport } from './find-export.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { intervalToVerify, verifyExport } from '../../exports/commands/verify.ts';
 import { VERDICTS } from '../../exports/rules/verify-report.ts';
 import { instantText } from '../../intervals/index.ts';
 import { actorOf } from '../actor.ts';
-import { intervalToVerify, verifyExport } from '../batch-exports/verify.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { timestamp } from '../fields.ts';
 import { findsExport } from './find-export.ts';

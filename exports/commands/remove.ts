@@ -1,12 +1,12 @@
 import { transaction } from '../../db/pool.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { endBackfill, endRun, everyOne, stopWorkflows } from '../../exports/ending.ts';
-import { activeBackfills } from '../../exports/rows/backfills.ts';
-import { type BatchExportRow, deleteBatchExport, keyOf } from '../../exports/rows/batch-exports.ts';
-import { activeRuns } from '../../exports/rows/run-lists.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
+import { endBackfill, endRun, everyOne, stopWorkflows } from '../ending.ts';
+import { activeBackfills } from '../rows/backfills.ts';
+import { type BatchExportRow, deleteBatchExport, keyOf } from '../rows/batch-exports.ts';
+import { activeRuns } from '../rows/run-lists.ts';
 import { auditExport } from './audit.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
 const DELETED = { status: 'Cancelled', reason: 'The batch export was deleted.' } as const;

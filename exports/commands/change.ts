@@ -1,8 +1,10 @@
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { NoSeamError, seamOf } from '../../exports/reads/seam.ts';
-import { shownExport } from '../../exports/reads/shown-export.ts';
-import { activeBackfills, type BackfillRow } from '../../exports/rows/backfills.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { changes } from '../../tenancy/audit.ts';
+import { NoSeamError, seamOf } from '../reads/seam.ts';
+import { shownExport } from '../reads/shown-export.ts';
+import { activeBackfills, type BackfillRow } from '../rows/backfills.ts';
 import {
   type BatchExportRow,
   type ExportKey,
@@ -10,17 +12,15 @@ import {
   lockBatchExport,
   setSeam,
   updateBatchExport,
-} from '../../exports/rows/batch-exports.ts';
-import { wholeRange } from '../../exports/rules/backfill-range.ts';
-import { isCutAlike } from '../../exports/rules/cadence.ts';
-import { refuse } from '../../refusals.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
-import type { Actor } from '../../tenancy/actor.ts';
-import { changes } from '../../tenancy/audit.ts';
+} from '../rows/batch-exports.ts';
+import { wholeRange } from '../rules/backfill-range.ts';
+import { isCutAlike } from '../rules/cadence.ts';
 import { auditExport } from './audit.ts';
 import { beginBackfill } from './backfill.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 import { type ExportInput, prepareExport, refuseWritingOver, requirePlan } from './prepare.ts';
+import { syncRow } from './sync-row.ts';
 
 /** Changes an export, and nobody else changes it at the same time. Its schedule follows. */
 export async function changeExport(

@@ -1,21 +1,21 @@
 import { transaction } from '../../db/pool.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { failedBeforePause, missedByPause } from '../../exports/reads/missed.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { failedBeforePause, missedByPause } from '../reads/missed.ts';
 import {
   type BatchExportRow,
   type ExportKey,
   keyOf,
   lockBatchExport,
   setPaused,
-} from '../../exports/rows/batch-exports.ts';
-import { listPauses } from '../../exports/rows/pauses.ts';
-import { withFailed } from '../../exports/rules/missed.ts';
-import { refuse } from '../../refusals.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
-import type { Actor } from '../../tenancy/actor.ts';
+} from '../rows/batch-exports.ts';
+import { listPauses } from '../rows/pauses.ts';
+import { withFailed } from '../rules/missed.ts';
 import { auditExport } from './audit.ts';
 import { type BegunBackfill, beginBackfill } from './backfill.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
+import { syncRow } from './sync-row.ts';
 
 type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;
 

@@ -1,14 +1,14 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { type BackfillRow, insertBackfill } from '../../exports/rows/backfills.ts';
-import { type BatchExportRow, keyOf, lockBatchExport } from '../../exports/rows/batch-exports.ts';
-import { type BackfillInput, readRange } from '../../exports/rules/backfill-range.ts';
-import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { countWithin, intervalText, type OpenInterval } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
+import { type BackfillRow, insertBackfill } from '../rows/backfills.ts';
+import { type BatchExportRow, keyOf, lockBatchExport } from '../rows/batch-exports.ts';
+import { type BackfillInput, readRange } from '../rules/backfill-range.ts';
+import { cadenceOfRow } from '../rules/cadence.ts';
+import { backfillWorkflowId } from '../rules/workflow-ids.ts';
 import { auditExport } from './audit.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
 /** How many backfills of a project may be under way at once. */

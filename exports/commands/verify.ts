@@ -1,12 +1,12 @@
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { newestExported } from '../../exports/reads/newest-exported.ts';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import { findRun } from '../../exports/rows/run-lists.ts';
-import { type IntervalChoice, pickCompleteInterval } from '../../exports/rules/pick-interval.ts';
-import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import { type IntervalText, intervalText } from '../../intervals/index.ts';
 import { Refusal, refuse } from '../../refusals.ts';
 import { type Actor, requestOf } from '../../tenancy/actor.ts';
+import { newestExported } from '../reads/newest-exported.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import { findRun } from '../rows/run-lists.ts';
+import { type IntervalChoice, pickCompleteInterval } from '../rules/pick-interval.ts';
+import type { VerifyReport } from '../rules/verify-report.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { temporalAway } from './refusals.ts';
 
 const RETRY_SECONDS = 5;

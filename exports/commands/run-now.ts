@@ -1,13 +1,13 @@
 import { transaction } from '../../db/pool.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
-import { isPartEnd } from '../../exports/rows/parts.ts';
-import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { type IntervalChoice, pickCompleteInterval } from '../../exports/rules/pick-interval.ts';
 import { instantText, intervalAt } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
 import { type Actor, requestOf } from '../../tenancy/actor.ts';
+import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
+import { isPartEnd } from '../rows/parts.ts';
+import { cadenceOfRow } from '../rules/cadence.ts';
+import { type IntervalChoice, pickCompleteInterval } from '../rules/pick-interval.ts';
 import { auditExport } from './audit.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { hasRows } from './preview.ts';
 import { temporalAway } from './refusals.ts';
 

@@ -1,12 +1,12 @@
 import { transaction } from '../../db/pool.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import type { RunRow } from '../../exports/rows/runs.ts';
-import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { intervalEndingAt, type OpenInterval, readInterval } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import type { RunRow } from '../rows/runs.ts';
+import { cadenceOfRow } from '../rules/cadence.ts';
 import { type BegunBackfill, beginBackfill } from './backfill.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
 /** Finds the interval of a run. A backfill can fill it as long as the export still cuts time in this way. */

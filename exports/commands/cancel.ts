@@ -1,13 +1,13 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { endBackfill, endRun, RUN_CANCELLED, type RunEnding, stopWorkflows } from '../../exports/ending.ts';
-import { type BackfillRow, findBackfill } from '../../exports/rows/backfills.ts';
-import type { ExportKey } from '../../exports/rows/batch-exports.ts';
-import { findRun } from '../../exports/rows/run-lists.ts';
-import type { RunRow } from '../../exports/rows/runs.ts';
 import { type Refusal, refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
+import { endBackfill, endRun, RUN_CANCELLED, type RunEnding, stopWorkflows } from '../ending.ts';
+import { type BackfillRow, findBackfill } from '../rows/backfills.ts';
+import type { ExportKey } from '../rows/batch-exports.ts';
+import { findRun } from '../rows/run-lists.ts';
+import type { RunRow } from '../rows/runs.ts';
 import { auditExport } from './audit.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
 type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;

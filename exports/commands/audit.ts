@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db/pool.ts';
-import type { ExportKey } from '../../exports/rows/batch-exports.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type Activity, audit } from '../../tenancy/audit.ts';
+import type { ExportKey } from '../rows/batch-exports.ts';
 
 /** Writes down who did what to an export. Call it in the transaction of the change. */
 export const auditExport = (

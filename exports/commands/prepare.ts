@@ -8,21 +8,17 @@ import {
   shownSettings,
 } from '../../destinations/settings.ts';
 import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { exportQuery } from '../../exports/reads/query.ts';
-import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
-import { type StoredTarget, writeTargetOf } from '../../exports/reads/write-target.ts';
-import {
-  type BatchExportFields,
-  type BatchExportRow,
-  lockStoreWriters,
-} from '../../exports/rows/batch-exports.ts';
-import { type CadenceInput, cadenceFields } from '../../exports/rules/cadence.ts';
 import type { IntervalLength } from '../../intervals/index.ts';
 import { type Model, type ModelQuery, planFault, planQuery, readSelection } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
+import { exportQuery } from '../reads/query.ts';
+import { openSettings, sealSettings } from '../reads/settings.ts';
+import { type StoredTarget, writeTargetOf } from '../reads/write-target.ts';
+import { type BatchExportFields, type BatchExportRow, lockStoreWriters } from '../rows/batch-exports.ts';
+import { type CadenceInput, cadenceFields } from '../rules/cadence.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { refusing } from './refusals.ts';
 
 /** What somebody asks of a destination. Keys of the configuration that are left out keep their values. */

@@ -7,10 +7,10 @@ import {
   type ShownStep,
   testSteps,
 } from '../../destinations/settings.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { openSettings } from '../../exports/reads/settings.ts';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { refuse } from '../../refusals.ts';
+import { openSettings } from '../reads/settings.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import type { DestinationInput } from './prepare.ts';
 import { refusing } from './refusals.ts';
 

@@ -1,14 +1,14 @@
 import { transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
-import { type BatchExportRow, insertBatchExport } from '../../exports/rows/batch-exports.ts';
 import { refuse } from '../../refusals.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
 import type { Actor } from '../../tenancy/actor.ts';
+import { type BatchExportRow, insertBatchExport } from '../rows/batch-exports.ts';
 import { auditExport } from './audit.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 import { type NewExportInput, prepareExport, refuseWritingOver, requirePlan } from './prepare.ts';
+import { syncRow } from './sync-row.ts';
 
 /** Makes an export: its row first, then its schedule. */
 export async function createExport(

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
 import { type Actor, requestOf } from '../../tenancy/actor.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
 
 /** How many milliseconds Temporal has to follow, and for how many of them a command waits. */
 const PATIENCE = 10_000;

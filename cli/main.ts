@@ -30,6 +30,8 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 const program = new Command('sluice')
   .version(version)
   .description('Administration of a Sluice installation.')
+  // Options after the name of a command are the command's.
+  .enablePositionalOptions()
   .addHelpText(
     'after',
     '\nCommands work on DATABASE_URL if it is set, else on the embedded Postgres of the data directory\n' +

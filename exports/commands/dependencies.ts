@@ -2,7 +2,6 @@ import type { Pool } from '../../db/pool.ts';
 import type { Egress } from '../../egress/egress.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
-import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
 
 /** What the commands of batch exports work with. Each command picks what it needs. */
@@ -18,5 +17,5 @@ export interface ExportCommandDependencies {
   exportRoot: string;
   temporal: ExportTemporal;
   /** Hears what does not fail the command. */
-  logger: Pick<Logger, 'warn'>;
+  logger: { warn(about: object, message: string): void };
 }

@@ -37,10 +37,3 @@ export async function refusing<T>(work: () => T | Promise<T>): Promise<T> {
     throw refusalOf(error) ?? error;
   }
 }
-
-/** What a command says that can do nothing without Temporal. */
-export const temporalAway = (retrySeconds: number): Refusal =>
-  refuse.unavailable(
-    'Temporal, which runs batch exports, is not available at the moment. Try again.',
-    retrySeconds,
-  );

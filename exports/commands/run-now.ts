@@ -6,10 +6,10 @@ import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
 import { isPartEnd } from '../rows/parts.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
 import { type IntervalChoice, pickCompleteInterval } from '../rules/pick-interval.ts';
+import { temporalAway } from '../temporal.ts';
 import { auditExport } from './audit.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { hasRows } from './preview.ts';
-import { temporalAway } from './refusals.ts';
 
 const RETRY_SECONDS = 10;
 /** How many milliseconds Temporal has for starting a run. */
@@ -23,7 +23,7 @@ export interface RunInput extends IntervalChoice {
   partial?: boolean | undefined;
 }
 
-export interface StartedRun {
+export interface ImmediateRun {
   interval: { start: string; end: string };
   workflowId: string;
   workflowRunId: string;
@@ -38,7 +38,7 @@ export async function runExport(
   actor: Actor,
   row: BatchExportRow,
   input: RunInput,
-): Promise<StartedRun> {
+): Promise<ImmediateRun> {
   const { pool, temporal, logger } = deps;
   const now = Date.now();
   const named = Boolean(input.start_at || input.end_at);

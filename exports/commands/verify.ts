@@ -6,8 +6,8 @@ import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { findRun } from '../rows/run-lists.ts';
 import { type IntervalChoice, pickCompleteInterval } from '../rules/pick-interval.ts';
 import type { VerifyReport } from '../rules/verify-report.ts';
+import { temporalAway } from '../temporal.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
-import { temporalAway } from './refusals.ts';
 
 const RETRY_SECONDS = 5;
 /** How many milliseconds a verification is waited for while Temporal is known to be away. */

@@ -143,6 +143,7 @@ export const rules: Record<string, FolderRule> = {
       'config.ts',
       'db',
       'exports',
+      'hog',
       'intervals',
       'tenancy',
       'secrets',

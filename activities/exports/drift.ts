@@ -1,6 +1,5 @@
 import { Context } from '@temporalio/activity';
 import { isUuid } from '../../db/uuid.ts';
-import { syncRow } from '../../exports/commands/sync-row.ts';
 import {
   type BackfillRow,
   type BackfillStatus,
@@ -15,6 +14,7 @@ import {
 import { insertLogs } from '../../exports/rows/logs.ts';
 import { listQuietRuns } from '../../exports/rows/run-lists.ts';
 import { markRunEnded, type RunFailure, type RunRow } from '../../exports/rows/runs.ts';
+import { syncRow } from '../../exports/sync-row.ts';
 import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { countEach } from './each.ts';

@@ -15,12 +15,12 @@ import {
 } from '../rows/batch-exports.ts';
 import { wholeRange } from '../rules/backfill-range.ts';
 import { isCutAlike } from '../rules/cadence.ts';
+import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';
 import { beginBackfill } from './backfill.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 import { type ExportInput, prepareExport, refuseWritingOver, requirePlan } from './prepare.ts';
-import { syncRow } from './sync-row.ts';
 
 /** Changes an export, and nobody else changes it at the same time. Its schedule follows. */
 export async function changeExport(

@@ -4,11 +4,11 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type BatchExportRow, insertBatchExport } from '../rows/batch-exports.ts';
+import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 import { type NewExportInput, prepareExport, refuseWritingOver, requirePlan } from './prepare.ts';
-import { syncRow } from './sync-row.ts';
 
 /** Makes an export: its row first, then its schedule. */
 export async function createExport(

@@ -11,11 +11,11 @@ import {
 } from '../rows/batch-exports.ts';
 import { listPauses } from '../rows/pauses.ts';
 import { withFailed } from '../rules/missed.ts';
+import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';
 import { type BegunBackfill, beginBackfill } from './backfill.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
-import { syncRow } from './sync-row.ts';
 
 type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;
 

@@ -1,6 +1,6 @@
-import type { Queryable } from '../../db/pool.ts';
-import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
-import type { ExportTemporal } from '../temporal.ts';
+import type { Queryable } from '../db/pool.ts';
+import { type BatchExportRow, findBatchExportById } from './rows/batch-exports.ts';
+import type { ExportTemporal } from './temporal.ts';
 
 /**
  * Makes the schedule of an export what its row says. If the row changes meanwhile, the schedule follows the newest row.

@@ -7,13 +7,13 @@ import { ensureKeyFile } from '../secrets/key-file.ts';
 import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
 import { createLogger } from '../telemetry/logger.ts';
 
-/** A command cannot do what it is asked. The message is printed without a stack trace, and the exit code is 1. */
+/** A command cannot do what the user asked for. The command line prints the message without a stack trace and exits with 1. */
 export class CommandError extends Error {
   override name = 'CommandError';
 }
 
 export const say = (line: string) => process.stdout.write(`${line}\n`);
-/** Progress and remarks; standard output carries results only, so that it can be piped. */
+/** Prints progress and remarks to standard error. Standard output carries results only, so that users can pipe it. */
 export const remark = (line: string) => process.stderr.write(`${line}\n`);
 /** Hears what does not fail a command. */
 export const REMARKS = { warn: (_about: object, message: string) => void remark(message) };

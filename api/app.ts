@@ -8,7 +8,7 @@ import { uuidv7 } from '../db/uuid.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
 import { captureRoutes } from './capture/routes.ts';
-import type { ApiDependencies, App } from './dependencies.ts';
+import { type ApiDependencies, type App, exportRouteDependencies } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
@@ -105,7 +105,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
       eventRoutes(management, deps);
       personRoutes(management, deps);
       groupRoutes(management, deps);
-      batchExportRoutes(management, deps);
+      batchExportRoutes(management, exportRouteDependencies(deps));
       wizardRoutes(management, deps);
       ingestionWarningRoutes(management, { ...deps, warnings });
     });

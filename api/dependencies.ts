@@ -7,6 +7,7 @@ import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Egress } from '../egress/egress.ts';
+import type { ExportCommandDependencies } from '../exports/commands/dependencies.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
@@ -50,3 +51,14 @@ export interface ApiDependencies {
   /** How long a client may send nothing in the middle of a body. */
   bodyIdleMilliseconds?: number;
 }
+
+/** What the routes of batch exports work with: what their commands need, and where the API is, for links. */
+export interface ExportRouteDependencies extends ExportCommandDependencies {
+  publicUrl: string;
+}
+
+export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
+  const { pool, parser, keyring, egress, logger, schedules, config } = deps;
+  const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
+  return { pool, parser, keyring, egress, logger, temporal: schedules.exports, exportRoot, publicUrl };
+};

@@ -81,14 +81,6 @@ export const errors = {
     }),
   unavailable: (detail: string, seconds: number) =>
     refuse(503, 'server_error', 'unavailable')(detail, { 'retry-after': String(seconds) }),
-  temporalAway: (seconds: number) =>
-    refuse(
-      503,
-      'server_error',
-      'unavailable',
-    )('Temporal, which runs batch exports, is not available at the moment. Try again.', {
-      'retry-after': String(seconds),
-    }),
   internal: () => refuse(500, 'server_error', 'error')('A server error occurred.'),
   /** An invalid field. `attr` is null when the error is about the whole body. */
   validation: (code: string, detail: string, attr: string | null, reason?: string | null) =>

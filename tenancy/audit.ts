@@ -18,6 +18,7 @@ export interface Activity {
     | 'retried'
     | 'cancelled'
     | 'started';
+  /** Default: the organization of the project. */
   organizationId?: string;
   projectId?: number;
   detail?: Record<string, unknown>;

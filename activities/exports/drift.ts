@@ -14,8 +14,8 @@ import {
 import { insertLogs } from '../../exports/rows/logs.ts';
 import { listQuietRuns } from '../../exports/rows/run-lists.ts';
 import { markRunEnded, type RunFailure, type RunRow } from '../../exports/rows/runs.ts';
+import { syncRow } from '../../exports/sync-row.ts';
 import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
-import { syncRow } from '../../schedules/exports/sync-row.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { countEach } from './each.ts';
 

@@ -113,6 +113,16 @@ export async function findBackfill(
   return rows[0];
 }
 
+/** Finds a backfill by its id alone, for operators, who see all projects. */
+export async function findBackfillById(queryable: Queryable, id: string): Promise<BackfillRow | undefined> {
+  const { rows } = await queryable.query(
+    `select ${WITH_PROGRESS} from (select distinct project_id from batch_exports) p
+     join batch_export_backfills b on b.project_id = p.project_id and b.id = $1`,
+    [id],
+  );
+  return rows[0];
+}
+
 /** One of an export, by its id or, the newest of its name, by its workflow. */
 export async function findBackfillOf(
   queryable: Queryable,

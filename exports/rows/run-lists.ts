@@ -13,6 +13,19 @@ export async function findRun(
   return rows[0];
 }
 
+/**
+ * Finds a run by its id alone, for operators, who see all projects. Goes through the projects that have exports, because
+ * the key of the table begins with the project.
+ */
+export async function findRunById(queryable: Queryable, id: string): Promise<RunRow | undefined> {
+  const { rows } = await queryable.query(
+    `select r.* from (select distinct project_id from batch_exports) p
+     join batch_export_runs r on r.project_id = p.project_id and r.id = $1`,
+    [id],
+  );
+  return rows[0];
+}
+
 /** The run that a workflow's run does; undefined if it never came to make one. */
 export async function findRunOfWorkflow(
   queryable: Queryable,

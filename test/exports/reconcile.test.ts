@@ -8,7 +8,7 @@ import { exportHealth, intervalMap } from '../../exports/reads/health.ts';
 import { type BatchExportRow, type NewBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
 import { listChecks, recordCheck } from '../../exports/rows/checks.ts';
 import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
-import { scheduledWorkflowId } from '../../schedules/exports/export-schedule.ts';
+import { scheduledWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { RECONCILE_SCHEDULE } from '../../schedules/maintenance.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { EXPORT_RUN, RECONCILE_EXPORTS, RECONCILE_KIND, searchAttributes } from '../../workflows/names.ts';

@@ -42,7 +42,6 @@ describe('batch exports', () => {
         !file.startsWith('test/') &&
         !file.startsWith('exports/rows/') &&
         // These move to exports/runs, which ends them there too.
-        !file.startsWith('activities/exports/') &&
         /\bmark(Run|Backfill)Ended\b/.test(readFileSync(path.join(root, file), 'utf8')),
     );
     expect(named).toEqual(['exports/ending.ts']);

@@ -1,40 +1,40 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Context } from '@temporalio/activity';
 import type { Pool } from '../../db/pool.ts';
-import { holdsFence, type RunKey, recordProgress } from '../../exports/rows/runs.ts';
+import { holdsFence, type RunKey, recordProgress } from '../rows/runs.ts';
+import type { Work } from './work.ts';
 
-/** Another attempt has taken over, or the run is over: whatever this one still does is for nobody. */
+/** Another attempt has taken over, or the run is over: nobody needs what this attempt still does. */
 export class OvertakenError extends Error {
-  override name = 'OvertakenError';
+  override readonly name = 'OvertakenError';
 }
 
-/** Neither source nor destination moved for too long. */
+/** Neither the source nor the destination moved for too long. */
 export class StalledError extends Error {
-  override name = 'StalledError';
+  override readonly name = 'StalledError';
 }
 
 /** One attempt at a run, while it lasts. */
 export interface Attempt {
-  /** Given when the attempt must stop: cancelled, overtaken, stalled. */
+  /** Is aborted when the attempt has to stop: its work was told to, another attempt took over, or nothing moved. */
   signal: AbortSignal;
-  /** Throws if this attempt may not change anything any more. */
+  /** Throws an OvertakenError if this attempt may not change anything any more. */
   fence(): Promise<void>;
   onProgress(rows: number, bytes: number): void;
-  /** Something moved that is no row: bytes of the source, a step. */
+  /** Says that something moved that is no row, for example bytes of the source. */
   moved(): void;
   close(): Promise<void>;
 }
 
 const EVERY = 3_000;
-/** No single row takes so long: neither a source that looks for rows nor a destination that takes them. */
+/** No single row takes that long, neither a source that looks for rows nor a destination that takes them. */
 const STALL = 30 * 60_000;
 
-/** Tells Temporal and the run's row how far the attempt is, and the attempt when it has to stop. */
+/** Says how far the attempt is, by beats and in the run's row, and tells the attempt when it has to stop. */
 export function watchAttempt(
   pool: Pool,
   key: RunKey,
   fence: number,
-  context: Context,
+  work: Work,
   stall: number = STALL,
 ): Attempt {
   const stop = new AbortController();
@@ -45,7 +45,7 @@ export function watchAttempt(
 
   let noting: Promise<void> | undefined;
 
-  /** What Postgres does not take now it takes the next time; the fence is asked again before anything is changed. */
+  /** If Postgres does not answer, the next note is good enough: the fence is asked again before anything is changed. */
   async function note(): Promise<void> {
     const progress = { records_completed: rows, bytes_exported: bytes };
     const mine = await recordProgress(pool, key, fence, progress).catch(() => true);
@@ -53,12 +53,12 @@ export function watchAttempt(
   }
 
   function tell(): void {
-    context.heartbeat({ rows, bytes });
+    work.beat({ rows, bytes });
     if (performance.now() - movedAt > stall) {
       stop.abort(new StalledError(`Nothing moved for ${Math.round(stall / 60_000)} minutes`));
       return;
     }
-    // Not waited for: while Postgres takes its time, Temporal must not think that the worker is gone.
+    // Not awaited: the beats must go on while Postgres takes its time, or the attempt counts as dead.
     noting ??= note().finally(() => {
       noting = undefined;
     });
@@ -71,7 +71,7 @@ export function watchAttempt(
   })();
 
   return {
-    signal: AbortSignal.any([context.cancellationSignal, stop.signal]),
+    signal: AbortSignal.any([work.signal, stop.signal]),
     async fence() {
       if (!(await holdsFence(pool, key, fence)))
         throw new OvertakenError('The run goes on without this attempt');

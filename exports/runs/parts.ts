@@ -1,17 +1,18 @@
-import type { Pool } from '../../db/pool.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
 import type { BoundFiles } from '../../destinations/bind.ts';
 import type { Run } from '../../destinations/destination.ts';
 import { DestinationError } from '../../destinations/errors.ts';
-import type { LogEntry } from '../../exports/rows/logs.ts';
-import { forgetManifest, isPartEnd, listPartRuns } from '../../exports/rows/parts.ts';
-import { findRun } from '../../exports/rows/run-lists.ts';
-import { markRunEnded, type RunRow } from '../../exports/rows/runs.ts';
+import { endRun } from '../ending.ts';
+import type { LogEntry } from '../rows/logs.ts';
+import { forgetManifest, isPartEnd, listPartRuns } from '../rows/parts.ts';
+import { findRun } from '../rows/run-lists.ts';
+import type { RunRow } from '../rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**
- * Files of a part of the interval that was exported before it was over ("run now") have rows that the interval's own
- * files have too: they are taken back once those are there, and who is still at work on one is stopped. It fails no run;
- * what stays is said.
+ * Takes back the files of parts of the interval. A part is exported before the interval is over ("run now"), and the
+ * interval's own files have its rows too. Call it when those files are there. A part that is still being exported is
+ * stopped. This fails no run: what cannot be taken back is told in the entries that it returns.
  */
 export async function takeBackParts(
   pool: Pool,
@@ -49,19 +50,19 @@ export async function takeBackParts(
   return said;
 }
 
-/** The part as it is when nobody is at work on it any more. */
+/** Ends the run of a part, and returns it as it is when nobody works on it any more. */
 async function stopPart(pool: Pool, part: RunRow, runId: string): Promise<RunRow> {
   if (part.finished_at !== null) return part;
-  const key = { projectId: part.project_id, runId: part.id };
   const reason = `The run ${runId} has exported what this part of its interval has`;
-  const stopped = await markRunEnded(pool, key, 'Cancelled', reason);
-  // Otherwise it came to its own end meanwhile.
-  return stopped ?? (await findRun(pool, key)) ?? part;
+  const stopped = await transaction(pool, (client) => endRun(client, part, { status: 'Cancelled', reason }));
+  if (stopped) return stopped;
+  // It came to its own end meanwhile.
+  return (await findRun(pool, { projectId: part.project_id, runId: part.id })) ?? part;
 }
 
 /**
- * Asked when the files of a part are there: if it was stopped while they were made visible, because a longer run has
- * their rows or somebody cancelled it, nobody else takes them back.
+ * Call it when the files of a part are there. If the part was stopped while they were made visible, because a longer run
+ * has their rows or somebody cancelled it, nobody else takes them back: this does, and throws.
  */
 export async function leaveNoPart(
   pool: Pool,

@@ -44,7 +44,7 @@ export async function insertActivity(queryable: Queryable, row: NewActivity): Pr
   );
 }
 
-/** Newest first; of one project, or of a whole organization. */
+/** Lists the activity in a project or in a whole organization, newest first. */
 export async function listActivity(
   queryable: Queryable,
   place: { organizationId: string } | { projectId: number },

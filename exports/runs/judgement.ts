@@ -30,6 +30,7 @@ export class AttemptFailedError extends Error {
   }
 }
 
+/** Judges the failure of an attempt. An unexpected one may go away by itself, so another attempt follows. */
 export function judge(error: unknown): Judgement {
   if (error instanceof DestinationError) {
     const { message, code, retryable, retryAfterMilliseconds } = error;

@@ -10,8 +10,8 @@ import { type BatchExportRow, deleteBatchExport, setPaused } from '../../exports
 import { insertLogs, listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { startRun } from '../../exports/rows/runs.ts';
+import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { isItsTurn } from '../../exports/runs/upkeep.ts';
-import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import type { MaintenanceReport } from '../../workflows/maintenance.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
 import { eventually } from '../support/eventually.ts';

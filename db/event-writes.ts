@@ -1,8 +1,8 @@
 import { copyIn, type Feed } from './copy-in.ts';
 import type { FollowUp } from './follow-up.ts';
 import { STAMP_SQL } from './horizon.ts';
-import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
+import { instantText } from './timestamptz.ts';
 
 /** Columns of the rows that `writeEventsAndCommit` is fed with: first what is known before its transaction. */
 export const EVENT_COLUMNS = [

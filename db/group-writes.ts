@@ -1,6 +1,6 @@
 import { jsonbArray } from './binary-arrays.ts';
-import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
+import { instantText } from './timestamptz.ts';
 
 /** Types of groups that a project can have. */
 export const MOST_GROUP_TYPES = 5;

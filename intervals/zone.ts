@@ -1,5 +1,5 @@
 // Offsets of named time zones, from the platform's zone data.
-import { ZONE_ALIASES } from './zone-aliases.ts';
+import { ZONE_ALIASES } from '../values/zone-aliases.ts';
 
 const HOUR = 3_600_000;
 /** No zone is further from UTC than this. */

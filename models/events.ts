@@ -1,4 +1,4 @@
-import { instantText } from '../db/instant-text.ts';
+import { instantText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import { build, type Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';

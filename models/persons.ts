@@ -1,5 +1,5 @@
-import { instantText } from '../db/instant-text.ts';
 import { sqlLiteral } from '../db/sql-literal.ts';
+import { instantText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import { type ColumnSet, copyText, type ModelInterval, type ModelQuery } from './model-query.ts';
 

@@ -1,7 +1,7 @@
+import { cleanValue } from '../../values/texts.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, TOO_DEEP } from '../decode/json.ts';
 import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
-import { cleanValue } from './clean-text.ts';
 import { type Envelope, readEnvelope, typeName } from './envelope.ts';
 import {
   chainElements,

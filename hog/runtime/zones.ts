@@ -1,5 +1,5 @@
-import { parseDate } from '../../properties/dates.ts';
-import { isZone } from '../../properties/zone.ts';
+import { parseDate } from '../../values/dates.ts';
+import { isZone } from '../../values/zones.ts';
 import { runtimeFailure } from './errors.ts';
 import { isHogDateTime } from './hogvm.ts';
 import type { HogValue } from './values.ts';

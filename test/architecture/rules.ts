@@ -54,10 +54,12 @@ export const rules: Record<string, FolderRule> = {
       'capture',
       'flags',
       'functions',
+      'geoip',
       'hog',
       'properties',
       'schedules',
       'intervals',
+      'values',
       'secrets',
       'egress',
       'db',
@@ -72,11 +74,11 @@ export const rules: Record<string, FolderRule> = {
     neverPackages: ['@temporalio/*'],
   },
   capture: {
-    own: ['hog', 'properties', 'db', 'telemetry'],
+    own: ['geoip', 'hog', 'properties', 'values', 'db', 'telemetry'],
     neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
   },
   functions: {
-    own: ['hog', 'properties', 'egress', 'db', 'secrets', 'telemetry'],
+    own: ['hog', 'properties', 'values', 'egress', 'db', 'secrets', 'telemetry'],
     neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'],
   },
   exports: {
@@ -94,11 +96,14 @@ export const rules: Record<string, FolderRule> = {
   tenancy: { own: ['db'], neverPackages: ['@temporalio/*', 'fastify', '@fastify/*'] },
   secrets: { own: [], onlyPackages: ['node:crypto', 'node:fs', 'node:path'] },
   telemetry: { own: [], neverPackages: ['pg', '@temporalio/*', 'fastify', '@fastify/*'] },
-  egress: { own: [], neverPackages: ['pg', '@temporalio/*', 'fastify', '@fastify/*'] },
-  flags: { own: ['properties', 'hog'], neverPackages: IO.filter((name) => name !== 'node:*') },
-  properties: { own: ['hog'], neverPackages: IO.filter((name) => name !== 'node:*') },
+  egress: { own: ['values'], neverPackages: ['pg', '@temporalio/*', 'fastify', '@fastify/*'] },
+  flags: {
+    own: ['properties', 'hog', 'geoip', 'values'],
+    neverPackages: IO.filter((name) => name !== 'node:*'),
+  },
+  properties: { own: ['hog', 'values'], neverPackages: IO.filter((name) => name !== 'node:*') },
   hog: {
-    own: ['properties'],
+    own: ['values'],
     neverPackages: [
       'pg',
       'pg-copy-streams',
@@ -112,7 +117,10 @@ export const rules: Record<string, FolderRule> = {
       'node:child_process',
     ],
   },
-  intervals: { own: [], neverPackages: IO },
+  intervals: { own: ['values'], neverPackages: IO },
+  geoip: { own: ['values'], neverPackages: IO.filter((name) => name !== 'node:*') },
+  // node:net compares addresses there, and connects to none.
+  values: { own: [], onlyPackages: ['node:net'] },
   destinations: { own: ['formats', 'egress'], neverPackages: ['fastify', '@fastify/*', '@temporalio/*'] },
   formats: {
     own: [],

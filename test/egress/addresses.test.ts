@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { plainAddress, specialUse } from '../../egress/addresses.ts';
 import { AllowListError, isAllowed, parseAllowList } from '../../egress/allow-list.ts';
+import { plainAddress, specialUse } from '../../values/addresses.ts';
 
 // First and last address of each network, and its neighbours outside.
 const GOLDEN: [address: string, use: string | undefined][] = [

@@ -19,7 +19,7 @@ import {
   offsetSeconds,
   previousInterval,
 } from '../../intervals/index.ts';
-import { wallClock } from '../../properties/zone.ts';
+import { wallClock } from '../../values/zones.ts';
 
 const DAY = 86_400_000;
 const HOUR = 3_600_000;

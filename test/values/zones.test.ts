@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { isZone } from '../../intervals/index.ts';
-import { ZONE_ALIASES } from '../../intervals/zone-aliases.ts';
+import { ZONE_ALIASES } from '../../values/zone-aliases.ts';
 import { allocateNamespace } from '../support/temporal.ts';
 
 const CANONICAL = Intl.supportedValuesOf('timeZone');

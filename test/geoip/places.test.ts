@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { publicAddress } from '../../capture/geoip/address.ts';
-import { flagPropertiesOf, PLACE_PROPERTIES, type Place, placeOf } from '../../capture/geoip/place.ts';
-import { addPlaces } from '../../capture/geoip.ts';
-import { capturedEvent } from './support.ts';
+import { addPlaces } from '../../capture/add-places.ts';
+import { publicAddress } from '../../geoip/address.ts';
+import { flagPropertiesOf, PLACE_PROPERTIES, type Place, placeOf } from '../../geoip/place.ts';
+import { capturedEvent } from '../capture/support.ts';
 
 describe('a record becomes a place', () => {
   interface Case {
@@ -13,9 +13,7 @@ describe('a record becomes a place', () => {
     place: Place | null;
     flags: Record<string, string>;
   }
-  const cases: Case[] = JSON.parse(
-    readFileSync(path.join(import.meta.dirname, 'golden/places.json'), 'utf8'),
-  );
+  const cases: Case[] = JSON.parse(readFileSync(path.join(import.meta.dirname, 'places.json'), 'utf8'));
 
   test.each(cases)('$name', ({ record, place, flags }) => {
     expect(placeOf(record)).toEqual(place ?? undefined);

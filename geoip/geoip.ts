@@ -1,11 +1,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from '../telemetry/logger.ts';
-import { publicAddress } from './geoip/address.ts';
-import { type GeoipDatabase, GeoipDatabaseError, readGeoipDatabase } from './geoip/database.ts';
-import { flagPropertiesOf, type Place, placeOf } from './geoip/place.ts';
-import { Recent } from './geoip/recent.ts';
-
-export { addPlaces } from './geoip/enrich.ts';
+import { publicAddress } from './address.ts';
+import { type GeoipDatabase, GeoipDatabaseError, readGeoipDatabase } from './database.ts';
+import { flagPropertiesOf, type Place, placeOf } from './place.ts';
+import { Recent } from './recent.ts';
 
 export interface Geoip {
   /** Where an address is, as properties of events; undefined for private addresses, unknown ones and nonsense. */

@@ -1,4 +1,4 @@
-import type { Queryable } from './pool.ts';
+import type { Queryable } from '../../../db/pool.ts';
 
 /**
  * A session: what the events with one `session_id` say together. Nothing is stored of it; migration 0006 computes it

@@ -1,5 +1,5 @@
-import type { TransformEvents } from '../transform.ts';
-import { PLACE_PROPERTIES, type Place } from './place.ts';
+import { PLACE_PROPERTIES, type Place } from '../geoip/place.ts';
+import type { TransformEvents } from './transform.ts';
 
 /** Whether the client said itself where the event happened. */
 function hasPlace(properties: Record<string, unknown>): boolean {

@@ -1,5 +1,5 @@
 // Dates in filters: what a string means as an instant, and what `-7d` means at a given moment.
-import { asUtc, instantOf, type WallClock, wallClock } from './zone.ts';
+import { asUtc, instantOf, type WallClock, wallClock } from './zones.ts';
 
 /** When and where a filter is evaluated: never read from the machine. */
 export interface Moment {

@@ -1,14 +1,14 @@
-import { PLACE_PROPERTIES, type Place } from '../geoip/place.ts';
+import { PLACE_PROPERTIES, type Place } from '../geoip/database.ts';
 import type { TransformEvents } from './transform.ts';
 
-/** Whether the client said itself where the event happened. */
+/** Whether the client itself says where the event happened. */
 function hasPlace(properties: Record<string, unknown>): boolean {
   return PLACE_PROPERTIES.some((name) => properties[name] !== undefined && properties[name] !== null);
 }
 
 /**
- * Adds the place of `$ip` to events, unless they ask not to (`$geoip_disable`). An event that brings a place of its
- * own keeps it as it is: half of one place and half of another would be nowhere.
+ * Adds the place of `$ip` to events, unless they forbid it (`$geoip_disable`). An event that brings a place of its own
+ * keeps it: a mixture of two places would be wrong.
  */
 export function addPlaces(place: (address: unknown) => Place | undefined): TransformEvents {
   return (_projectId, events) => {

@@ -1,16 +1,22 @@
 import { readFile, stat } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import type { Logger } from '../telemetry/logger.ts';
-import { publicAddress } from './address.ts';
-import { type GeoipDatabase, GeoipDatabaseError, readGeoipDatabase } from './database.ts';
-import { flagPropertiesOf, type Place, placeOf } from './place.ts';
-import { Recent } from './recent.ts';
+import { isLocal, plainAddress } from '../values/addresses.ts';
+import {
+  flagPropertiesOf,
+  type GeoipDatabase,
+  GeoipDatabaseError,
+  type Place,
+  placeOf,
+  readGeoipDatabase,
+} from './database.ts';
 
 export interface Geoip {
-  /** Where an address is, as properties of events; undefined for private addresses, unknown ones and nonsense. */
+  /** Where an address is, as properties of events; undefined when it is unknown, local, or no address at all. */
   place(address: unknown): Place | undefined;
-  /** The properties that flags are evaluated with, as far as they are known. */
+  /** The known properties of the place that flags are evaluated with. */
   flagProperties(address: unknown): Record<string, string>;
-  /** Looks whether the file was replaced. It does so by itself, too. */
+  /** Reads the file again if it was replaced. This also happens by itself every few seconds. */
   refresh(): Promise<void>;
   close(): void;
 }
@@ -19,14 +25,55 @@ const LOOK_EVERY = 10_000;
 const REMEMBERED = 10_000;
 const UNKNOWN = Symbol('unknown');
 
-/** Differs when the file is replaced, written to, or made readable. */
+/** No spelling of an address is longer. */
+const LONGEST_ADDRESS = 64;
+
+/** The one spelling of an address that can be in some place; undefined for local addresses and for anything else. */
+export function locatableAddress(value: unknown): string | undefined {
+  if (typeof value !== 'string' || value.length > LONGEST_ADDRESS) return undefined;
+  const text = value.trim();
+  // An address with a zone is one of a link.
+  if (isIP(text) === 0 || text.includes('%')) return undefined;
+  const address = plainAddress(text);
+  return address === undefined || isLocal(address) ? undefined : address;
+}
+
+/** The latest answers, at most `size` of them. The one that was asked for longest ago goes first. */
+export class Recent<Value> {
+  readonly #size: number;
+  /** A map keeps the order in which its entries came. */
+  readonly #entries = new Map<string, Value>();
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  get(key: string): Value | undefined {
+    const value = this.#entries.get(key);
+    if (value === undefined) return undefined;
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    return value;
+  }
+
+  set(key: string, value: Value): void {
+    if (this.#entries.size >= this.#size) this.#entries.delete(this.#entries.keys().next().value as string);
+    this.#entries.set(key, value);
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+}
+
+/** A text that changes when the file is replaced, written to, or made readable. */
 async function versionOf(file: string): Promise<string> {
   const found = await stat(file, { bigint: true });
   if (!found.isFile()) throw new GeoipDatabaseError('is not a file');
   return `${found.dev} ${found.ino} ${found.size} ${found.ctimeNs}`;
 }
 
-/** The whole file as it was at one moment; a file that changes meanwhile is a broken one. */
+/** Reads the whole file as it is at one moment. A file that changes meanwhile counts as broken. */
 async function readWhole(file: string): Promise<{ bytes: Buffer; version: string }> {
   const before = await versionOf(file);
   const bytes = await readFile(file);
@@ -44,8 +91,8 @@ function complaint(file: string, error: unknown): string {
 }
 
 /**
- * Opens the database and follows its file: a replacement is taken when it is whole, and as a whole; until then, and
- * when it is broken, the one that was read before goes on answering. Rejects when the first one cannot be used.
+ * Opens the database and follows its file. A whole replacement is taken at once; while there is none, or when it is
+ * broken, the database that was read before goes on answering. Rejects when the first file cannot be used.
  */
 export async function openGeoip(options: {
   file: string;
@@ -55,7 +102,7 @@ export async function openGeoip(options: {
   const { file, logger } = options;
   const recent = new Recent<Place | typeof UNKNOWN>(REMEMBERED);
   let database: GeoipDatabase;
-  /** Of the file that was looked at last, whether it could be used or not; undefined when there was none. */
+  /** The version of the file at the last look, usable or not; undefined when there was no file. */
   let seen: string | undefined;
   let complained = false;
   let looking: Promise<void> | undefined;
@@ -76,7 +123,7 @@ export async function openGeoip(options: {
       if (version === seen) return;
       await load();
     } catch (error) {
-      // A file that is still missing was complained about before.
+      // The log already says that the file is missing.
       const isKnown = version === undefined && seen === undefined;
       seen = version;
       if (!isKnown)
@@ -102,7 +149,7 @@ export async function openGeoip(options: {
     try {
       return placeOf(database.find(address));
     } catch (error) {
-      // A part of the file is damaged that was not looked at when it was read. No event is lost over that.
+      // Opening the database reads only a part of it, so damage can show up here. No event is lost over it.
       if (!complained) logger?.warn({ err: error }, `SLUICE_GEOIP_DATABASE: ${file} is damaged.`);
       complained = true;
       return undefined;
@@ -113,7 +160,7 @@ export async function openGeoip(options: {
     if (typeof address !== 'string') return undefined;
     const known = recent.get(address);
     if (known !== undefined) return known === UNKNOWN ? undefined : known;
-    const wanted = publicAddress(address);
+    const wanted = locatableAddress(address);
     if (wanted === undefined) return undefined;
     const found = find(wanted);
     recent.set(address, found ?? UNKNOWN);

@@ -1,26 +1,33 @@
 import { BlockList, isIP } from 'node:net';
 
-/**
- * What an address is for, by the registries of special-purpose addresses (RFC 6890 and its successors). Everything
- * that is not plainly somewhere on the internet has a name here, and is refused unless the operator allows it.
- */
-const SPECIAL: readonly (readonly [name: string, ...networks: string[]])[] = [
-  // Before the networks that contain them: these answer with the credentials of the machine.
+type Networks = readonly (readonly [name: string, ...networks: string[]])[];
+
+/** These answer with the credentials of the machine. They lie within other networks, so they are looked for first. */
+const CLOUD_METADATA: Networks = [
   ['cloud metadata', '169.254.169.254/32', '100.100.100.200/32', '192.0.0.192/32', '168.63.129.16/32'],
   ['cloud metadata', 'fd00:ec2::254/128', 'fd20:ce::254/128'],
+];
+
+/** Addresses that every machine, link or network uses for itself: they are in no one place. */
+const LOCAL: Networks = [
   ['unspecified', '0.0.0.0/8', '::/128'],
   ['loopback', '127.0.0.0/8', '::1/128'],
   ['private', '10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7', 'fec0::/10'],
   ['shared by a carrier (CGNAT)', '100.64.0.0/10'],
   ['link-local', '169.254.0.0/16', 'fe80::/10'],
   ['multicast', '224.0.0.0/4', 'ff00::/8'],
+  ['reserved', '240.0.0.0/4'],
+];
+
+/** The rest of the registries of special-purpose addresses (RFC 6890 and its successors). */
+const SPECIAL: Networks = [
   ['6to4', '192.88.99.0/24', '2002::/16'],
   ['NAT64', '64:ff9b::/96', '64:ff9b:1::/48'],
   ['documentation', '192.0.2.0/24', '198.51.100.0/24', '203.0.113.0/24', '2001:db8::/32', '3fff::/20'],
-  ['reserved', '192.0.0.0/24', '198.18.0.0/15', '240.0.0.0/4', '2001::/23'],
+  ['reserved', '192.0.0.0/24', '198.18.0.0/15', '2001::/23'],
 ];
 
-/** Of IPv6, only this part was ever given out. */
+/** The only part of IPv6 that was ever given out. */
 const GLOBAL_UNICAST = '2000::/3';
 
 export interface Network {
@@ -29,7 +36,7 @@ export interface Network {
   family: 'ipv4' | 'ipv6';
 }
 
-/** `address/prefix`, or an address alone; undefined if it is neither. */
+/** Reads `address/prefix`, or an address alone; undefined for anything else. */
 export function parseNetwork(text: string): Network | undefined {
   const [address = '', prefix, ...rest] = text.split('/');
   const version = isIP(address);
@@ -43,7 +50,6 @@ export function parseNetwork(text: string): Network | undefined {
   };
 }
 
-/** The networks as one list that can be asked. */
 export function networkList(networks: readonly Network[]): BlockList {
   const list = new BlockList();
   for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);
@@ -56,12 +62,17 @@ export function isListed(list: BlockList, address: string): boolean {
 }
 
 const listOf = (texts: readonly string[]) => networkList(texts.map((text) => parseNetwork(text) as Network));
-const special = SPECIAL.map(([name, ...networks]) => ({ name, list: listOf(networks) }));
+const special = [...CLOUD_METADATA, ...LOCAL, ...SPECIAL].map(([name, ...networks]) => ({
+  name,
+  list: listOf(networks),
+}));
+const local = listOf(LOCAL.flatMap(([, ...networks]) => networks));
 const globalUnicast = listOf([GLOBAL_UNICAST]);
 
 /**
- * The address without a zone and without brackets; an IPv4 address that is written as an IPv6 one
- * (`::ffff:127.0.0.1`, `::ffff:7f00:1`) as the IPv4 address that a connection to it reaches. Undefined if it is none.
+ * The one spelling of an address, without zone and brackets. An IPv4 address that is written as an IPv6 one
+ * (`::ffff:127.0.0.1`, `::ffff:7f00:1`) becomes the IPv4 address that a connection to it reaches. Undefined for a text
+ * that is no address.
  */
 export function plainAddress(text: string): string | undefined {
   const bare = text.replace(/^\[(.*)\]$/, '$1').replace(/%.*$/, '');
@@ -77,7 +88,7 @@ export function plainAddress(text: string): string | undefined {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.');
 }
 
-/** Why an address is not one of the public internet; undefined if it is one. */
+/** What an address is for when it is not plainly a host on the internet; undefined when it is. */
 export function specialUse(address: string): string | undefined {
   const plain = plainAddress(address);
   if (plain === undefined) return 'not an IP address';
@@ -85,3 +96,6 @@ export function specialUse(address: string): string | undefined {
   if (found) return found.name;
   return plain.includes(':') && !isListed(globalUnicast, plain) ? 'reserved' : undefined;
 }
+
+/** Whether an address of the form that `plainAddress` gives means another host in every network. */
+export const isLocal = (address: string): boolean => isListed(local, address);

@@ -11,10 +11,8 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { readGeoipDatabase } from '../../geoip/database.ts';
-import { type Geoip, openGeoip } from '../../geoip/geoip.ts';
-import { placeOf } from '../../geoip/place.ts';
-import { Recent } from '../../geoip/recent.ts';
+import { placeOf, readGeoipDatabase } from '../../geoip/database.ts';
+import { type Geoip, openGeoip, Recent } from '../../geoip/geoip.ts';
 import { eventually } from '../support/eventually.ts';
 
 const FIXTURE = path.join(import.meta.dirname, '../fixtures/geoip/GeoLite2-City-Test.mmdb');

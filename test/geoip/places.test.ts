@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { addPlaces } from '../../capture/add-places.ts';
-import { publicAddress } from '../../geoip/address.ts';
-import { flagPropertiesOf, PLACE_PROPERTIES, type Place, placeOf } from '../../geoip/place.ts';
+import { flagPropertiesOf, PLACE_PROPERTIES, type Place, placeOf } from '../../geoip/database.ts';
+import { locatableAddress } from '../../geoip/geoip.ts';
 import { capturedEvent } from '../capture/support.ts';
 
 describe('a record becomes a place', () => {
@@ -36,7 +36,7 @@ describe('addresses', () => {
     ['2001:0218:0000::0001', '2001:218::1'],
     ['2A02:D500::', '2a02:d500::'],
   ])('%s is %s', (given, address) => {
-    expect(publicAddress(given)).toBe(address);
+    expect(locatableAddress(given)).toBe(address);
   });
 
   test.each([
@@ -47,14 +47,14 @@ describe('addresses', () => {
     ...['1.2.3.4, 5.6.7.8', '2001:218', '12345', 'x'.repeat(1_000_000), '1.2.3.4\u0000'],
     ...[undefined, null, 0, 16909060, true, {}, ['1.2.3.4']],
   ])('number %# of what is none is nowhere', (given) => {
-    expect(publicAddress(given)).toBeUndefined();
+    expect(locatableAddress(given)).toBeUndefined();
   });
 });
 
 describe('events', () => {
   const LONDON = { $geoip_city_name: 'London', $geoip_latitude: 51.5142 };
   const enrich = async (properties: Record<string, unknown>) => {
-    const place = (address: unknown) => (publicAddress(address) === '81.2.69.142' ? LONDON : undefined);
+    const place = (address: unknown) => (locatableAddress(address) === '81.2.69.142' ? LONDON : undefined);
     const [event] = await addPlaces(place)(1, [capturedEvent({ properties: { ...properties } })]);
     return event?.properties;
   };

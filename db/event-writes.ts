@@ -2,7 +2,7 @@ import { copyIn, type Feed } from './copy-in.ts';
 import type { FollowUp } from './follow-up.ts';
 import { STAMP_SQL } from './horizon.ts';
 import type { Transaction } from './pool.ts';
-import { instantText } from './timestamptz.ts';
+import { timestamptzText } from './timestamptz.ts';
 
 /** Columns of the rows that `writeEventsAndCommit` is fed with: first what is known before its transaction. */
 export const EVENT_COLUMNS = [
@@ -65,7 +65,7 @@ export async function openWithSomeNewIds(
      select * from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as new (project_id, uuid, timestamp)
      order by project_id, uuid
      on conflict do nothing returning project_id, uuid`,
-    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => instantText(id.timestamp))],
+    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => timestamptzText(id.timestamp))],
   );
   return { stamp, fresh: new Set(rows.map((row) => `${row.project_id}:${row.uuid}`)) };
 }

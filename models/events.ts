@@ -1,4 +1,4 @@
-import { instantText } from '../db/timestamptz.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import { build, type Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
@@ -104,7 +104,7 @@ async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOpt
 /** Named by their table, so that no alias of the selected columns can stand in for what they test. */
 function bounds({ start, end }: ModelInterval): Expr[] {
   const insertedAt = build.field('events', 'inserted_at');
-  const at = (instant: number) => build.constant(instantText(instant));
+  const at = (instant: number) => build.constant(timestamptzText(instant));
   return [
     ...(start === null ? [] : [build.compare('>=', insertedAt, at(start))]),
     build.compare('<', insertedAt, at(end)),

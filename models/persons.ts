@@ -1,5 +1,5 @@
 import { sqlLiteral } from '../db/sql-literal.ts';
-import { instantText } from '../db/timestamptz.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import { type ColumnSet, copyText, type ModelInterval, type ModelQuery } from './model-query.ts';
 
@@ -20,7 +20,7 @@ export const personColumns = (columnSet: ColumnSet): readonly Column[] =>
 
 /** `column >= start and column < end`. */
 export function within(column: string, { start, end }: ModelInterval): string {
-  const at = (instant: number) => sqlLiteral('timestamptz', instantText(instant));
+  const at = (instant: number) => sqlLiteral('timestamptz', timestamptzText(instant));
   const from = start === null ? '' : `${column} >= ${at(start)} and `;
   return `${from}${column} < ${at(end)}`;
 }

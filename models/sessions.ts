@@ -1,5 +1,5 @@
 import { sqlLiteral } from '../db/sql-literal.ts';
-import { instantText } from '../db/timestamptz.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import { copyText, type ModelInterval, type ModelQuery } from './model-query.ts';
 
@@ -48,8 +48,8 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
 
 /** Sessions of which an event came in within the interval, whole, as they are now. In no particular order. */
 export function sessionsQuery(projectId: number, { start, end }: ModelInterval): ModelQuery {
-  const from = sqlLiteral('timestamptz', start === null ? '-infinity' : instantText(start));
-  const to = sqlLiteral('timestamptz', instantText(end));
+  const from = sqlLiteral('timestamptz', start === null ? '-infinity' : timestamptzText(start));
+  const to = sqlLiteral('timestamptz', timestamptzText(end));
   const selected = SESSION_COLUMNS.map(({ name }) => EXPRESSIONS[name] ?? `s.${name}`).join(', ');
   const project = sqlLiteral('integer', String(projectId));
   const select = `select ${selected} from sessions_changed(${project}, ${from}, ${to}) as s`;

@@ -12,7 +12,6 @@ export {
   type IntervalLength,
   offsetSeconds,
 } from './cadence.ts';
-export { instantText } from './instant-text.ts';
 export {
   alignInward,
   alignOutward,
@@ -27,4 +26,3 @@ export {
 } from './intervals.ts';
 export { jitterOf, MAX_JITTER } from './jitter.ts';
 export { type CalendarSpec, type ScheduleTimes, scheduleTimes } from './temporal-spec.ts';
-export { isZone } from './zone.ts';

@@ -1,6 +1,8 @@
 // Time cut into intervals, without gap or overlap: every instant lies in exactly one.
+
+import { instantOrJump, type Zone } from '../values/zones.ts';
 import { type Cadence, DAY, fixedLength, HOUR, type Interval } from './cadence.ts';
-import { ZONE_DATA, type Zone, zoneOf } from './zone.ts';
+import { cadenceZone, ZONE_DATA } from './zone.ts';
 
 /** 1970-01-01 was a Thursday. */
 const FIRST_WEEKDAY = 4;
@@ -10,13 +12,13 @@ export const weekdayOf = (date: number): number => (((date + FIRST_WEEKDAY) % 7)
 
 /** Whether the zone has this date at all: at the date line one was left out now and then. */
 function hasDate(zone: Zone, date: number): boolean {
-  const midnight = zone.instantOf(date * DAY);
+  const midnight = instantOrJump(date * DAY, zone);
   return Math.floor((midnight + zone.offsetAt(midnight)) / DAY) === date;
 }
 
 /** When the day or week of a date begins. */
 export const startOfDate = (cadence: Cadence, date: number): number =>
-  zoneOf(cadence.timezone).instantOf(date * DAY + cadence.offsetHour * HOUR);
+  instantOrJump(date * DAY + cadence.offsetHour * HOUR, cadenceZone(cadence));
 
 /** The nearest date, from `date` on in steps of 1 or -1, on which an interval begins. */
 function nearestDate(cadence: Cadence, date: number, step: 1 | -1): number {
@@ -25,14 +27,14 @@ function nearestDate(cadence: Cadence, date: number, step: 1 | -1): number {
     while (weekdayOf(found) !== cadence.offsetDay) found += step;
     return found;
   }
-  const zone = zoneOf(cadence.timezone);
+  const zone = cadenceZone(cadence);
   while (!hasDate(zone, found)) found += step;
   return found;
 }
 
 /** The date on which the day or week that contains the instant began. */
 function dateAt(cadence: Cadence, instant: number): number {
-  const zone = zoneOf(cadence.timezone);
+  const zone = cadenceZone(cadence);
   const wall = instant + zone.offsetAt(instant) - cadence.offsetHour * HOUR;
   // Where the clocks are changed, the wall clock may be a day off.
   let date = nearestDate(cadence, Math.floor(wall / DAY) + 1, -1);
@@ -147,7 +149,7 @@ function countSeamless(cadence: Cadence, { start, end }: Interval): number {
   if (length !== undefined) return (end - start) / length;
   const dates = dateAt(cadence, end) - dateAt(cadence, start);
   if (cadence.interval === 'week') return dates / 7;
-  return dates - missingDates(zoneOf(cadence.timezone), start, end);
+  return dates - missingDates(cadenceZone(cadence), start, end);
 }
 
 /** A zone that leaves a date out is a day further east from then on. */

@@ -1,4 +1,3 @@
-export { type Moment, parseDate, parseRelativeDate } from '../values/dates.ts';
 export { type ActionStep, actionExpression, type TextMatching } from './actions.ts';
 export { FilterError, type FilterErrorCode } from './errors.ts';
 export { type ExpressionOptions, filterExpression, hogqlSources } from './expression.ts';

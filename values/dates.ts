@@ -1,11 +1,11 @@
-// Dates in filters: what a string means as an instant, and what `-7d` means at a given moment.
-import { asUtc, instantOf, type WallClock, wallClock } from './zones.ts';
+// Dates as texts: what a text means as an instant, what `-7d` means at a given moment, how an instant is written.
+import { asUtc, instantOf, type WallClock, wallClock, zoneOf } from './zones.ts';
 
-/** When and where a filter is evaluated: never read from the machine. */
+/** When and where a date is read. The machine's own clock and zone are never used. */
 export interface Moment {
   /** milliseconds since 1970 */
   now: number;
-  /** IANA name; dates without an offset are in it. */
+  /** The zone of dates without an offset. */
   timezone: string;
 }
 
@@ -13,8 +13,8 @@ const DATE =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|z|[+-]\d\d(?::?\d\d)?)?)?$/;
 
 /**
- * Milliseconds since 1970 of `YYYY-MM-DD[T| HH:MM[:SS[.fff]][Z|±HH[:]MM]]`, or null. Digits after the third
- * of a fraction are cut off. The same grammar holds in Hog's `toDateTime` and in the SQL helper.
+ * Reads `YYYY-MM-DD[T| HH:MM[:SS[.fff]][Z|±HH[:]MM]]` as milliseconds since 1970; null for any other text. Digits after
+ * the third of a fraction are cut off. The same grammar holds in Hog's `toDateTime` and in its SQL.
  */
 export function parseDate(text: string, timezone: string): number | null {
   const match = DATE.exec(text.trim());
@@ -32,7 +32,7 @@ export function parseDate(text: string, timezone: string): number | null {
   if (clock.year === 0 || clock.month < 1 || clock.month > 12) return null;
   if (clock.day < 1 || clock.day > daysIn(clock.year, clock.month)) return null;
   if (clock.hour > 23 || clock.minute > 59 || clock.second > 59) return null;
-  if (offset === undefined) return instantOf(clock, timezone);
+  if (offset === undefined) return instantOf(asUtc(clock), zoneOf(timezone));
   if (offset === 'Z' || offset === 'z') return asUtc(clock);
   const digits = offset.slice(1).replace(':', '').padEnd(4, '0');
   const [hours, minutes] = [Number(digits.slice(0, 2)), Number(digits.slice(2))];
@@ -43,10 +43,9 @@ export function parseDate(text: string, timezone: string): number | null {
 const RELATIVE = /^[-+]?(\d{1,4})([hdwmqy])$/;
 
 /**
- * The instant that `-7d`, `-3h`, `-2w`, `-1m` (months), `-1q`, `-1y` mean, or null if the text is no such
- * thing. The sign changes nothing: a relative date is always in the past. Hours, days and weeks have a
- * fixed length; months, quarters and years are of the calendar in the moment's zone, a day that the month
- * does not have becomes its last.
+ * Reads `-7d`, `-3h`, `-2w`, `-1m` (months), `-1q` and `-1y` as an instant; null for any other text. A relative date is
+ * always in the past, whatever its sign. Hours, days and weeks have a fixed length. Months, quarters and years are those
+ * of the calendar in the moment's zone; a day that the month does not have becomes its last.
  */
 export function parseRelativeDate(text: string, moment: Moment): number | null {
   const match = RELATIVE.exec(text);
@@ -63,11 +62,12 @@ const FIXED_UNITS: Readonly<Record<string, number>> = { h: HOUR, d: 24 * HOUR, w
 const CALENDAR_UNITS: Readonly<Record<string, number>> = { m: 1, q: 3, y: 12 };
 
 function monthsBefore(moment: Moment, months: number): number {
-  const clock = wallClock(moment.now, moment.timezone);
+  const zone = zoneOf(moment.timezone);
+  const clock = wallClock(moment.now, zone);
   const index = clock.year * 12 + (clock.month - 1) - months;
   const year = Math.floor(index / 12);
   const month = index - year * 12 + 1;
-  return instantOf({ ...clock, year, month, day: Math.min(clock.day, daysIn(year, month)) }, moment.timezone);
+  return instantOf(asUtc({ ...clock, year, month, day: Math.min(clock.day, daysIn(year, month)) }), zone);
 }
 
 function daysIn(year: number, month: number): number {
@@ -76,8 +76,6 @@ function daysIn(year: number, month: number): number {
   return date.getUTCDate();
 }
 
-/** `2024-01-02 03:04:05.678` in UTC: the form in which an instant goes into an expression. */
-export function printInstant(instant: number): string {
-  const text = new Date(instant).toISOString().replace('T', ' ').replace('Z', '');
-  return text.endsWith('.000') ? text.slice(0, -4) : text;
-}
+/** An instant in UTC as answers, logs and Temporal show it: without a fraction where there is none. */
+export const instantText = (instant: number | string): string =>
+  new Date(instant).toISOString().replace('.000Z', 'Z');

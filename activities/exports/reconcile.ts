@@ -8,7 +8,7 @@ import { insertLogs } from '../../exports/rows/logs.ts';
 import { patienceOf } from '../../exports/rules/due.ts';
 import { type IntervalEntry, intervalKey, intervalStates } from '../../exports/rules/interval-states.ts';
 import { isToBeRepaired } from '../../exports/rules/repair.ts';
-import { instantText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 

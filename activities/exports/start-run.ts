@@ -13,7 +13,8 @@ import { findCompletedRun } from '../../exports/rows/run-lists.ts';
 import { endRun, type StartedRun, startRun } from '../../exports/rows/runs.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from '../../exports/rules/limits.ts';
-import { instantText, intervalEndingAt, lastComplete } from '../../intervals/index.ts';
+import { intervalEndingAt, lastComplete } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import type { IntervalText } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 

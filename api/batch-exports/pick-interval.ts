@@ -1,7 +1,8 @@
 import type { z } from 'zod';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { type Interval, instantText, intervalAt, lastComplete } from '../../intervals/index.ts';
+import { type Interval, intervalAt, lastComplete } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import { errors } from '../errors.ts';
 import { instant } from '../fields.ts';
 

@@ -3,8 +3,9 @@ import { shownSettings } from '../../destinations/settings.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { Health } from '../../exports/rows/health.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { INTERVAL_LENGTHS, isZone } from '../../intervals/index.ts';
+import { INTERVAL_LENGTHS } from '../../intervals/index.ts';
 import { MODELS } from '../../models/index.ts';
+import { isIanaZone } from '../../values/zones.ts';
 import { freeForm, instant, text, timestamp } from '../fields.ts';
 import { changedDestination, destination, newDestination } from './destination-schema.ts';
 import { type RunView, run } from './run-schema.ts';
@@ -88,7 +89,7 @@ export function batchExportView(
 
 const zone = z
   .string()
-  .refine(isZone, {
+  .refine(isIanaZone, {
     params: { code: 'invalid_choice' },
     error: ({ input }) => `${JSON.stringify(input)} is not a valid choice.`,
   })

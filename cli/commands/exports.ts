@@ -5,7 +5,7 @@ import { type BatchExportRow, pageBatchExports } from '../../exports/rows/batch-
 import type { Health } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
-import { instantText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import { CommandError, say, withPool } from '../context.ts';
 
 const PAGE = 500;

@@ -6,10 +6,11 @@ import { intervalMap } from '../../exports/reads/health.ts';
 import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
 import { listRuns } from '../../exports/rows/run-lists.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
-import { type Interval, instantText } from '../../intervals/index.ts';
+import type { Interval } from '../../intervals/index.ts';
 import { VerifyError } from '../../schedules/exports/verify.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
+import { instantText } from '../../values/dates.ts';
 import { CommandError, remark, say, withPool } from '../context.ts';
 import { allExports } from './exports.ts';
 

@@ -9,7 +9,7 @@ import {
 import { ApplicationFailure, type Workflow } from '@temporalio/common';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
-import { instantText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import {
   type IntervalText,
   searchAttributes,

@@ -13,12 +13,12 @@ import {
   type FunctionFilters,
   functionFilterExpression,
   type Lookup,
-  type Moment,
   type PropertyFilter,
   prepareMatcher,
   readFilters,
   readFunctionFilters,
 } from '../../properties/index.ts';
+import type { Moment } from '../../values/dates.ts';
 import { eventsDatabase } from '../hog/sql/database.ts';
 import { PROJECT } from '../hog/sql/tables.ts';
 import { Random } from '../hog/support/random.ts';

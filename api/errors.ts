@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isDatabaseUnavailable } from '../db/pool.ts';
 import { TooManyReadsError } from '../db/reading.ts';
+import { Refusal } from '../refusals.ts';
 
 export interface ErrorBody {
   type: 'authentication_error' | 'invalid_request' | 'validation_error' | 'throttled_error' | 'server_error';
@@ -107,9 +108,26 @@ interface FastifyFailure extends Error {
   statusCode?: number;
 }
 
+/** Translates what a command refuses. */
+function ofRefusal({ kind, message, code, field, reason, retrySeconds }: Refusal): ApiError {
+  switch (kind) {
+    case 'invalid':
+      return errors.validation(code, message, field, reason);
+    case 'absent':
+      return errors.notFound(message);
+    case 'forbidden':
+      return errors.permissionDenied(message);
+    case 'crowded':
+      return errors.tooMany(message, retrySeconds);
+    case 'unavailable':
+      return errors.unavailable(message, retrySeconds);
+  }
+}
+
 /** The only place where something thrown becomes an answer. */
 export function toApiError(error: unknown, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error;
+  if (error instanceof Refusal) return ofRefusal(error);
   if (error instanceof TooManyReadsError) return errors.unavailable(error.message, READS_RETRY_SECONDS);
   if (isDatabaseUnavailable(error)) {
     return errors.unavailable(

@@ -6,6 +6,8 @@ export interface ActivityRow {
   organization_id: string | null;
   project_id: number | null;
   at: string;
+  /** Who acted: a `user` through the API, the `operator` at the command line, or the `system`. */
+  actor: 'user' | 'operator' | 'system';
   user_id: number | null;
   personal_api_key_id: string | null;
   ip: string | null;
@@ -20,13 +22,14 @@ export type NewActivity = Omit<ActivityRow, 'id' | 'at'>;
 
 export async function insertActivity(queryable: Queryable, row: NewActivity): Promise<void> {
   await queryable.query(
-    `insert into activity_log (id, organization_id, project_id, user_id, personal_api_key_id, ip, request_id, scope,
+    `insert into activity_log (id, organization_id, project_id, actor, user_id, personal_api_key_id, ip, request_id, scope,
        item_id, activity, detail)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
     [
       uuidv7(),
       row.organization_id,
       row.project_id,
+      row.actor,
       row.user_id,
       row.personal_api_key_id,
       row.ip,

@@ -15,12 +15,6 @@ export interface Cadence {
   seam?: number;
 }
 
-/** [start, end), in milliseconds since 1970. */
-export interface Interval {
-  start: number;
-  end: number;
-}
-
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 

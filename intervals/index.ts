@@ -8,10 +8,16 @@ export {
   type Cadence,
   cadenceOf,
   INTERVAL_LENGTHS,
-  type Interval,
   type IntervalLength,
   offsetSeconds,
 } from './cadence.ts';
+export {
+  type Interval,
+  type IntervalText,
+  intervalText,
+  type OpenInterval,
+  readInterval,
+} from './interval.ts';
 export {
   alignInward,
   alignOutward,

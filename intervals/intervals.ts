@@ -1,7 +1,7 @@
 // Time cut into intervals, without gap or overlap: every instant lies in exactly one.
-
 import { instantOrJump, type Zone } from '../values/zones.ts';
-import { type Cadence, DAY, fixedLength, HOUR, type Interval } from './cadence.ts';
+import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
+import type { Interval } from './interval.ts';
 import { cadenceZone, ZONE_DATA } from './zone.ts';
 
 /** 1970-01-01 was a Thursday. */

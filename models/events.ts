@@ -4,16 +4,17 @@ import { build, type Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import { printStatement, QUERY_LIMITS, selection } from '../hog/sql/index.ts';
+import type { OpenInterval } from '../intervals/index.ts';
 import { columnOf, readSelection } from './column-selection.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
 import { EVENT_SCHEMA } from './event-schema.ts';
 import { eventNames, filterCondition, sourceFault } from './filters.ts';
 import { inlineValues } from './inline-values.ts';
-import { type ColumnSet, copyText, ModelError, type ModelInterval, type ModelQuery } from './model-query.ts';
+import { type ColumnSet, copyText, ModelError, type ModelQuery } from './model-query.ts';
 
 export interface EventOptions {
   projectId: number;
-  interval: ModelInterval;
+  interval: OpenInterval;
   columnSet: ColumnSet;
   /** Where days begin, for dates in filters and columns. */
   timezone: string;
@@ -102,7 +103,7 @@ async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOpt
 }
 
 /** Named by their table, so that no alias of the selected columns can stand in for what they test. */
-function bounds({ start, end }: ModelInterval): Expr[] {
+function bounds({ start, end }: OpenInterval): Expr[] {
   const insertedAt = build.field('events', 'inserted_at');
   const at = (instant: number) => build.constant(timestamptzText(instant));
   return [

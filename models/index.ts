@@ -6,7 +6,6 @@ export {
   MODELS,
   type Model,
   ModelError,
-  type ModelInterval,
   type ModelQuery,
 } from './model-query.ts';
 export { type ModelOptions, modelQuery } from './models.ts';

@@ -1,5 +1,4 @@
 import type { Column } from '../formats/columns.ts';
-import type { Interval } from '../intervals/index.ts';
 
 /** What can be exported. */
 export const MODELS = ['events', 'persons', 'sessions'] as const;
@@ -7,9 +6,6 @@ export type Model = (typeof MODELS)[number];
 
 /** Families of destinations: each is given columns of its own. */
 export type ColumnSet = 'files' | 'postgres' | 'http';
-
-/** Which rows: those that came in, by the horizon's time, in [start, end). `start` null: from the beginning. */
-export type ModelInterval = { start: number | null; end: Interval['end'] };
 
 export interface ModelQuery {
   /** `copy (select …) to stdout (format binary)`. */

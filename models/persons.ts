@@ -1,7 +1,8 @@
 import { sqlLiteral } from '../db/sql-literal.ts';
 import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
-import { type ColumnSet, copyText, type ModelInterval, type ModelQuery } from './model-query.ts';
+import type { OpenInterval } from '../intervals/index.ts';
+import { type ColumnSet, copyText, type ModelQuery } from './model-query.ts';
 
 const COLUMNS: readonly Column[] = [
   { name: 'team_id', type: 'int32', nullable: false },
@@ -19,7 +20,7 @@ export const personColumns = (columnSet: ColumnSet): readonly Column[] =>
   columnSet === 'files' ? [...COLUMNS, INSERTED_AT] : COLUMNS;
 
 /** `column >= start and column < end`. */
-export function within(column: string, { start, end }: ModelInterval): string {
+export function within(column: string, { start, end }: OpenInterval): string {
   const at = (instant: number) => sqlLiteral('timestamptz', timestamptzText(instant));
   const from = start === null ? '' : `${column} >= ${at(start)} and `;
   return `${from}${column} < ${at(end)}`;
@@ -30,7 +31,7 @@ export function within(column: string, { start, end }: ModelInterval): string {
  * person was deleted in it and that is nobody else's since. As they are now: who changed again later is in the interval
  * of that change. In no particular order.
  */
-export function personsQuery(projectId: number, interval: ModelInterval, columnSet: ColumnSet): ModelQuery {
+export function personsQuery(projectId: number, interval: OpenInterval, columnSet: ColumnSet): ModelQuery {
   const project = sqlLiteral('integer', String(projectId));
   const insertedAt = (column: string) => (columnSet === 'files' ? `, ${column}` : '');
   const select = `select p.project_id, d.distinct_id, p.id, p.properties::text, d.version, p.version, p.created_at, false${insertedAt('p.changed_at')}

@@ -1,7 +1,8 @@
 import { sqlLiteral } from '../db/sql-literal.ts';
 import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
-import { copyText, type ModelInterval, type ModelQuery } from './model-query.ts';
+import type { OpenInterval } from '../intervals/index.ts';
+import { copyText, type ModelQuery } from './model-query.ts';
 
 const text = (...names: string[]): Column[] =>
   names.map((name) => ({ name, type: 'string', nullable: true }));
@@ -47,7 +48,7 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
 };
 
 /** Sessions of which an event came in within the interval, whole, as they are now. In no particular order. */
-export function sessionsQuery(projectId: number, { start, end }: ModelInterval): ModelQuery {
+export function sessionsQuery(projectId: number, { start, end }: OpenInterval): ModelQuery {
   const from = sqlLiteral('timestamptz', start === null ? '-infinity' : timestamptzText(start));
   const to = sqlLiteral('timestamptz', timestamptzText(end));
   const selected = SESSION_COLUMNS.map(({ name }) => EXPRESSIONS[name] ?? `s.${name}`).join(', ');

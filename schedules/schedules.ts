@@ -1,9 +1,10 @@
 import { Client, Connection } from '@temporalio/client';
 import type { Config } from '../config.ts';
+import type { ExportTemporal } from '../exports/temporal.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { closableCalls } from './closable-calls.ts';
 import { connectionSettings, type TemporalSettings } from './connection.ts';
-import { createExportSchedules, type ExportSchedules } from './exports/export-schedules.ts';
+import { createExportSchedules } from './exports/export-schedules.ts';
 import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import { registerSearchAttributes } from './search-attributes.ts';
 import { stopProject } from './stop-project.ts';
@@ -19,7 +20,7 @@ export interface Schedules {
   /** Deletes a project's schedules and terminates its workflows. */
   stopProject(projectId: number): Promise<{ schedules: number; workflows: number }>;
   /** One schedule for each batch export, and what is started beside it. */
-  exports: ExportSchedules;
+  exports: ExportTemporal;
   /** Gives what is asked of Temporal within `work` so long, also while it is away; closing waits for it. */
   within<T>(milliseconds: number, work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -66,8 +67,25 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
   }, PROBE_EVERY);
   timer.unref();
 
+  const isReachable = () => reachable;
+
+  async function within<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
+    const asked = connection.withDeadline(Date.now() + milliseconds, work);
+    const over = asked.then(
+      () => undefined,
+      () => undefined,
+    );
+    underWay.add(over);
+    try {
+      return await asked;
+    } finally {
+      underWay.delete(over);
+    }
+  }
+
   return {
-    isReachable: () => reachable,
+    isReachable,
+    within,
     async ensure() {
       const added = await registerSearchAttributes(connection, options.TEMPORAL_NAMESPACE);
       if (added.length > 0) logger.info({ added }, 'search attributes registered');
@@ -82,23 +100,12 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     },
     stopProject: (projectId) => stopProject(client, projectId),
     exports: createExportSchedules(client, {
+      isReachable,
+      within,
       taskQueue: options.SLUICE_TASK_QUEUE,
       namespace: options.TEMPORAL_NAMESPACE,
       uiUrl: options.TEMPORAL_UI_URL ?? `http://localhost:${options.SLUICE_TEMPORAL_UI_PORT}`,
     }),
-    async within(milliseconds, work) {
-      const asked = connection.withDeadline(Date.now() + milliseconds, work);
-      const over = asked.then(
-        () => undefined,
-        () => undefined,
-      );
-      underWay.add(over);
-      try {
-        return await asked;
-      } finally {
-        underWay.delete(over);
-      }
-    },
     async close() {
       closing.abort();
       clearInterval(timer);

@@ -1,4 +1,4 @@
-import type { IntervalText } from './names.ts';
+import type { IntervalText } from '../intervals/index.ts';
 
 const short = (instant: string) => instant.replace('.000Z', 'Z');
 

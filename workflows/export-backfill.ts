@@ -12,17 +12,15 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
+import type {
+  BackfillProgressNote,
+  ExportBackfillInput,
+  ExportRunInput,
+  ExportRunResult,
+} from '../exports/temporal.ts';
+import type { IntervalText } from '../intervals/index.ts';
 import { rangeText } from './details.ts';
-import {
-  type BackfillProgressNote,
-  EXPORT_KIND,
-  EXPORT_RUN,
-  type ExportBackfillInput,
-  type ExportRunInput,
-  type ExportRunResult,
-  type IntervalText,
-  searchAttributes,
-} from './names.ts';
+import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from './names.ts';
 
 /** So many intervals are exported at once. */
 const AT_ONCE = 3;

@@ -15,16 +15,9 @@ import {
 } from '@temporalio/workflow';
 import type { StartRunResult } from '../activities/exports/start-run.ts';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
+import type { ExportRunInput, ExportRunResult, NoticeInput } from '../exports/temporal.ts';
 import { fenced, rangeText } from './details.ts';
-import {
-  backfillsQueue,
-  type ExportRunInput,
-  type ExportRunResult,
-  exportsQueue,
-  type NoticeInput,
-  RUN_FAILED,
-  searchAttributes,
-} from './names.ts';
+import { backfillsQueue, exportsQueue, RUN_FAILED, searchAttributes } from './names.ts';
 import { startNotice } from './start-notice.ts';
 
 const scheduledFor = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');

@@ -40,63 +40,6 @@ export const BACKFILL_KIND = 'export-backfill';
 export const VERIFY_KIND = 'export-verify';
 export const RECONCILE_KIND = 'export-reconcile';
 
-/** An interval as texts of ISO 8601 in UTC. `start` null: from the beginning. */
-export interface IntervalText {
-  start: string | null;
-  end: string;
-}
-
-/** What a run is started with. Schedules live long: a field may be added, none may change its meaning. */
-export interface ExportRunInput {
-  exportId: string;
-  /** None: the interval that ends at the nominal time of the schedule that started the run. */
-  interval?: IntervalText;
-  backfillId?: string;
-}
-
-/** What came of it, for who waits for it. */
-export interface ExportRunResult {
-  /** Null: there was nothing to run. */
-  runId: string | null;
-  status: string;
-  records: number;
-}
-
-/** How far a backfill is, for going on with a new history. */
-export interface BackfillProgressNote {
-  /** The end of the last interval that was begun; null: none. */
-  after: string | null;
-  total: number;
-  completed: number;
-  failed: number;
-  cancelled: number;
-}
-
-export interface ExportBackfillInput {
-  exportId: string;
-  backfillId: string;
-  /** Where it goes on; none: it begins. */
-  from?: BackfillProgressNote;
-  /** After so many runs it goes on with a new history; by default when Temporal suggests it. */
-  runsPerHistory?: number;
-}
-
-export interface VerifyIntervalInput {
-  exportId: string;
-  interval: IntervalText;
-}
-
-/** The update that answers when the report is there, and the signal that somebody has it. */
+/** The update of a verification that answers when the report is there, and the signal that somebody has it. */
 export const VERIFY_REPORT = 'report';
 export const VERIFY_TAKEN = 'taken';
-/** What an operator is told of. */
-export interface NoticeInput {
-  event: `batch_export.${string}`;
-  projectId: number;
-  exportId: string;
-  runId?: string | null;
-  /** When it happened, ISO 8601. */
-  at: string;
-  /** More about it: counts, times and ids. */
-  details?: Record<string, string | number | null>;
-}

@@ -1,6 +1,6 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
-import type { NoticeInput } from './names.ts';
+import type { NoticeInput } from '../exports/temporal.ts';
 
 const { sendNotice } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',

@@ -1,6 +1,6 @@
 import { isCancellation, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
-import type { NoticeInput } from './names.ts';
+import type { NoticeInput } from '../exports/temporal.ts';
 import { startNotice } from './start-notice.ts';
 
 const PAGE = 100;

@@ -1,5 +1,6 @@
 import { ParentClosePolicy, startChild } from '@temporalio/workflow';
-import { EXPORT_KIND, NOTICE, type NoticeInput, searchAttributes } from './names.ts';
+import type { NoticeInput } from '../exports/temporal.ts';
+import { EXPORT_KIND, NOTICE, searchAttributes } from './names.ts';
 
 /** A workflow of its own: nobody waits for a webhook that does not answer. */
 export async function startNotice(workflowId: string, notice: NoticeInput): Promise<void> {

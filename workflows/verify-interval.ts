@@ -12,7 +12,8 @@ import {
 } from '@temporalio/workflow';
 import type { HeavyActivities } from '../activities/index.ts';
 import type { VerifyReport } from '../exports/rules/verify-report.ts';
-import { backfillsQueue, VERIFY_REPORT, VERIFY_TAKEN, type VerifyIntervalInput } from './names.ts';
+import type { VerifyIntervalInput } from '../exports/temporal.ts';
+import { backfillsQueue, VERIFY_REPORT, VERIFY_TAKEN } from './names.ts';
 
 /** Whoever asked and went away comes back within this time, or has to begin again. */
 const KEPT = '10 minutes';

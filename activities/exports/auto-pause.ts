@@ -1,5 +1,5 @@
 import { transaction } from '../../db/pool.ts';
-import { activeBackfills, endBackfill } from '../../exports/rows/backfills.ts';
+import { activeBackfills, markBackfillEnded } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById, setPaused } from '../../exports/rows/batch-exports.ts';
 import { insertLogs, listLogs } from '../../exports/rows/logs.ts';
 import { activeRuns, countRecentFailures } from '../../exports/rows/run-lists.ts';
@@ -44,7 +44,7 @@ export async function pauseIfFailing(
   }
   for (const backfill of await activeBackfills(pool, key)) {
     const backfillKey = { projectId: row.project_id, backfillId: backfill.id };
-    await endBackfill(pool, backfillKey, 'Cancelled', CANCELLED);
+    await markBackfillEnded(pool, backfillKey, 'Cancelled', CANCELLED);
     const runs = await activeRuns(pool, key, backfill.id);
     await attemptAll(deps, [
       () => schedules.exports.cancelBackfill(backfill),

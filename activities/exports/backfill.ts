@@ -3,8 +3,8 @@ import {
   type BackfillKey,
   type BackfillRow,
   completedByBackfill,
-  endBackfill,
   findBackfill,
+  markBackfillEnded,
   runBackfill,
 } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
@@ -12,9 +12,9 @@ import { firstDataWithin } from '../../exports/rows/first-data.ts';
 import { insertLogs } from '../../exports/rows/logs.ts';
 import { type BackfillPlan, planBackfill, raisedStart } from '../../exports/rules/backfill-plan.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import { intervalsWithin } from '../../intervals/index.ts';
 import { estimate, ModelError } from '../../models/index.ts';
-import type { IntervalText } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { whileBeating } from './while-beating.ts';
 
@@ -150,7 +150,7 @@ export function createBackfillActivities({ pool, exports, logger }: ActivityDepe
       const row = await findBatchExportById(pool, exportId);
       if (!row) return 'Cancelled';
       const key = { projectId: row.project_id, backfillId };
-      const ended = await endBackfill(
+      const ended = await markBackfillEnded(
         pool,
         key,
         status,

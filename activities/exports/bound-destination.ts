@@ -2,7 +2,7 @@ import { type BoundFiles, type BoundRows, bindDestination } from '../../destinat
 import type { Run } from '../../destinations/destination.ts';
 import { openSettings } from '../../exports/reads/settings.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import type { IntervalText } from '../../workflows/names.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import type { ExportDependencies } from '../dependencies.ts';
 
 /** The destination of an export, with its secrets opened. */

@@ -7,14 +7,15 @@ import {
   type ExportKey,
   findBatchExportById,
 } from '../../exports/rows/batch-exports.ts';
-import { type CheckedInterval, listChecks, recordCheck } from '../../exports/rows/checks.ts';
+import { listChecks, recordCheck } from '../../exports/rows/checks.ts';
 import { insertLogs } from '../../exports/rows/logs.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
 import { listUncheckedRuns } from '../../exports/rows/unchecked.ts';
 import { intervalKey } from '../../exports/rules/interval-states.ts';
 import { type Evidence, sourceProblems } from '../../exports/rules/verify-report.ts';
+import type { NoticeInput } from '../../exports/temporal.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import { countRows } from '../../models/index.ts';
-import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { judge, ofSource } from './failures.ts';
 import { hashRows } from './hash-rows.ts';
@@ -78,7 +79,7 @@ export function createCheckSources({
   }
 
   /** Whether an earlier run of the interval was other than the database already. */
-  async function differedBefore(key: ExportKey, { start, end }: CheckedInterval): Promise<boolean> {
+  async function differedBefore(key: ExportKey, { start, end }: IntervalText): Promise<boolean> {
     const checks = await listChecks(pool, key, { after: start ?? '-infinity', until: end });
     return checks.some(
       (one) =>

@@ -6,8 +6,9 @@ import { type BatchExportRow, findBatchExportById } from '../../exports/rows/bat
 import { recordCheck } from '../../exports/rows/checks.ts';
 import { findCompletedRun } from '../../exports/rows/run-lists.ts';
 import { type Evidence, judgeInterval, type VerifyReport } from '../../exports/rules/verify-report.ts';
+import type { VerifyIntervalInput } from '../../exports/temporal.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import { ModelError, type ModelQuery } from '../../models/index.ts';
-import type { IntervalText, VerifyIntervalInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { boundDestination, destinationRun } from './bound-destination.ts';
 import { hashRows } from './hash-rows.ts';

@@ -3,8 +3,8 @@ import { isUuid } from '../../db/uuid.ts';
 import {
   type BackfillRow,
   type BackfillStatus,
-  endBackfill,
   listActiveBackfills,
+  markBackfillEnded,
 } from '../../exports/rows/backfills.ts';
 import {
   type BatchExportRow,
@@ -13,8 +13,8 @@ import {
 } from '../../exports/rows/batch-exports.ts';
 import { insertLogs } from '../../exports/rows/logs.ts';
 import { listQuietRuns } from '../../exports/rows/run-lists.ts';
-import { endRun, type RunFailure, type RunRow } from '../../exports/rows/runs.ts';
-import type { WorkflowFate } from '../../schedules/exports/drift.ts';
+import { markRunEnded, type RunFailure, type RunRow } from '../../exports/rows/runs.ts';
+import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
 import { syncRow } from '../../schedules/exports/sync-row.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { countEach } from './each.ts';
@@ -48,10 +48,10 @@ export function createExportDriftActivities({
   schedules: { exports: temporal },
   logger,
 }: Pick<ActivityDependencies, 'pool' | 'schedules' | 'logger'>) {
-  /** What a row cannot make a schedule of is for `sync` to say, without holding up the others. */
-  function looksRight(row: BatchExportRow, listed: Parameters<typeof temporal.looksRight>[1]): boolean {
+  /** A row of which no schedule can be made counts as wrong: `sync` then says why, without holding up the others. */
+  function looksRight(row: BatchExportRow, listed: ListedSchedule): boolean {
     try {
-      return temporal.looksRight(row, listed);
+      return listed.matches(row);
     } catch {
       return false;
     }
@@ -62,7 +62,7 @@ export function createExportDriftActivities({
     const fate = await temporal.fateOfRun(run);
     if (fate === 'running') return false;
     const [status, text] = RUN_ENDS[fate];
-    if (!(await endRun(pool, { projectId: run.project_id, runId: run.id }, status, text))) return false;
+    if (!(await markRunEnded(pool, { projectId: run.project_id, runId: run.id }, status, text))) return false;
     const key = { projectId: run.project_id, exportId: run.batch_export_id };
     const message = `The run of the interval that ends at ${run.data_interval_end} is over. ${text}`;
     await insertLogs(pool, key, run.id, [{ level: status === 'Cancelled' ? 'WARNING' : 'ERROR', message }]);
@@ -76,14 +76,14 @@ export function createExportDriftActivities({
     const key = { projectId: backfill.project_id, backfillId: backfill.id };
     const row = await findBatchExportById(pool, backfill.batch_export_id);
     if (!row || row.deleted_at !== null)
-      return endBackfill(pool, key, 'Cancelled', 'The batch export was deleted.');
+      return markBackfillEnded(pool, key, 'Cancelled', 'The batch export was deleted.');
     if (fate === 'unknown') {
       // Whoever made the row was killed before starting it, or Temporal lost its data: it goes on where it was.
       await temporal.startBackfill(row, backfill);
       return true;
     }
     const [status, text] = RUN_ENDS[fate];
-    return endBackfill(pool, key, status as Exclude<BackfillStatus, 'Starting' | 'Running'>, text);
+    return markBackfillEnded(pool, key, status as Exclude<BackfillStatus, 'Starting' | 'Running'>, text);
   }
 
   return {

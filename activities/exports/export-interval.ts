@@ -12,7 +12,7 @@ import { findRun } from '../../exports/rows/run-lists.ts';
 import {
   beginAttempt,
   completeRun,
-  endRun,
+  markRunEnded,
   type RunKey,
   type RunRow,
   recordTrouble,
@@ -141,7 +141,7 @@ export function createExportInterval(deps: ActivityDependencies) {
 
   /** Whoever deleted the export may not have come to cancel its runs. */
   async function endWithExport(row: BatchExportRow | undefined, key: RunKey): Promise<void> {
-    if (row?.deleted_at) await endRun(pool, key, 'Cancelled', 'The batch export was deleted');
+    if (row?.deleted_at) await markRunEnded(pool, key, 'Cancelled', 'The batch export was deleted');
   }
 
   return async function exportInterval(input: {

@@ -2,8 +2,8 @@ import { transaction } from '../../db/pool.ts';
 import { findBatchExportById } from '../../exports/rows/batch-exports.ts';
 import { insertLogs } from '../../exports/rows/logs.ts';
 import { findRunOfWorkflow } from '../../exports/rows/run-lists.ts';
-import { endRun } from '../../exports/rows/runs.ts';
-import type { NoticeInput } from '../../workflows/names.ts';
+import { markRunEnded } from '../../exports/rows/runs.ts';
+import type { NoticeInput } from '../../exports/temporal.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 import { pauseIfFailing } from './auto-pause.ts';
 
@@ -34,7 +34,7 @@ export function createFinishRun(deps: ActivityDependencies) {
     if (!row || !run) return { runId: null, status, records: 0, notices: [] };
     const key = { projectId: row.project_id, exportId };
     const ended = await transaction(pool, async (client) => {
-      const over = await endRun(client, { projectId: row.project_id, runId: run.id }, status, error);
+      const over = await markRunEnded(client, { projectId: row.project_id, runId: run.id }, status, error);
       if (over) {
         const failed = `Batch export failed with a non-recoverable error: ${error}`;
         await insertLogs(client, key, run.id, [

@@ -3,7 +3,7 @@ import { ApplicationFailureCategory } from '@temporalio/common';
 import { egressRefusal } from '../../egress/egress-refused.ts';
 import { findBatchExportById } from '../../exports/rows/batch-exports.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
-import type { NoticeInput } from '../../workflows/names.ts';
+import type { NoticeInput } from '../../exports/temporal.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
 const TIMEOUT = 15_000;

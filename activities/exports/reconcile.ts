@@ -8,8 +8,8 @@ import { insertLogs } from '../../exports/rows/logs.ts';
 import { patienceOf } from '../../exports/rules/due.ts';
 import { type IntervalEntry, intervalKey, intervalStates } from '../../exports/rules/interval-states.ts';
 import { isToBeRepaired } from '../../exports/rules/repair.ts';
+import type { NoticeInput } from '../../exports/temporal.ts';
 import { instantText } from '../../values/dates.ts';
-import type { NoticeInput } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
 /** So many intervals of one export are started again at once: the next pass goes on. */

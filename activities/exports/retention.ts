@@ -1,6 +1,6 @@
 import { partitionOf } from '../../db/event-partitions.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import type { IntervalText } from '../../workflows/names.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 
 const DAY = 86_400_000;
 

@@ -10,12 +10,12 @@ import {
 import { insertLogs } from '../../exports/rows/logs.ts';
 import { findLongerRun, isPartEnd } from '../../exports/rows/parts.ts';
 import { findCompletedRun } from '../../exports/rows/run-lists.ts';
-import { endRun, type StartedRun, startRun } from '../../exports/rows/runs.ts';
+import { markRunEnded, type StartedRun, startRun } from '../../exports/rows/runs.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from '../../exports/rules/limits.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import { intervalEndingAt, lastComplete } from '../../intervals/index.ts';
 import { instantText } from '../../values/dates.ts';
-import type { IntervalText } from '../../workflows/names.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 
 export interface StartRunInput {
@@ -119,14 +119,14 @@ export function createStartRun({ pool, schedules }: Pick<ActivityDependencies, '
           });
         }
         const gone = 'Its workflow was ended from outside, so nobody could finish it';
-        await endRun(pool, { projectId: run.project_id, runId: run.id }, 'Terminated', gone);
+        await markRunEnded(pool, { projectId: run.project_id, runId: run.id }, 'Terminated', gone);
         continue;
       }
       const longer =
         interval.start !== null && (await longerThanPart(pool, key, interval.start, interval.end));
       if (longer) {
         const reason = `The run ${longer.id} has the rows of this part of its interval`;
-        await endRun(pool, { projectId: run.project_id, runId: run.id }, 'Cancelled', reason);
+        await markRunEnded(pool, { projectId: run.project_id, runId: run.id }, 'Cancelled', reason);
         return nothing(reason, { runId: run.id });
       }
       const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;

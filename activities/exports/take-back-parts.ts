@@ -5,7 +5,7 @@ import { DestinationError } from '../../destinations/errors.ts';
 import type { LogEntry } from '../../exports/rows/logs.ts';
 import { forgetManifest, isPartEnd, listPartRuns } from '../../exports/rows/parts.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
-import { endRun, type RunRow } from '../../exports/rows/runs.ts';
+import { markRunEnded, type RunRow } from '../../exports/rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**
@@ -54,7 +54,7 @@ async function stopPart(pool: Pool, part: RunRow, runId: string): Promise<RunRow
   if (part.finished_at !== null) return part;
   const key = { projectId: part.project_id, runId: part.id };
   const reason = `The run ${runId} has exported what this part of its interval has`;
-  const stopped = await endRun(pool, key, 'Cancelled', reason);
+  const stopped = await markRunEnded(pool, key, 'Cancelled', reason);
   // Otherwise it came to its own end meanwhile.
   return stopped ?? (await findRun(pool, key)) ?? part;
 }

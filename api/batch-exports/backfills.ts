@@ -8,10 +8,12 @@ import {
   BackfillRangeError,
   countWithin,
   intervalAt,
+  type OpenInterval,
   readBackfillRange,
 } from '../../intervals/index.ts';
 import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
-import { audit } from '../audit.ts';
+import { audit } from '../../tenancy/audit.ts';
+import { actorOf } from '../actor.ts';
 import { errors } from '../errors.ts';
 import { keyOf, placeOf } from './places.ts';
 
@@ -21,18 +23,12 @@ const RETRY_SECONDS = 60;
 /** These may be asked to fill up to now, whenever that is. */
 const OPEN_ENDED = new Set(['HTTP', 'NoOp']);
 
-/** Whole intervals; `start` null: everything up to the end, in one run. Milliseconds. */
-export interface WholeRange {
-  start: number | null;
-  end: number;
-}
-
 /** The whole intervals that a client asks to be filled, as far as they are over. */
 export function readRange(
   row: BatchExportRow,
   body: { start_at?: unknown; end_at?: unknown },
   now: number,
-): WholeRange {
+): OpenInterval {
   const cadence = cadenceOfRow(row);
   try {
     const openEnd = OPEN_ENDED.has(row.destination_type);
@@ -47,7 +43,7 @@ export function readRange(
   }
 }
 
-function requireIntervals(range: { start: number; end: number }): WholeRange {
+function requireIntervals(range: { start: number; end: number }): OpenInterval {
   if (range.start < range.end) return range;
   throw errors.validation('invalid_input', 'No interval of this range is over yet.', 'end_at');
 }
@@ -56,7 +52,7 @@ function requireIntervals(range: { start: number; end: number }): WholeRange {
  * The intervals that ended since, from the one that an instant lies in: of what the schedule runs, so nothing that ends
  * before its start or after its end. Null: there is none.
  */
-export function wholeRange(row: BatchExportRow, since: number, now: number): WholeRange | null {
+export function wholeRange(row: BatchExportRow, since: number, now: number): OpenInterval | null {
   const cadence = cadenceOfRow(row);
   const { start } = intervalAt(cadence, Math.max(since, row.start_at ? Date.parse(row.start_at) - 1 : since));
   const { start: end } = intervalAt(cadence, row.end_at ? Math.min(now, Date.parse(row.end_at)) : now);
@@ -69,7 +65,7 @@ export async function beginBackfill(
   client: Transaction,
   request: FastifyRequest,
   row: BatchExportRow,
-  range: WholeRange,
+  range: OpenInterval,
 ): Promise<{ backfill: BackfillRow; isNew: boolean }> {
   // Nobody deletes it meanwhile: whoever does then finds this backfill, and cancels it.
   if (!(await lockBatchExport(client, keyOf(row)))) throw errors.notFound('BatchExport not found.');
@@ -96,7 +92,7 @@ export async function beginBackfill(
   }
   const { backfill } = started;
   if (started.outcome === 'started') {
-    await audit(client, request, {
+    await audit(client, actorOf(request), {
       scope: 'BatchExport',
       itemId: row.id,
       activity: 'backfilled',

@@ -1,10 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 import { type Transaction, transaction } from '../../db/pool.ts';
-import { type BackfillRow, endBackfill, findBackfill } from '../../exports/rows/backfills.ts';
+import { type BackfillRow, findBackfill, markBackfillEnded } from '../../exports/rows/backfills.ts';
 import { insertLogs } from '../../exports/rows/logs.ts';
 import { activeRuns, findRun } from '../../exports/rows/run-lists.ts';
-import { endRun, type RunRow } from '../../exports/rows/runs.ts';
-import { audit } from '../audit.ts';
+import { markRunEnded, type RunRow } from '../../exports/rows/runs.ts';
+import { audit } from '../../tenancy/audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { allOf, follow } from './follow.ts';
@@ -19,7 +20,7 @@ const over = (what: string, status: string) =>
 /** Its workflow finds the row ended, and has nothing left to say. */
 async function endAndSay(client: Transaction, run: RunRow): Promise<boolean> {
   const { project_id: projectId, id: runId, batch_export_id: exportId } = run;
-  if (!(await endRun(client, { projectId, runId }, 'Cancelled', REASON))) return false;
+  if (!(await markRunEnded(client, { projectId, runId }, 'Cancelled', REASON))) return false;
   await insertLogs(client, { projectId, exportId }, runId, [
     { level: 'WARNING', message: 'Batch export was cancelled' },
   ]);
@@ -39,7 +40,7 @@ export async function cancelRun(
       const now = await findRun(client, { projectId, runId });
       throw over('run', now?.status ?? run.status);
     }
-    await audit(client, request, {
+    await audit(client, actorOf(request), {
       scope: 'BatchExport',
       itemId,
       activity: 'cancelled',
@@ -59,7 +60,7 @@ export async function cancelBackfill(
   const { exports } = schedules;
   const { project_id: projectId, id: backfillId, batch_export_id: itemId } = backfill;
   const runs = await transaction(pool, async (client) => {
-    if (!(await endBackfill(client, { projectId, backfillId }, 'Cancelled', REASON))) {
+    if (!(await markBackfillEnded(client, { projectId, backfillId }, 'Cancelled', REASON))) {
       const now = await findBackfill(client, { projectId, backfillId });
       throw over('backfill', now?.status ?? backfill.status);
     }
@@ -68,7 +69,7 @@ export async function cancelBackfill(
     await insertLogs(client, keyOf(request.batchExport), null, [
       { level: 'WARNING', message: 'Backfill was cancelled' },
     ]);
-    await audit(client, request, {
+    await audit(client, actorOf(request), {
       scope: 'BatchExport',
       itemId,
       activity: 'cancelled',

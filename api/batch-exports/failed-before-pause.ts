@@ -2,7 +2,7 @@ import type { Queryable } from '../../db/pool.ts';
 import { intervalMap } from '../../exports/reads/health.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { patienceOf } from '../../exports/rules/due.ts';
-import type { WholeRange } from './backfills.ts';
+import type { OpenInterval } from '../../intervals/index.ts';
 
 /** So many intervals before a pause are looked at. */
 const LOOKED_AT = 12;
@@ -12,10 +12,10 @@ export async function failedBeforePause(
   queryable: Queryable,
   row: BatchExportRow,
   now: number,
-): Promise<WholeRange | null> {
+): Promise<OpenInterval | null> {
   if (row.last_paused_at === null) return null;
   const before = Date.parse(row.last_paused_at);
-  const window = { after: before - patienceOf(row).lookback, before };
+  const window = { start: before - patienceOf(row).lookback, end: before };
   const failed = (await intervalMap(queryable, row, window, now))
     .slice(-LOOKED_AT)
     .filter(({ state, status }) => (state === 'late' || state === 'missing') && status === 'Failed');
@@ -24,7 +24,7 @@ export async function failedBeforePause(
 }
 
 /** What was missed, from the first of those that failed on. */
-export function withFailed(missed: WholeRange | null, failed: WholeRange | null): WholeRange | null {
+export function withFailed(missed: OpenInterval | null, failed: OpenInterval | null): OpenInterval | null {
   if (!missed || !failed) return missed ?? failed;
   return {
     start: Math.min(...[missed.start, failed.start].filter((one) => one !== null)),

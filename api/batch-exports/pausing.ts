@@ -4,12 +4,13 @@ import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, lockBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
 import { listPauses, type PauseRow } from '../../exports/rows/pauses.ts';
 import { listIntervalOutcomes } from '../../exports/rows/run-lists.ts';
-import { MAX_JITTER } from '../../intervals/index.ts';
+import { MAX_JITTER, type OpenInterval } from '../../intervals/index.ts';
 import { syncRow } from '../../schedules/exports/sync-row.ts';
-import { audit } from '../audit.ts';
+import { audit } from '../../tenancy/audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { beginBackfill, type WholeRange, wholeRange } from './backfills.ts';
+import { beginBackfill, wholeRange } from './backfills.ts';
 import { failedBeforePause, withFailed } from './failed-before-pause.ts';
 import { follow } from './follow.ts';
 import { keyOf, placeOf } from './places.ts';
@@ -31,7 +32,7 @@ export function missedWhilePaused(
   row: BatchExportRow,
   now: number,
   pauses: readonly PauseRow[] = [],
-): WholeRange | null {
+): OpenInterval | null {
   // A run starts a little after its interval: the last one before the pause may not have been begun.
   return wholeRange(row, pausedSince(row, pauses) - MAX_JITTER, now);
 }
@@ -45,7 +46,7 @@ async function missedSinceSeam(
   row: BatchExportRow,
   now: number,
   pauses: readonly PauseRow[],
-): Promise<WholeRange | null> {
+): Promise<OpenInterval | null> {
   const range = missedWhilePaused(row, now, pauses);
   const { seam_at: seam } = row;
   if (seam === null || Date.parse(seam) >= (range?.start ?? now)) return range;
@@ -72,7 +73,7 @@ export async function setExportPaused(
     const changed = await setPaused(client, key, paused);
     let begun: { backfill: BackfillRow; isNew: boolean } | undefined;
     if (changed) {
-      await audit(client, request, {
+      await audit(client, actorOf(request), {
         scope: 'BatchExport',
         itemId: key.exportId,
         activity: 'updated',

@@ -1,10 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 import { transaction } from '../../db/pool.ts';
-import { activeBackfills, endBackfill } from '../../exports/rows/backfills.ts';
+import { activeBackfills, markBackfillEnded } from '../../exports/rows/backfills.ts';
 import { deleteBatchExport } from '../../exports/rows/batch-exports.ts';
 import { activeRuns } from '../../exports/rows/run-lists.ts';
-import { endRun } from '../../exports/rows/runs.ts';
-import { audit } from '../audit.ts';
+import { markRunEnded } from '../../exports/rows/runs.ts';
+import { audit } from '../../tenancy/audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { allOf, follow } from './follow.ts';
@@ -24,10 +25,10 @@ export async function removeExport(
     const backfills = await activeBackfills(client, key);
     const runs = await activeRuns(client, key);
     // Their fences are taken from them: nothing of them is completed any more.
-    for (const run of runs) await endRun(client, { projectId, runId: run.id }, 'Cancelled', REASON);
+    for (const run of runs) await markRunEnded(client, { projectId, runId: run.id }, 'Cancelled', REASON);
     for (const one of backfills)
-      await endBackfill(client, { projectId, backfillId: one.id }, 'Cancelled', REASON);
-    await audit(client, request, {
+      await markBackfillEnded(client, { projectId, backfillId: one.id }, 'Cancelled', REASON);
+    await audit(client, actorOf(request), {
       scope: 'BatchExport',
       itemId: exportId,
       activity: 'deleted',

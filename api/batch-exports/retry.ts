@@ -4,16 +4,16 @@ import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { intervalEndingAt } from '../../intervals/index.ts';
+import { intervalEndingAt, type OpenInterval } from '../../intervals/index.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import { beginBackfill, type WholeRange } from './backfills.ts';
+import { beginBackfill } from './backfills.ts';
 import { follow } from './follow.ts';
 
 const refused = (detail: string) => errors.validation('invalid_input', detail, null);
 
 /** The interval of a run, which a backfill can fill as long as the export still cuts time this way. */
-function intervalOf(row: BatchExportRow, run: RunRow): WholeRange {
+function intervalOf(row: BatchExportRow, run: RunRow): OpenInterval {
   const end = Date.parse(run.data_interval_end);
   const start = run.data_interval_start === null ? null : Date.parse(run.data_interval_start);
   if (start !== null && intervalEndingAt(cadenceOfRow(row), end)?.start !== start) {

@@ -10,7 +10,8 @@ import {
 } from '../../exports/rows/batch-exports.ts';
 import { planFault, planQuery } from '../../models/index.ts';
 import { syncRow } from '../../schedules/exports/sync-row.ts';
-import { audit, changes } from '../audit.ts';
+import { audit, changes } from '../../tenancy/audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { type BatchExportPatch, batchExportView, type NewBatchExportBody } from '../exports/export-schema.ts';
@@ -52,7 +53,7 @@ export async function createExport(
     if (!(await lockProject(client, projectId))) throw errors.notFound('Project not found.');
     await refuseWritingOver(client, request, exportId, target);
     const created = await insertBatchExport(client, { ...fields, project_id: projectId, id: exportId });
-    await audit(client, request, {
+    await audit(client, actorOf(request), {
       scope: 'BatchExport',
       itemId: exportId,
       activity: 'created',
@@ -94,7 +95,7 @@ export async function changeExport(
     if (!changed) throw errors.notFound();
     const { row: updated, ...begun } = await recut({ pool: deps.pool, client }, request, current, changed);
     const detail = changes<object>(writable(current), writable(updated));
-    await audit(client, request, {
+    await audit(client, actorOf(request), {
       scope: 'BatchExport',
       itemId: key.exportId,
       activity: 'updated',

@@ -76,7 +76,8 @@ export function intervalRoutes(app: App, { pool }: ApiDependencies): void {
             'after',
           );
         }
-        const entries = after < before ? await intervalMap(pool, row, { after, before }, now) : [];
+        const entries =
+          after < before ? await intervalMap(pool, row, { start: after, end: before }, now) : [];
         return {
           ...healthOf(entries),
           results: entries.map(({ start, end, ...rest }) => ({

@@ -3,8 +3,9 @@ import { transaction } from '../../db/pool.ts';
 import { isPartEnd } from '../../exports/rows/parts.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { intervalAt } from '../../intervals/index.ts';
+import { audit } from '../../tenancy/audit.ts';
 import { instantText } from '../../values/dates.ts';
-import { audit } from '../audit.ts';
+import { actorOf } from '../actor.ts';
 import { intervalChoice, pickCompleteInterval } from '../batch-exports/pick-interval.ts';
 import { findsExport, PLACES, placeOf, WRITE } from '../batch-exports/places.ts';
 import { hasRows } from '../batch-exports/preview.ts';
@@ -78,7 +79,7 @@ export function runNowRoutes(app: App, deps: ApiDependencies): void {
             throw errors.temporalAway(RETRY_SECONDS);
           });
         await transaction(pool, (client) =>
-          audit(client, request, {
+          audit(client, actorOf(request), {
             scope: 'BatchExport',
             itemId: row.id,
             activity: 'started',

@@ -3,7 +3,8 @@ import { listGroupTypes, renameGroupTypes } from '../../db/group-types.ts';
 import { deleteGroup, findGroup, findGroupByKey, listGroups } from '../../db/groups.ts';
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { audit } from '../audit.ts';
+import { audit } from '../../tenancy/audit.ts';
+import { actorOf } from '../actor.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -100,7 +101,7 @@ export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
       if (!isUuid(id)) throw errors.notFound();
       await transaction(pool, async (client) => {
         if (!(await deleteGroup(client, projectId, id))) throw errors.notFound();
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'Group',
           itemId: id.toLowerCase(),
           activity: 'deleted',
@@ -155,7 +156,7 @@ export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
           );
         }
         for (const { group_type_index, ...detail } of names) {
-          await audit(client, request, {
+          await audit(client, actorOf(request), {
             scope: 'GroupType',
             itemId: String(group_type_index),
             activity: 'updated',

@@ -4,7 +4,8 @@ import { type DoomedPersons, deletePersons } from '../../db/person-deletions.ts'
 import { findPerson, listPersons } from '../../db/persons.ts';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { audit } from '../audit.ts';
+import { audit } from '../../tenancy/audit.ts';
+import { actorOf } from '../actor.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -39,7 +40,7 @@ async function deleteAndAudit(
   const { id: projectId, organization_id: organizationId } = request.project;
   const deleted = await deletePersons(client, projectId, doomed);
   for (const { id, distinct_ids } of deleted) {
-    await audit(client, request, {
+    await audit(client, actorOf(request), {
       scope: 'Person',
       itemId: id,
       activity: 'deleted',

@@ -11,6 +11,10 @@ const activity = z
     created_at: timestamp,
     organization_id: z.uuid().nullable(),
     project_id: z.int().nullable(),
+    actor: z.enum(['user', 'operator', 'system']).meta({
+      description:
+        '`user`: through the API. `operator`: at the command line. `system`: Sluice itself, which has no user and no key.',
+    }),
     user_id: z.int().nullable(),
     personal_api_key_id: z.string().nullable(),
     ip: z.string().nullable(),

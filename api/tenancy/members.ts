@@ -9,8 +9,9 @@ import {
 } from '../../db/memberships.ts';
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
+import { audit } from '../../tenancy/audit.ts';
 import { ADMIN, MEMBER, OWNER } from '../../tenancy/levels.ts';
-import { audit } from '../audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
@@ -127,7 +128,7 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
         }
         if (body.level === OWNER) await setLevel(client, own.id, ADMIN);
         await setLevel(client, target.id, body.level);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'OrganizationMembership',
           itemId: target.id,
           activity: 'updated',
@@ -169,7 +170,7 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
           throw errors.permissionDenied('You cannot remove a member with a higher access level than yours.');
         }
         await deleteMembership(client, target.id);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'OrganizationMembership',
           itemId: target.id,
           activity: 'deleted',

@@ -9,10 +9,11 @@ import {
 import { transaction } from '../../db/pool.ts';
 import { moveConfiguration } from '../../db/project-tables.ts';
 import { projectIdsOf } from '../../db/projects.ts';
+import { audit, changes } from '../../tenancy/audit.ts';
 import { removeOrganization } from '../../tenancy/deletion.ts';
 import { ADMIN, OWNER } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
-import { audit, changes } from '../audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
@@ -106,7 +107,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       const id = await transaction(pool, async (client) => {
         const { organizationId } = await createOrganization(client, { name, userId: user.id });
         await updateOrganization(client, organizationId, settings);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'Organization',
           itemId: organizationId,
           activity: 'created',
@@ -145,7 +146,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       const { id } = request.organization;
       await transaction(pool, async (client) => {
         await updateOrganization(client, id, request.body);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'Organization',
           itemId: id,
           activity: 'updated',
@@ -173,7 +174,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       const { id, name } = request.organization;
       await transaction(pool, async (client) => {
         if (!(await removeOrganization(client, id))) throw errors.notFound();
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'Organization',
           itemId: id,
           activity: 'deleted',
@@ -220,7 +221,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
         }
         if (!(await markEnvironmentsRollback(client, id))) throw requested();
         await moveConfiguration(client, mappings);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'Organization',
           itemId: id,
           activity: 'rolled_back',

@@ -9,13 +9,14 @@ import {
 } from '../../db/personal-api-keys.ts';
 import { type Queryable, transaction } from '../../db/pool.ts';
 import { countMemberProjects } from '../../db/projects.ts';
+import { audit, changes } from '../../tenancy/audit.ts';
 import {
   issuePersonalApiKey,
   rollPersonalApiKey,
   TooManyKeysError,
 } from '../../tenancy/personal-api-keys.ts';
 import { type Caller, requireUnlimited } from '../access.ts';
-import { audit, changes } from '../audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import {
@@ -105,7 +106,7 @@ export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void 
           scopedOrganizations: body.scoped_organizations,
           expiresAt: body.expires_at,
         });
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'PersonalAPIKey',
           itemId: created.row.id,
           activity: 'created',
@@ -162,7 +163,7 @@ export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void 
       await transaction(pool, async (client) => {
         await requireOwnPlaces(client, request.caller.user.id, request.body);
         await updatePersonalApiKey(client, before.id, request.body);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'PersonalAPIKey',
           itemId: before.id,
           activity: 'updated',
@@ -187,7 +188,7 @@ export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void 
     async (request, reply) => {
       const { id } = await find(request.caller, request.params.key_id);
       const value = await transaction(pool, async (client) => {
-        await audit(client, request, { scope: 'PersonalAPIKey', itemId: id, activity: 'rolled' });
+        await audit(client, actorOf(request), { scope: 'PersonalAPIKey', itemId: id, activity: 'rolled' });
         return rollPersonalApiKey(client, id);
       });
       return reply
@@ -206,7 +207,7 @@ export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void 
       const { id, label } = await find(request.caller, request.params.key_id);
       await transaction(pool, async (client) => {
         await deletePersonalApiKey(client, id);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'PersonalAPIKey',
           itemId: id,
           activity: 'deleted',

@@ -7,11 +7,12 @@ import {
   rotateSecretToken,
   updateProject,
 } from '../../db/projects.ts';
+import { audit, changes } from '../../tenancy/audit.ts';
 import { removeProject } from '../../tenancy/deletion.ts';
 import { ADMIN } from '../../tenancy/levels.ts';
 import { createProject } from '../../tenancy/organizations.ts';
 import { newProjectSecret, newProjectToken } from '../../tenancy/tokens.ts';
-import { audit, changes } from '../audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
@@ -90,7 +91,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
             ...(timezone ? { timezone } : {}),
           });
           await updateProject(client, created.id, settings);
-          await audit(client, request, {
+          await audit(client, actorOf(request), {
             scope: 'Project',
             itemId: String(created.id),
             activity: 'created',
@@ -131,7 +132,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
       const { id, organization_id } = request.project;
       await transaction(pool, async (client) => {
         await updateProject(client, id, request.body);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'Project',
           itemId: String(id),
           activity: 'updated',
@@ -160,7 +161,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
       const { id, organization_id, name } = request.project;
       await transaction(pool, async (client) => {
         if (!(await removeProject(client, id, organization_id))) throw errors.notFound('Project not found.');
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'Project',
           itemId: String(id),
           activity: 'deleted',
@@ -196,7 +197,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
           if (path === 'rotate_secret_token') await rotateSecretToken(client, id, newProjectSecret());
           else if (path === 'reset_token') await updateProject(client, id, { api_token: newProjectToken() });
           else await updateProject(client, id, { secret_api_token_backup: null });
-          await audit(client, request, {
+          await audit(client, actorOf(request), {
             scope: 'Project',
             itemId: String(id),
             activity: 'rolled',

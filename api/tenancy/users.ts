@@ -8,8 +8,9 @@ import {
 import { transaction } from '../../db/pool.ts';
 import { findMemberProject } from '../../db/projects.ts';
 import { findUser, updateUser } from '../../db/users.ts';
+import { audit, changes } from '../../tenancy/audit.ts';
 import type { Caller } from '../access.ts';
-import { audit, changes } from '../audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm, optionalText, timestamp } from '../fields.ts';
@@ -145,7 +146,7 @@ export function userRoutes(app: App, { pool, config }: ApiDependencies): void {
           });
         }
         await updateUser(client, user.id, fields);
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'User',
           itemId: user.uuid,
           activity: 'updated',

@@ -7,8 +7,9 @@ import {
   findWizardSession,
   insertWizardSession,
 } from '../../db/wizard-sessions.ts';
+import { audit } from '../../tenancy/audit.ts';
 import { randomLetters } from '../../tenancy/tokens.ts';
-import { audit } from '../audit.ts';
+import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { errorBody } from '../fields.ts';
@@ -117,7 +118,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
         if (!(await authenticateWizardSession(client, body.hash, caller.user.id, project.id))) {
           throw errors.validation('invalid_hash', 'This hash is invalid or has expired.', 'hash');
         }
-        await audit(client, request, {
+        await audit(client, actorOf(request), {
           scope: 'Wizard',
           itemId: String(project.id),
           activity: 'authenticated',

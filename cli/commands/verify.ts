@@ -65,7 +65,7 @@ async function intervalsOf(
     return [{ start: Date.parse(run.data_interval_start), end: Date.parse(run.data_interval_end) }];
   }
   const start = from ?? Date.parse(row.start_at ?? row.created_at);
-  const entries = await intervalMap(queryable, row, { after: start, before: to ?? now }, now);
+  const entries = await intervalMap(queryable, row, { start, end: to ?? now }, now);
   if (entries.length === 0)
     throw new CommandError('No whole interval that is over lies between --from and --to.');
   const due = entries.filter((one) => one.state !== 'excluded');

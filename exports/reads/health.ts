@@ -1,17 +1,18 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { Interval } from '../../intervals/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { listChecks } from '../rows/checks.ts';
 import type { Health } from '../rows/health.ts';
 import { listPauses } from '../rows/pauses.ts';
 import { listIntervalOutcomes, listWholeRuns } from '../rows/run-lists.ts';
 import { patienceOf } from '../rules/due.ts';
-import { type IntervalEntry, intervalStates, type Known, type Window } from '../rules/interval-states.ts';
+import { type IntervalEntry, intervalStates, type Known } from '../rules/interval-states.ts';
 
-/** What the database knows of the intervals within [after, before). */
-export async function knownOf(queryable: Queryable, row: BatchExportRow, window: Window): Promise<Known> {
+/** What the database knows of the intervals within the window. */
+export async function knownOf(queryable: Queryable, row: BatchExportRow, window: Interval): Promise<Known> {
   const key = { projectId: row.project_id, exportId: row.id };
-  const after = new Date(window.after).toISOString();
-  const until = new Date(window.before).toISOString();
+  const after = new Date(window.start).toISOString();
+  const until = new Date(window.end).toISOString();
   const [outcomes, checks, pauses, wholeRuns] = await Promise.all([
     listIntervalOutcomes(queryable, key, { after, until }),
     listChecks(queryable, key, { after, until }),
@@ -21,11 +22,11 @@ export async function knownOf(queryable: Queryable, row: BatchExportRow, window:
   return { outcomes, checks, pauses, wholeRuns };
 }
 
-/** The intervals of an export within [after, before) that are over, each with its state: the interval map. */
+/** The intervals of an export within the window that are over, each with its state: the interval map. */
 export async function intervalMap(
   queryable: Queryable,
   row: BatchExportRow,
-  window: Window,
+  window: Interval,
   now: number,
 ): Promise<IntervalEntry[]> {
   return intervalStates(row, await knownOf(queryable, row, window), window, now);
@@ -51,8 +52,8 @@ export function healthOf(entries: readonly IntervalEntry[]): Health {
 }
 
 /** The time that maintenance looks back. */
-export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number): Window {
-  return { after: now - patienceOf(row).lookback, before: now };
+export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number): Interval {
+  return { start: now - patienceOf(row).lookback, end: now };
 }
 
 /** How complete an export is as of now: what the API shows as `missing` and `lag`. */

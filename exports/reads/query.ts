@@ -1,6 +1,7 @@
 import { findDestination } from '../../destinations/registry.ts';
 import type { Parser } from '../../hog/parser/index.ts';
-import { type ColumnSet, type ModelInterval, type ModelQuery, modelQuery } from '../../models/index.ts';
+import type { OpenInterval } from '../../intervals/index.ts';
+import { type ColumnSet, type ModelQuery, modelQuery } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
 /** What decides which rows and columns an export has. */
@@ -25,7 +26,7 @@ const names = (value: unknown): string[] =>
 export function exportQuery(
   parser: Parser,
   row: ExportQueryRow,
-  interval: ModelInterval,
+  interval: OpenInterval,
   columnSet: ColumnSet = columnSetOf(row.destination_type),
 ): Promise<ModelQuery> {
   return modelQuery(parser, {

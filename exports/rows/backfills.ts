@@ -15,6 +15,8 @@ export type BackfillStatus =
   | 'TimedOut'
   | 'ContinuedAsNew';
 
+export type EndedBackfillStatus = Exclude<BackfillStatus, 'Starting' | 'Running'>;
+
 export interface BackfillRow {
   project_id: number;
   id: string;
@@ -219,11 +221,14 @@ export async function runBackfill(
   return rowCount === 1;
 }
 
-/** Its end, with the rows that its runs exported. False: it was over before, and stays what it was. */
-export async function endBackfill(
+/**
+ * Writes down how a backfill ended, with the rows that its runs exported. False: it was over before, and stays what it
+ * was. Only `exports/ending.ts` calls this.
+ */
+export async function markBackfillEnded(
   queryable: Queryable,
   { projectId, backfillId }: BackfillKey,
-  status: Exclude<BackfillStatus, 'Starting' | 'Running'>,
+  status: EndedBackfillStatus,
   error: string | null = null,
 ): Promise<boolean> {
   const { rowCount } = await queryable.query(

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import type { ExportKey } from './batch-exports.ts';
 
 export type CheckState = 'same' | 'differs' | 'missing' | 'expired';
@@ -17,13 +18,7 @@ export interface CheckRow {
   checked_at: string;
 }
 
-export interface CheckedInterval {
-  /** As texts that Postgres reads. */
-  start: string | null;
-  end: string;
-}
-
-export interface Check extends CheckedInterval {
+export interface Check extends IntervalText {
   state: CheckState;
   runId: string | null;
   sourceRows: number | null;
@@ -80,7 +75,7 @@ export async function listChecks(
 export async function noteRepair(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
-  { start, end }: CheckedInterval,
+  { start, end }: IntervalText,
   repairsBefore: number,
 ): Promise<boolean> {
   const { rowCount } = await queryable.query(

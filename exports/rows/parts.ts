@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import type { ExportKey } from './batch-exports.ts';
 import type { RunKey, RunRow } from './runs.ts';
 
@@ -6,18 +7,13 @@ import type { RunKey, RunRow } from './runs.ts';
 const STEP_SECONDS = 300;
 const ENDS_A_PART = `extract(epoch from data_interval_end) % ${STEP_SECONDS} <> 0`;
 
-export interface PartRange {
-  start: string;
-  end: string;
-}
-
 export const isPartEnd = (end: string): boolean => Date.parse(end) % (STEP_SECONDS * 1000) !== 0;
 
 /** Runs of shorter parts of an interval that completed, or are under way. Whose files were taken back has no manifest. */
 export async function listPartRuns(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
-  { start, end }: PartRange,
+  { start, end }: IntervalText,
 ): Promise<RunRow[]> {
   const { rows } = await queryable.query(
     `select * from batch_export_runs
@@ -34,7 +30,7 @@ export async function listPartRuns(
 export async function findLongerRun(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
-  { start, end }: PartRange,
+  { start, end }: IntervalText,
 ): Promise<RunRow | undefined> {
   const { rows } = await queryable.query(
     `select * from batch_export_runs

@@ -222,10 +222,10 @@ const METRIC: Record<RunFailure, [kind: string, name: string]> = {
 };
 
 /**
- * Any other end, and the end of whichever attempt is under way: its fence is taken from it. Undefined: the run was over
- * before, and stays what it was.
+ * Writes down how a run ended that did not complete, and takes the fence from the attempt that is under way. Undefined:
+ * the run was over before, and stays what it was. Only `exports/ending.ts` calls this.
  */
-export async function endRun(
+export async function markRunEnded(
   queryable: Queryable,
   key: RunKey,
   status: RunFailure,

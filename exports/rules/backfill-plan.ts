@@ -1,12 +1,17 @@
-import { alignOutward, countWithin, type Interval, intervalAt, lastComplete } from '../../intervals/index.ts';
+import {
+  alignOutward,
+  countWithin,
+  type Interval,
+  intervalAt,
+  lastComplete,
+  type OpenInterval,
+} from '../../intervals/index.ts';
 import type { BackfillRow } from '../rows/backfills.ts';
 import { cadenceOfRow } from './cadence.ts';
 import type { MappedRow } from './interval-states.ts';
 
 /** The range that a backfill goes through; `start` null: everything up to the end, as one run. */
-export interface BackfillPlan {
-  start: number | null;
-  end: number;
+export interface BackfillPlan extends OpenInterval {
   /** How many runs that is. */
   total: number;
 }

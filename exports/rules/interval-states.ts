@@ -44,20 +44,14 @@ export interface Known {
   wholeRuns?: readonly RunRow[];
 }
 
-/** A time of instants: what is asked is [after, before). */
-export interface Window {
-  after: number;
-  before: number;
-}
-
 export type MappedRow = ScheduledRow & Pick<BatchExportRow, 'interval' | 'timezone' | 'interval_offset'>;
 
 /** The same for the same interval, however its instants are written. */
 export const intervalKey = (start: string | null, end: string): string =>
   `${start && Date.parse(start)}-${Date.parse(end)}`;
 
-/** The whole intervals within [after, before) that are over, in their order. */
-export function intervalStates(row: MappedRow, known: Known, window: Window, now: number): IntervalEntry[] {
+/** The whole intervals within the window that are over, in their order. */
+export function intervalStates(row: MappedRow, known: Known, window: Interval, now: number): IntervalEntry[] {
   const cadence = cadenceOfRow(row);
   const outcomes = new Map(
     known.outcomes.map((one) => [intervalKey(one.data_interval_start, one.data_interval_end), one]),
@@ -65,9 +59,9 @@ export function intervalStates(row: MappedRow, known: Known, window: Window, now
   const checks = new Map(
     known.checks.map((one) => [intervalKey(one.data_interval_start, one.data_interval_end), one]),
   );
-  const end = Math.min(window.before, lastComplete(cadence, now).end);
+  const end = Math.min(window.end, lastComplete(cadence, now).end);
   const entries: IntervalEntry[] = [];
-  for (const interval of intervalsWithin(cadence, { start: window.after, end })) {
+  for (const interval of intervalsWithin(cadence, { start: window.start, end })) {
     const [start, until] = [new Date(interval.start).toISOString(), new Date(interval.end).toISOString()];
     const outcome = outcomes.get(intervalKey(start, until));
     const whole = known.wholeRuns?.find((run) => Date.parse(run.data_interval_end) >= interval.end);

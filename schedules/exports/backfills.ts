@@ -1,7 +1,7 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import { BACKFILL_KIND, EXPORT_BACKFILL, type ExportBackfillInput } from '../../workflows/names.ts';
+import type { BackfillReference, ExportBackfillInput } from '../../exports/temporal.ts';
+import { BACKFILL_KIND, EXPORT_BACKFILL } from '../../workflows/names.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 
 /** Two backfills of the same range have the same; only one of them can be under way. */
@@ -14,13 +14,11 @@ export function backfillWorkflowId(
   return `${exportId}-Backfill-${text(start, 'START')}-${text(end, 'END')}`;
 }
 
-export type StartedBackfillRow = Pick<BackfillRow, 'id' | 'workflow_id'>;
-
 /** Started twice, it is the same workflow. */
 export async function startBackfill(
   client: Client,
   row: BatchExportRow,
-  backfill: StartedBackfillRow,
+  backfill: BackfillReference,
   taskQueue: string,
 ): Promise<void> {
   const input: ExportBackfillInput = { exportId: row.id, backfillId: backfill.id };

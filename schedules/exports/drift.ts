@@ -1,19 +1,22 @@
-import type { Client, ScheduleSummary } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
 import { listedAsWanted, scheduleOf } from './export-schedule.ts';
 
-/** Every schedule of a batch export, as the list has it: behind by a moment. By export id. */
-export async function listExportSchedules(client: Client): Promise<Map<string, ScheduleSummary>> {
-  const found = new Map<string, ScheduleSummary>();
+/** Lists every schedule of a batch export by export id. The list is behind by a moment. */
+export async function listExportSchedules(
+  client: Client,
+  taskQueue: string,
+): Promise<Map<string, ListedSchedule>> {
+  const found = new Map<string, ListedSchedule>();
   const query = `${searchAttributes.kind.name} = '${EXPORT_KIND}'`;
-  for await (const one of client.schedule.list({ query })) found.set(one.scheduleId, one);
+  for await (const one of client.schedule.list({ query })) {
+    found.set(one.scheduleId, {
+      matches: (row) => listedAsWanted(scheduleOf(row, taskQueue, Date.now()), row.paused, one),
+    });
+  }
   return found;
-}
-
-export function looksRight(row: BatchExportRow, listed: ScheduleSummary, taskQueue: string): boolean {
-  return listedAsWanted(scheduleOf(row, taskQueue, Date.now()), row.paused, listed);
 }
 
 /** Whether the schedule was made by this installation: others may use the same namespace, with a queue of their own. */
@@ -26,16 +29,6 @@ export async function isOwnSchedule(client: Client, scheduleId: string, taskQueu
     return false;
   }
 }
-
-/** What became of a workflow. `unknown`: Temporal has nothing of that name, or not that one. */
-export type WorkflowFate =
-  | 'running'
-  | 'completed'
-  | 'failed'
-  | 'cancelled'
-  | 'terminated'
-  | 'timed-out'
-  | 'unknown';
 
 const FATES: Readonly<Record<string, WorkflowFate>> = {
   RUNNING: 'running',

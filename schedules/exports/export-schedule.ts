@@ -8,9 +8,10 @@ import {
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
+import type { ExportRunInput } from '../../exports/temporal.ts';
 import { type Cadence, jitterOf, type ScheduleTimes, scheduleTimes } from '../../intervals/index.ts';
 import { instantText } from '../../values/dates.ts';
-import { EXPORT_KIND, EXPORT_RUN, type ExportRunInput, searchAttributes } from '../../workflows/names.ts';
+import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
 
 /** What the Temporal UI takes as a summary, in bytes. */
 const LONGEST_SUMMARY = 200;

@@ -1,5 +1,6 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
-import { EXPORT_KIND, NOTICE, type NoticeInput, searchAttributes } from '../../workflows/names.ts';
+import type { NoticeInput } from '../../exports/temporal.ts';
+import { EXPORT_KIND, NOTICE, searchAttributes } from '../../workflows/names.ts';
 
 /**
  * Tells the operators of something. `about` is what it is told of, the same for every try: begun twice, also after it

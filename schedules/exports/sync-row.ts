@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import { type BatchExportRow, findBatchExportById } from '../../exports/rows/batch-exports.ts';
-import type { ExportSchedules } from './export-schedules.ts';
+import type { ExportTemporal } from '../../exports/temporal.ts';
 
 /**
  * Makes the schedule of an export what its row says, also when the row is changed meanwhile: what counts is how it is
@@ -8,7 +8,7 @@ import type { ExportSchedules } from './export-schedules.ts';
  */
 export async function syncRow(
   queryable: Queryable,
-  schedules: Pick<ExportSchedules, 'sync' | 'remove'>,
+  schedules: Pick<ExportTemporal, 'sync' | 'remove'>,
   exportId: string,
 ): Promise<boolean> {
   let changed = false;

@@ -9,15 +9,15 @@ import {
 import { ApplicationFailure, type Workflow } from '@temporalio/common';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
+import type { VerifyIntervalInput } from '../../exports/temporal.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import { instantText } from '../../values/dates.ts';
 import {
-  type IntervalText,
   searchAttributes,
   VERIFY_INTERVAL,
   VERIFY_KIND,
   VERIFY_REPORT,
   VERIFY_TAKEN,
-  type VerifyIntervalInput,
 } from '../../workflows/names.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 

@@ -3,7 +3,7 @@ import { WorkflowFailedError } from '@temporalio/client';
 import { LOCKS } from '../../db/locks.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { deleteBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
-import { endRun } from '../../exports/rows/runs.ts';
+import { markRunEnded } from '../../exports/rows/runs.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isPart, refuse, type S3Bucket } from '../support/faulty-s3.ts';
 import { exportWorldForFile, fillHour, fillHourInBulk, hourly } from './support.ts';
@@ -108,7 +108,7 @@ describe('a run that is cancelled leaves nothing behind', () => {
     await eventually(async () => (await bucket.openUploads()) === 1);
     const run = await runOf(row);
     // As the API does it; here the request to Temporal gets lost.
-    await endRun(world.pool, { projectId: 1, runId: run?.id as string }, 'Cancelled', null);
+    await markRunEnded(world.pool, { projectId: 1, runId: run?.id as string }, 'Cancelled', null);
     expect(await handle.result()).toMatchObject({ status: 'Cancelled' });
     expect(await bucket.openUploads()).toBe(0);
     expect(await bucket.keys()).toEqual([]);
@@ -124,7 +124,12 @@ describe('a run that is cancelled leaves nothing behind', () => {
     const row = await world.create('S3', bucket.config);
     const handle = await world.start(row, hourly(2));
     await eventually(async () => asked === 1);
-    await endRun(world.pool, { projectId: 1, runId: (await runOf(row))?.id as string }, 'Cancelled', null);
+    await markRunEnded(
+      world.pool,
+      { projectId: 1, runId: (await runOf(row))?.id as string },
+      'Cancelled',
+      null,
+    );
     await handle.cancel();
     expect((await world.finished(handle)).result.status).toBe('Cancelled');
     expect(asked).toBe(1);

@@ -7,7 +7,7 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { exportHealth, intervalMap } from '../../exports/reads/health.ts';
 import { type BatchExportRow, type NewBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
 import { listChecks, recordCheck } from '../../exports/rows/checks.ts';
-import { endRun, startRun } from '../../exports/rows/runs.ts';
+import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
 import { scheduledWorkflowId } from '../../schedules/exports/export-schedule.ts';
 import { RECONCILE_SCHEDULE } from '../../schedules/maintenance.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
@@ -95,7 +95,7 @@ async function fill(world: ExportWorld, project_id: number, n: number, count: nu
 }
 
 const statesOf = async (world: ExportWorld, row: BatchExportRow) =>
-  (await intervalMap(world.pool, row, { after: thisHour - 6 * HOUR, before: thisHour }, Date.now())).map(
+  (await intervalMap(world.pool, row, { start: thisHour - 6 * HOUR, end: thisHour }, Date.now())).map(
     (one) => one.state,
   );
 const untilStates = (world: ExportWorld, row: BatchExportRow, states: string[]) =>
@@ -157,7 +157,7 @@ describe('with repair', () => {
     const { run } = await startRun(world.pool, {
       ...{ ...keyOf(cancelled), ...ago(3), workflowId: 'a', workflowRunId: randomUUID() },
     });
-    await endRun(world.pool, { projectId: 62, runId: run.id }, 'Cancelled', null);
+    await markRunEnded(world.pool, { projectId: 62, runId: run.id }, 'Cancelled', null);
     // What its schedule started waits for a worker.
     const scheduled = await world.client.workflow.start(EXPORT_RUN, {
       workflowId: scheduledWorkflowId(coming.id, ago(3).end),
@@ -274,7 +274,7 @@ describe('with repair', () => {
       ...ago(4),
       workflowId: 'a',
       workflowRunId: randomUUID(),
-    }).then(({ run }) => endRun(world.pool, { projectId: 64, runId: run.id }, 'Cancelled', null));
+    }).then(({ run }) => markRunEnded(world.pool, { projectId: 64, runId: run.id }, 'Cancelled', null));
     await reconcile(world);
     const text = await registry.metrics();
     expect(text).toMatch(/sluice_export_intervals\{state="missing",process="test"\} [1-9]/);

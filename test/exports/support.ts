@@ -20,13 +20,13 @@ import {
 import { type LogRow, listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
+import type { ExportRunResult } from '../../exports/temporal.ts';
 import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker } from '../../worker/worker.ts';
-import type { ExportRunResult } from '../../workflows/names.ts';
 import { databaseForFile, type TestDatabase } from '../support/database.ts';
 import { insertEvents } from '../support/rows.ts';
 import { allocateNamespace } from '../support/temporal.ts';

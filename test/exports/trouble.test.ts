@@ -6,7 +6,7 @@ import { createExportInterval } from '../../activities/exports/export-interval.t
 import { createFinishRun } from '../../activities/exports/finish-run.ts';
 import { setPaused } from '../../exports/rows/batch-exports.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
-import { endRun, startRun } from '../../exports/rows/runs.ts';
+import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
 import { createExportTools } from '../../worker/export-tools.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, fillHour, hour, hourly, logger } from './support.ts';
@@ -91,7 +91,7 @@ test('an attempt that runs out of time says so', async () => {
     expect((await world.logsOf(row)).at(-1)?.message).toBe(
       'Attempt 1 failed and will be repeated: It took longer than one attempt may take',
     );
-    await endRun(world.pool, { projectId: 1, runId: run.id }, 'Cancelled', null);
+    await markRunEnded(world.pool, { projectId: 1, runId: run.id }, 'Cancelled', null);
   });
 });
 

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import { transaction } from '../../../db/pool.ts';
 import { deleteBatchExport } from '../../../exports/rows/batch-exports.ts';
-import { endRun, startRun } from '../../../exports/rows/runs.ts';
+import { markRunEnded, startRun } from '../../../exports/rows/runs.ts';
 import { apiForFile, type Tenant } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { refusals } from '../../support/refusals.ts';
@@ -26,7 +26,7 @@ async function createExport() {
     ...{ projectId, exportId, workflowId: exportId, workflowRunId: exportId },
     ...{ start: range.start_at, end: range.end_at },
   });
-  await endRun(api.pool, { projectId, runId: run.id }, 'Failed', 'no such bucket');
+  await markRunEnded(api.pool, { projectId, runId: run.id }, 'Failed', 'no such bucket');
   return { key: { projectId, exportId }, runId: run.id };
 }
 

@@ -2,7 +2,7 @@ import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { findBackfill } from '../../../exports/rows/backfills.ts';
 import { insertLogs } from '../../../exports/rows/logs.ts';
 import { findRun } from '../../../exports/rows/run-lists.ts';
-import { beginAttempt, completeRun, endRun, startRun } from '../../../exports/rows/runs.ts';
+import { beginAttempt, completeRun, markRunEnded, startRun } from '../../../exports/rows/runs.ts';
 import { apiForFile, type Tenant } from '../../support/api.ts';
 import { queriesOf } from '../../support/query-log.ts';
 import { refusals } from '../../support/refusals.ts';
@@ -148,7 +148,7 @@ describe('runs', () => {
       await run(id, since, since + HOUR),
       await run(id, since + HOUR, since + 2 * HOUR),
     ];
-    await endRun(api.pool, failed.key, 'Failed', 'no such bucket');
+    await markRunEnded(api.pool, failed.key, 'Failed', 'no such bucket');
     await api.pool.query(
       "update batch_export_runs set created_at = now() - interval '20 days' where id = $1",
       [old.id],
@@ -222,7 +222,7 @@ describe('runs', () => {
     });
     for (const status of ['Failed', 'FailedRetryable', 'TimedOut'] as const) {
       const other = await run(id, since, since + HOUR);
-      await endRun(api.pool, other.key, status, null);
+      await markRunEnded(api.pool, other.key, status, null);
       expect(await ask('POST', `${exports}${id}/runs/${other.id}/cancel/`)).toEqual({
         status: 400,
         body: refusals.field(null, 'invalid_input', `Cannot cancel a run that is in '${status}' status`),
@@ -238,7 +238,7 @@ describe('runs', () => {
       status: 400,
       body: refusals.field(null, 'invalid_input', "Cannot retry a run that is in 'Starting' status"),
     });
-    await endRun(api.pool, begun.key, 'Failed', 'x');
+    await markRunEnded(api.pool, begun.key, 'Failed', 'x');
     const { status, body } = await ask('POST', url);
     expect([status, body]).toEqual([
       201,
@@ -267,7 +267,7 @@ describe('runs', () => {
       ),
     });
     const whole = await run(id, null, since);
-    await endRun(api.pool, whole.key, 'Failed', 'x');
+    await markRunEnded(api.pool, whole.key, 'Failed', 'x');
     expect(await ask('POST', `${exports}${id}/runs/${whole.id}/retry/`)).toEqual({
       status: 201,
       body: { backfill_id: `${id}-Backfill-START-${iso(since)}` },
@@ -580,8 +580,8 @@ describe('metrics', () => {
       const attempt = await beginAttempt(api.pool, begun.key);
       await completeRun(api.pool, begun.key, attempt?.fence as number, { records_completed: records });
     }
-    await endRun(api.pool, (await run(id, since, since + HOUR)).key, 'Failed', 'x');
-    await endRun(api.pool, (await run(id, since, since + HOUR)).key, 'Cancelled', null);
+    await markRunEnded(api.pool, (await run(id, since, since + HOUR)).key, 'Failed', 'x');
+    await markRunEnded(api.pool, (await run(id, since, since + HOUR)).key, 'Cancelled', null);
     await api.pool.query(
       "update batch_export_metrics set hour = hour - interval '2 days' where batch_export_id = $1 and kind = 'failure'",
       [id],

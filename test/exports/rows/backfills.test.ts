@@ -5,15 +5,15 @@ import {
   type BackfillPosition,
   type BackfillRow,
   countActiveBackfills,
-  endBackfill,
   findBackfill,
   insertBackfill,
   listBackfills,
+  markBackfillEnded,
   progressOf,
   runBackfill,
 } from '../../../exports/rows/backfills.ts';
 import type { ExportKey } from '../../../exports/rows/batch-exports.ts';
-import { beginAttempt, completeRun, endRun, startRun } from '../../../exports/rows/runs.ts';
+import { beginAttempt, completeRun, markRunEnded, startRun } from '../../../exports/rows/runs.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { hours, keyOf, newExport, runOf } from './support.ts';
 
@@ -66,7 +66,7 @@ describe('backfills', () => {
       const attempt = (await beginAttempt(pool, { projectId: 1, runId: run.id }))!;
       if (end === 'Completed')
         await completeRun(pool, { projectId: 1, runId: run.id }, attempt.fence, { records_completed: 5 });
-      else if (end) await endRun(pool, { projectId: 1, runId: run.id }, end, null);
+      else if (end) await markRunEnded(pool, { projectId: 1, runId: run.id }, end, null);
     };
     await run(1, 'Completed');
     // Again, and one that was given up: neither counts.
@@ -76,7 +76,7 @@ describe('backfills', () => {
     await run(2, 'Failed');
     await run(3, null);
     expect(progressOf(await now())).toEqual({ total_runs: 3, finished_runs: 2, progress: 0.7 });
-    expect(await endBackfill(pool, of(backfill), 'Completed')).toBe(true);
+    expect(await markBackfillEnded(pool, of(backfill), 'Completed')).toBe(true);
     expect(await now()).toMatchObject({
       status: 'Completed',
       total_records_count: 5,
@@ -84,7 +84,7 @@ describe('backfills', () => {
     });
     expect(progressOf(await now())).toEqual({ total_runs: 3, finished_runs: 3, progress: 1 });
     // It has one end.
-    expect(await endBackfill(pool, of(backfill), 'Failed', 'late')).toBe(false);
+    expect(await markBackfillEnded(pool, of(backfill), 'Failed', 'late')).toBe(false);
     expect(await runBackfill(pool, of(backfill))).toBe(false);
     expect(await now()).toMatchObject({ status: 'Completed', latest_error: null });
   });
@@ -119,7 +119,7 @@ describe('backfills', () => {
     expect(await countActiveBackfills(database.pool, 3)).toBe(5);
     expect(await insert(one, hours(50), hours(51), 5)).toEqual({ outcome: 'too_many', active: 5 });
     const [running] = await activeBackfills(database.pool, one);
-    await endBackfill(database.pool, of(running!), 'Cancelled');
+    await markBackfillEnded(database.pool, of(running!), 'Cancelled');
     expect((await insert(one, hours(50), hours(51), 5)).outcome).toBe('started');
     expect((await insert(await newKey(4), hours(50), hours(51), 5)).outcome).toBe('started');
   });

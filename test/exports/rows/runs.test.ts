@@ -14,8 +14,8 @@ import {
 import {
   beginAttempt,
   completeRun,
-  endRun,
   holdsFence,
+  markRunEnded,
   type RunFailure,
   type RunKey,
   type RunRow,
@@ -42,7 +42,7 @@ async function completed(key: ExportKey, n: number, records = 10): Promise<RunRo
 }
 
 async function ended(key: ExportKey, n: number, status: RunFailure): Promise<RunRow> {
-  return (await endRun(database.pool, of(await started(key, n)), status, 'it broke'))!;
+  return (await markRunEnded(database.pool, of(await started(key, n)), status, 'it broke'))!;
 }
 
 describe('a run', () => {
@@ -85,7 +85,7 @@ describe('a run', () => {
     expect([first.outcome, again.outcome]).toEqual(['started', 'started']);
     expect(again.run.id).toBe(first.run.id);
     expect(again.run.fence).toBeGreaterThan(first.run.fence);
-    await endRun(database.pool, of(first.run), 'Cancelled', null);
+    await markRunEnded(database.pool, of(first.run), 'Cancelled', null);
     expect(await startRun(database.pool, wanted)).toMatchObject({
       outcome: 'over',
       run: { status: 'Cancelled' },
@@ -102,7 +102,7 @@ describe('a run', () => {
     // Another interval, another export, a backfill of another part.
     await started(key, 1);
     await started(await newKey(), 0);
-    await endRun(database.pool, of(first), 'Failed', 'x');
+    await markRunEnded(database.pool, of(first), 'Failed', 'x');
     await started(key, 0);
     // Without a beginning: two of them are the same interval too.
     await started(key, 5, { start: null });
@@ -160,7 +160,7 @@ describe('the fence', () => {
     ] as const) {
       const run = await started(await newKey(), 0);
       const attempt = (await beginAttempt(pool, of(run)))!;
-      expect(await endRun(pool, of(run), status, 'too\0 bad')).toMatchObject({
+      expect(await markRunEnded(pool, of(run), status, 'too\0 bad')).toMatchObject({
         status,
         latest_error: 'too bad',
       });
@@ -174,7 +174,7 @@ describe('the fence', () => {
   test('a run has one end', async () => {
     const { pool } = database;
     const done = await completed(await newKey(), 0);
-    expect(await endRun(pool, of(done), 'Failed', 'late')).toBeUndefined();
+    expect(await markRunEnded(pool, of(done), 'Failed', 'late')).toBeUndefined();
     expect(await completeRun(pool, of(done), done.fence, { records_completed: 99 })).toBeUndefined();
     expect(await findRun(pool, of(done))).toEqual(done);
   });
@@ -187,8 +187,8 @@ describe('the fence', () => {
       const attempt = (await beginAttempt(pool, of(await started(key, n))))!;
       const ends = await Promise.all([
         completeRun(pool, of(attempt), attempt.fence, { records_completed: 7 }),
-        endRun(pool, of(attempt), 'Cancelled', null),
-        endRun(pool, of(attempt), 'Cancelled', null),
+        markRunEnded(pool, of(attempt), 'Cancelled', null),
+        markRunEnded(pool, of(attempt), 'Cancelled', null),
       ]);
       expect(ends.filter(Boolean)).toHaveLength(1);
       if (ends[0]) completions += 1;

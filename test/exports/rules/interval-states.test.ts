@@ -57,7 +57,7 @@ const completed = (start: number) => outcome(start, { status: 'Completed' });
 
 /** The state of the hour from 12:00 on, as of `now`. */
 function noon(now: string, known: Partial<Known> = {}, row: Partial<MappedRow> = {}): IntervalEntry {
-  const window = { after: at('12:00:00'), before: at('13:00:00') };
+  const window = { start: at('12:00:00'), end: at('13:00:00') };
   const entries = intervalStates({ ...hourly, ...row }, { ...nothing, ...known }, window, at(now));
   expect(entries).toHaveLength(1);
   return entries[0] as IntervalEntry;
@@ -75,7 +75,7 @@ describe('an interval without a run', () => {
   });
 
   test('before its end it is not there', () => {
-    const window = { after: at('12:00:00'), before: at('13:00:00') };
+    const window = { start: at('12:00:00'), end: at('13:00:00') };
     expect(intervalStates(hourly, nothing, window, at('12:59:59'))).toEqual([]);
   });
 
@@ -203,7 +203,7 @@ test('days are as long as the clocks of the zone make them', () => {
     timezone: 'Europe/Berlin',
     interval_offset: 2 * 3600,
   };
-  const window = { after: Date.parse('2026-03-27T00:00:00Z'), before: Date.parse('2026-03-31T00:00:00Z') };
+  const window = { start: Date.parse('2026-03-27T00:00:00Z'), end: Date.parse('2026-03-31T00:00:00Z') };
   // The clocks jump from 02:00 to 03:00 on the 29th: that day begins at the jump, an hour is gone.
   const bounds = ['2026-03-27T01:00', '2026-03-28T01:00', '2026-03-29T01:00', '2026-03-30T00:00'].map(
     (text) => `${text}:00.000Z`,

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
-import type { FastifyRequest } from 'fastify';
 import { insertActivity } from '../db/activity-log.ts';
 import type { Queryable } from '../db/pool.ts';
+import type { Actor } from './actor.ts';
 
 export interface Activity {
   /** What kind of thing was changed: `Organization`, `Project`, `PersonalAPIKey` … */
@@ -23,21 +23,23 @@ export interface Activity {
   detail?: Record<string, unknown>;
 }
 
-/** An address that Postgres can hold: without the interface of a link-local one, and nothing that only looks like one. */
-function addressOf(ip: string): string | null {
+/** Returns the address in a form that Postgres can hold: without the interface of a link-local one; null if it is none. */
+function storableAddress(ip: string): string | null {
   const address = ip.split('%', 1)[0] as string;
   return isIP(address) === 0 ? null : address;
 }
 
-/** Writes down who changed what, in the transaction of the change. */
-export async function audit(queryable: Queryable, request: FastifyRequest, entry: Activity): Promise<void> {
+/** Writes down who changed what. Call it in the transaction of the change. */
+export async function audit(queryable: Queryable, actor: Actor, entry: Activity): Promise<void> {
+  const user = actor.kind === 'user' ? actor : undefined;
   await insertActivity(queryable, {
     organization_id: entry.organizationId ?? null,
     project_id: entry.projectId ?? null,
-    user_id: request.caller.user.id,
-    personal_api_key_id: request.caller.key.id,
-    ip: addressOf(request.ip),
-    request_id: request.id,
+    actor: actor.kind,
+    user_id: user?.userId ?? null,
+    personal_api_key_id: user?.keyId ?? null,
+    ip: user ? storableAddress(user.address) : null,
+    request_id: user?.requestId ?? null,
     scope: entry.scope,
     item_id: entry.itemId,
     activity: entry.activity,
@@ -45,7 +47,7 @@ export async function audit(queryable: Queryable, request: FastifyRequest, entry
   });
 }
 
-/** The fields that a patch changes, with their old and new values. */
+/** Lists the fields that a patch changes, with their old and new values. */
 export function changes<T extends object>(
   before: T,
   patch: Partial<T>,

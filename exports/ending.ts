@@ -1,0 +1,82 @@
+// The only place where a run or a backfill comes to an end that did not complete. A user's cancellation, a deletion, an
+// automatic pause, a workflow that is gone: all of them end the rows here, then ask Temporal to stop the workflows.
+import type { Transaction } from '../db/pool.ts';
+import { type BackfillRow, type EndedBackfillStatus, markBackfillEnded } from './rows/backfills.ts';
+import { insertLogs, type LogEntry } from './rows/logs.ts';
+import { activeRuns } from './rows/run-lists.ts';
+import { markRunEnded, type RunFailure, type RunRow } from './rows/runs.ts';
+import type { ExportTemporal } from './temporal.ts';
+
+export interface RunEnding {
+  status: RunFailure;
+  /** What the run shows as its error. */
+  reason: string | null;
+  /** What the log of the run says about it. */
+  log?: LogEntry;
+}
+
+/** What every cancelled run says in its log. */
+export const RUN_CANCELLED: LogEntry = { level: 'WARNING', message: 'Batch export was cancelled' };
+
+/**
+ * Ends a run, with its log entry. The attempt at work loses its fence: it completes nothing any more and cleans up.
+ * Undefined: the run was over before, and stays what it was.
+ */
+export async function endRun(
+  client: Transaction,
+  run: Pick<RunRow, 'project_id' | 'id' | 'batch_export_id'>,
+  { status, reason, log }: RunEnding,
+): Promise<RunRow | undefined> {
+  const { project_id: projectId, id: runId, batch_export_id: exportId } = run;
+  const ended = await markRunEnded(client, { projectId, runId }, status, reason);
+  if (ended && log) await insertLogs(client, { projectId, exportId }, runId, [log]);
+  return ended;
+}
+
+export interface BackfillEnding {
+  status: EndedBackfillStatus;
+  reason: string | null;
+  /** What the log of the export says about it. */
+  log?: LogEntry;
+  /** How its runs end that are under way. Without it they come to their own end. */
+  runs?: RunEnding;
+}
+
+/** A backfill that was ended, with those of its runs that were ended with it. */
+export interface EndedBackfill {
+  backfill: BackfillRow;
+  runs: RunRow[];
+}
+
+/** Ends a backfill, with its log entry. Undefined: it was over before, and stays what it was. */
+export async function endBackfill(
+  client: Transaction,
+  backfill: BackfillRow,
+  { status, reason, log, runs }: BackfillEnding,
+): Promise<EndedBackfill | undefined> {
+  const { project_id: projectId, id: backfillId, batch_export_id: exportId } = backfill;
+  const key = { projectId, exportId };
+  if (!(await markBackfillEnded(client, { projectId, backfillId }, status, reason))) return undefined;
+  const ended: RunRow[] = [];
+  for (const run of runs ? await activeRuns(client, key, backfillId) : []) {
+    if (await endRun(client, run, runs as RunEnding)) ended.push(run);
+  }
+  if (log) await insertLogs(client, key, null, [log]);
+  return { backfill, runs: ended };
+}
+
+/** Asks Temporal to stop what was ended. A backfill goes before its runs: it must not begin another one. */
+export async function stopWorkflows(
+  temporal: Pick<ExportTemporal, 'cancelBackfill' | 'cancelRun'>,
+  backfills: readonly Pick<BackfillRow, 'workflow_id'>[],
+  runs: readonly Pick<RunRow, 'workflow_id' | 'workflow_run_id'>[],
+): Promise<void> {
+  await everyOne(backfills.map((one) => temporal.cancelBackfill(one)));
+  await everyOne(runs.map((one) => temporal.cancelRun(one)));
+}
+
+/** Waits for all of them, also when one fails, then throws the first failure. */
+export async function everyOne(works: readonly Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(works)).find((one) => one.status === 'rejected');
+  if (failed) throw failed.reason;
+}

@@ -1,0 +1,26 @@
+import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
+import { createExportMetrics } from '../../activities/exports/metrics.ts';
+import { createActivities, createHeavyActivities } from '../../activities/index.ts';
+import { LOCK_KINDS, LOCKS } from '../../db/locks.ts';
+import type { Pool } from '../../db/pool.ts';
+import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
+import * as workflows from '../../workflows/index.ts';
+
+/** The metrics of a worker. */
+export function workerRegistry(pool: Pool): Registry {
+  const registry = createRegistry('worker');
+  createExportMetrics(registry);
+  registerHealthMetrics(registry, pool);
+  return registry;
+}
+
+export const workflowNames = (): string[] => Object.keys(workflows);
+
+/** Names only: none of them is run. */
+export function activityNames(): string[] {
+  const deps = { exports: {}, schedules: {} } as unknown as Parameters<typeof createActivities>[0];
+  return [...Object.keys(createActivities(deps)), ...Object.keys(createHeavyActivities(deps))];
+}
+
+/** Every advisory lock by name. */
+export const lockNumbers = (): Record<string, number> => ({ ...LOCKS, ...LOCK_KINDS });

@@ -1,5 +1,5 @@
 // Dates as texts: what a text means as an instant, what `-7d` means at a given moment, how an instant is written.
-import { asUtc, instantOf, type WallClock, wallClock, zoneOf } from './zones.ts';
+import { asUtc, instantOfWall, type WallClock, wallClock, zoneOf } from './zones.ts';
 
 /** When and where a date is read. The machine's own clock and zone are never used. */
 export interface Moment {
@@ -32,7 +32,7 @@ export function parseDate(text: string, timezone: string): number | null {
   if (clock.year === 0 || clock.month < 1 || clock.month > 12) return null;
   if (clock.day < 1 || clock.day > daysIn(clock.year, clock.month)) return null;
   if (clock.hour > 23 || clock.minute > 59 || clock.second > 59) return null;
-  if (offset === undefined) return instantOf(asUtc(clock), zoneOf(timezone));
+  if (offset === undefined) return instantOfWall(asUtc(clock), zoneOf(timezone));
   if (offset === 'Z' || offset === 'z') return asUtc(clock);
   const digits = offset.slice(1).replace(':', '').padEnd(4, '0');
   const [hours, minutes] = [Number(digits.slice(0, 2)), Number(digits.slice(2))];
@@ -67,7 +67,7 @@ function monthsBefore(moment: Moment, months: number): number {
   const index = clock.year * 12 + (clock.month - 1) - months;
   const year = Math.floor(index / 12);
   const month = index - year * 12 + 1;
-  return instantOf(asUtc({ ...clock, year, month, day: Math.min(clock.day, daysIn(year, month)) }), zone);
+  return instantOfWall(asUtc({ ...clock, year, month, day: Math.min(clock.day, daysIn(year, month)) }), zone);
 }
 
 function daysIn(year: number, month: number): number {

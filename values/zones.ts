@@ -143,7 +143,7 @@ const FURTHEST = 16 * HOUR;
  * The instant at which the clocks of a zone show a wall time. A time that the clocks skip counts on from before the gap.
  * Of a time that they show twice it is the second. Postgres' `at time zone` does both the same way.
  */
-export function instantOf(wall: number, zone: Zone): number {
+export function instantOfWall(wall: number, zone: Zone): number {
   const before = zone.offsetAt(wall - FURTHEST);
   const after = zone.offsetAt(wall + FURTHEST);
   const late = wall - after;
@@ -152,7 +152,7 @@ export function instantOf(wall: number, zone: Zone): number {
 
 /** The same, but a time that the clocks skip is the instant at which they jump over it. */
 export function instantOrJump(wall: number, zone: Zone): number {
-  const instant = instantOf(wall, zone);
+  const instant = instantOfWall(wall, zone);
   if (instant + zone.offsetAt(instant) === wall) return instant;
   // The jump lies before this instant, at a whole second.
   let before = Math.floor((wall - FURTHEST) / 1000) * 1000;

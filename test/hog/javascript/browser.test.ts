@@ -1,8 +1,10 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import vm from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import type { Expr, Program } from '../../../hog/ast/index.ts';
 import { compileBytecode } from '../../../hog/bytecode/index.ts';
-import { browserFunctions } from '../../../hog/javascript/browser/functions.ts';
+import { browserFunctions } from '../../../hog/javascript/browser/functions.js';
 import { transpile, transpileAll } from '../../../hog/javascript/index.ts';
 import { writtenFunctions } from '../../../hog/javascript/written.ts';
 import { library } from '../../../hog/runtime/stl.ts';
@@ -112,6 +114,16 @@ function inPage(call: Transpiled, globals: object): string {
     return `error ${(error as Error).message}`;
   }
 }
+
+test('the files that run in browsers import each other only', () => {
+  const folder = path.join(import.meta.dirname, '../../../hog/javascript/browser');
+  const files = readdirSync(folder).filter((name) => name.endsWith('.js'));
+  const imported = files.flatMap((name) =>
+    [...readFileSync(path.join(folder, name), 'utf8').matchAll(/ from '(.*)';/g)].map(([, from]) => from),
+  );
+  expect(imported.length).toBeGreaterThan(files.length);
+  expect(imported.filter((from) => !files.some((name) => from === `./${name}`))).toEqual([]);
+});
 
 describe('transpiled code', () => {
   test('is one expression that runs by itself, with the functions it uses and no other', async () => {

@@ -1,4 +1,5 @@
-import type { BrowserFunction } from './functions.ts';
+/** @import { BrowserFunction, Value } from './types.ts' */
+
 import {
   fail,
   isCallable,
@@ -9,11 +10,13 @@ import {
   newDate,
   newDateTime,
   newError,
-  type Value,
-} from './values.ts';
+} from './values.js';
 
-/** A value along a path, as the functions of JSON walk it. */
-export function nested(value: Value, path: Value[]): Value {
+/**
+ * A value along a path, as the functions of JSON walk it.
+ * @type {(value: Value, path: Value[]) => Value}
+ */
+export function nested(value, path) {
   if (typeof value !== 'object' || value === null) return null;
   let current = value;
   for (const key of path) {
@@ -27,8 +30,11 @@ export function nested(value: Value, path: Value[]): Value {
   return current;
 }
 
-/** What JSON text or a value has along a path; undefined if the text is no JSON. */
-export function extracted(value: Value, path: Value[]): Value {
+/**
+ * What JSON text or a value has along a path; undefined if the text is no JSON.
+ * @type {(value: Value, path: Value[]) => Value}
+ */
+export function extracted(value, path) {
   let parsed = value;
   if (typeof value === 'string') {
     try {
@@ -40,7 +46,8 @@ export function extracted(value: Value, path: Value[]): Value {
   return nested(parsed, path);
 }
 
-export function fromJson(value: Value): Value {
+/** @type {(value: Value) => Value} */
+export function fromJson(value) {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(fromJson);
   if (value.__hogDateTime__) return newDateTime(value.dt, value.zone);
@@ -49,7 +56,8 @@ export function fromJson(value: Value): Value {
   return new Map(Object.keys(value).map((key) => [key, fromJson(value[key])]));
 }
 
-export function toJson(value: Value, around: Value[] = []): Value {
+/** @type {(value: Value, around?: Value[]) => Value} */
+export function toJson(value, around = []) {
   if (typeof value !== 'object' || value === null) return value;
   if (around.includes(value)) return null;
   const inner = [...around, value];
@@ -59,13 +67,17 @@ export function toJson(value: Value, around: Value[] = []): Value {
     const callable = value.callable ?? value;
     return `fn<${callable.name || 'lambda'}(${callable.argCount})>`;
   }
-  const plain: Record<string, Value> = {};
+  /** @type {Record<string, Value>} */
+  const plain = {};
   for (const [key, item] of value) plain[String(toJson(key, inner))] = toJson(item, inner);
   return plain;
 }
 
-/** Functions of JSON. */
-export const json: Record<string, BrowserFunction> = {
+/**
+ * Functions of JSON.
+ * @type {Record<string, BrowserFunction>}
+ */
+export const json = {
   jsonParse: ([text]) => fromJson(JSON.parse(text)),
   jsonStringify: ([value, indent]) =>
     JSON.stringify(toJson(value), null, indent > 0 ? indent : undefined) ?? null,

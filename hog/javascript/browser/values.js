@@ -1,75 +1,75 @@
-// Values in the browser. The text of these functions is what runs there (see assemble.ts): they use each other
-// and JavaScript's own objects, nothing else, and have no remarks inside.
+/** @import { Value } from './types.ts' */
 
-/** Values of all kinds, looked at by hand. */
-export type Value = ReturnType<typeof JSON.parse>;
+// Values in the browser. These files run there: they use each other and JavaScript's own objects, nothing else.
 
-export interface Run {
-  steps: number;
-  depth: number;
-  options: BrowserOptions;
-}
-
-export interface BrowserOptions {
-  functions?: Record<string, (...args: unknown[]) => unknown>;
-  onPrint?: (line: string) => void;
-  maxSteps?: number;
-}
-
-export function fail(message: string): never {
+/** @type {(message: string) => never} */
+export function fail(message) {
   throw new Error(message);
 }
 
-export function has(value: Value, ...keys: string[]): boolean {
+/** @type {(value: Value, ...keys: string[]) => boolean} */
+export function has(value, ...keys) {
   return typeof value === 'object' && value !== null && keys.every((key) => key in value);
 }
 
-export function isDate(value: Value): boolean {
+/** @type {(value: Value) => boolean} */
+export function isDate(value) {
   return has(value, '__hogDate__', 'year', 'month', 'day');
 }
 
-export function isDateTime(value: Value): boolean {
+/** @type {(value: Value) => boolean} */
+export function isDateTime(value) {
   return has(value, '__hogDateTime__', 'dt', 'zone');
 }
 
-export function isError(value: Value): boolean {
+/** @type {(value: Value) => boolean} */
+export function isError(value) {
   return has(value, '__hogError__', 'type', 'message');
 }
 
-export function isCallable(value: Value): boolean {
+/** @type {(value: Value) => boolean} */
+export function isCallable(value) {
   return has(value, '__hogCallable__', 'argCount');
 }
 
-export function isClosure(value: Value): boolean {
+/** @type {(value: Value) => boolean} */
+export function isClosure(value) {
   return has(value, '__hogClosure__', 'callable');
 }
 
-export function newError(type: Value, message: Value, payload?: Value): Value {
+/** @type {(type: Value, message: Value, payload?: Value) => Value} */
+export function newError(type, message, payload) {
   return { __hogError__: true, type: type || 'Error', message: message || 'An error occurred', payload };
 }
 
-export function newDate(year: number, month: number, day: number): Value {
+/** @type {(year: number, month: number, day: number) => Value} */
+export function newDate(year, month, day) {
   return { __hogDate__: true, year, month, day };
 }
 
-export function newDateTime(dt: number, zone?: Value): Value {
+/** @type {(dt: number, zone?: Value) => Value} */
+export function newDateTime(dt, zone) {
   return { __hogDateTime__: true, dt, zone: zone || 'UTC' };
 }
 
-export function markTuple(list: Value): Value {
+/** @type {(list: Value) => Value} */
+export function markTuple(list) {
   list.__isHogTuple = true;
   return list;
 }
 
-export function newClosure(kind: string, name: string, argCount: number, body: Value): Value {
+/** @type {(kind: string, name: string, argCount: number, body: Value) => Value} */
+export function newClosure(kind, name, argCount, body) {
   const callable = { __hogCallable__: kind, name, chunk: 'root', argCount, upvalueCount: 0, ip: 0 };
   const closure = { __hogClosure__: true, callable, upvalues: [] };
   Object.defineProperty(closure, 'body', { value: body });
   return closure;
 }
 
-export function escapeText(text: string): string {
-  const escapes: Record<string, string> = {
+/** @type {(text: string) => string} */
+export function escapeText(text) {
+  /** @type {Record<string, string>} */
+  const escapes = {
     '\b': '\\b',
     '\f': '\\f',
     '\r': '\\r',
@@ -86,22 +86,27 @@ export function escapeText(text: string): string {
     .join('')}'`;
 }
 
-export function functionName(name: string): string {
+/** @type {(name: string) => string} */
+export function functionName(name) {
   return /^[A-Za-z_$][A-Za-z0-9_$]*$/.test(name) ? name : `\`${name.replaceAll('`', '``')}\``;
 }
 
-/** A value as text, as the program would write it. */
-export function print(value: Value, around: Value[] = []): string {
+/**
+ * A value as text, as the program would write it.
+ * @type {(value: Value, around?: Value[]) => string}
+ */
+export function print(value, around = []) {
   if (typeof value === 'string') return escapeText(value);
   if (value === null || value === undefined) return 'null';
   if (typeof value !== 'object') return String(value);
   const known = isDateTime(value) || isDate(value) || isError(value) || isClosure(value) || isCallable(value);
   if (around.includes(value) && !known) return 'null';
   const inner = [...around, value];
-  const one = (item: Value): string => print(item, inner);
+  /** @type {(item: Value) => string} */
+  const one = (item) => print(item, inner);
   if (Array.isArray(value)) {
     const items = value.map(one).join(', ');
-    if (!(value as Value).__isHogTuple) return `[${items}]`;
+    if (!Object(value).__isHogTuple) return `[${items}]`;
     return value.length < 2 ? `tuple(${items})` : `(${items})`;
   }
   if (isDateTime(value)) {
@@ -118,18 +123,22 @@ export function print(value: Value, around: Value[] = []): string {
   return `{${entries.map(([key, item]) => `${one(key)}: ${one(item)}`).join(', ')}}`;
 }
 
-export function printOut(value: Value): string {
+/** @type {(value: Value) => string} */
+export function printOut(value) {
   return typeof value === 'string' ? value : print(value);
 }
 
-/** A value of the page as a value of the program. */
-export function toHog(value: Value): Value {
+/**
+ * A value of the page as a value of the program.
+ * @type {(value: Value) => Value}
+ */
+export function toHog(value) {
   if (typeof value === 'bigint') return Number(value);
   if (value === undefined || typeof value === 'function' || typeof value === 'symbol') return null;
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     const list = value.map((item) => toHog(item));
-    return (value as Value).__isHogTuple ? markTuple(list) : list;
+    return Object(value).__isHogTuple ? markTuple(list) : list;
   }
   if (value instanceof Map) return new Map([...value].map(([key, item]) => [toHog(key), toHog(item)]));
   if (isDateTime(value)) return newDateTime(value.dt, value.zone);
@@ -138,8 +147,11 @@ export function toHog(value: Value): Value {
   return new Map(Object.keys(value).map((key) => [key, toHog(value[key])]));
 }
 
-/** A value of the program as plain data. A cycle ends in null. */
-export function toHost(value: Value, around: Value[] = []): Value {
+/**
+ * A value of the program as plain data. A cycle ends in null.
+ * @type {(value: Value, around?: Value[]) => Value}
+ */
+export function toHost(value, around = []) {
   if (value === undefined) return null;
   if (typeof value !== 'object' || value === null || isDateTime(value) || isDate(value)) return value;
   if (isClosure(value) || isCallable(value)) return print(value);

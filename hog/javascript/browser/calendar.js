@@ -1,19 +1,12 @@
-import type { Value } from './values.ts';
+/** @import { Local, Value } from './types.ts' */
 
 // Clocks of zones and the calendar in the browser, by its own means.
 
-export interface Local {
-  year: number;
-  month: number;
-  day: number;
-  hour: number;
-  minute: number;
-  second: number;
-  ms: number;
-}
-
-/** Minutes east of Greenwich at a moment; NaN if there is no such zone. */
-export function offsetOf(zone: string, at: number): number {
+/**
+ * Minutes east of Greenwich at a moment; NaN if there is no such zone.
+ * @type {(zone: string, at: number) => number}
+ */
+export function offsetOf(zone, at) {
   if (typeof zone !== 'string') return Number.NaN;
   if (/^(?:utc|gmt)?$/i.test(zone)) return 0;
   const fixed = /^(?:utc|gmt)([+-]\d{1,2})(?::(\d{2}))?$/i.exec(zone);
@@ -32,27 +25,38 @@ export function offsetOf(zone: string, at: number): number {
       minute: numeric,
       second: numeric,
     });
-    const parts: Record<string, string> = {};
+    /** @type {Record<string, string>} */
+    const parts = {};
     for (const { type, value } of format.formatToParts(at)) parts[type] = value;
     const year = parts.era === 'BC' ? 1 - Number(parts.year) : Number(parts.year);
-    const clock = [parts.month, parts.day, parts.hour, parts.minute, parts.second].map(Number);
-    const [month, day, hour, minute, second] = clock as [number, number, number, number, number];
-    const local = utcOf({ year, month, day, hour, minute, second, ms: 0 });
+    const local = utcOf({
+      year,
+      month: Number(parts.month),
+      day: Number(parts.day),
+      hour: Number(parts.hour),
+      minute: Number(parts.minute),
+      second: Number(parts.second),
+      ms: 0,
+    });
     return (local - Math.floor(at / 1000) * 1000) / 60_000;
   } catch {
     return Number.NaN;
   }
 }
 
-export function utcOf({ year, month, day, hour, minute, second, ms }: Local): number {
+/** @type {(local: Local) => number} */
+export function utcOf({ year, month, day, hour, minute, second, ms }) {
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   date.setUTCHours(hour, minute, second, ms);
   return date.getTime();
 }
 
-/** The moment a clock in the zone shows this: the second one of two; a time that is skipped counts on from before. */
-export function momentOf(local: Local, zone: string): number {
+/**
+ * The moment a clock in the zone shows this: the second one of two; a time that is skipped counts on from before.
+ * @type {(local: Local, zone: string) => number}
+ */
+export function momentOf(local, zone) {
   const wanted = utcOf(local);
   const before = offsetOf(zone, wanted - 86_400_000);
   const after = offsetOf(zone, wanted + 86_400_000);
@@ -60,8 +64,11 @@ export function momentOf(local: Local, zone: string): number {
   return before === after || offsetOf(zone, late) === after ? late : wanted - before * 60_000;
 }
 
-/** What a clock in the zone shows. */
-export function localOf(moment: number, zone: string): Local {
+/**
+ * What a clock in the zone shows.
+ * @type {(moment: number, zone: string) => Local}
+ */
+export function localOf(moment, zone) {
   const date = new Date(moment + offsetOf(zone, moment) * 60_000);
   return {
     year: date.getUTCFullYear(),
@@ -74,19 +81,24 @@ export function localOf(moment: number, zone: string): Local {
   };
 }
 
-export function midnight(year: number, month: number, day: number): Local {
+/** @type {(year: number, month: number, day: number) => Local} */
+export function midnight(year, month, day) {
   return { year, month, day, hour: 0, minute: 0, second: 0, ms: 0 };
 }
 
-/** The text of a date, in the one form all machines read. */
-export function parseDate(text: Value, zone: string): { seconds: number; local: Local } | null {
+/**
+ * The text of a date, in the one form all machines read.
+ * @type {(text: Value, zone: string) => { seconds: number; local: Local } | null}
+ */
+export function parseDate(text, zone) {
   if (typeof text !== 'string') return null;
   const found =
     /^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[Tt ]([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.,]([0-9]{1,9}))?)?(?:([Zz])|([+-])([01][0-9]|2[0-3])(?::?([0-5][0-9]))?)?)?$/.exec(
       text.trim(),
     );
   if (!found || found[1] === '0000') return null;
-  const number = (at: number) => Number(found[at] ?? 0);
+  /** @type {(at: number) => number} */
+  const number = (at) => Number(found[at] ?? 0);
   const local = {
     ...midnight(number(1), number(2), number(3)),
     hour: number(4),

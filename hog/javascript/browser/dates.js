@@ -1,38 +1,49 @@
-import { type Local, localOf, midnight, momentOf, offsetOf, parseDate, utcOf } from './calendar.ts';
-import { fail, isDate, isDateTime, newDate, newDateTime, type Value } from './values.ts';
+/** @import { Local, Value } from './types.ts' */
+import { localOf, midnight, momentOf, offsetOf, parseDate, utcOf } from './calendar.js';
+import { fail, isDate, isDateTime, newDate, newDateTime } from './values.js';
 
 // Dates as values in the browser.
 
-export function amountOf(value: Value): number {
+/** @type {(value: Value) => number} */
+export function amountOf(value) {
   const amount = typeof value === 'boolean' || value === '' ? Number.NaN : Number(value);
   return Number.isFinite(amount) ? amount : fail(`Invalid unit value ${value}`);
 }
 
-/** Seconds since 1970 of a date, otherwise null. */
-export function secondsOf(value: Value): number | null {
+/**
+ * Seconds since 1970 of a date, otherwise null.
+ * @type {(value: Value) => number | null}
+ */
+export function secondsOf(value) {
   if (isDateTime(value)) return value.dt;
   if (!isDate(value)) return null;
   for (const part of [value.year, value.month, value.day]) amountOf(part);
   return utcOf(midnight(value.year, value.month, value.day)) / 1000;
 }
 
-export function localOfValue(value: Value): Local {
+/** @type {(value: Value) => Local} */
+export function localOfValue(value) {
   if (isDateTime(value)) return localOf(value.dt * 1000, value.zone);
   if (isDate(value)) return midnight(value.year, value.month, value.day);
   return parseDate(value, 'UTC')?.local ?? localOf(Number.NaN, 'UTC');
 }
 
-export function pad(value: number, length = 2): string {
+/** @type {(value: number, length?: number) => string} */
+export function pad(value, length = 2) {
   return String(value).padStart(length, '0');
 }
 
-/** `+02:00`, or with nothing between. */
-export function offsetText(minutes: number, between: string): string {
+/**
+ * `+02:00`, or with nothing between.
+ * @type {(minutes: number, between: string) => string}
+ */
+export function offsetText(minutes, between) {
   const size = Math.abs(minutes);
   return `${minutes < 0 ? '-' : '+'}${pad(Math.floor(size / 60))}${between}${pad(size % 60)}`;
 }
 
-export function isoText(value: Value): Value {
+/** @type {(value: Value) => Value} */
+export function isoText(value) {
   const { dt, zone } = value;
   const offset = offsetOf(zone, dt * 1000);
   if (Number.isNaN(dt + offset)) return null;
@@ -41,19 +52,24 @@ export function isoText(value: Value): Value {
   return `${pad(year, 4)}-${pad(month)}-${pad(day)}T${pad(hour)}:${pad(minute)}:${pad(second)}.${pad(ms, 3)}${end}`;
 }
 
-/** Monday is 1. */
-export function weekdayOf({ year, month, day }: Local): number {
+/**
+ * Monday is 1.
+ * @type {(local: Local) => number}
+ */
+export function weekdayOf({ year, month, day }) {
   return new Date(utcOf(midnight(year, month, day))).getUTCDay() || 7;
 }
 
-export function isoWeekOf(local: Local): number {
+/** @type {(local: Local) => number} */
+export function isoWeekOf(local) {
   const { year, month, day } = local;
   const thursday = new Date(utcOf(midnight(year, month, day + 4 - weekdayOf(local))));
   const start = utcOf(midnight(thursday.getUTCFullYear(), 1, 1));
   return Math.floor((thursday.getTime() - start) / 604_800_000) + 1;
 }
 
-export function formatDate(value: Value, format: Value, zone: Value): string {
+/** @type {(value: Value, format: Value, zone: Value) => string} */
+export function formatDate(value, format, zone) {
   if (!isDateTime(value)) fail('Expected a DateTime');
   if (!format) fail('formatDateTime requires at least 2 arguments');
   const inZone = zone || value.zone;
@@ -61,7 +77,8 @@ export function formatDate(value: Value, format: Value, zone: Value): string {
   const { year, month, day, hour, minute, second, ms } = local;
   if (Number.isNaN(year)) return 'Invalid DateTime';
   const weekday = weekdayOf(local);
-  const names = (list: string, at: number) => list.split(' ')[at - 1] as string;
+  /** @type {(list: string, at: number) => Value} */
+  const names = (list, at) => list.split(' ')[at - 1];
   const days = names('Monday Tuesday Wednesday Thursday Friday Saturday Sunday', weekday);
   const months = names(
     'January February March April May June July August September October November December',
@@ -71,7 +88,8 @@ export function formatDate(value: Value, format: Value, zone: Value): string {
   const short = pad(year % 100);
   const ordinal =
     Math.round((utcOf(midnight(year, month, day)) - utcOf(midnight(year, 1, 1))) / 86_400_000) + 1;
-  const tokens: Record<string, string> = {
+  /** @type {Record<string, string>} */
+  const tokens = {
     a: days.slice(0, 3),
     b: months.slice(0, 3),
     c: pad(month),
@@ -110,29 +128,35 @@ export function formatDate(value: Value, format: Value, zone: Value): string {
     z: offsetText(offsetOf(inZone, value.dt * 1000), ''),
     '%': '%',
   };
-  return String(format).replace(/%([\s\S]?)/g, (_all, token: string) => tokens[token] ?? '');
+  return String(format).replace(/%([\s\S]?)/g, (_all, token) => tokens[token] ?? '');
 }
 
-/** Days and months by the calendar, smaller units by the clock. */
-export function moved(moment: number, zone: string, amount: number, unit: string): number {
-  const sizes: Record<string, number> = { day: 86_400_000, hour: 3_600_000, minute: 60_000, second: 1_000 };
+/**
+ * Days and months by the calendar, smaller units by the clock.
+ * @type {(moment: number, zone: string, amount: number, unit: string) => number}
+ */
+export function moved(moment, zone, amount, unit) {
+  const day = 86_400_000;
+  /** @type {Record<string, number>} */
+  const sizes = { hour: 3_600_000, minute: 60_000, second: 1_000 };
   if (unit === 'year') return moved(moment, zone, amount * 12, 'month');
   if (unit === 'week') return moved(moment, zone, amount * 7, 'day');
   const whole = Math.trunc(amount);
   const local = localOf(moment, zone);
   if (unit === 'day') {
-    return momentOf({ ...local, day: local.day + whole }, zone) + (amount - whole) * (sizes.day as number);
+    return momentOf({ ...local, day: local.day + whole }, zone) + (amount - whole) * day;
   }
   if (unit === 'month') {
     const last = new Date(utcOf(midnight(local.year, local.month + whole + 1, 0))).getUTCDate();
     const target = { ...local, month: local.month + whole, day: Math.min(local.day, last) };
-    return momentOf(target, zone) + (amount - whole) * 30 * (sizes.day as number);
+    return momentOf(target, zone) + (amount - whole) * 30 * day;
   }
   const size = sizes[unit];
   return size === undefined ? fail(`Unsupported interval unit: ${unit}`) : moment + Math.trunc(amount * size);
 }
 
-export function addInterval(base: Value, amount: Value, unit: string): Value {
+/** @type {(base: Value, amount: Value, unit: string) => Value} */
+export function addInterval(base, amount, unit) {
   if (!isDateTime(base) && !isDate(base)) fail('Expected a DateTime');
   const count = amountOf(amount);
   if (isDateTime(base)) return newDateTime(moved(base.dt * 1000, base.zone, count, unit) / 1000, base.zone);
@@ -141,42 +165,48 @@ export function addInterval(base: Value, amount: Value, unit: string): Value {
   return newDate(year, month, day);
 }
 
-/** The start of the unit a moment is in. */
-export function truncated(value: Value, unit: string): Value {
+/**
+ * The start of the unit a moment is in.
+ * @type {(value: Value, unit: string) => Value}
+ */
+export function truncated(value, unit) {
   if (!isDateTime(value)) fail('Expected a DateTime for dateTrunc');
   const units = ['year', 'month', 'day', 'hour', 'minute'];
   const kept = units.indexOf(unit);
   if (kept === -1) fail(`Unsupported unit for dateTrunc: ${unit}`);
   const local = localOf(value.dt * 1000, value.zone);
-  const parts = [local.year, local.month, local.day, local.hour, local.minute];
-  const [year, month, day, hour, minute] = parts.map((part, at) => (at <= kept ? part : at < 3 ? 1 : 0)) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  return newDateTime(
-    momentOf({ year, month, day, hour, minute, second: 0, ms: 0 }, value.zone) / 1000,
-    value.zone,
-  );
+  const start = {
+    year: local.year,
+    month: kept >= 1 ? local.month : 1,
+    day: kept >= 2 ? local.day : 1,
+    hour: kept >= 3 ? local.hour : 0,
+    minute: kept >= 4 ? local.minute : 0,
+    second: 0,
+    ms: 0,
+  };
+  return newDateTime(momentOf(start, value.zone) / 1000, value.zone);
 }
 
-export function withTime(value: Value): Value {
+/** @type {(value: Value) => Value} */
+export function withTime(value) {
   if (!isDateTime(value) && !isDate(value)) fail('Expected a DateTime');
-  return isDateTime(value) ? value : newDateTime(secondsOf(value) as number, 'UTC');
+  return isDateTime(value) ? value : newDateTime(Number(secondsOf(value)), 'UTC');
 }
 
-/** Whole units between two dates; hours and less count a month as 30 days and a year as 365, as the machine does. */
-export function difference(unit: string, from: Value, to: Value): number {
-  const moment = (value: Value) =>
-    ((secondsOf(value) ?? parseDate(value, 'UTC')?.seconds ?? Number.NaN) as number) * 1000;
+/**
+ * Whole units between two dates; hours and less count a month as 30 days and a year as 365, as the machine does.
+ * @type {(unit: string, from: Value, to: Value) => number}
+ */
+export function difference(unit, from, to) {
+  /** @type {(value: Value) => number} */
+  const moment = (value) => (secondsOf(value) ?? parseDate(value, 'UTC')?.seconds ?? Number.NaN) * 1000;
   const [start, end] = [moment(from), moment(to)];
   const [a, b] = [localOfValue(from), localOfValue(to)];
   if (unit === 'day') return Math.floor((end - start) / 86_400_000);
   if (unit === 'year') return b.year - a.year;
   if (unit === 'month') return (b.year - a.year) * 12 + (b.month - a.month);
-  const sizes: Record<string, number> = { hour: 3_600_000, minute: 60_000, second: 1_000, week: 604_800_000 };
+  /** @type {Record<string, number>} */
+  const sizes = { hour: 3_600_000, minute: 60_000, second: 1_000, week: 604_800_000 };
   const size = sizes[unit];
   if (size === undefined) return fail(`Unsupported unit for dateDiff: ${unit}`);
   const zone = isDateTime(from) ? from.zone : 'UTC';
@@ -184,7 +214,8 @@ export function difference(unit: string, from: Value, to: Value): number {
   return Math.floor(spanOf(start, end, zone) / size);
 }
 
-export function spanOf(start: number, end: number, zone: string): number {
+/** @type {(start: number, end: number, zone: string) => number} */
+export function spanOf(start, end, zone) {
   let months = 0;
   const [a, b] = [localOf(start, zone), localOf(end, zone)];
   months = (b.year - a.year) * 12 + (b.month - a.month);

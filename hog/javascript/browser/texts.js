@@ -1,14 +1,17 @@
-import { isoText, pad } from './dates.ts';
-import type { BrowserFunction } from './functions.ts';
-import { likeOf, matchesOf, regexOf } from './operators.ts';
-import { fail, isDate, isDateTime, printOut, type Value } from './values.ts';
+/** @import { BrowserFunction, Value } from './types.ts' */
+import { isoText, pad } from './dates.js';
 
-export function asText(value: Value): Value {
+import { likeOf, matchesOf, regexOf } from './operators.js';
+import { fail, isDate, isDateTime, printOut } from './values.js';
+
+/** @type {(value: Value) => Value} */
+export function asText(value) {
   if (isDate(value)) return `${value.year}-${pad(value.month)}-${pad(value.day)}`;
   return isDateTime(value) ? isoText(value) : printOut(value);
 }
 
-export function trimmed(text: string, sign: Value, left: boolean, right: boolean): string {
+/** @type {(text: string, sign: Value, left: boolean, right: boolean) => string} */
+export function trimmed(text, sign, left, right) {
   const one = sign ?? ' ';
   if (one.length !== 1) return '';
   let [start, end] = [0, text.length];
@@ -17,7 +20,8 @@ export function trimmed(text: string, sign: Value, left: boolean, right: boolean
   return text.slice(start, end);
 }
 
-export function bytesOf(base64: string): string {
+/** @type {(base64: string) => string} */
+export function bytesOf(base64) {
   const clean = base64
     .replaceAll('-', '+')
     .replaceAll('_', '/')
@@ -28,17 +32,21 @@ export function bytesOf(base64: string): string {
   );
 }
 
-export function isEmpty(value: Value): boolean {
+/** @type {(value: Value) => boolean} */
+export function isEmpty(value) {
   if (typeof value === 'number' || typeof value === 'boolean') return false;
   if (typeof value !== 'object' || value === null) return !value;
   if (Array.isArray(value)) return value.length === 0;
   return value instanceof Map ? value.size === 0 : Object.keys(value).length === 0;
 }
 
-/** Functions of texts. */
-export const texts: Record<string, BrowserFunction> = {
+/**
+ * Functions of texts.
+ * @type {Record<string, BrowserFunction>}
+ */
+export const texts = {
   concat: (args) => args.map((one) => (one === null ? '' : asText(one))).join(''),
-  toString: ([value]: Value[]) => asText(value),
+  toString: (/** @type {Value[]} */ [value]) => asText(value),
   toUUID: ([value]) => asText(value),
   lower: ([text]) => text?.toLowerCase() ?? null,
   upper: ([text]) => text?.toUpperCase() ?? null,

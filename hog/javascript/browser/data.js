@@ -1,6 +1,7 @@
-import { secondsOf } from './dates.ts';
-import type { BrowserFunction } from './functions.ts';
-import { callValue, compare } from './operators.ts';
+/** @import { BrowserFunction, Run, Value } from './types.ts' */
+import { secondsOf } from './dates.js';
+
+import { callValue, compare } from './operators.js';
 import {
   fail,
   isCallable,
@@ -11,24 +12,23 @@ import {
   markTuple,
   newError,
   printOut,
-  type Run,
-  type Value,
-} from './values.ts';
+} from './values.js';
 
-export function daysOf(value: Value): number {
-  return Math.floor((secondsOf(value) as number) / 86_400);
+/** @type {(value: Value) => number} */
+export function daysOf(value) {
+  return Math.floor(/** @type {number} */ (secondsOf(value)) / 86_400);
 }
 
-export function addressOf(text: string, four: boolean): number[] | null {
+/** @type {(text: string, four: boolean) => number[] | null} */
+export function addressOf(text, four) {
   if (four) {
     const bytes = text.split('.').map((part) => (String(Number(part)) === part ? Number(part) : -1));
     return bytes.length === 4 && bytes.every((one) => one >= 0 && one <= 255) ? bytes : null;
   }
   let parts = text.split(':');
   if (text.includes('::')) {
-    const halves = text.split('::');
-    if (halves.length > 2) return null;
-    const [before, after] = halves.map((half) => (half ? half.split(':') : [])) as [string[], string[]];
+    const [before = [], after = [], ...more] = text.split('::').map((half) => (half ? half.split(':') : []));
+    if (more.length > 0) return null;
     if (before.length + after.length > 7) return null;
     parts = [...before, ...Array(8 - before.length - after.length).fill('0'), ...after];
   }
@@ -39,7 +39,8 @@ export function addressOf(text: string, four: boolean): number[] | null {
     : null;
 }
 
-export function inRange(address: Value, prefix: Value): boolean {
+/** @type {(address: Value, prefix: Value) => boolean} */
+export function inRange(address, prefix) {
   try {
     const [net, mask] = prefix.split('/');
     if (!address || !net || !mask || !(Number(mask) >= 0)) return false;
@@ -50,35 +51,42 @@ export function inRange(address: Value, prefix: Value): boolean {
     if (!a || !b || bits > a.length * 8) return false;
     return a.every((byte, at) => {
       const left = Math.min(8, Math.max(0, bits - at * 8));
-      return byte >> (8 - left) === (b[at] as number) >> (8 - left);
+      return byte >> (8 - left) === /** @type {number} */ (b[at]) >> (8 - left);
     });
   } catch {
     return false;
   }
 }
 
-export function valuesOf(value: Value): Value[] {
+/** @type {(value: Value) => Value[]} */
+export function valuesOf(value) {
   if (typeof value !== 'object' || value === null) return [];
   if (Array.isArray(value)) return [...value];
   return value instanceof Map ? [...value.values()] : Object.values(value);
 }
 
-export function isMember(name: string, id: Value, ids: Value): boolean {
+/** @type {(name: string, id: Value, ids: Value) => boolean} */
+export function isMember(name, id, ids) {
   if (ids === null || ids === undefined)
     fail(`${name}() requires cohort membership to be loaded for this evaluation`);
   return valuesOf(ids).some((one) => compare('==', one, id));
 }
 
-export function listOf(value: Value): Value[] {
+/** @type {(value: Value) => Value[]} */
+export function listOf(value) {
   return Array.isArray(value) ? [...value] : [];
 }
 
-export function failure([message, payload]: Value[], _run: Run, name: string): Value {
+/** @type {(args: Value[], run: Run, name: string) => Value} */
+export function failure([message, payload], _run, name) {
   return newError(name, message, payload);
 }
 
-/** Functions of numbers, conditions, lists, networks and errors. */
-export const data: Record<string, BrowserFunction> = {
+/**
+ * Functions of numbers, conditions, lists, networks and errors.
+ * @type {Record<string, BrowserFunction>}
+ */
+export const data = {
   toInt: ([value]) => {
     if (isDateTime(value)) return Math.floor(value.dt);
     const number = isDate(value) ? daysOf(value) : Number.parseInt(value, 10);
@@ -120,7 +128,7 @@ export const data: Record<string, BrowserFunction> = {
     if (isDate(value)) return 'date';
     if (isError(value)) return 'error';
     if (isCallable(value) || isClosure(value)) return 'function';
-    if (Array.isArray(value)) return (value as Value).__isHogTuple ? 'tuple' : 'array';
+    if (Array.isArray(value)) return Object(value).__isHogTuple ? 'tuple' : 'array';
     return typeof value === 'number' ? (Number.isInteger(value) ? 'integer' : 'float') : typeof value;
   },
   range: ([from, to]) =>
@@ -153,7 +161,7 @@ export const data: Record<string, BrowserFunction> = {
   notInCohort: ([id, ids]) => !isMember('notInCohort', id, ids),
   sortableSemver: ([version]) => {
     const found = version === null ? null : /(\d+(\.\d+)+)/.exec(String(version));
-    return found ? (found[1] as string).split('.').map(Number) : [];
+    return found?.[1]?.split('.').map(Number) ?? [];
   },
   isIPAddressInRange: ([address, prefix]) => inRange(address, prefix),
   Error: failure,

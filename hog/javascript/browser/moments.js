@@ -1,4 +1,5 @@
-import { localOf, midnight, momentOf, parseDate } from './calendar.ts';
+/** @import { BrowserFunction, Value } from './types.ts' */
+import { localOf, midnight, momentOf, parseDate } from './calendar.js';
 import {
   addInterval,
   difference,
@@ -8,12 +9,15 @@ import {
   truncated,
   weekdayOf,
   withTime,
-} from './dates.ts';
-import type { BrowserFunction } from './functions.ts';
-import { fail, isDate, isDateTime, newDate, newDateTime, type Value } from './values.ts';
+} from './dates.js';
 
-/** Functions of dates. */
-export const moments: Record<string, BrowserFunction> = {
+import { fail, isDate, isDateTime, newDate, newDateTime } from './values.js';
+
+/**
+ * Functions of dates.
+ * @type {Record<string, BrowserFunction>}
+ */
+export const moments = {
   now: () => newDateTime(Date.now() / 1000, 'UTC'),
   today: () => {
     const { year, month, day } = localOf(Date.now(), 'UTC');
@@ -32,7 +36,7 @@ export const moments: Record<string, BrowserFunction> = {
     secondsOf(value) ?? parseDate(value, zone || 'UTC')?.seconds ?? Number.NaN,
   toUnixTimestampMilli: ([value, zone]) =>
     (secondsOf(value) ?? parseDate(value, zone || 'UTC')?.seconds ?? Number.NaN) * 1000,
-  fromUnixTimestamp: ([value]) => newDateTime(isDate(value) ? (secondsOf(value) as number) : value),
+  fromUnixTimestamp: ([value]) => newDateTime(isDate(value) ? secondsOf(value) : value),
   fromUnixTimestampMilli: ([value]) => newDateTime(value / 1000),
   toTimeZone: ([value, zone]) => (isDateTime(value) ? { ...value, zone } : fail('Expected a DateTime')),
   formatDateTime: ([value, format, zone]) => formatDate(value, format, zone),
@@ -41,7 +45,8 @@ export const moments: Record<string, BrowserFunction> = {
   dateDiff: ([unit, from, to]) => difference(unit, from, to),
   dateTrunc: ([unit, value]) => truncated(value, unit),
   extract: ([part, value]) => {
-    const local = localOfValue(value) as Value;
+    /** @type {Value} */
+    const local = localOfValue(value);
     return ['year', 'month', 'day', 'hour', 'minute', 'second'].includes(part)
       ? local[part]
       : fail(`Unknown extract part: ${part}`);

@@ -7,7 +7,7 @@ import { createWarnings } from '../capture/warnings.ts';
 import { uuidv7 } from '../db/uuid.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
-import { createProjectKeys } from './capture/project-keys.ts';
+import { captureRoutes } from './capture/routes.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { eventRoutes } from './events/events.ts';
@@ -19,8 +19,9 @@ import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
 import { groupRoutes } from './people/groups.ts';
 import { personRoutes } from './people/persons.ts';
+import { openLane } from './public/lane.ts';
 import { createRateLimit } from './rate-limit.ts';
-import { captureRoutes } from './routes/capture.ts';
+import { remoteConfigRoutes } from './remote-config.ts';
 import { activityLogRoutes } from './tenancy/activity-log.ts';
 import { memberRoutes } from './tenancy/members.ts';
 import { organizationRoutes } from './tenancy/organizations.ts';
@@ -79,11 +80,13 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
   const durations = createRequestDurations(deps.registry);
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
   app.addHook('onClose', () => warnings.close());
-  const keys = createProjectKeys(deps.pool, deps.listener);
-  app.addHook('onClose', async () => keys.close());
 
-  // Beside the others: what each request to those goes through would cost more than storing an event.
-  await app.register(captureRoutes(deps, { warnings, keys, durations }));
+  // The public routes stand apart, because the hooks of the others would cost more than storing an event.
+  await app.register(async (site) => {
+    const lane = openLane(site, { ...deps, durations });
+    captureRoutes(lane, { ...deps, warnings });
+    remoteConfigRoutes(lane);
+  });
   await app.register(async (site) => {
     await prepareAnswers(site);
     measureRequests(site, durations);

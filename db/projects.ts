@@ -154,23 +154,23 @@ export async function lockProject(queryable: Queryable, id: number): Promise<boo
   return rowCount === 1;
 }
 
-/** Where the key of a project is told that is made, deleted, or whose CaptureProjectRow changes. */
+/** Postgres tells a key here when its project is made or deleted, or when its PublicProjectRow changes. */
 export const PROJECT_KEYS_CHANNEL = 'sluice_project_keys';
 
-/** What capture needs to know of a project. A further column belongs into the trigger tell_of_project, too. */
-export interface CaptureProjectRow {
+/** What public requests need to know of a project. A further column has to be named in the trigger tell_of_project too. */
+export interface PublicProjectRow {
   id: number;
   anonymize_ips: boolean;
 }
 
-/** A Postgres that does not answer is given up after this long: capture asks it on behalf of waiting clients. */
+/** Milliseconds to wait for Postgres, because a client waits for the answer. */
 const KEY_PATIENCE = 5_000;
 
-/** The project that a public key belongs to. */
+/** Finds the project that a public key belongs to. */
 export async function findProjectByToken(
   queryable: Queryable,
   token: string,
-): Promise<CaptureProjectRow | undefined> {
+): Promise<PublicProjectRow | undefined> {
   const query = {
     text: 'select id, anonymize_ips from projects where api_token = $1',
     values: [token],

@@ -2,8 +2,20 @@ import { z } from 'zod';
 import type { Warnings } from '../../capture/warnings.ts';
 import { listIngestionWarnings } from '../../db/ingestion-warnings.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
+import { freeForm, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
-import { ingestionWarning } from '../schemas/capture.ts';
+
+const ingestionWarning = z
+  .object({
+    reason: z.string().meta({ description: 'Why events were skipped, or what was changed in them.' }),
+    effect: z.enum(['skipped', 'changed', 'not_applied']),
+    day: z.string().meta({ format: 'date' }),
+    count: z.int(),
+    first_seen_at: timestamp,
+    last_seen_at: timestamp,
+    sample: freeForm.meta({ description: 'Index in its request, and what helps to find the newest event.' }),
+  })
+  .meta({ id: 'IngestionWarning' });
 
 /** What was skipped or changed among a project's events, newest first. */
 export function ingestionWarningRoutes(

@@ -15,7 +15,7 @@ import {
 import { HistoricalCheck, historicalOffence } from './historical.ts';
 import { Notices, sample } from './notices.ts';
 import { type Clocks, readSentAt, resolveTimestamp } from './timestamp.ts';
-import { checkToken, eventToken, TokenError } from './token.ts';
+import { eventToken, InconsistentTokensError } from './token.ts';
 import { fromV1 } from './v1.ts';
 
 /** What parsing needs to know beside the body. */
@@ -25,6 +25,8 @@ export interface ParseContext {
   /** Where it came from. */
   ip: string | undefined;
   newUuid: () => string;
+  /** Returns a project key in its usual spelling, or throws the refusal of what cannot be one. */
+  checkToken: (given: unknown) => string;
   /** The query's `_`: when the client sent it, by its clock. */
   sentAt?: string | undefined;
   /** On `/engage` an event without a name is `$identify`. */
@@ -81,7 +83,7 @@ class EventParser {
     const sentAt = envelope.historical ? undefined : readSentAt(envelope.sentAt, context.sentAt);
     this.#clocks = { now: context.now, sentAt };
     const token = envelope.token ?? context.token;
-    if (token !== undefined && token !== null) this.#token = checkToken(token);
+    if (token !== undefined && token !== null) this.#token = context.checkToken(token);
   }
 
   add(values: unknown[], mayNeedCleaning: boolean): void {
@@ -103,14 +105,15 @@ class EventParser {
   finish(): Parsed {
     if (this.#index === 0) throw new NoEventError(this.#token);
     this.#migration.finish(this.#index, this.#token);
-    return { token: checkToken(this.#token), events: this.events, notices: this.notices, given: this.#given };
+    const token = this.#context.checkToken(this.#token);
+    return { token, events: this.events, notices: this.notices, given: this.#given };
   }
 
   #agree(value: unknown): void {
     if (value === undefined || value === null) return;
-    const token = checkToken(value);
+    const token = this.#context.checkToken(value);
     this.#token ??= token;
-    if (token !== this.#token) throw new TokenError('batch submitted with inconsistent api_key values');
+    if (token !== this.#token) throw new InconsistentTokensError();
   }
 
   /** An event that is not usable: left out, or the end of a migration, or of a request that is nothing else. */

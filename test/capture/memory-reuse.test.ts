@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { BodyPool } from '../../api/capture/body-pool.ts';
+import { BodyPool } from '../../api/public/body-memory.ts';
 import { SharedChunk } from '../../capture/ingest/chunks.ts';
 import { prepare } from '../../capture/ingest/pending.ts';
 import { capturedEvent } from './support.ts';

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { buildApp } from '../../api/app.ts';
-import { RefusalLog } from '../../api/capture/refusal-log.ts';
+import { RefusalLog } from '../../api/public/exchange.ts';
 import { IngestUnavailableError } from '../../capture/ingest.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';

@@ -1,26 +1,36 @@
 import type { IncomingMessage } from 'node:http';
-import { MAX_BODY_BYTES } from '../../capture/decode/limits.ts';
 import { ApiError, errors } from '../errors.ts';
-import type { BodyPool } from './body-pool.ts';
+import type { BodyPool } from './body-memory.ts';
 import type { Gate, Ticket } from './gate.ts';
 
 /** A client that sends nothing for so long is given up. */
 export const IDLE_MILLISECONDS = 30_000;
-/** More is not set aside for what a client only announced. */
+/** A client may announce any length; no more memory than this is set aside before the bytes arrive. */
 const MOST_RESERVED = 1024 * 1024;
-/** How often within that time clients are looked at. */
+/** How often clients are checked within the idle time. */
 const TURNS = 4;
 const NOTHING = Buffer.alloc(0);
 
+/** The largest body that a product takes, and the sentence that refuses a larger one. */
+export interface LargestBody {
+  bytes: number;
+  refusal: string;
+}
+
+/** What reading bodies works with: the same for all routes of one product. */
+export interface Reading {
+  gate: Gate;
+  bodies: BodyPool;
+  watch: IdleWatch;
+  largestBody: LargestBody;
+}
+
 type Done = (error: Error | null, body?: Buffer) => void;
 
-function tooLarge(): ApiError {
-  return new ApiError(413, {
-    type: 'invalid_request',
-    code: 'request_too_large',
-    detail: `maximum event size exceeded: the body is larger than ${MAX_BODY_BYTES} bytes`,
-    attr: null,
-  });
+/** The refusal of a body: 413 when it is too large, 400 when it is not what it claims to be. */
+export function bodyRefusal(status: 400 | 413, detail: string): ApiError {
+  if (status === 400) return errors.malformed(detail);
+  return new ApiError(413, { type: 'invalid_request', code: 'request_too_large', detail, attr: null });
 }
 
 function stalled(seconds: number): ApiError {
@@ -43,8 +53,8 @@ interface Reader {
 }
 
 /**
- * Finds the clients that stopped sending: one timer looks after all of them, as most bodies are there before a timer
- * of their own would have been worth its making. Gives up after the time, and a quarter of it at most.
+ * Finds clients that have stopped sending. One timer checks all of them: most bodies arrive so fast that a timer for
+ * each would be wasted. A client is given up after the idle time, and a quarter of it later at most.
  */
 export class IdleWatch {
   readonly milliseconds: number;
@@ -76,20 +86,16 @@ export class IdleWatch {
   }
 }
 
-/** Collects a body up to the limit, counts what it takes, and gives up on clients that stop sending. */
-export function readBody(
-  payload: IncomingMessage,
-  context: { gate: Gate; ticket: Ticket; watch: IdleWatch; bodies: BodyPool },
-  done: Done,
-): void {
-  const { gate, ticket, watch, bodies } = context;
+/** Collects a body up to its limit, counts its bytes at the gate, and gives up on clients that stop sending. */
+export function readBody(payload: IncomingMessage, ticket: Ticket, reading: Reading, done: Done): void {
+  const { gate, bodies, watch, largestBody } = reading;
   const announced = Number(payload.headers['content-length'] ?? 0);
-  if (announced > MAX_BODY_BYTES) {
-    done(tooLarge());
+  if (announced > largestBody.bytes) {
+    done(bodyRefusal(413, largestBody.refusal));
     return;
   }
   const chunks: Buffer[] = [];
-  /** Where a body of known length goes as it comes: chunks that are kept would be as much again. */
+  /** A body of known length is copied here as it comes. Keeping its chunks would take the same memory again. */
   let whole: Buffer | undefined;
   let size = 0;
   let finished = false;
@@ -105,7 +111,7 @@ export function readBody(
     let body: Buffer = NOTHING;
     if (!error && whole) body = whole.subarray(0, size);
     else if (!error) body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
-    // The request outlives its body by a commit.
+    // The request lives until its answer, for example until a commit. Its body must not.
     whole = undefined;
     chunks.length = 0;
     if (!error) {
@@ -121,7 +127,7 @@ export function readBody(
     const at = size;
     size += chunk.length;
     try {
-      if (size > MAX_BODY_BYTES) throw tooLarge();
+      if (size > largestBody.bytes) throw bodyRefusal(413, largestBody.refusal);
       gate.hold(ticket, chunk.length);
     } catch (error) {
       finish(error as Error);
@@ -136,7 +142,7 @@ export function readBody(
     else chunks.push(chunk);
   });
   payload.on('end', () => finish(null));
-  // Nobody reads the answer of a connection that is gone; the request ends all the same.
+  // Nobody reads this answer, because the connection is gone. The request has to end all the same.
   const broken = () => {
     if (!finished) finish(errors.malformed('The connection broke before the whole body was there.'));
   };

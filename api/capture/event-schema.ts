@@ -11,7 +11,7 @@ const event = z.object({
   uuid: z.uuid().optional().meta({ description: 'The same event sent again is stored once.' }),
 });
 
-/** For the description only: capture/parse accepts more forms than these. */
+/** These schemas only describe. `capture/parse` accepts more forms than these. */
 export const oneEvent = event
   .extend({ api_key: z.string().meta({ description: 'The project key, `phc_…`.' }) })
   .meta({ id: 'CaptureEvent' });
@@ -50,15 +50,3 @@ export const v1Results = z.object({
     z.object({ result: z.enum(['ok', 'warning', 'drop', 'retry']), details: z.string().optional() }),
   ),
 });
-
-export const ingestionWarning = z
-  .object({
-    reason: z.string().meta({ description: 'Why events were skipped, or what was changed in them.' }),
-    effect: z.enum(['skipped', 'changed', 'not_applied']),
-    day: z.string().meta({ format: 'date' }),
-    count: z.int(),
-    first_seen_at: timestamp,
-    last_seen_at: timestamp,
-    sample: freeForm.meta({ description: 'Index in its request, and what helps to find the newest event.' }),
-  })
-  .meta({ id: 'IngestionWarning' });

@@ -77,12 +77,6 @@ export function intervalAt(cadence: Cadence, instant: number): Interval {
 export const lastComplete = (cadence: Cadence, instant: number): Interval =>
   intervalAt(cadence, intervalAt(cadence, instant).start - 1);
 
-export const nextInterval = (cadence: Cadence, interval: Interval): Interval =>
-  intervalAt(cadence, interval.end);
-
-export const previousInterval = (cadence: Cadence, interval: Interval): Interval =>
-  intervalAt(cadence, interval.start - 1);
-
 /** Whether an interval begins, and another ends, at the instant. */
 export const isEdge = (cadence: Cadence, instant: number): boolean =>
   intervalAt(cadence, instant).start === instant;

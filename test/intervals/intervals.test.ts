@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  alignInward,
   alignOutward,
   type Cadence,
   cadenceOf,
@@ -11,16 +10,16 @@ import {
   intervalAt,
   intervalEndingAt,
   intervalsWithin,
-  isEdge,
   jitterOf,
   lastComplete,
   MAX_JITTER,
-  nextInterval,
   offsetSeconds,
-  previousInterval,
 } from '../../intervals/index.ts';
+import { alignInward, isEdge } from '../../intervals/intervals.ts';
 import { shownIn } from '../values/shown-in.ts';
 
+const nextInterval = (cadence: Cadence, { end }: Interval) => intervalAt(cadence, end);
+const previousInterval = (cadence: Cadence, { start }: Interval) => intervalAt(cadence, start - 1);
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 const daily = (timezone: string, offsetHour = 0): Cadence => ({

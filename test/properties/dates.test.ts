@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { build } from '../../hog/ast/index.ts';
 import { compileBytecode } from '../../hog/bytecode/index.ts';
-import { evaluate } from '../../hog/vm/index.ts';
 import { prepareMatcher, readFilters } from '../../properties/index.ts';
 import { parseDate } from '../../values/dates.ts';
+import { evaluate } from '../hog/support/evaluate.ts';
 
 const at = (now: string, timezone = 'UTC') => ({ now: Date.parse(now), timezone });
 

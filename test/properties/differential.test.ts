@@ -6,7 +6,6 @@ import { compileBytecode } from '../../hog/bytecode/index.ts';
 import { compileJavaScript } from '../../hog/javascript/index.ts';
 import { createParser } from '../../hog/parser/index.ts';
 import { createSchema, printStatement, selection } from '../../hog/sql/index.ts';
-import { evaluate } from '../../hog/vm/index.ts';
 import {
   type ActionStep,
   type FilterNode,
@@ -21,6 +20,7 @@ import {
 import type { Moment } from '../../values/dates.ts';
 import { eventsDatabase } from '../hog/sql/database.ts';
 import { PROJECT } from '../hog/sql/tables.ts';
+import { evaluate } from '../hog/support/evaluate.ts';
 import { Random } from '../hog/support/random.ts';
 import { isKnownDifference } from './differences.ts';
 import {

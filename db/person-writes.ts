@@ -34,9 +34,9 @@ export interface Wanted {
 const instant = (microseconds: string) =>
   `(timestamptz '2000-01-01 00:00:00+00' + ${microseconds} * interval '1 microsecond')`;
 
-// A person that was deleted and made again may have an old version, but never at the same time.
-// Of a person that is as the asker knows it, nothing is sent or even computed. One that was deleted and made again may
-// have an old version, but never at the same time.
+// A person that the caller knows as it is costs nothing: its columns are neither computed nor sent. Not only
+// the version is compared but the time of the last change too: a person that is deleted and made again may have an old
+// version, but never at the same time.
 const FIND = `select w.at::int as at, n.*
      from unnest($1::int[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[]) with ordinality
        as w (project_id, distinct_id, id, version, changed_at, at)

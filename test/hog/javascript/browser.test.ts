@@ -4,7 +4,10 @@ import vm from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import type { Expr, Program } from '../../../hog/ast/index.ts';
 import { compileBytecode } from '../../../hog/bytecode/index.ts';
-import { browserFunctions } from '../../../hog/javascript/browser/functions.js';
+import { data } from '../../../hog/javascript/browser/data.js';
+import { json } from '../../../hog/javascript/browser/json.js';
+import { moments } from '../../../hog/javascript/browser/moments.js';
+import { texts } from '../../../hog/javascript/browser/texts.js';
 import { transpile, transpileAll } from '../../../hog/javascript/index.ts';
 import { writtenFunctions } from '../../../hog/javascript/written.ts';
 import { library } from '../../../hog/runtime/stl.ts';
@@ -18,6 +21,9 @@ import { randomProgram } from '../support/generate-program.ts';
 import { Random } from '../support/random.ts';
 
 const parser = testParser();
+
+/** The functions of the language that a browser has. */
+const browserFunctions = { ...texts, ...json, ...data, ...moments };
 
 const SIGNING = /^(?:sha|md5)/;
 

@@ -1,19 +1,23 @@
+// Texts that Postgres can hold: without the character 0 and without half a surrogate pair.
+
 const REPLACEMENT = '\ufffd';
 
-/** A text that Postgres can hold: NUL and halves of surrogate pairs become U+FFFD. */
+export const isStorableText = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed();
+
+/** The text as Postgres can hold it: U+FFFD stands for what it cannot hold. */
 export function cleanText(text: string): string {
   const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
   return wellFormed.includes('\u0000') ? wellFormed.replaceAll('\u0000', REPLACEMENT) : wellFormed;
 }
 
-/** Sets a property as data, whatever its name is: an assignment to `__proto__` would change the prototype. */
+/** Defines a property, since an assignment to `__proto__` would change the prototype instead. */
 function put(target: object, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /**
- * Cleans every text of a parsed value, names of properties too, in place. Answers the value and how many texts were
- * changed. The depth was limited before, so that this recursion is.
+ * Cleans every text of a parsed value in place, names of properties too, and counts the texts that change. It calls
+ * itself for each level of the value, whose depth the caller limits.
  */
 export function cleanValue(value: unknown): { value: unknown; changed: number } {
   if (typeof value === 'string') {

@@ -12,14 +12,11 @@ export interface FileOptions {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Keys of every destination that is given files. */
+/** Keys of every destination that takes files. */
 export const fileFields = {
   file_format: z.string().default('JSONLines').describe('JSONLines, Parquet or CSV.'),
-  compression: z.string().nullish().describe('Compression of the files; none by default.'),
-  max_file_size_mb: z
-    .number()
-    .nullish()
-    .describe('Begins another file when one has reached this size, in MiB.'),
+  compression: z.string().nullish().describe('The compression of the files. By default none.'),
+  max_file_size_mb: z.number().nullish().describe('The size in MiB at which another file begins.'),
   ...eventNames,
 };
 
@@ -30,7 +27,7 @@ interface FileConfig {
   max_file_size_mb?: number | null | undefined;
 }
 
-/** The rules between the keys of files; to be the check of a schema that has them. */
+/** Checks the keys of files against each other. For the `superRefine` of a schema with these keys. */
 export function checkFileFields(config: FileConfig, context: z.core.$RefinementCtx<unknown>): void {
   const complain = (path: string, message: string) =>
     context.addIssue({ code: 'custom', path: [path], message });

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeSettings } from '../config.ts';
-import { describeKeys } from '../destinations/describe.ts';
+import { describeKeys } from '../destinations/registry.ts';
 import { columnsOf, MODELS } from '../models/index.ts';
 import { functionLists } from './hogql-functions.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../config.ts';
-import { lockInstance } from './instance-lock.ts';
+import { lockInstance } from './file-lock.ts';
 import { readPassword } from './postgres/cluster.ts';
 import { startPostgres } from './postgres.ts';
 import { type Report, StackProblem } from './problem.ts';

@@ -1,8 +1,7 @@
 // `npm start`: a real Postgres, a real Temporal, the API and the worker, in one command.
 import { ConfigError, loadConfig } from '../config.ts';
 import { MigrationError } from '../db/migrate.ts';
-import type { FileLock } from './file-lock.ts';
-import { lockInstance } from './instance-lock.ts';
+import { type FileLock, lockInstance } from './file-lock.ts';
 import { requireWritable } from './preflight.ts';
 import { StackProblem } from './problem.ts';
 import { StackRunner } from './stack.ts';

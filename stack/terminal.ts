@@ -1,5 +1,4 @@
-import { type Credentials, credentialsFile } from './credentials.ts';
-import { missingCredentialsHint } from './prepare-database.ts';
+import { type Credentials, credentialsFile, missingCredentialsHint } from './prepare-database.ts';
 import type { Stack } from './stack.ts';
 
 /** What the person at the terminal reads when everything runs. */

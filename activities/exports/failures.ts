@@ -1,7 +1,7 @@
 import { ApplicationFailure, CancelledFailure, type Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { DestinationConfigError, DestinationError } from '../../destinations/errors.ts';
-import { BrokenRowsError } from '../../formats/broken-rows.ts';
+import { BrokenRowsError } from '../../formats/copy-format.ts';
 import { ModelError, refusesQuery } from '../../models/index.ts';
 import { ExpiredRowsError } from './retention.ts';
 

@@ -13,8 +13,7 @@ import { findCompletedRun } from '../../exports/rows/run-lists.ts';
 import { markRunEnded, type StartedRun, startRun } from '../../exports/rows/runs.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { LONGEST_ATTEMPT, RUN_LIMITS } from '../../exports/rules/limits.ts';
-import type { IntervalText } from '../../intervals/index.ts';
-import { intervalEndingAt, lastComplete } from '../../intervals/index.ts';
+import { type IntervalText, intervalEndingAt, lastComplete } from '../../intervals/index.ts';
 import { instantText } from '../../values/dates.ts';
 import type { ActivityDependencies } from '../dependencies.ts';
 

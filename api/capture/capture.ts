@@ -2,6 +2,7 @@ import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { useBody } from '../../capture/decode/decode.ts';
 import { DecodeError } from '../../capture/decode/limits.ts';
 import { EventsRefusedError, IngestUnavailableError, type Submitted } from '../../capture/ingest.ts';
+import { InconsistentTokensError } from '../../capture/parse/envelope.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import type { Notices } from '../../capture/parse/notices.ts';
 import {
@@ -11,7 +12,6 @@ import {
   parseEventsAtOnce,
   removeAddresses,
 } from '../../capture/parse/parse.ts';
-import { InconsistentTokensError } from '../../capture/parse/token.ts';
 import type { TransformEvents } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { PublicProjectRow } from '../../db/projects.ts';

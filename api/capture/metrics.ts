@@ -1,6 +1,5 @@
 import type { Notices } from '../../capture/parse/notices.ts';
-import { Counter, Gauge, type Registry } from '../../telemetry/metrics.ts';
-import { Tally } from '../../telemetry/tally.ts';
+import { Counter, Gauge, type Registry, Tally } from '../../telemetry/metrics.ts';
 import type { Gate } from '../public/gate.ts';
 
 /** Counts what comes in. The ingest counts what becomes of it. */

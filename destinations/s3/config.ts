@@ -6,22 +6,24 @@ const ENCRYPTIONS = ['AES256', 'aws:kms'];
 
 export const s3Fields = z
   .object({
-    bucket_name: z.string().describe('The bucket; it has to be there.'),
+    bucket_name: z.string().describe('The bucket. It must exist.'),
     region: z
       .string()
       .describe(
-        'Its region, such as eu-central-1; of a server of your own what it is set to, mostly us-east-1.',
+        'The region of the bucket, such as eu-central-1. A server of your own usually has us-east-1.',
       ),
-    prefix: z.string().describe('What keys begin with; a template.'),
-    aws_access_key_id: secret(z.string().nullish()).describe('A run needs it.'),
-    aws_secret_access_key: secret(z.string().nullish()).describe('A run needs it.'),
-    endpoint_url: z.string().nullish().describe('Of an S3-compatible server; none: AWS.'),
+    prefix: z.string().describe('The beginning of all keys, a template.'),
+    aws_access_key_id: secret(z.string().nullish()).describe('The access key. Runs need it.'),
+    aws_secret_access_key: secret(z.string().nullish()).describe(
+      'The secret of the access key. Runs need it.',
+    ),
+    endpoint_url: z.string().nullish().describe('The URL of an S3-compatible server. By default AWS.'),
     use_virtual_style_addressing: z
       .boolean()
       .default(false)
-      .describe('Whether the bucket is part of the host name rather than of the path.'),
-    encryption: z.string().nullish().describe('AES256 or aws:kms.'),
-    kms_key_id: z.string().nullish().describe('Key for aws:kms; none: the one of the account.'),
+      .describe('Whether the bucket is part of the host name instead of the path.'),
+    encryption: z.string().nullish().describe('The encryption at the server: AES256 or aws:kms.'),
+    kms_key_id: z.string().nullish().describe('The key for aws:kms. By default the key of the account.'),
     ...fileFields,
   })
   .superRefine((config, context) => {
@@ -40,7 +42,7 @@ export const s3Fields = z
       complain('region', `region: ${JSON.stringify(region)} is no name of a region`);
     if (endpoint) {
       const url = URL.parse(endpoint);
-      // The text is not repeated: a URL may hold a password.
+      // The message does not repeat the URL, since it may contain a password.
       if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
         complain(
           'endpoint_url',
@@ -64,7 +66,7 @@ export const s3Fields = z
 
 export type S3Config = z.output<typeof s3Fields>;
 
-/** What every request that makes an object says about its encryption. */
+/** The encryption, as every request that creates an object states it. */
 export function encryptionOf(config: S3Config) {
   return {
     ...(config.encryption ? { ServerSideEncryption: config.encryption as 'AES256' } : {}),

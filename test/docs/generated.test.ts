@@ -6,8 +6,7 @@ import { createExportMetrics } from '../../activities/exports/metrics.ts';
 import { describeSettings, loadConfig } from '../../config.ts';
 import type { Pool } from '../../db/pool.ts';
 import { checkConfig } from '../../destinations/config.ts';
-import { describeKeys } from '../../destinations/describe.ts';
-import { requireDestination } from '../../destinations/registry.ts';
+import { describeKeys, requireDestination } from '../../destinations/registry.ts';
 import { documents as generated } from '../../scripts/generate-docs.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 

@@ -3,8 +3,8 @@ import { failureOf, judge, ofSource } from '../../activities/exports/failures.ts
 import { createExportMetrics } from '../../activities/exports/metrics.ts';
 import { describeRejected } from '../../activities/exports/rejected-rows.ts';
 import { DestinationError } from '../../destinations/errors.ts';
-import { BrokenRowsError } from '../../formats/broken-rows.ts';
 import type { Column } from '../../formats/columns.ts';
+import { BrokenRowsError } from '../../formats/copy-format.ts';
 import { ModelError } from '../../models/index.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { exportConcurrency, lanesOf } from '../../worker/export-tools.ts';

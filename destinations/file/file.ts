@@ -1,18 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { FilesDestination } from './destination.ts';
-import { DestinationError } from './errors.ts';
-import { directoryProblem, Folder } from './file/folder.ts';
-import { localStore } from './file/store.ts';
-import { checkFileFields, fileFields, fileOptions } from './file-options.ts';
+import type { FilesDestination } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import { checkFileFields, fileFields, fileOptions } from '../file-options.ts';
+import { directoryProblem, Folder } from './folder.ts';
+import { localStore } from './store.ts';
 
 const fileConfigFields = z
   .object({
-    directory: z.string().describe('Below SLUICE_EXPORT_ROOT.'),
+    directory: z.string().describe('A directory below SLUICE_EXPORT_ROOT.'),
     prefix: z
       .string()
       .default('')
-      .describe('What the names of files begin with; a template, `/` makes folders.'),
+      .describe('The beginning of the names of files, a template. `/` makes directories.'),
     ...fileFields,
   })
   .superRefine((config, context) => {
@@ -21,9 +21,9 @@ const fileConfigFields = z
     else checkFileFields(config, context);
   });
 
-export type FileConfig = z.output<typeof fileConfigFields>;
+type FileConfig = z.output<typeof fileConfigFields>;
 
-/** Files in a directory of the machine that the worker runs on. */
+/** Writes files into a directory of the machine that the worker runs on. */
 export const file: FilesDestination<FileConfig> = {
   kind: 'files',
   types: ['File'],

@@ -1,16 +1,142 @@
+import { crc32 } from 'node:zlib';
 import {
+  AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  HeadObjectCommand,
+  type HeadObjectCommandOutput,
+  PutObjectCommand,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
+import type { HiddenFile } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
-import type { HiddenFile } from '../file-store.ts';
-import type { S3Connection } from './client.ts';
 import { encryptionOf } from './config.ts';
-import { place, statusOf } from './errors.ts';
-import { isOwn, overtaken, putWhole, versionThere } from './objects.ts';
-import { crc32Text, IN_FLIGHT_BYTES, MOST_PARTS, type PartBuffers, partSize } from './parts.ts';
-import { abortUpload } from './uploads.ts';
+import {
+  conditionOf,
+  isConditionUnknown,
+  isOutdated,
+  place,
+  type S3Connection,
+  statusOf,
+} from './connection.ts';
+
+const MEBIBYTE = 1024 * 1024;
+/** The most parts that S3 takes. All but the last must have at least 5 MiB. */
+export const MOST_PARTS = 10_000;
+const SMALL_PART = 8 * MEBIBYTE;
+const LARGE_PART = 64 * MEBIBYTE;
+const SMALL_PARTS = 5_000;
+/** So many bytes of one file may be under way at the same time. */
+export const IN_FLIGHT_BYTES = 32 * MEBIBYTE;
+
+/**
+ * The size of a part. Up to 39 GiB, all parts of a file have the same size, as some servers require. A longer file goes
+ * on in larger parts, so that 10,000 parts can hold 351 GiB.
+ */
+export function partSize(index: number): number {
+  return index < SMALL_PARTS ? SMALL_PART : LARGE_PART;
+}
+
+/** CRC-32 as S3 expects it: big-endian, in base64. */
+export function crc32Text(bytes: Buffer): string {
+  const value = Buffer.allocUnsafe(4);
+  value.writeUInt32BE(crc32(bytes));
+  return value.toString('base64');
+}
+
+/** Keeps the memory of sent parts for the next ones. */
+export class PartBuffers {
+  readonly #free: Buffer[] = [];
+
+  take(size: number): Buffer {
+    const at = this.#free.findIndex((one) => one.length === size);
+    return at < 0 ? Buffer.allocUnsafeSlow(size) : (this.#free.splice(at, 1)[0] as Buffer);
+  }
+
+  give(buffer: Buffer): void {
+    if (buffer.length === SMALL_PART && this.#free.length < IN_FLIGHT_BYTES / SMALL_PART + 1)
+      this.#free.push(buffer);
+  }
+
+  clear(): void {
+    this.#free.length = 0;
+  }
+}
+
+/** An object that an attempt writes. Its labels distinguish it from the objects of other attempts. */
+interface LabelledObject {
+  connection: S3Connection;
+  key: string;
+  labels: Record<string, string>;
+}
+
+async function head(
+  { connection, key }: LabelledObject,
+  signal?: AbortSignal,
+): Promise<HeadObjectCommandOutput | undefined> {
+  const target = { Bucket: connection.config.bucket_name, Key: key };
+  try {
+    return await connection.send((client) => client.send(new HeadObjectCommand(target)), {
+      key,
+      doing: 's3:GetObject',
+      signal,
+    });
+  } catch (error) {
+    if (error instanceof DestinationError && error.code === 'missing') return undefined;
+    throw error;
+  }
+}
+
+/** The version of the object that is there. Undefined if there is none. */
+const versionThere = async (object: LabelledObject, signal?: AbortSignal) =>
+  (await head(object, signal))?.ETag;
+
+/** Whether this attempt wrote the object that is there. */
+const isOwn = async (object: LabelledObject) =>
+  (await head(object))?.Metadata?.['sluice-attempt'] === object.labels['sluice-attempt'];
+
+const overtaken = ({ connection, key }: LabelledObject, cause: unknown) =>
+  new DestinationError('overtaken', `${place(connection.config, key)}: somebody else was faster`, { cause });
+
+/**
+ * Writes an object in one request, on condition that the version there is still `seen`. So a request that is delayed
+ * does not overwrite what another attempt has written since.
+ */
+async function putWhole(object: LabelledObject, body: Buffer, seen: string | undefined): Promise<void> {
+  const { connection, key, labels } = object;
+  const command = {
+    ...{ Bucket: connection.config.bucket_name, Key: key, Body: body, Metadata: labels },
+    ...encryptionOf(connection.config),
+    ChecksumCRC32: crc32Text(body),
+  };
+  await connection.send(
+    async (client) => {
+      try {
+        await client.send(new PutObjectCommand({ ...command, ...conditionOf(seen) }));
+      } catch (error) {
+        if (isConditionUnknown(error)) await client.send(new PutObjectCommand(command));
+        else if (!isOutdated(error, seen)) throw error;
+        // Perhaps this attempt wrote the object, and only the answer got lost.
+        else if (!(await isOwn(object))) throw overtaken(object, error);
+      }
+    },
+    { key, doing: 's3:PutObject' },
+  );
+}
+
+export async function abortUpload(connection: S3Connection, key: string, UploadId: string): Promise<void> {
+  const command = { Bucket: connection.config.bucket_name, Key: key, UploadId };
+  await connection.send(
+    async (client) => {
+      try {
+        await client.send(new AbortMultipartUploadCommand(command));
+      } catch (error) {
+        if ((error as Error).name !== 'NoSuchUpload') throw error;
+      }
+    },
+    { key, doing: 's3:AbortMultipartUpload', attempts: 3 },
+  );
+}
 
 interface Part {
   PartNumber: number;
@@ -18,28 +144,28 @@ interface Part {
   ChecksumCRC32: string;
 }
 
-export interface S3FileOptions {
+interface S3UploadOptions {
   connection: S3Connection;
   buffers: PartBuffers;
   key: string;
-  /** Kept with the object; `sluice-attempt` is known to this attempt alone. */
+  /** Metadata of the object. Only this attempt knows its `sluice-attempt`. */
   labels: Record<string, string>;
   signal?: AbortSignal | undefined;
-  /** Whether a file that is smaller than a part may wait in memory, to be sent in one request. */
+  /** Whether a file smaller than a part may stay in memory, to be sent in one request. */
   mayWait: boolean;
-  /** An upload may have begun of which the id is not known. */
+  /** Called when an upload may have begun whose id is unknown. */
   onDoubt(): void;
 }
 
 /**
- * One object, uploaded in parts that go out while the next one fills. Not before `publish` does S3 put them together:
- * until then there is no object, or the one that was there before.
+ * Uploads one object in parts. A part is sent while the next one fills. S3 joins the parts only at `publish`; until then
+ * nobody sees the object, and an earlier one stays.
  */
-export class S3File implements HiddenFile {
-  readonly #options: S3FileOptions;
-  /** No further request is begun. */
+export class S3Upload implements HiddenFile {
+  readonly #options: S3UploadOptions;
+  /** When it aborts, no further request begins. */
   readonly #quit = new AbortController();
-  /** Those that are on their way are cut. */
+  /** When it aborts, requests under way are cut off. */
   readonly #cut = new AbortController();
   readonly #signal: AbortSignal;
   readonly #parts: Part[] = [];
@@ -50,10 +176,10 @@ export class S3File implements HiddenFile {
   #uploadId: Promise<string> | undefined;
   #failure: Error | undefined;
   #whole: Buffer | undefined;
-  /** What was there before it: looked at before the fence is asked. */
+  /** The version that was there before. It is read before the fence is asked. */
   #seen: string | undefined;
 
-  constructor(options: S3FileOptions) {
+  constructor(options: S3UploadOptions) {
     this.#options = options;
     this.#signal = options.signal ? AbortSignal.any([options.signal, this.#quit.signal]) : this.#quit.signal;
   }
@@ -62,7 +188,7 @@ export class S3File implements HiddenFile {
     return { Bucket: this.#options.connection.config.bucket_name, Key: this.#options.key };
   }
 
-  /** Copies what is written, so that the caller may use its memory again; waits only while enough is on its way. */
+  /** Copies the chunk, so that the caller can use its memory again. Waits only while enough bytes are under way. */
   write(chunk: Buffer): void | Promise<void> {
     if (this.#failure) throw this.#failure;
     const rest = this.#fill(chunk, 0);
@@ -99,7 +225,7 @@ export class S3File implements HiddenFile {
     this.#signal.throwIfAborted();
   }
 
-  /** Begins to send the part that is full. */
+  /** Begins to send the full part. */
   #send(): void {
     const { key, connection, buffers } = this.#options;
     const buffer = this.#buffer ?? Buffer.alloc(0);
@@ -140,7 +266,7 @@ export class S3File implements HiddenFile {
     this.#parts.push({ PartNumber: number, ETag, ChecksumCRC32 });
   }
 
-  /** A request is not interrupted, only not repeated: an upload whose id nobody knows could not be aborted. */
+  /** Begins the upload. A signal prevents only retries: an upload whose id was never received cannot be aborted. */
   async #create(): Promise<string> {
     const { connection, key, labels, onDoubt } = this.#options;
     const command = {
@@ -193,7 +319,7 @@ export class S3File implements HiddenFile {
         try {
           await client.send(new CompleteMultipartUploadCommand(command));
         } catch (error) {
-          // Perhaps it was completed, and only the answer got lost.
+          // Perhaps the upload was completed, and only the answer got lost.
           if ((error as Error).name !== 'NoSuchUpload' && statusOf(error) !== 404) throw error;
           if (!(await isOwn(this.#options))) throw overtaken(this.#options, error);
         }
@@ -208,7 +334,7 @@ export class S3File implements HiddenFile {
     const reason = new Error('the file was given up');
     this.#quit.abort(reason);
     this.#failure ??= reason;
-    // A part that the server is still taking when the upload is aborted may be stored for ever: they may arrive first.
+    // A part that arrives during the abort may be stored for ever, so parts under way get time to arrive first.
     const timer = setTimeout(() => {
       onDoubt();
       this.#cut.abort(reason);

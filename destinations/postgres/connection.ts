@@ -1,10 +1,15 @@
+import type { Socket } from 'node:net';
+import pg from 'pg';
+import { egressRefusal } from '../../egress/egress-refused.ts';
+import type { Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
+import { PATIENCE, patiently } from '../retry.ts';
 import type { PostgresConfig } from './config.ts';
 
 const REFUSED =
   'the server refuses this user or password: correct them in the configuration of the export, or at the server';
 
-/** By SQLSTATE, or by its class of two characters: what is wrong, and what to do where somebody must. The server's own words follow. */
+/** What is wrong, and what the operator can do, by SQLSTATE or by its class of two characters. */
 const STATES: Record<string, [DestinationErrorCode, string]> = {
   '08': ['interrupted', 'the connection broke'],
   '22': ['rejected', 'a value does not fit its column'],
@@ -38,7 +43,7 @@ export function stateOf(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** What an error of the server, or of the way there, means to an export. */
+/** Turns an error of the server or of the connection into a DestinationError. */
 export function postgresError(error: unknown, config: PostgresConfig): DestinationError {
   if (error instanceof DestinationError) return error;
   const where = place(config);
@@ -60,4 +65,91 @@ export function postgresError(error: unknown, config: PostgresConfig): Destinati
   if (/connection (terminated|ended)|connection error|not queryable|SSL connection/i.test(said))
     return new DestinationError('interrupted', `${where}: the connection broke`, { cause: error });
   return new DestinationError('unexpected', `${where}: ${said}`, { cause: error });
+}
+
+const CONNECT_MILLISECONDS = 30_000;
+const CONNECT_ATTEMPTS = 5;
+
+async function attempt(config: PostgresConfig, socket: () => Socket, tls: boolean): Promise<pg.Client> {
+  const client = new pg.Client({
+    host: config.host.trim(),
+    port: config.port,
+    user: config.user,
+    // A function, since for an empty text the client would look for a password of the user who runs Sluice.
+    password: () => config.password,
+    database: config.database,
+    ssl: tls ? { rejectUnauthorized: !config.has_self_signed_cert } : false,
+    stream: socket,
+    application_name: 'sluice-export',
+    connectionTimeoutMillis: CONNECT_MILLISECONDS,
+    keepAlive: true,
+  });
+  // Without a listener, a connection that breaks between two queries would crash the process.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    client.end().catch(() => undefined);
+    throw error;
+  }
+}
+
+const offersNoTls = (error: unknown) => /does not support SSL/i.test((error as Error).message);
+
+/**
+ * Connects with TLS and checks the certificate. A connection without TLS is made only to a server that offers none and
+ * that the operator has named in SLUICE_EGRESS_ALLOW.
+ */
+async function connectOnce(config: PostgresConfig, { egress }: Surroundings): Promise<pg.Client> {
+  try {
+    return await attempt(config, () => egress.socket(), true);
+  } catch (error) {
+    if (!offersNoTls(error)) throw error;
+  }
+  try {
+    return await attempt(config, () => egress.socket({ listedOnly: true }), false);
+  } catch (error) {
+    if (!egressRefusal(error)) throw error;
+    throw new DestinationError(
+      'untrusted',
+      `${place(config)}: the server offers no TLS. Only servers that SLUICE_EGRESS_ALLOW names may do without.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Runs `work` with a connection of its own. A cancellation closes it at once, and the server rolls back. */
+export async function withConnection<T>(
+  config: PostgresConfig,
+  surroundings: Surroundings,
+  signal: AbortSignal | undefined,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const patience = surroundings.patience ?? PATIENCE;
+  const client = await patiently(
+    async () => {
+      try {
+        return await connectOnce(config, surroundings);
+      } catch (error) {
+        throw postgresError(error, config);
+      }
+    },
+    signal,
+    { ...patience, attempts: Math.min(patience.attempts, CONNECT_ATTEMPTS) },
+  );
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+  const cut = () => stream.destroy();
+  signal?.addEventListener('abort', cut);
+  try {
+    signal?.throwIfAborted();
+    return await work(client);
+  } catch (error) {
+    cut();
+    signal?.throwIfAborted();
+    throw error;
+  } finally {
+    signal?.removeEventListener('abort', cut);
+    await client.end().catch(() => undefined);
+  }
 }

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { CopyRows } from '../formats/copy-rows.ts';
-import { eventNames } from './config.ts';
-import type { RowsDestination } from './destination.ts';
+import { CopyRows } from '../../formats/copy-rows.ts';
+import { eventNames } from '../config.ts';
+import type { RowsDestination } from '../destination.ts';
 
 const noOpFields = z.object({
-  arg: z.string().default('').describe('Without a meaning.'),
+  arg: z.string().default('').describe('Has no effect.'),
   ...eventNames,
 });
 
-/** Reads everything and keeps nothing, for tests. */
+/** Reads all rows and keeps none. For tests. */
 export const noOp: RowsDestination<z.output<typeof noOpFields>> = {
   kind: 'rows',
   types: ['NoOp'],

@@ -1,20 +1,17 @@
 import { z } from 'zod';
-import { eventNames, secret } from './config.ts';
-import type { RowsDestination } from './destination.ts';
-import { deliverByHttp } from './http/deliver.ts';
-import { httpSteps } from './http/steps.ts';
+import { eventNames, secret } from '../config.ts';
 
-const httpFields = z
+export const httpFields = z
   .object({
-    url: z.string().describe('Where batches are posted to, such as https://sluice.example.com/batch/.'),
-    token: secret(z.string()).describe('Project key (phc_…) of the receiver.'),
+    url: z.string().describe('The URL to post batches to, such as https://sluice.example.com/batch/.'),
+    token: secret(z.string()).describe('The project key (phc_…) at the receiver.'),
     ...eventNames,
   })
   .superRefine(({ url, token }, context) => {
     const complain = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     const parsed = URL.parse(url);
-    // The text is not repeated where it may hold a password.
+    // The message does not repeat the URL, since it may contain a password.
     if (!parsed) complain('url', 'Invalid destination URL: it is no URL');
     else if (!/^https?:$/.test(parsed.protocol))
       complain('url', `Invalid destination URL: ${parsed.protocol} is neither http: nor https:`);
@@ -25,13 +22,3 @@ const httpFields = z
   });
 
 export type HttpConfig = z.output<typeof httpFields>;
-
-/** Events to the `/batch/` endpoint of another Sluice, or of PostHog. */
-export const http: RowsDestination<HttpConfig> = {
-  kind: 'rows',
-  types: ['HTTP'],
-  fields: httpFields,
-  models: ['events'],
-  steps: httpSteps,
-  deliver: deliverByHttp,
-};

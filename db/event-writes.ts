@@ -5,7 +5,7 @@ import type { Transaction } from './pool.ts';
 import { timestamptzText } from './timestamptz.ts';
 
 /** Columns of the rows that `writeEventsAndCommit` is fed with: first what is known before its transaction. */
-export const EVENT_COLUMNS = [
+export const EVENT_ROW_COLUMNS = [
   ...['project_id', 'uuid', 'timestamp', 'created_at', 'historical', 'event', 'distinct_id', 'properties'],
   ...['session_id', 'window_id', 'elements_chain'],
   ...['inserted_at', 'person_id', 'person_mode', 'person_properties'],
@@ -15,7 +15,7 @@ export const EVENT_COLUMNS = [
 export const ID_COLUMNS = ['project_id', 'uuid', 'timestamp'];
 
 const COPY_IDS = `copy event_ids (${ID_COLUMNS.join(', ')}) from stdin (format binary)`;
-const COPY_EVENTS = `copy events (${EVENT_COLUMNS.join(', ')}) from stdin (format binary)`;
+const COPY_EVENTS = `copy events (${EVENT_ROW_COLUMNS.join(', ')}) from stdin (format binary)`;
 const UNIQUE_VIOLATION = '23505';
 
 /** The 8 bytes of a `timestamptz`. */

@@ -3,7 +3,6 @@ import {
   insertDistinctIds,
   insertPersons,
   lockPersons,
-  type PersonValues,
   updatePersons,
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
@@ -58,8 +57,6 @@ const MOST_LOOKS = 10;
 
 const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
 
-const valuesOf = (draft: Draft): PersonValues => draft;
-
 /** Writes the changes of the persons. The transaction already holds locks on those that are stored. */
 async function write(client: Transaction, drafts: readonly Draft[], stamp: string): Promise<PersonChanges> {
   const mappings = drafts.flatMap(({ projectId, id, newIds }) =>
@@ -69,9 +66,9 @@ async function write(client: Transaction, drafts: readonly Draft[], stamp: strin
     throw new PersonConflictError('A distinct_id got a person in another transaction at the same time.');
   }
   const created = drafts.filter((draft) => !draft.stored);
-  if (created.length > 0) await insertPersons(client, created.map(valuesOf), stamp);
+  if (created.length > 0) await insertPersons(client, created, stamp);
   const changed = drafts.filter((draft) => draft.stored);
-  if (changed.length > 0) await updatePersons(client, changed.map(valuesOf), stamp);
+  if (changed.length > 0) await updatePersons(client, changed, stamp);
   const merges = drafts.flatMap(({ projectId, id, absorbed }) =>
     absorbed.map((one) => ({ projectId, absorbedId: one.id, intoId: id })),
   );

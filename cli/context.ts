@@ -4,13 +4,13 @@ import { parseKeyring } from '../secrets/envelope.ts';
 import { ensureKeyFile } from '../secrets/key-file.ts';
 import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
 
-/** What a command was asked cannot be done; printed without a stack trace, with exit code 1. */
+/** A command cannot do what the user asked for. The command line prints the message without a stack trace and exits with 1. */
 export class CommandError extends Error {
   override name = 'CommandError';
 }
 
 export const say = (line: string) => process.stdout.write(`${line}\n`);
-/** Progress and remarks; standard output carries results only, so that it can be piped. */
+/** Prints progress and remarks to standard error. Standard output carries results only, so that users can pipe it. */
 export const remark = (line: string) => process.stderr.write(`${line}\n`);
 
 export function settings(): Config {

@@ -1,4 +1,4 @@
-// `npx sluice`: what an operator does without a web page.
+// `npx sluice`: the command line for operators.
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { BackupError } from '../backup/manifest.ts';
@@ -23,8 +23,8 @@ const program = new Command('sluice')
   .description('Administration of a Sluice installation.')
   .addHelpText(
     'after',
-    '\nCommands work on DATABASE_URL if it is set, else on the embedded Postgres of the data directory\n' +
-      '(SLUICE_DATA_DIR), which is started for the command when `npm start` is not running.',
+    '\nCommands use the database at DATABASE_URL. If it is not set, they use the embedded Postgres in the\n' +
+      'data directory (SLUICE_DATA_DIR), and start it for the command if `npm start` is not running.',
   );
 initCommand(program);
 userCommands(program);

@@ -15,11 +15,11 @@ export const eventNames = {
   include_events: z
     .array(z.string())
     .nullish()
-    .describe('Exports only events with these names. By default all events.'),
-  exclude_events: z.array(z.string()).nullish().describe('Leaves out events with these names.'),
+    .describe('Export only events with these names. An empty list exports all events.'),
+  exclude_events: z.array(z.string()).nullish().describe('Leave out events with these names.'),
 };
 
-/** The type of a value, as error messages of the API name it. */
+/** The name of a value's type in messages of the API. */
 function nameOf(value: unknown): string {
   if (value === null) return 'NoneType';
   if (Array.isArray(value)) return 'list';

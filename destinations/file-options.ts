@@ -12,11 +12,19 @@ export interface FileOptions {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Keys of every destination that takes files. */
+/** The configuration keys of every destination that stores files. */
 export const fileFields = {
-  file_format: z.string().default('JSONLines').describe('JSONLines, Parquet or CSV.'),
-  compression: z.string().nullish().describe('The compression of the files. By default none.'),
-  max_file_size_mb: z.number().nullish().describe('The size in MiB at which another file begins.'),
+  file_format: z.string().default('JSONLines').describe('Format of the files: JSONLines, Parquet or CSV.'),
+  compression: z
+    .string()
+    .nullish()
+    .describe(
+      'Compression of the files: gzip, brotli, zstd, snappy or lz4, depending on the format. Without it, none.',
+    ),
+  max_file_size_mb: z
+    .number()
+    .nullish()
+    .describe('Maximum size of a file in MiB. Larger intervals become several files.'),
   ...eventNames,
 };
 

@@ -96,7 +96,7 @@ export async function prepareDatabase(options: DatabaseToPrepare): Promise<Prepa
     if (!options.external || !isDatabaseUnavailable(error)) throw error;
     const { host } = new URL(url);
     throw new StackProblem(
-      `The Postgres at ${host} (DATABASE_URL) cannot be used: ${describe(error)}. Start it, or unset DATABASE_URL to let Sluice run its own.`,
+      `The Postgres at ${host} (DATABASE_URL) cannot be used: ${describe(error)}. Start it, or unset DATABASE_URL so that Sluice runs its own Postgres.`,
       { cause: error },
     );
   } finally {
@@ -120,7 +120,7 @@ async function requireMigrated(pool: Parameters<typeof migrationState>[0]): Prom
   const { applied, known } = await migrationState(pool, readMigrations());
   if (applied < known) {
     throw new StackProblem(
-      `The database has ${applied} of ${known} migrations and SLUICE_MIGRATE is off; set SLUICE_MIGRATE=true, or start once with it on.`,
+      `The database has only ${applied} of ${known} migrations, and SLUICE_MIGRATE is false. Run \`npx sluice migrate\`, or set SLUICE_MIGRATE=true.`,
     );
   }
 }
@@ -137,7 +137,7 @@ function describe(error: unknown): string {
 /** The hint for a person whose data directory has no keys of the installation. */
 export function missingCredentialsHint(dataDir: string): string {
   return (
-    `There is no ${credentialsFile(dataDir)}, and keys cannot be shown again: make a new one with ` +
-    '"npx sluice key create" if you need one.'
+    `There is no ${credentialsFile(dataDir)}, and Sluice cannot show existing keys again. If you need a key, ` +
+    'create one with "npx sluice key create".'
   );
 }

@@ -7,7 +7,7 @@ import { encryptionKeyIds, remark, say, withUrl } from '../context.ts';
 export function backupCommands(program: Command): void {
   program
     .command('backup <directory>')
-    .description('Write everything in the database, as of one moment, into a new directory.')
+    .description('Write a consistent copy of the whole database into a new directory.')
     .action((directory: string) =>
       withUrl(async (url, config) => {
         const manifest = await backUp({
@@ -18,7 +18,7 @@ export function backupCommands(program: Command): void {
         const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
         say(`Backed up ${rows} rows of ${manifest.tables.length} tables to ${directory}.`);
         remark(
-          'The keys that open stored secrets are not in it. Keep them apart from it: ' +
+          'The backup does not contain the encryption keys. Keep a copy of them in another place: ' +
             (config.SLUICE_ENCRYPTION_KEYS ? 'SLUICE_ENCRYPTION_KEYS' : keyFile(config.SLUICE_DATA_DIR)),
         );
       }),
@@ -26,7 +26,9 @@ export function backupCommands(program: Command): void {
 
   program
     .command('restore <directory>')
-    .description('Fill an empty database with a backup; schedules follow by themselves.')
+    .description(
+      'Restore a backup into an empty database. Sluice then creates the Temporal schedules on its own.',
+    )
     .action((directory: string) =>
       withUrl(async (url, config) => {
         const manifest = await restore({

@@ -8,11 +8,11 @@ import { localStore } from './store.ts';
 
 const fileConfigFields = z
   .object({
-    directory: z.string().describe('A directory below SLUICE_EXPORT_ROOT.'),
+    directory: z.string().describe('Directory of the files, relative to SLUICE_EXPORT_ROOT.'),
     prefix: z
       .string()
       .default('')
-      .describe('The beginning of the names of files, a template. `/` makes directories.'),
+      .describe('Prefix of all file names. A template, in which `/` creates folders.'),
     ...fileFields,
   })
   .superRefine((config, context) => {
@@ -33,7 +33,7 @@ export const file: FilesDestination<FileConfig> = {
   steps: [
     {
       name: 'Write to the directory',
-      description: 'Ensure that files can be written to the directory, by one that is deleted again.',
+      description: 'Writes a file to the directory and deletes it again.',
       async run(config, { exportRoot }) {
         const store = localStore(new Folder(exportRoot, config.directory));
         const probe = `.sluice-test-${randomUUID()}`;

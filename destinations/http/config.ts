@@ -3,21 +3,21 @@ import { eventNames, secret } from '../config.ts';
 
 export const httpFields = z
   .object({
-    url: z.string().describe('The URL to post batches to, such as https://sluice.example.com/batch/.'),
-    token: secret(z.string()).describe('The project key (phc_…) at the receiver.'),
+    url: z.string().describe('URL that receives the batches, such as https://sluice.example.com/batch/.'),
+    token: secret(z.string()).describe('Project key (phc_…) of the receiving project.'),
     ...eventNames,
   })
   .superRefine(({ url, token }, context) => {
     const complain = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     const parsed = URL.parse(url);
-    // The message does not repeat the URL, since it may contain a password.
-    if (!parsed) complain('url', 'Invalid destination URL: it is no URL');
+    // The messages do not repeat the URL, because it may contain a password.
+    if (!parsed) complain('url', 'Invalid destination URL: it is not a URL');
     else if (!/^https?:$/.test(parsed.protocol))
       complain('url', `Invalid destination URL: ${parsed.protocol} is neither http: nor https:`);
     else if (parsed.username !== '' || parsed.password !== '')
-      complain('url', 'Invalid destination URL: it holds a user name or password');
-    else if (parsed.hash !== '') complain('url', 'Invalid destination URL: it holds a fragment');
+      complain('url', 'Invalid destination URL: it contains a user name or password');
+    else if (parsed.hash !== '') complain('url', 'Invalid destination URL: it contains a fragment');
     if (token.trim() === '') complain('token', "The following inputs are empty: ['token']");
   });
 

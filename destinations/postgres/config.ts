@@ -6,17 +6,20 @@ const LONGEST_NAME = 63;
 
 export const postgresFields = z
   .object({
-    user: secret(z.string()).describe('The user that logs in.'),
-    password: secret(z.string()).describe('The password of the user.'),
-    host: z.string().describe('The name or address of the server.'),
-    database: z.string().describe('The database. It must exist.'),
-    schema: z.string().default('public').describe('The schema. It must exist.'),
-    table_name: z.string().default('events').describe('The table. It is created if it does not exist.'),
-    port: z.number().default(5432).describe('The port of the server.'),
+    user: secret(z.string()).describe('Name of the Postgres user.'),
+    password: secret(z.string()).describe('Password of the Postgres user.'),
+    host: z.string().describe('Host name or IP address of the server.'),
+    database: z.string().describe('Name of the database. It must exist.'),
+    schema: z.string().default('public').describe('Name of the schema. It must exist.'),
+    table_name: z
+      .string()
+      .default('events')
+      .describe('Name of the table. The export creates it if it does not exist.'),
+    port: z.number().default(5432).describe('Port of the server.'),
     has_self_signed_cert: z
       .boolean()
       .default(false)
-      .describe('Whether to accept a certificate that no known authority has signed.'),
+      .describe('Accept a server certificate that no known certificate authority signed.'),
     ...eventNames,
   })
   .superRefine((config, context) => {

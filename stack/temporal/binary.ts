@@ -90,7 +90,7 @@ export async function findTemporal(search: TemporalSearch): Promise<string> {
       }
     }
     if (Date.now() >= nextLine) {
-      report(`  waiting for process ${heldBy}, which is fetching Temporal …`);
+      report(`  waiting for process ${heldBy}, which downloads or builds Temporal …`);
       nextLine = Date.now() + 5_000;
     }
     await pause(200);
@@ -122,7 +122,7 @@ async function obtain(
         },
       },
       {
-        name: 'building it',
+        name: 'the build',
         run: () => {
           if (!onPath('go', env)) throw new Error('there is no Go on this machine');
           report('Building Temporal with Go (once, about 4 minutes on 2 cores) …');
@@ -134,13 +134,13 @@ async function obtain(
       try {
         await mkdir(partial, { recursive: true });
         const program = await attempt.run();
-        if (!(await works(program))) throw new Error('what came is not a Temporal program for this machine');
+        if (!(await works(program))) throw new Error('the result is not a Temporal program for this machine');
         await rename(program, cached);
         return;
       } catch (error) {
         signal?.throwIfAborted();
         const reason = reasonOf(error);
-        report(`  ${attempt.name} did not work: ${reason}`);
+        report(`  ${attempt.name} failed: ${reason}`);
         failures.push(`${attempt.name}: ${reason}`);
         await rm(partial, { recursive: true, force: true });
       }
@@ -149,8 +149,9 @@ async function obtain(
     await rm(partial, { recursive: true, force: true });
   }
   throw new StackProblem(
-    `Temporal could not be had (${failures.join('; ')}). Install the Temporal CLI so that "temporal" is on the PATH ` +
-      '(https://docs.temporal.io/cli), or install Go, or set TEMPORAL_ADDRESS to a Temporal server of your own.',
+    `Sluice found no Temporal server and could not get one (${failures.join('; ')}). Install the Temporal CLI so that ` +
+      '"temporal" is on the PATH (https://docs.temporal.io/cli), or install Go, or set TEMPORAL_ADDRESS to a Temporal ' +
+      'server of your own.',
   );
 }
 

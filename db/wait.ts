@@ -8,7 +8,7 @@ const PAUSE_MILLISECONDS = 500;
  * Brings the database up to date as soon as it can be reached, and waits for it until then. Fails only when it
  * cannot be brought up to date, with a sentence that says why.
  */
-export async function prepareDatabase(options: {
+export async function waitForDatabase(options: {
   url: string;
   mayMigrate: boolean;
   stopping: AbortSignal;

@@ -1,8 +1,8 @@
 import type { ActivityDependencies } from './dependencies.ts';
-import { createExportUpkeepActivities } from './export-upkeep.ts';
 import { createExportActivities, type createHeavyActivities } from './exports.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 
+export type { ActivityDependencies } from './dependencies.ts';
 export { createHeavyActivities } from './exports.ts';
 
 /** Every activity of Sluice but the heavy ones. Each is one step of I/O that can be repeated. */
@@ -10,7 +10,6 @@ export function createActivities(deps: ActivityDependencies) {
   return {
     ...createMaintenanceActivities(deps),
     ...createExportActivities(deps),
-    ...createExportUpkeepActivities(deps),
   };
 }
 

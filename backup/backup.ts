@@ -13,12 +13,12 @@ import { type BackupTable, sequences, tablesInOrder } from './tables.ts';
 
 export interface BackupOptions {
   url: string;
-  /** Must not exist; appears only when the backup is whole. */
+  /** Must not exist yet. It appears only when the backup is complete. */
   directory: string;
   report: (line: string) => void;
 }
 
-/** Counts and hashes what passes. */
+/** Creates a stream that counts and hashes the bytes that pass through it. */
 function meter(): { stream: Transform; bytes: () => number; sha256: () => string } {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -57,7 +57,7 @@ async function backUpTable(
   };
 }
 
-/** Writes everything that the database holds, as of one moment, while the installation goes on working. */
+/** Writes the contents of the database as of one moment. The installation keeps working meanwhile. */
 export async function backUp(options: BackupOptions): Promise<BackupManifest> {
   const directory = path.resolve(options.directory);
   if (await stat(directory).catch(() => undefined)) {

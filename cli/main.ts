@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { BackupError } from '../backup/manifest.ts';
 import { ConfigError } from '../config.ts';
 import { MigrationError } from '../db/migrate.ts';
+import { Refusal } from '../refusals.ts';
 import { SecretError } from '../secrets/envelope.ts';
 import { StackProblem } from '../stack/problem.ts';
 import { backupCommands } from './commands/backup.ts';
@@ -15,12 +16,22 @@ import { userCommands } from './commands/user.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { CommandError, remark } from './context.ts';
 
-const EXPLAINED = [CommandError, ConfigError, BackupError, MigrationError, SecretError, StackProblem];
+const EXPLAINED = [
+  CommandError,
+  ConfigError,
+  BackupError,
+  MigrationError,
+  Refusal,
+  SecretError,
+  StackProblem,
+];
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 const program = new Command('sluice')
   .version(version)
   .description('Administration of a Sluice installation.')
+  // Options after the name of a command are the command's.
+  .enablePositionalOptions()
   .addHelpText(
     'after',
     '\nCommands use the database at DATABASE_URL. If it is not set, they use the embedded Postgres in the\n' +

@@ -9,9 +9,9 @@ export const LOCKS = {
   bootstrap: 7_163_945_022,
   /** One process makes, fills and drops partitions of events. */
   partitions: 7_163_945_023,
-  /** Writers of events hold it shared, who closes the horizon holds it alone. */
+  /** Writers of events hold it shared. A process that moves the horizon holds it exclusively. */
   horizon: 7_163_945_024,
-  /** One process at a time stands in the way of the writers of events to close the horizon. */
+  /** One process at a time makes the writers of events wait to move the horizon. */
   closing: 7_163_945_025,
 } as const;
 

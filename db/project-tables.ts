@@ -36,7 +36,10 @@ export const PROJECT_TABLES: readonly ProjectTable[] = [
   { name: 'wizard_sessions', kind: 'configuration' },
 ];
 
-/** Moves the configuration of each source project to its target, all at once: what came to a target stays there. */
+/**
+ * Moves the configuration of each source project to its target. Nothing moves twice, even if a target is a source as
+ * well.
+ */
 export async function moveConfiguration(
   queryable: Queryable,
   mappings: ReadonlyMap<number, number>,

@@ -1,8 +1,7 @@
 // The worker process: runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
-import { registerHealthMetrics } from '../activities/exports/health-metrics.ts';
-import { createExportMetrics } from '../activities/exports/metrics.ts';
+import { createExportMetrics, registerHealthMetrics } from '../exports/runs/metrics.ts';
 import { runProcess } from '../lifecycle.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';

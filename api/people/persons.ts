@@ -24,14 +24,15 @@ const params = z.object({ project_id: z.string() });
 const personParams = params.extend({ id: z.string() });
 
 const listQuery = strictPageQuery.extend({
-  distinct_id: z.string().optional().meta({ description: 'Only the person that this distinct_id is.' }),
-  email: z.string().optional().meta({ description: 'Only persons with this email, in upper or lower case.' }),
+  distinct_id: z.string().optional().meta({ description: 'Only the person with this distinct_id.' }),
+  email: z.string().optional().meta({ description: 'Only persons with this email, in any case.' }),
   search: z.string().optional().meta({
-    description: 'Only persons with a distinct_id, email or name that begins so; email and name in any case.',
+    description:
+      'Only persons whose distinct_id, email or name begins with this text. Case matters for the distinct_id only.',
   }),
 });
 
-/** Who somebody was is not written down when they are deleted: the log outlives them. */
+/** Deletes persons and records it. The log outlives a person, so it must not say who the person was. */
 async function deleteAndAudit(
   client: Transaction,
   request: FastifyRequest,
@@ -52,7 +53,7 @@ async function deleteAndAudit(
   return deleted.length;
 }
 
-/** Persons are made by events (capture); here they are read and deleted. */
+/** Adds the routes that read and delete persons. Events create persons. */
 export function personRoutes(app: App, { pool, config }: ApiDependencies): void {
   app.get(
     '/api/projects/:project_id/persons/',
@@ -104,7 +105,8 @@ export function personRoutes(app: App, { pool, config }: ApiDependencies): void 
       schema: {
         tags: TAGS,
         summary: 'Delete a person',
-        description: 'Their events stay. A later event of one of their distinct ids makes a new person.',
+        description:
+          'The events of the person stay. A later event with one of the distinct ids creates a new person.',
         params: personParams,
         querystring: z.strictObject({ personal_api_key: z.string().optional() }),
         response: { 204: z.null() },

@@ -86,7 +86,8 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       config: { access: { scope: 'organization:write' } },
       schema: {
         tags: TAGS,
-        summary: 'Create an organization with a default project, owned by the caller',
+        summary: 'Create an organization',
+        description: 'The caller becomes its owner. It starts with a default project.',
         body: newOrganization,
         response: { 201: organization },
       },
@@ -165,7 +166,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       schema: {
         tags: TAGS,
         summary: 'Delete an organization with all its projects',
-        description: 'Its schedules are stopped and its events deleted in the background.',
+        description: 'Its schedules are stopped and its events are deleted in the background.',
         params,
         response: { 204: z.null() },
       },
@@ -193,8 +194,9 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       config: { access: { scope: 'organization:write', level: ADMIN, isOrganization: true } },
       schema: {
         tags: TAGS,
-        summary: 'Move the configuration of some projects onto others, once',
-        description: 'The body maps ids of source projects to ids of target projects.',
+        summary: 'Move the configuration of projects to other projects',
+        description:
+          'The body maps the id of each source project to the id of its target. An organization can do this once.',
         params,
         body: z.record(z.string(), z.unknown()),
         response: { 200: rollbackAnswer },
@@ -211,7 +213,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       if (request.organization.environments_rollback_at) throw requested();
       const mappings = parseMappings(request.body);
       await transaction(pool, async (client) => {
-        // A project that is deleted at this moment must not be given anything.
+        // The lock keeps a project from being deleted while configuration moves to it.
         if (!(await lockProjectsOf(client, id))) throw errors.notFound();
         const own = new Set(await projectIdsOf(client, id));
         const missing = [...mappings].flat().filter((one) => !own.has(one));

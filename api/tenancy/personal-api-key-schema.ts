@@ -7,10 +7,9 @@ export const personalApiKey = z
   .object({
     id: z.string(),
     label: z.string(),
-    value: z
-      .string()
-      .nullable()
-      .meta({ description: 'The key itself, only in the answers to create and roll.' }),
+    value: z.string().nullable().meta({
+      description: 'The key itself. Null except in the answers to creating a key and replacing its value.',
+    }),
     mask_value: z.string(),
     created_at: timestamp,
     last_used_at: timestamp.nullable(),
@@ -18,8 +17,12 @@ export const personalApiKey = z
     expires_at: timestamp.nullable(),
     user_id: z.int(),
     scopes: z.array(z.string()),
-    scoped_teams: z.array(z.int()),
-    scoped_organizations: z.array(z.uuid()),
+    scoped_teams: z
+      .array(z.int())
+      .meta({ description: 'The projects that the key is bound to. Empty: no bound.' }),
+    scoped_organizations: z
+      .array(z.uuid())
+      .meta({ description: 'The organizations that the key is bound to. Empty: no bound.' }),
   })
   .meta({ id: 'PersonalApiKey' });
 

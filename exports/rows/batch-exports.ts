@@ -62,6 +62,11 @@ export interface ExportKey {
   exportId: string;
 }
 
+export const keyOf = (row: Pick<BatchExportRow, 'project_id' | 'id'>): ExportKey => ({
+  projectId: row.project_id,
+  exportId: row.id,
+});
+
 const stored = (column: string, value: unknown): unknown =>
   JSON_COLUMNS.has(column) && value !== null ? JSON.stringify(value) : value;
 

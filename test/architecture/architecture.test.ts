@@ -27,6 +27,27 @@ describe('the import table', () => {
   });
 });
 
+describe('batch exports', () => {
+  test('name neither HTTP nor Temporal, and no edge that uses them, not even for a type', () => {
+    const foreign = /^(fastify|@fastify\/|@temporalio\/|(api|cli|worker|activities|workflows|schedules)\/)/;
+    const named = importGraph(root).filter(
+      ({ file, target }) => file.startsWith('exports/') && foreign.test(target),
+    );
+    expect(named).toEqual([]);
+  });
+
+  test('end runs and backfills in one place', () => {
+    const named = sourceFiles(root).filter(
+      (file) =>
+        !file.startsWith('test/') &&
+        !file.startsWith('exports/rows/') &&
+        // These move to exports/runs, which ends them there too.
+        /\bmark(Run|Backfill)Ended\b/.test(readFileSync(path.join(root, file), 'utf8')),
+    );
+    expect(named).toEqual(['exports/ending.ts']);
+  });
+});
+
 test('only config.ts and the programs that start processes read the environment', () => {
   const readers = sourceFiles(root).filter(
     (file) =>

@@ -120,12 +120,12 @@ describe('a restore refuses', () => {
     [
       'a changed file',
       () => damaged((copy) => appendFile(path.join(copy, 'users.copy.zst'), 'x')),
-      /users\.copy\.zst does not have the checksum/,
+      /users\.copy\.zst does not match its checksum/,
     ],
     [
       'a missing file',
       () => damaged((copy) => rm(path.join(copy, 'projects.copy.zst'))),
-      /not whole: .*projects\.copy\.zst/,
+      /incomplete: .*projects\.copy\.zst/,
     ],
     [
       'a directory that is no backup',

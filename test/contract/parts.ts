@@ -1,8 +1,7 @@
-import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
-import { createExportMetrics } from '../../activities/exports/metrics.ts';
 import { createActivities, createHeavyActivities } from '../../activities/index.ts';
 import { LOCK_KINDS, LOCKS } from '../../db/locks.ts';
 import type { Pool } from '../../db/pool.ts';
+import { createExportMetrics, registerHealthMetrics } from '../../exports/runs/metrics.ts';
 import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
 import * as workflows from '../../workflows/index.ts';
 

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { ScheduleNotFoundError } from '@temporalio/client';
 import type { TypedSearchAttributes } from '@temporalio/common';
-import { isItsTurn } from '../../activities/exports/drift.ts';
 import { transaction } from '../../db/pool.ts';
 import { moveConfiguration } from '../../db/project-tables.ts';
 import { findBackfill, insertBackfill } from '../../exports/rows/backfills.ts';
@@ -10,7 +9,8 @@ import { type BatchExportRow, deleteBatchExport, setPaused } from '../../exports
 import { insertLogs, listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { startRun } from '../../exports/rows/runs.ts';
-import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
+import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
+import { isItsTurn } from '../../exports/runs/upkeep.ts';
 import type { MaintenanceReport } from '../../workflows/maintenance.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
 import { eventually } from '../support/eventually.ts';

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Runtime } from '@temporalio/worker';
-import { createStartRun } from '../../../activities/exports/start-run.ts';
 import { lockBatchExport } from '../../../exports/rows/batch-exports.ts';
 import { beginAttempt, completeRun, startRun } from '../../../exports/rows/runs.ts';
+import { startExportRun } from '../../../exports/runs/start-run.ts';
 import { createLogger } from '../../../telemetry/logger.ts';
 import { temporalLogger } from '../../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker } from '../../../worker/worker.ts';
@@ -202,8 +202,8 @@ test('a schedule that fired before the change exports nothing that another inter
   });
   await ended(url);
   await ask('PATCH', url, { interval: 'day', offset_hour: utcHour(thisHour + HOUR) });
-  const start = createStartRun({ pool: api.pool, schedules: api.schedules });
-  const fired = await start({
+  const deps = { pool: api.pool, temporal: api.schedules.exports };
+  const fired = await startExportRun(deps, {
     ...{ exportId: id, interval: null, backfillId: null, nominal: iso(thisHour) },
     ...{ workflowId: `${id}-late`, workflowRunId: `${id}-late` },
   });
@@ -218,8 +218,8 @@ test('a schedule that fires during the change waits for what comes of it', async
     await client.query('begin');
     const row = await lockBatchExport(client, { projectId: anna.projectId, exportId: id });
     expect(row?.interval).toBe('hour');
-    const start = createStartRun({ pool: api.pool, schedules: api.schedules });
-    const firing = start({
+    const deps = { pool: api.pool, temporal: api.schedules.exports };
+    const firing = startExportRun(deps, {
       ...{ exportId: id, interval: null, backfillId: null, nominal: iso(thisHour) },
       ...{ workflowId: `${id}-firing`, workflowRunId: `${id}-firing` },
     });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { targetsCollide } from '../../destinations/write-target.ts';
 import { exportQuery } from '../../exports/reads/query.ts';
 import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
-import { writeTargetOf } from '../../exports/reads/write-target.ts';
+import { writeTargetOf } from '../../exports/reads/stored-target.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { generateKey, parseKeyring, SecretError } from '../../secrets/envelope.ts';

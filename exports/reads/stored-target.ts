@@ -9,7 +9,7 @@ export interface StoredTarget {
   target: WriteTarget;
 }
 
-/** One name for one server, whatever way it is written. */
+/** The name of a bucket's store. All spellings of one server give the same name. */
 function s3Store(endpoint: unknown, bucket: unknown): string {
   const url = typeof endpoint === 'string' && endpoint !== '' ? URL.parse(endpoint) : null;
   const server = !url || url.hostname.endsWith('.amazonaws.com') ? 'aws' : url.href;
@@ -17,10 +17,10 @@ function s3Store(endpoint: unknown, bucket: unknown): string {
 }
 
 /**
- * Where an export writes, to be compared with where others do (destinations/write-target.ts). Null where no two exports
- * can write over each other: rows have keys of their own.
+ * Where an export writes files. `targetsCollide` of destinations/write-target.ts compares it with the targets of other
+ * exports. Null for destinations that store rows: their keys keep exports from overwriting each other.
  */
-export function writeTargetOf(
+export function storedTargetOf(
   { type, config }: DestinationSettings,
   { model, interval }: Pick<BatchExportRow, 'model' | 'interval'>,
 ): StoredTarget | null {

@@ -1,10 +1,11 @@
 // The API process. It serves HTTP until it is told to stop.
 import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { addPlaces, openGeoip } from '../capture/geoip.ts';
+import { addPlaces } from '../capture/add-places.ts';
 import { createIngest } from '../capture/ingest.ts';
 import { createListener } from '../db/listen.ts';
 import { createEgress } from '../egress/egress.ts';
+import { openGeoip } from '../geoip/geoip.ts';
 import { createParser } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
 import { PRODUCTS } from '../products.ts';

@@ -1,7 +1,7 @@
 // The operators as the bytecode of `comparisons.ts` decides them, value by value, without bytecode.
 import { likeMatcher } from '../hog/runtime/operators.ts';
+import { parseDate } from '../values/dates.ts';
 import { dateOf, finiteNumberOf } from './comparisons.ts';
-import { parseDate } from './dates.ts';
 import { FilterError } from './errors.ts';
 import type { Scalar } from './filter.ts';
 import { inOrder, looseEquals, type Order, printed, readsAs } from './hog-values.ts';

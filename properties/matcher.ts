@@ -1,6 +1,6 @@
 // Filters against values in memory. Prepared once (patterns compiled, numbers read), run often.
 import { HogFailure } from '../hog/runtime/errors.ts';
-import type { Moment } from './dates.ts';
+import type { Moment } from '../values/dates.ts';
 import { at, FilterError } from './errors.ts';
 import type { FilterNode, FilterType, FilterValue, PropertyFilter } from './filter.ts';
 import { FILTER_TESTS } from './filter-tests.ts';

@@ -4,7 +4,6 @@ import {
   insertPersons,
   lockPersons,
   type PersonMerge,
-  type PersonValues,
   updatePersons,
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
@@ -59,8 +58,6 @@ const MOST_LOOKS = 10;
 
 const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
 
-const valuesOf = (draft: Draft): PersonValues => draft;
-
 /** Told of persons that became part of others, in the transaction that makes them so and holds the locks on them. */
 export type PersonsMerged = (client: Transaction, merges: readonly PersonMerge[]) => Promise<void>;
 
@@ -78,9 +75,9 @@ async function write(
     throw new PersonConflictError('A distinct_id got a person in another transaction at the same time.');
   }
   const created = drafts.filter((draft) => !draft.stored);
-  if (created.length > 0) await insertPersons(client, created.map(valuesOf), stamp);
+  if (created.length > 0) await insertPersons(client, created, stamp);
   const changed = drafts.filter((draft) => draft.stored);
-  if (changed.length > 0) await updatePersons(client, changed.map(valuesOf), stamp);
+  if (changed.length > 0) await updatePersons(client, changed, stamp);
   const merges = drafts.flatMap(({ projectId, id, absorbed }) =>
     absorbed.map((one) => ({ projectId, absorbedId: one.id, intoId: id })),
   );

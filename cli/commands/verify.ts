@@ -7,8 +7,9 @@ import { newestExported } from '../../exports/reads/newest-exported.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import type { ExportTemporal } from '../../exports/temporal.ts';
-import { type IntervalText, instantText, intervalText } from '../../intervals/index.ts';
+import { type IntervalText, intervalText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
+import { instantText } from '../../values/dates.ts';
 import { CommandError, REMARKS, remark, say, withPool, withTemporal } from '../context.ts';
 import { findExport } from '../find-export.ts';
 

@@ -82,19 +82,7 @@ export async function insertBatchExport(queryable: Queryable, row: NewBatchExpor
   return rows[0];
 }
 
-/** An export that is not deleted. */
-export async function findBatchExport(
-  queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-): Promise<BatchExportRow | undefined> {
-  const { rows } = await queryable.query(
-    'select * from batch_exports where project_id = $1 and id = $2 and deleted_at is null',
-    [projectId, exportId],
-  );
-  return rows[0];
-}
-
-/** The same, of whichever of these projects. */
+/** An export of one of these projects that is not deleted. */
 export async function findBatchExportIn(
   queryable: Queryable,
   projectIds: readonly number[],

@@ -1,5 +1,6 @@
-import { type Interval, instantText, intervalAt, lastComplete } from '../../intervals/index.ts';
+import { type Interval, intervalAt, lastComplete } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
+import { instantText } from '../../values/dates.ts';
 import { type CadenceFields, cadenceOfRow } from './cadence.ts';
 
 /** How somebody names an interval: by its beginning, by its end, by both, or not at all. As ISO 8601. */

@@ -1,5 +1,6 @@
 // How the workflows of an export are called at Temporal. These ids never change: workflows under them outlive versions.
-import { type IntervalText, instantText } from '../../intervals/index.ts';
+import type { IntervalText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 
 /** The run that the schedule starts at the end of an interval. The server makes this id: the schedule's, then the time. */
 export const scheduledWorkflowId = (exportId: string, intervalEnd: string): string =>

@@ -1,6 +1,7 @@
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import type { IntervalText } from '../../intervals/index.ts';
-import { instantText, intervalEndingAt, intervalText, lastComplete } from '../../intervals/index.ts';
+import { intervalEndingAt, intervalText, lastComplete } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import { endRun } from '../ending.ts';
 import {
   type BatchExportRow,

@@ -11,8 +11,9 @@ import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import { verificationWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { VerifyIntervalInput } from '../../exports/temporal.ts';
-import { type IntervalText, instantText } from '../../intervals/index.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
+import { instantText } from '../../values/dates.ts';
 import {
   searchAttributes,
   VERIFY_INTERVAL,

@@ -4,9 +4,9 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { backUp } from '../../backup/backup.ts';
-import type { Manifest } from '../../backup/manifest.ts';
+import type { BackupManifest } from '../../backup/manifest.ts';
 import { restore } from '../../backup/restore.ts';
-import { quoted, tablesInOrder } from '../../backup/tables.ts';
+import { tablesInOrder } from '../../backup/tables.ts';
 import type { Pool } from '../../db/pool.ts';
 import { createPool } from '../../db/pool.ts';
 import { PRODUCTS } from '../../products.ts';
@@ -24,7 +24,7 @@ const sealed = sealedColumns(PRODUCTS);
 async function contents(pool: Pool): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for (const { name } of await tablesInOrder(pool)) {
-    const { rows } = await pool.query(`select t::text as row from ${quoted(name)} t order by 1`);
+    const { rows } = await pool.query(`select t::text as row from ${pg.escapeIdentifier(name)} t order by 1`);
     found[name] = rows.map((row) => row.row);
   }
   return found;
@@ -113,7 +113,7 @@ describe('a restore refuses', () => {
     await change(copy);
     return copy;
   };
-  const editManifest = (edit: (manifest: Manifest) => void) =>
+  const editManifest = (edit: (manifest: BackupManifest) => void) =>
     damaged(async (copy) => {
       const file = path.join(copy, 'manifest.json');
       const manifest = JSON.parse(await readFile(file, 'utf8'));

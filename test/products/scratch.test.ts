@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { ROUTES } from '../../api/routes.ts';
-import { readManifest } from '../../backup/manifest.ts';
+import { readBackupManifest } from '../../backup/manifest.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { PRODUCTS } from '../../products.ts';
 import { createLogger } from '../../telemetry/logger.ts';
@@ -257,7 +257,7 @@ describe('the command line', () => {
     await note(tenant, 'kept');
     const backup = path.join(directory, 'backup');
     expect(await run(['backup', backup])).toMatchObject({ code: 0 });
-    const manifest = readManifest(backup);
+    const manifest = readBackupManifest(backup);
     expect(manifest.encryption_key_ids).toEqual(['scratch-key']);
     expect(manifest.tables.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['scratch_notes', 'scratch_marks']),

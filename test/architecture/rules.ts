@@ -49,8 +49,8 @@ function product(name: string, beside: readonly string[]): Record<string, Place>
     ]),
     [name]: {
       paths: [`${name}/`],
-      holds: 'its manifest, its port to Temporal, and what its commands and runs share',
-      imports: [...parts, own('runs'), own('commands'), ...rest],
+      holds: 'its port to Temporal, and what its commands and runs share',
+      imports: [...parts, ...rest],
       neverPackages: FRAMEWORKS,
       product: name,
     },
@@ -58,6 +58,13 @@ function product(name: string, beside: readonly string[]): Record<string, Place>
       part('runs', 'the steps of its workflows, behind `signal` and `beat`', [name, ...parts, ...rest]),
       part('commands', 'what an actor can have done', [name, ...parts, ...rest]),
     ]),
+    [own('manifest.ts')]: {
+      paths: [own('manifest.ts')],
+      holds: 'what it tells the house about itself',
+      imports: [name, ...parts, own('runs'), own('commands'), ...rest],
+      neverPackages: FRAMEWORKS,
+      product: name,
+    },
   };
 }
 
@@ -69,7 +76,7 @@ export const PLACES: Record<string, Place> = {
   'products.ts': {
     paths: ['products.ts'],
     holds: 'the list of products',
-    imports: Object.keys(PRODUCTS),
+    imports: Object.keys(PRODUCTS).map((name) => `${name}/manifest.ts`),
   },
   ...product('exports', PRODUCTS.exports),
   'api (app)': {

@@ -20,6 +20,8 @@ export interface WorkerDependencies {
   exportMetrics?: ExportMetrics;
   /** How long destinations are asked again before the run is done anew, where it is not as usual. */
   patience?: Patience;
+  /** A file with the bundled workflows. Without it the worker bundles them when it starts. */
+  workflowBundle?: string | undefined;
 }
 
 export const WORKFLOWS_PATH = path.join(import.meta.dirname, '../workflows/index.ts');
@@ -50,6 +52,7 @@ export async function startWorker({
   logger,
   exportMetrics,
   patience,
+  workflowBundle,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const tools = createExportTools(config, logger, exportMetrics);
@@ -76,7 +79,9 @@ export async function startWorker({
     const light = await Worker.create({
       ...common,
       taskQueue: config.SLUICE_TASK_QUEUE,
-      workflowsPath: WORKFLOWS_PATH,
+      ...(workflowBundle
+        ? { workflowBundle: { codePath: workflowBundle } }
+        : { workflowsPath: WORKFLOWS_PATH }),
       activities: createActivities(dependencies),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
       stickyQueueScheduleToStartTimeout: STICKY,

@@ -10,6 +10,7 @@ interface Ready {
   stateDir: string;
   postgresUrl: string;
   temporalAddress: string;
+  workflowBundle: string;
 }
 
 /**
@@ -35,4 +36,5 @@ export default async function globalSetup(): Promise<void> {
   process.env.TEST_STATE_DIR = ready.stateDir;
   process.env.TEST_POSTGRES_URL = ready.postgresUrl;
   process.env.TEST_TEMPORAL_ADDRESS = ready.temporalAddress;
+  process.env.TEST_WORKFLOW_BUNDLE = ready.workflowBundle;
 }

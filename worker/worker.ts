@@ -25,6 +25,8 @@ export interface WorkerDependencies {
   exportMetrics?: ExportMetrics;
   /** How long destinations are asked again before an attempt fails. Without it, as long as usual. */
   patience?: Patience;
+  /** A file with the bundled workflows. Without it the worker bundles them when it starts. */
+  workflowBundle?: string | undefined;
 }
 
 export const WORKFLOWS_PATH = path.join(import.meta.dirname, '../workflows/index.ts');
@@ -56,6 +58,7 @@ export async function startWorker({
   products = PRODUCTS,
   exportMetrics,
   patience,
+  workflowBundle,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
@@ -81,7 +84,9 @@ export async function startWorker({
     const light = await Worker.create({
       ...common,
       taskQueue: config.SLUICE_TASK_QUEUE,
-      workflowsPath: WORKFLOWS_PATH,
+      ...(workflowBundle
+        ? { workflowBundle: { codePath: workflowBundle } }
+        : { workflowsPath: WORKFLOWS_PATH }),
       activities: createActivities(dependencies),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
       stickyQueueScheduleToStartTimeout: STICKY,

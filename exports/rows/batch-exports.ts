@@ -198,7 +198,28 @@ export async function setPaused(queryable: Queryable, key: ExportKey, paused: bo
   return rowCount === 1;
 }
 
-/** The row stays, for its runs; what it wrote may be written by others from now on. */
+/** A trigger on batch_exports makes these rows, whoever pauses or unpauses. */
+export interface PauseRow {
+  paused_at: string;
+  /** Null: the export is still paused. */
+  resumed_at: string | null;
+}
+
+/** Lists the pauses of an export that lasted beyond `after`, in their order. */
+export async function listPauses(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  after: string,
+): Promise<PauseRow[]> {
+  const { rows } = await queryable.query(
+    `select paused_at, resumed_at from batch_export_pauses
+     where project_id = $1 and batch_export_id = $2 and (resumed_at is null or resumed_at > $3) order by paused_at`,
+    [projectId, exportId, after],
+  );
+  return rows;
+}
+
+/** Deletes an export. The row stays for its runs. From now on, other exports may write where it wrote. */
 export async function deleteBatchExport(queryable: Queryable, key: ExportKey): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `update batch_exports set deleted_at = clock_timestamp(), last_updated_at = clock_timestamp(), secrets = null

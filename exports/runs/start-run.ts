@@ -8,6 +8,7 @@ import {
   type ExportKey,
   findBatchExportById,
   holdBatchExport,
+  keyOf,
 } from '../rows/batch-exports.ts';
 import { insertLogs } from '../rows/logs.ts';
 import { findLongerRun, isPartEnd } from '../rows/parts.ts';
@@ -51,7 +52,7 @@ export async function startExportRun(
 ): Promise<StartRunResult> {
   const row = await findBatchExportById(pool, input.exportId);
   if (!row || row.deleted_at !== null) return nothing('The batch export was deleted');
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   for (;;) {
     const entered = await enter(pool, key, input);
     if (entered.outcome === 'nothing') return entered;

@@ -9,11 +9,11 @@ export interface BatchExportRow {
   model: 'events' | 'persons' | 'sessions';
   destination_type: string;
   config: Record<string, unknown>;
-  /** Sealed; see the migration. */
+  /** The secrets of the destination, sealed. Null: it has none. */
   secrets: string | null;
   interval: 'every 5 minutes' | 'every 15 minutes' | 'hour' | 'day' | 'week';
   timezone: string;
-  /** Seconds. */
+  /** In seconds. */
   interval_offset: number;
   paused: boolean;
   start_at: string | null;
@@ -27,9 +27,9 @@ export interface BatchExportRow {
   created_at: string;
   last_updated_at: string;
   deleted_at: string | null;
-  /** Intervals that ended by then were never due. */
+  /** Intervals that ended at this instant, or before, were never due. */
   scheduled_from: string;
-  /** Where it was cut into other intervals: one ends there and another begins. Null: it never was. */
+  /** Where the export was cut into other intervals: the last old one ends there, and the first new one begins. */
   seam_at: string | null;
 }
 
@@ -52,11 +52,11 @@ const JSON_COLUMNS: ReadonlySet<string> = new Set(['config', 'schema', 'filters'
 export type BatchExportFields = Pick<BatchExportRow, (typeof WRITABLE)[number]>;
 export type NewBatchExport = Partial<BatchExportFields> &
   Pick<BatchExportRow, 'project_id' | 'name' | 'model' | 'destination_type' | 'config' | 'interval'> & {
-    /** Known before, where secrets are sealed for it. */
+    /** Secrets are sealed for an id, so it is given if there are secrets. */
     id?: string;
   };
 
-/** Which export: its project, and its id. */
+/** Identifies an export. */
 export interface ExportKey {
   projectId: number;
   exportId: string;
@@ -82,7 +82,7 @@ export async function insertBatchExport(queryable: Queryable, row: NewBatchExpor
   return rows[0];
 }
 
-/** An export of one of these projects that is not deleted. */
+/** Finds an export of one of these projects. Deleted exports are not found. */
 export async function findBatchExportIn(
   queryable: Queryable,
   projectIds: readonly number[],
@@ -95,7 +95,7 @@ export async function findBatchExportIn(
   return rows[0];
 }
 
-/** The same, and nobody else changes it until the transaction ends. */
+/** Finds an export and locks it: nobody else changes it until the transaction ends. Deleted exports are not found. */
 export async function lockBatchExport(
   client: Transaction,
   { projectId, exportId }: ExportKey,
@@ -107,7 +107,7 @@ export async function lockBatchExport(
   return rows[0];
 }
 
-/** As it is until the end of the transaction: nobody changes it meanwhile, but others may hold it too. */
+/** Finds an export and holds it: nobody locks it until the transaction ends, but others may hold it too. */
 export async function holdBatchExport(
   client: Transaction,
   { projectId, exportId }: ExportKey,
@@ -119,7 +119,7 @@ export async function holdBatchExport(
   return rows[0];
 }
 
-/** For workflows, which outlive a move to another project: whatever the project, and deleted ones too. */
+/** Finds an export whatever its project, deleted or not. Workflows use it, because they outlive a move to another project. */
 export async function findBatchExportById(
   queryable: Queryable,
   id: string,
@@ -128,7 +128,7 @@ export async function findBatchExportById(
   return rows[0];
 }
 
-/** Of one or several projects, newest first; deleted ones are left out. */
+/** Lists the exports of some projects, newest first. Deleted exports are left out. */
 export async function listBatchExports(
   queryable: Queryable,
   projectIds: readonly number[],
@@ -145,7 +145,7 @@ export async function listBatchExports(
   return { count: counted.rows[0].count, rows };
 }
 
-/** All exports of the installation that are not deleted, in the order of their ids, from the one after `after` on. */
+/** Lists exports of the whole installation in the order of their ids, after `after`. Deleted exports are left out. */
 export async function pageBatchExports(
   queryable: Queryable,
   after: string | null,
@@ -158,7 +158,7 @@ export async function pageBatchExports(
   return rows;
 }
 
-/** Answers the row as it is now; undefined if there is no such export. */
+/** Changes an export, and returns the row as it is now. Undefined: there is no such export. */
 export async function updateBatchExport(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -174,7 +174,7 @@ export async function updateBatchExport(
   return rows[0];
 }
 
-/** From when on its intervals are due, and where they were cut otherwise before. */
+/** Sets from when on the intervals are due, and where they were cut otherwise before. */
 export async function setSeam(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -187,7 +187,7 @@ export async function setSeam(
   return rows[0];
 }
 
-/** Pauses it, or lets it go on. Pausing what is paused changes nothing, the time of the last pause included. */
+/** Pauses an export or lets it go on. False: nothing changed, not even the time of the last pause. */
 export async function setPaused(queryable: Queryable, key: ExportKey, paused: boolean): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `update batch_exports set paused = $3, last_updated_at = clock_timestamp(),
@@ -237,8 +237,8 @@ export interface StoreWriter {
 }
 
 /**
- * Whoever else writes to this store, of all projects. Until the transaction ends, nobody else gets an answer for the
- * same store: what is saved after comparing holds.
+ * Lists the exports of all projects that write to a store. Until the transaction ends, nobody else gets the list for the
+ * same store, so what the caller saves after comparing holds.
  */
 export async function lockStoreWriters(client: Transaction, store: string): Promise<StoreWriter[]> {
   await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [LOCK_KINDS.exportStore, store]);

@@ -182,7 +182,7 @@ function printCohort(place: Place, node: Compare): Sql {
   const person = coerced(place, printExpr(place, node.left), 'uuid', node.span);
   const { right } = node;
   if (right.kind !== 'constant' || typeof right.value !== 'number' || !Number.isSafeInteger(right.value)) {
-    throw fault('A cohort is named by its number: IN COHORT 5', right.span ?? node.span);
+    throw fault('A cohort must be given by its number: IN COHORT 5', right.span ?? node.span);
   }
   const members = place.printer.cohort(constantValue(place.printer, right).sql);
   return node.op === 'in cohort'

@@ -56,7 +56,7 @@ describe('errors name the place, and what was perhaps meant', () => {
     ['select {x}', 'A placeholder has no value here', 8],
     ['select event from events sample 0.1', 'SAMPLE is not supported', 19],
     ['select x from numbers(5) as x', 'A table function is not supported', 15],
-    ['select event from events where person_id in cohort event', 'A cohort is named by its number', 52],
+    ['select event from events where person_id in cohort event', 'A cohort must be given by its number', 52],
     ['select event from events where count() > 1', 'count cannot be used in WHERE', 32],
     ['select sum(count()) from events', 'count cannot be used in an aggregate', 12],
     ['select event from events where row_number() over () = 1', 'A window cannot be used in WHERE', 32],

@@ -22,5 +22,7 @@ const NAMES = `
   US/Indiana-Starke US/Michigan US/Mountain US/Pacific US/Samoa Universal W-SU WET Zulu
 `;
 
-/** IANA names that the platform answers under another, older one: which way they are written it does not tell. */
+/**
+ * IANA names for which the platform returns another, older name, so it does not tell whether their spelling is exact.
+ */
 export const ZONE_ALIASES: ReadonlySet<string> = new Set(NAMES.trim().split(/\s+/));

@@ -1,7 +1,7 @@
 // Saves the history of one workflow run for the replay test, as test/workflows/histories/<name>.json:
 //   node scripts/save-history.ts <name> <workflow id> [run id]
-// The connection is the one of the settings (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE …). Save one for every shape that
-// runs in production have; a change of a workflow that breaks their replay then fails the tests, not the runs.
+// The settings (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE …) determine the connection. Save one history for each kind of run
+// in production. A change to a workflow that breaks the replay then fails a test instead of running workflows.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -13,7 +13,7 @@ const { History } = proto.temporal.api.history.v1;
 type History = proto.temporal.api.history.v1.History;
 const FOLDER = path.join(import.meta.dirname, '../test/workflows/histories');
 
-/** Writes down the history of a run. */
+/** Saves the history of a run to a file. */
 export async function saveHistory(
   client: Client,
   run: { workflowId: string; runId?: string },
@@ -29,10 +29,10 @@ export async function saveHistory(
   writeFileSync(file, `${JSON.stringify(readable, withoutPlaces, 2)}\n`);
 }
 
-/** Where the code of a failure lies on the machine that ran it matters to no replay. */
+/** Removes stack traces. They contain paths of the machine, and a replay does not need them. */
 const withoutPlaces = (key: string, value: unknown) => (key === 'stackTrace' ? '' : value);
 
-/** Reads what was written down, for a replay. */
+/** Loads a saved history for a replay. */
 export function readHistory(file: string): History {
   return History.fromObject(JSON.parse(readFileSync(file, 'utf8')));
 }

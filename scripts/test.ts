@@ -1,5 +1,5 @@
-// `npm test`: formatter, linter and type check, then every test against the real Postgres and the real
-// Temporal server. Arguments go to jest (`npm test -- test/api`); `--long` adds the tests that take minutes.
+// `npm test` runs the formatter, the linter and the type check, and then all tests, with a real Postgres and a real
+// Temporal server. Arguments go to jest (`npm test -- test/api`). `--long` adds the tests that take minutes.
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 

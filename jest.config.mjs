@@ -1,4 +1,4 @@
-// The sources are TypeScript modules that Node runs as they are; jest strips the types the same way.
+// The sources are TypeScript modules that Node runs directly. Jest strips the types in the same way.
 export default {
   testEnvironment: 'node',
   roots: ['<rootDir>/test'],

@@ -96,7 +96,7 @@ export class HogSession {
     if (outcome.status === 'paused') {
       return {
         printed,
-        error: new Error(`${outcome.call.name}() is an async function, which a line cannot call`),
+        error: new Error(`${outcome.call.name}() is an async function, which the REPL cannot call`),
       };
     }
     for (const one of program.declarations) if (isFunction(one)) this.#functions.set(one.name, one);

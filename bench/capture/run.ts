@@ -58,7 +58,7 @@ const nodeServer = (name: string) => ({
   env: { SERVER: name, NODE_ENV: 'production' },
 });
 const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
-/** The API as it ships, with the complete handling of a request. */
+/** Returns the API as it ships, with the complete handling of a request. */
 const apiOf = (folder: string) => ({
   command: [process.execPath, ...apiOptions, path.join(folder, 'api/main.ts')],
   env: {

@@ -1,6 +1,7 @@
 // The sources are TypeScript modules that Node runs directly. Jest strips the types in the same way.
 export default {
-  testEnvironment: 'node',
+  testEnvironment: process.env.TEST_TIMES ? '<rootDir>/test/support/measured-environment.ts' : 'node',
+  testSequencer: '<rootDir>/test/support/longest-first.ts',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
@@ -17,5 +18,6 @@ export default {
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testTimeout: 60_000,
-  maxWorkers: 2,
+  // Many tests wait for Temporal timers and other processes, so two cores can run four test files at once.
+  maxWorkers: 4,
 };

@@ -7,18 +7,20 @@ import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { sealedKeyIds } from '../db/sealed-columns.ts';
+import { type SealedColumn, sealedKeyIds } from '../db/sealed-columns.ts';
 import { BackupError, type BackupManifest, MANIFEST_FILE } from './manifest.ts';
 import { type BackupTable, sequences, tablesInOrder } from './tables.ts';
 
 export interface BackupOptions {
   url: string;
-  /** Must not exist; appears only when the backup is whole. */
+  /** Must not exist yet. It appears only when the backup is complete. */
   directory: string;
+  /** Columns with secrets: the backup names the keys that open them. */
+  sealed: readonly SealedColumn[];
   report: (line: string) => void;
 }
 
-/** Counts and hashes what passes. */
+/** Creates a stream that counts and hashes the bytes that pass through it. */
 function meter(): { stream: Transform; bytes: () => number; sha256: () => string } {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -57,7 +59,7 @@ async function backUpTable(
   };
 }
 
-/** Writes everything that the database holds, as of one moment, while the installation goes on working. */
+/** Writes the contents of the database as of one moment. The installation keeps working meanwhile. */
 export async function backUp(options: BackupOptions): Promise<BackupManifest> {
   const directory = path.resolve(options.directory);
   if (await stat(directory).catch(() => undefined)) {
@@ -84,7 +86,7 @@ export async function backUp(options: BackupOptions): Promise<BackupManifest> {
       format: 1,
       created_at: new Date().toISOString(),
       migrations,
-      encryption_key_ids: await sealedKeyIds(client),
+      encryption_key_ids: await sealedKeyIds(client, options.sealed),
       tables,
       sequences: (await sequences(client)).map(({ name, value }) => ({ name, value: Number(value) })),
     };

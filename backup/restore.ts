@@ -24,17 +24,17 @@ async function requireWhole(directory: string, manifest: BackupManifest): Promis
     try {
       await pipeline(createReadStream(file), hash);
     } catch (error) {
-      throw new BackupError(`The backup is not whole: ${file} cannot be read (${(error as Error).message}).`);
+      throw new BackupError(
+        `The backup is incomplete: ${file} cannot be read (${(error as Error).message}).`,
+      );
     }
     if (hash.digest('hex') !== table.sha256) {
-      throw new BackupError(
-        `The backup is damaged: ${file} does not have the checksum that its manifest names.`,
-      );
+      throw new BackupError(`The backup is damaged: ${file} does not match its checksum in the manifest.`);
     }
   }
 }
 
-/** The backup's version of the schema must be one that this code went through. */
+/** Refuses a backup whose migrations are not the first migrations of this version. */
 function requireKnownMigrations(manifest: BackupManifest): void {
   const known = readMigrations();
   if (manifest.migrations.length > known.length) {
@@ -45,7 +45,8 @@ function requireKnownMigrations(manifest: BackupManifest): void {
   const different = manifest.migrations.find((one, index) => known[index]?.hash !== one.hash);
   if (different) {
     throw new BackupError(
-      `The backup was made by another Sluice: its migration ${different.id} (${different.name}) is not the one known here.`,
+      `The backup was made by another Sluice: its migration ${different.id} (${different.name}) differs from ` +
+        'the one in this version.',
     );
   }
 }
@@ -55,8 +56,8 @@ async function requireEmpty(client: pg.Client): Promise<void> {
     const { rowCount } = await client.query(`select 1 from ${pg.escapeIdentifier(name)} limit 1`);
     if (rowCount) {
       throw new BackupError(
-        `The database is not empty (${name} has rows); a backup is restored into an empty one. Name another data ` +
-          'directory (SLUICE_DATA_DIR) or database (DATABASE_URL).',
+        `The database is not empty (${name} has rows). A backup can only be restored into an empty one. Choose ` +
+          'another data directory (SLUICE_DATA_DIR) or database (DATABASE_URL).',
       );
     }
   }
@@ -86,7 +87,7 @@ async function fill(
   }
 }
 
-/** Fills an empty database with a backup, wholly or not at all, and brings it to this version of the schema. */
+/** Restores a backup into an empty database, completely or not at all, and migrates the database to this version. */
 export async function restore(options: RestoreOptions): Promise<BackupManifest> {
   const manifest = readBackupManifest(options.directory);
   const lacking = manifest.encryption_key_ids.filter((id) => !options.encryptionKeyIds.includes(id));

@@ -18,20 +18,20 @@ export interface VersionedPersonRow {
   created_at: number;
   is_identified: boolean;
   version: number;
-  /** In the horizon's microseconds since 2000. */
+  /** Microseconds since 2000, as the horizon counts. */
   changed_at: number;
   /** JSON. */
   properties: string;
 }
 
-/** A distinct_id to look up, with its person as it is known already. */
+/** A distinct_id to look up, with its person if the caller knows it already. */
 export interface Wanted {
   projectId: number;
   distinctId: string;
   known: { id: string; version: number; changedAt: number } | undefined;
 }
 
-/** Microseconds since 2000, as the horizon counts, to an instant. */
+/** Returns the SQL that converts microseconds since 2000, as the horizon counts, to an instant. */
 const instant = (microseconds: string) =>
   `(timestamptz '2000-01-01 00:00:00+00' + ${microseconds} * interval '1 microsecond')`;
 
@@ -67,7 +67,10 @@ function findQuery(wanted: readonly Wanted[]) {
   };
 }
 
-/** A person that was found; `row` is undefined when it is as it is known. `at` is its place in what was wanted. */
+/**
+ * A person that was found. `at` is its index in the wanted list. `row` is undefined if the caller knows the person as
+ * it is.
+ */
 export interface FoundPerson {
   at: number;
   row: VersionedPersonRow | undefined;
@@ -76,13 +79,13 @@ export interface FoundPerson {
 const foundOf = (rows: readonly FoundRow[]): FoundPerson[] =>
   rows.map((row) => ({ at: row.at - 1, row: row.id === null ? undefined : row }));
 
-/** The persons of the distinct_ids as they are now, without locks. */
+/** Finds the persons of distinct_ids as they are now, without locks. */
 export async function findPersons(client: Transaction, wanted: readonly Wanted[]): Promise<FoundPerson[]> {
   const { rows } = await client.query(findQuery(wanted));
   return foundOf(rows);
 }
 
-/** The same, to be sent behind a COPY. */
+/** Prepares the query of `findPersons` so that it can be sent after a COPY. */
 export function findPersonsAfter(wanted: readonly Wanted[]): {
   next: FollowUp<unknown>;
   found: () => Promise<FoundPerson[]>;
@@ -97,8 +100,8 @@ const LOCK = `select w.at::int as at, p.version
      order by p.project_id, p.id for no key update of p`;
 
 /**
- * Locks persons until the transaction ends, in the order of their keys, and answers their versions; undefined for those
- * that are gone. While a person is locked, no distinct_id comes to it or goes from it.
+ * Locks persons until the transaction ends, in the order of their keys. Returns their versions, undefined for persons
+ * that are gone. No distinct_id comes to a locked person or leaves it.
  */
 export async function lockPersons(
   client: Transaction,
@@ -114,7 +117,7 @@ export async function lockPersons(
   return versions;
 }
 
-/** A person as it is to be written. */
+/** The new state of a person. */
 export interface PersonValues {
   projectId: number;
   id: string;
@@ -158,7 +161,7 @@ const UPDATE_PERSONS = `update persons p set created_at = new.created_at, is_ide
      from ${NEW}
      where p.project_id = new.project_id and p.id = new.id`;
 
-/** Writes persons that this transaction has locked; each gets the next version. */
+/** Updates persons that this transaction has locked. Each gets the next version. */
 export async function updatePersons(
   client: Transaction,
   persons: readonly PersonValues[],
@@ -190,9 +193,9 @@ const INSERT_IDS = `with
      on conflict do nothing`;
 
 /**
- * Enters distinct_ids that nobody had. Answers whether all of them still were nobody's; if not, somebody else's
- * transaction was faster, and this one must be undone. In the order of the keys: two transactions with the same new
- * ids wait for each other, but never in a circle.
+ * Inserts distinct_ids that nobody had. Returns false if another transaction inserted one of them first; the caller
+ * must then roll back. The order of the keys keeps two transactions with the same new ids from waiting for each other
+ * in a circle.
  */
 export async function insertDistinctIds(
   client: Transaction,
@@ -212,10 +215,17 @@ export async function insertDistinctIds(
   return rowCount === mappings.length;
 }
 
+/** A person that became part of another one. */
+export interface PersonMerge {
+  projectId: number;
+  absorbedId: string;
+  intoId: string;
+}
+
 /** Persons that became part of others, both locked: their distinct_ids go over, and they are gone. */
 export async function absorbPersons(
   client: Transaction,
-  merges: readonly { projectId: number; absorbedId: string; intoId: string }[],
+  merges: readonly PersonMerge[],
   stamp: string,
 ): Promise<void> {
   await client.query(

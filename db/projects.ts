@@ -119,7 +119,7 @@ export async function deleteProject(queryable: Queryable, id: number): Promise<b
   return rowCount === 1;
 }
 
-/** Gives the project a new secret token; the one it had stays valid as the backup. */
+/** Gives the project a new secret token. The token that it had stays valid as the backup. */
 export async function rotateSecretToken(queryable: Queryable, id: number, token: string): Promise<void> {
   await queryable.query(
     `update projects set secret_api_token = $2, secret_api_token_backup = secret_api_token, updated_at = now()
@@ -128,7 +128,7 @@ export async function rotateSecretToken(queryable: Queryable, id: number, token:
   );
 }
 
-/** How many of these projects the user can see. */
+/** Counts how many of these projects the user is allowed to see. */
 export async function countMemberProjects(
   queryable: Queryable,
   userId: number,
@@ -148,16 +148,19 @@ export async function findProject(queryable: Queryable, id: number): Promise<Pro
   return rows[0];
 }
 
-/** Keeps the project from being deleted until the transaction ends; false: it is gone. */
+/** Keeps the project from being deleted until the transaction ends. Returns false if the project is gone. */
 export async function lockProject(queryable: Queryable, id: number): Promise<boolean> {
   const { rowCount } = await queryable.query('select from projects where id = $1 for key share', [id]);
   return rowCount === 1;
 }
 
-/** Postgres tells a key here when its project is made or deleted, or when its PublicProjectRow changes. */
+/**
+ * The channel on which Postgres names a key when its project is created or deleted, or when its PublicProjectRow
+ * changes.
+ */
 export const PROJECT_KEYS_CHANNEL = 'sluice_project_keys';
 
-/** What public requests need to know of a project. A further column has to be named in the trigger tell_of_project too. */
+/** What public requests need to know of a project. A new column must also be named in the trigger tell_of_project. */
 export interface PublicProjectRow {
   id: number;
   anonymize_ips: boolean;

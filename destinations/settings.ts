@@ -32,7 +32,7 @@ export function shownSettings({ type, config }: DestinationSettings): Destinatio
   return { type, config: destination ? withoutSecretKeys(destination.fields, config) : {} };
 }
 
-interface ShownStep {
+export interface ShownStep {
   name: string;
   description: string;
   result: StepResult | null;

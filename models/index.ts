@@ -3,6 +3,7 @@ export { columnsOf } from './columns.ts';
 export {
   type ColumnSet,
   MODELS,
+  type Model,
   ModelError,
   type ModelQuery,
 } from './model-query.ts';

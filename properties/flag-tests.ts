@@ -4,9 +4,9 @@
 import type { Moment } from '../values/dates.ts';
 import { dateOf } from './comparisons.ts';
 import type { FilterValue, Scalar } from './filter.ts';
-import type { Test, TestMaker, TestTable } from './matcher.ts';
 import { compileRegex } from './regex.ts';
 import { compareStrictVersions, parseStrictVersion, strictRange } from './strict-semver.ts';
+import type { Test, TestMaker, TestTable } from './test-table.ts';
 import { asciiLower, numberOf, textOf } from './values.ts';
 
 const never: Test = () => false;

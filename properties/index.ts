@@ -9,7 +9,7 @@ export {
   prepareMatcher,
   prepareTest,
   type Semantics,
-  type Test,
 } from './matcher.ts';
 export { NEGATIVE, OPERATORS, type Operator, operatorOf } from './operators.ts';
 export { type ReadOptions, readFilters } from './read.ts';
+export type { Test } from './test-table.ts';

@@ -3,18 +3,10 @@
 import { HogFailure } from '../hog/runtime/errors.ts';
 import type { Moment } from '../values/dates.ts';
 import { at, FilterError } from './errors.ts';
-import type { FilterNode, FilterType, FilterValue, PropertyFilter } from './filter.ts';
+import type { FilterNode, FilterType, PropertyFilter } from './filter.ts';
 import { FILTER_TESTS } from './filter-tests.ts';
 import { FLAG_TESTS } from './flag-tests.ts';
-import type { Operator } from './operators.ts';
-
-/** Tests whether a property matches a prepared operator and value. Undefined means that the property is missing. */
-export type Test = (property: unknown, moment: Moment) => boolean;
-
-/** Prepares the test of an operator for the value of a filter. Throws if the value is invalid. */
-export type TestMaker = (value: FilterValue, operator: Operator) => Test;
-
-export type TestTable = Readonly<Record<Operator, TestMaker>>;
+import type { Test, TestTable } from './test-table.ts';
 
 /**
  * The rules by which operators are evaluated:

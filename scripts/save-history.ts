@@ -21,16 +21,19 @@ export async function saveHistory(
 ): Promise<void> {
   const history = await client.workflow.getHandle(run.workflowId, run.runId).fetchHistory();
   mkdirSync(path.dirname(file), { recursive: true });
-  const readable = History.toObject(History.fromObject(history), {
-    longs: String,
-    enums: String,
-    bytes: String,
-  });
-  writeFileSync(file, `${JSON.stringify(readable, withoutPlaces, 2)}\n`);
+  writeFileSync(file, historyText(History.fromObject(history)));
 }
 
-/** Removes stack traces. They contain paths of the machine, and a replay does not need them. */
-const withoutPlaces = (key: string, value: unknown) => (key === 'stackTrace' ? '' : value);
+/** Formats a history as JSON, one event in each line. */
+export function historyText(history: History): string {
+  const { events } = History.toObject(history, { longs: String, enums: String, bytes: String });
+  const lines = (events as object[]).map((event) => JSON.stringify(event, withoutMachine));
+  return `{"events":[\n${lines.join(',\n')}\n]}\n`;
+}
+
+/** Removes the identity of the machine and the stack traces with its paths. A replay does not need them. */
+const withoutMachine = (key: string, value: unknown) =>
+  key === 'stackTrace' || key === 'identity' ? undefined : value;
 
 /** Loads a saved history for a replay. */
 export function readHistory(file: string): History {

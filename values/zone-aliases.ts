@@ -22,7 +22,5 @@ const NAMES = `
   US/Indiana-Starke US/Michigan US/Mountain US/Pacific US/Samoa Universal W-SU WET Zulu
 `;
 
-/**
- * IANA names for which the platform returns another, older name, so it does not tell whether their spelling is exact.
- */
+/** IANA names for which the platform returns another, older name. The platform does not tell how IANA spells them. */
 export const ZONE_ALIASES: ReadonlySet<string> = new Set(NAMES.trim().split(/\s+/));

@@ -7,17 +7,23 @@ import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 
 const ingestionWarning = z
   .object({
-    reason: z.string().meta({ description: 'Why events were skipped, or what was changed in them.' }),
-    effect: z.enum(['skipped', 'changed', 'not_applied']),
+    reason: z.string().meta({ description: 'Why events were skipped or changed.' }),
+    effect: z.enum(['skipped', 'changed', 'not_applied']).meta({
+      description:
+        '`skipped`: the events were not stored. `changed`: they were stored with changes. `not_applied`: they were ' +
+        'stored, but what they say about persons or groups was not applied.',
+    }),
     day: z.string().meta({ format: 'date' }),
     count: z.int(),
     first_seen_at: timestamp,
     last_seen_at: timestamp,
-    sample: freeForm.meta({ description: 'Index in its request, and what helps to find the newest event.' }),
+    sample: freeForm.meta({
+      description: 'The newest of the events: its index in the request, and details that help to find it.',
+    }),
   })
   .meta({ id: 'IngestionWarning' });
 
-/** What was skipped or changed among a project's events, newest first. */
+/** Adds the route that lists why events of a project were skipped or changed, newest day first. */
 export function ingestionWarningRoutes(
   app: App,
   { pool, config, warnings }: Pick<ApiDependencies, 'pool' | 'config'> & { warnings: Warnings },

@@ -5,11 +5,12 @@ import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { INTERVAL_STATES } from '../../exports/rules/interval-states.ts';
 import { countWithin } from '../../intervals/index.ts';
 import { instantText } from '../../values/dates.ts';
-import { findsExport, PLACES, READ } from '../batch-exports/places.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
 import { instantOf, millisecondsOf, moment } from '../moment.ts';
+import { findsExport } from './find-export.ts';
+import { PLACES, READ } from './places.ts';
 
 const MOST_INTERVALS = 10_000;
 
@@ -48,7 +49,7 @@ const intervalMapAnswer = z
   .meta({ id: 'BatchExportIntervals' });
 
 /** What became of each interval. */
-export function intervalRoutes(app: App, { pool }: ApiDependencies): void {
+export function intervalRoutes(app: App, { pool }: ExportRouteDependencies): void {
   const find = findsExport(pool);
   for (const { prefix, params, access, of } of PLACES) {
     app.get(

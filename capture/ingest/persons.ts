@@ -3,6 +3,7 @@ import {
   insertDistinctIds,
   insertPersons,
   lockPersons,
+  type PersonMerge,
   updatePersons,
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
@@ -57,8 +58,16 @@ const MOST_LOOKS = 10;
 
 const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
 
+/** Told of persons that became part of others, in the transaction that makes them so and holds the locks on them. */
+export type PersonsMerged = (client: Transaction, merges: readonly PersonMerge[]) => Promise<void>;
+
 /** Writes the changes of the persons. The transaction already holds locks on those that are stored. */
-async function write(client: Transaction, drafts: readonly Draft[], stamp: string): Promise<PersonChanges> {
+async function write(
+  client: Transaction,
+  drafts: readonly Draft[],
+  stamp: string,
+  personsMerged?: PersonsMerged,
+): Promise<PersonChanges> {
   const mappings = drafts.flatMap(({ projectId, id, newIds }) =>
     newIds.map((distinctId) => ({ projectId, distinctId, personId: id })),
   );
@@ -72,7 +81,10 @@ async function write(client: Transaction, drafts: readonly Draft[], stamp: strin
   const merges = drafts.flatMap(({ projectId, id, absorbed }) =>
     absorbed.map((one) => ({ projectId, absorbedId: one.id, intoId: id })),
   );
-  if (merges.length > 0) await absorbPersons(client, merges, stamp);
+  if (merges.length > 0) {
+    await absorbPersons(client, merges, stamp);
+    await personsMerged?.(client, merges);
+  }
   return { created: created.length, changed: changed.length, merged: merges.length };
 }
 
@@ -83,7 +95,7 @@ interface Work {
 }
 
 /** The rule that makes persons and groups from events. Any number of processes may run it at the same time. */
-export function createPersonRule(): PersonRule {
+export function createPersonRule(personsMerged?: PersonsMerged): PersonRule {
   const reader = new PersonReader(CACHE_BYTES);
   const groupTypes = new GroupTypes();
   const turns = new PersonTurns();
@@ -132,7 +144,7 @@ export function createPersonRule(): PersonRule {
       early.set(event, [...(early.get(event) ?? []), notice]);
     });
     const { actors, notices, drafts, people } = await settle(client, events, work);
-    const changes = await write(client, drafts, stamp);
+    const changes = await write(client, drafts, stamp, personsMerged);
     await groups.write(client);
     for (const [event, own] of early) notices.set(event, [...own, ...(notices.get(event) ?? [])]);
     return {

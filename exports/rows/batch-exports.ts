@@ -1,6 +1,6 @@
-import { LOCK_KINDS } from '../../db/locks.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { LOCK_KINDS } from './locks.ts';
 
 export interface BatchExportRow {
   project_id: number;
@@ -61,6 +61,11 @@ export interface ExportKey {
   projectId: number;
   exportId: string;
 }
+
+export const keyOf = (row: Pick<BatchExportRow, 'project_id' | 'id'>): ExportKey => ({
+  projectId: row.project_id,
+  exportId: row.id,
+});
 
 const stored = (column: string, value: unknown): unknown =>
   JSON_COLUMNS.has(column) && value !== null ? JSON.stringify(value) : value;

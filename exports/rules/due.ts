@@ -23,7 +23,8 @@ const UPKEEP_TIMES: Record<IntervalLength, UpkeepTimes> = {
   week: { late: 2 * HOUR, missing: DAY, lookback: 91 * DAY },
 };
 
-export const patienceOf = (row: Pick<BatchExportRow, 'interval'>): UpkeepTimes => UPKEEP_TIMES[row.interval];
+export const upkeepTimesOf = (row: Pick<BatchExportRow, 'interval'>): UpkeepTimes =>
+  UPKEEP_TIMES[row.interval];
 
 /** A run begins within this time after its interval's end. */
 export const STARTS_WITHIN = MAX_JITTER + MINUTE;

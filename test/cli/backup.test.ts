@@ -9,6 +9,8 @@ import { restore } from '../../backup/restore.ts';
 import { tablesInOrder } from '../../backup/tables.ts';
 import type { Pool } from '../../db/pool.ts';
 import { createPool } from '../../db/pool.ts';
+import { PRODUCTS } from '../../products.ts';
+import { sealedColumns } from '../../tenancy/product.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile, withDatabase } from '../support/database.ts';
 
@@ -16,6 +18,7 @@ const database = databaseForFile();
 let directory: string;
 let backup: string;
 const report = () => undefined;
+const sealed = sealedColumns(PRODUCTS);
 
 /** Everything in the database, as text. */
 async function contents(pool: Pool): Promise<Record<string, string[]>> {
@@ -43,7 +46,7 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'sluice-backup-'));
   backup = path.join(directory, 'first');
   for (const name of ['Anna', 'Änne "the\ttab"', 'Bob\\N']) await createTenant(database.pool, name);
-  await backUp({ url: database.url, directory: backup, report });
+  await backUp({ url: database.url, directory: backup, sealed, report });
 });
 afterAll(async () => {
   await rm(directory, { recursive: true });
@@ -81,7 +84,7 @@ describe('a backup', () => {
       }
     })();
     const target = path.join(directory, 'busy');
-    const manifest = await backUp({ url: database.url, directory: target, report });
+    const manifest = await backUp({ url: database.url, directory: target, sealed, report });
     writing = false;
     await adding;
     await writer.end();
@@ -92,11 +95,13 @@ describe('a backup', () => {
   });
 
   test('appears only when it is whole, and replaces nothing', async () => {
-    await expect(backUp({ url: database.url, directory: backup, report })).rejects.toThrow(
+    await expect(backUp({ url: database.url, directory: backup, sealed, report })).rejects.toThrow(
       `${backup} exists already; name a directory that does not.`,
     );
     const target = path.join(directory, 'unreachable');
-    await expect(backUp({ url: 'postgres://u@127.0.0.1:1/x', directory: target, report })).rejects.toThrow();
+    await expect(
+      backUp({ url: 'postgres://u@127.0.0.1:1/x', directory: target, sealed, report }),
+    ).rejects.toThrow();
     expect((await readdir(directory)).filter((name) => name.startsWith('unreachable'))).toEqual([]);
   });
 });
@@ -120,12 +125,12 @@ describe('a restore refuses', () => {
     [
       'a changed file',
       () => damaged((copy) => appendFile(path.join(copy, 'users.copy.zst'), 'x')),
-      /users\.copy\.zst does not have the checksum/,
+      /users\.copy\.zst does not match its checksum/,
     ],
     [
       'a missing file',
       () => damaged((copy) => rm(path.join(copy, 'projects.copy.zst'))),
-      /not whole: .*projects\.copy\.zst/,
+      /incomplete: .*projects\.copy\.zst/,
     ],
     [
       'a directory that is no backup',

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { transaction } from '../../../db/pool.ts';
 import { sealedKeyIds } from '../../../db/sealed-columns.ts';
 import { targetsCollide, type WriteTarget } from '../../../destinations/write-target.ts';
+import { EXPORTS } from '../../../exports/manifest.ts';
 import {
   type BatchExportFields,
   type BatchExportRow,
@@ -113,7 +114,7 @@ describe('exports', () => {
       id,
       secrets: seal(keyring, '{"password":"x"}', `batch_exports/${id}/secrets`),
     });
-    expect(await sealedKeyIds(database.pool)).toEqual(['current']);
+    expect(await sealedKeyIds(database.pool, EXPORTS.sealed)).toEqual(['current']);
   });
 });
 

@@ -3,8 +3,8 @@ import path from 'node:path';
 import { z } from 'zod';
 
 /**
- * Every setting of Sluice, one entry each. The entry validates the value, gives its type and its default, and
- * its description becomes the configuration table of the README (`npm run docs`).
+ * Every setting of Sluice, one entry each. The entry gives the type, the default and the validation of its value.
+ * Its description is a row of the configuration table in the README (`npm run docs`).
  */
 const flag = z.enum(['true', 'false', '1', '0']).transform((value) => value === 'true' || value === '1');
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -12,32 +12,39 @@ const positive = z.coerce.number().int().min(1);
 
 const variables = {
   PORT: port.default(8000).describe('Port of the HTTP API.'),
-  SLUICE_HOST: z.string().default('0.0.0.0').describe('Address that the HTTP API and the metrics listen on.'),
+  SLUICE_HOST: z
+    .string()
+    .default('0.0.0.0')
+    .describe('Address that the HTTP API and the metrics servers listen on.'),
   SLUICE_PUBLIC_URL: z
     .url({ protocol: /^https?$/ })
     .transform((value) => value.replace(/\/+$/, ''))
     .optional()
     .describe(
-      'Address under which users reach the API; `next` links and answers are built from it. Default: `http://localhost:PORT`.',
+      'URL at which users reach the API. Links in responses start with it. Default: `http://localhost:PORT`.',
     ),
   SLUICE_DATA_DIR: z
     .string()
     .min(1)
     .default('.sluice')
-    .describe('Directory of the embedded Postgres, the embedded Temporal, keys and local exports.'),
+    .describe('Data directory: the embedded Postgres and Temporal, keys, logs and local exports.'),
   SLUICE_CACHE_DIR: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'Directory for downloaded or built binaries, shared by all checkouts. Default: `/var/cache/sluice` for root, else `~/.cache/sluice`.',
+      'Directory for Postgres and Temporal binaries. Several checkouts can share it. Default: `/var/cache/sluice` for root, else `~/.cache/sluice`.',
     ),
   DATABASE_URL: z
     .url({ protocol: /^postgres(ql)?$/ })
     .optional()
-    .describe('Postgres 16 or newer. When unset, `npm start` runs its own Postgres in the data directory.'),
-  SLUICE_POSTGRES_PORT: port.default(5433).describe('Port of the embedded Postgres (loopback only).'),
-  SLUICE_DATABASE_POOL: positive.default(10).describe('Connections to Postgres per process.'),
+    .describe('URL of a Postgres, version 16 or newer. When unset, `npm start` runs its own Postgres.'),
+  SLUICE_POSTGRES_PORT: port
+    .default(5433)
+    .describe('Port of the embedded Postgres, which listens on loopback only.'),
+  SLUICE_DATABASE_POOL: positive
+    .default(10)
+    .describe('Size of the main Postgres connection pool of each process.'),
   SLUICE_MIGRATE: flag
     .default(true)
     .describe('Whether the API and the worker apply missing migrations when they start.'),
@@ -46,120 +53,146 @@ const variables = {
     .regex(/^[^\s/:]+:\d+$/, 'must be host:port')
     .optional()
     .describe(
-      'Temporal frontend, as host:port. When unset, `npm start` runs its own Temporal in the data directory.',
+      'Address of the Temporal server, as `host:port`. When unset, `npm start` runs its own Temporal.',
     ),
   TEMPORAL_NAMESPACE: z.string().min(1).default('default').describe('Temporal namespace.'),
-  TEMPORAL_API_KEY: z.string().min(1).optional().describe('API key for Temporal Cloud; switches TLS on.'),
-  TEMPORAL_TLS: flag.default(false).describe('Whether to speak TLS to Temporal.'),
+  TEMPORAL_API_KEY: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('API key for Temporal Cloud. It also switches TLS on.'),
+  TEMPORAL_TLS: flag.default(false).describe('Whether to connect to Temporal over TLS.'),
   TEMPORAL_TLS_CERT: z
     .string()
     .min(1)
     .optional()
-    .describe('File with the client certificate (PEM) for mutual TLS.'),
+    .describe('Path of the client certificate (PEM) for mutual TLS.'),
   TEMPORAL_TLS_KEY: z
     .string()
     .min(1)
     .optional()
-    .describe('File with the private key (PEM) of the client certificate.'),
+    .describe('Path of the private key (PEM) of the client certificate.'),
   TEMPORAL_TLS_CA: z
     .string()
     .min(1)
     .optional()
-    .describe('File with the certificate authority (PEM) of the Temporal server.'),
+    .describe("Path of the certificate authority (PEM) that signed the Temporal server's certificate."),
   TEMPORAL_UI_URL: z
     .url({ protocol: /^https?$/ })
     .transform((value) => value.replace(/\/+$/, ''))
     .optional()
-    .describe('Address of the Temporal UI, for links. Default: the embedded one.'),
-  SLUICE_TASK_QUEUE: z.string().min(1).default('sluice').describe('Temporal task queue of the workers.'),
-  SLUICE_TEMPORAL_PORT: port.default(7233).describe('Port of the embedded Temporal (loopback only).'),
-  SLUICE_TEMPORAL_UI_PORT: port.default(8233).describe('Port of the embedded Temporal UI (loopback only).'),
+    .describe('URL of the Temporal UI, used in links. Default: the embedded UI.'),
+  SLUICE_TASK_QUEUE: z
+    .string()
+    .min(1)
+    .default('sluice')
+    .describe('Temporal task queue that the workers poll.'),
+  SLUICE_TEMPORAL_PORT: port
+    .default(7233)
+    .describe('Port of the embedded Temporal, which listens on loopback only.'),
+  SLUICE_TEMPORAL_UI_PORT: port
+    .default(8233)
+    .describe('Port of the embedded Temporal UI, which listens on loopback only.'),
   SLUICE_METRICS_PORT: port
     .default(0)
     .describe(
-      'Port of Prometheus metrics, `GET /metrics`; 0 switches it off. `npm start` gives the worker the next port.',
+      'Port that serves Prometheus metrics at `GET /metrics`. 0 switches metrics off. Under `npm start` the worker uses the next port.',
     ),
   SLUICE_ENCRYPTION_KEYS: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'Keys for secrets at rest: comma-separated `id:base64` of 32 bytes each, the first encrypts, all decrypt. ' +
-        'Default: generated into the data directory by `npm start`.',
+      'Keys that encrypt stored secrets: a comma-separated list of `id:key`, each key 32 bytes in base64. The first ' +
+        'key encrypts, every key decrypts. Default: `npm start` generates one in the data directory.',
     ),
   SLUICE_EXPORT_ROOT: z
     .string()
     .min(1)
     .optional()
-    .describe('Directory below which `File` exports may write. Default: `exports` in the data directory.'),
+    .describe('Directory that contains all `File` exports. Default: `exports` in the data directory.'),
   SLUICE_EXPORT_CONCURRENCY: positive
     .optional()
     .describe(
-      'Runs of batch exports that a worker does at once, a third of them for backfills; at least one of either. Default: one for each 256 MB of half of its memory, from 2 to 8.',
+      'Maximum number of export runs that a worker executes at once. A third of them, at least one, is reserved for backfills. Default: one for every 512 MB of memory, at least 2 and at most 8.',
     ),
   SLUICE_EXPORT_PAUSE_AFTER: z.coerce
     .number()
     .int()
     .min(0)
     .default(3)
-    .describe('Failed runs among the last ones after which a batch export is paused; 0: never.'),
+    .describe(
+      'Number of failed runs among the latest ones after which Sluice pauses a batch export. 0 switches this off.',
+    ),
   SLUICE_NOTICE_WEBHOOK: z
     .url({ protocol: /^https?$/ })
     .optional()
     .describe(
-      'Where notices of failed runs and paused batch exports are posted to, as JSON. A private address must be in ' +
-        '`SLUICE_EGRESS_ALLOW`. Default: nowhere.',
+      'URL that receives notices, as JSON, about batch exports that fail, fall behind or are paused. If its address ' +
+        'is private, list it in `SLUICE_EGRESS_ALLOW`. Default: Sluice sends no notices.',
     ),
   SLUICE_EVENT_RETENTION_DAYS: positive
     .optional()
     .describe(
-      'Days after which stored events are deleted, in whole weeks by the time they came in. Default: never.',
+      'Number of days for which Sluice keeps events. It deletes whole weeks of events, by the time of ingestion. Default: Sluice keeps events forever.',
     ),
-  SLUICE_EXPORT_LOG_DAYS: positive.default(30).describe('Days for which the logs of batch exports are kept.'),
+  SLUICE_EXPORT_LOG_DAYS: positive
+    .default(30)
+    .describe('Number of days for which Sluice keeps the logs of batch exports.'),
   SLUICE_EXPORT_RUN_DAYS: z.coerce
     .number()
     .int()
     .min(100)
     .default(400)
-    .describe('Days for which runs and backfills of batch exports and their metrics are kept; at least 100.'),
+    .describe(
+      'Number of days for which Sluice keeps the runs, backfills and metrics of batch exports; at least 100.',
+    ),
   SLUICE_EXPORT_REPAIR: flag
     .default(true)
-    .describe('Whether intervals of batch exports that are missing are started again by themselves.'),
+    .describe('Whether Sluice starts missing intervals of batch exports again on its own.'),
   SLUICE_GEOIP_DATABASE: z
     .string()
     .min(1)
     .optional()
     .describe(
-      'MaxMind database file (.mmdb; City or Country, of MaxMind or another) that tells where the address of an ' +
-        'event is. Read again when it is replaced. Default: events get no places.',
+      'Path of a City or Country database in the MaxMind format (.mmdb). Sluice adds location properties to events ' +
+        'from it and reads it again when the file changes. Default: events get no location.',
     ),
   SLUICE_EGRESS_ALLOW: z
     .string()
     .default('')
-    .describe('Private hosts and CIDRs, comma-separated, that exports and functions may reach nevertheless.'),
+    .describe(
+      'Private hosts, addresses and CIDRs, comma-separated, that exports and notices may connect to.',
+    ),
   SLUICE_TRUST_PROXY: z
     .string()
     .default('')
-    .describe('Addresses or CIDRs, comma-separated, of proxies whose `X-Forwarded-*` headers are believed.'),
+    .describe(
+      'Addresses and CIDRs, comma-separated, of proxies whose `X-Forwarded-*` headers Sluice trusts.',
+    ),
   SLUICE_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
-    .describe('Least severe level that is logged.'),
+    .describe('Lowest level that is logged: trace, debug, info, warn, error, fatal or silent.'),
   SLUICE_RATE_LIMIT: flag
     .default(false)
-    .describe('Whether requests with a personal API key are limited (see docs/management-api.md).'),
-  SLUICE_RATE_LIMIT_BURST: positive.default(480).describe('Requests per minute and key, when limited.'),
-  SLUICE_RATE_LIMIT_SUSTAINED: positive.default(4800).describe('Requests per hour and key, when limited.'),
+    .describe('Whether to limit requests that use a personal API key (see docs/management-api.md).'),
+  SLUICE_RATE_LIMIT_BURST: positive
+    .default(480)
+    .describe('Maximum number of requests per minute and key, with `SLUICE_RATE_LIMIT`.'),
+  SLUICE_RATE_LIMIT_SUSTAINED: positive
+    .default(4800)
+    .describe('Maximum number of requests per hour and key, with `SLUICE_RATE_LIMIT`.'),
   SLUICE_ALLOW_ORGANIZATION_CREATION: flag
     .default(true)
-    .describe('Whether `POST /api/organizations/` may create further organizations.'),
+    .describe('Whether users can create more organizations with `POST /api/organizations/`.'),
   SLUICE_INSTANCE_TAG: z
     .string()
     .default('none')
-    .describe('Shown as `metadata.instance_tag` of organizations.'),
+    .describe('Text that organizations show as `metadata.instance_tag`.'),
   SLUICE_SHUTDOWN_SECONDS: positive
     .default(8)
-    .describe('How long a stopping process waits for requests and activities in flight.'),
+    .describe('Number of seconds that a stopping process waits for open requests and activities.'),
 } as const;
 
 const schema = z.object(variables);
@@ -181,7 +214,7 @@ export interface Config
   SLUICE_GEOIP_DATABASE: string | undefined;
 }
 
-/** The environment does not describe a Sluice that could run. The message names every variable that is wrong. */
+/** The environment has invalid settings. The message names each of them. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
 }
@@ -194,7 +227,7 @@ function closest(name: string): string | undefined {
   );
 }
 
-/** Reads the environment once and refuses values that are wrong, by name. An empty value counts as unset. */
+/** Reads all settings from the environment. Throws a ConfigError if any is invalid. An empty value counts as unset. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const given = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
@@ -236,7 +269,7 @@ export interface SettingDescription {
   description: string;
 }
 
-/** What the README's configuration table is made of. */
+/** The rows of the configuration table in the README. */
 export function describeSettings(): SettingDescription[] {
   return Object.entries(variables).map(([name, type]) => {
     const fallback = type instanceof z.ZodDefault ? String(type.def.defaultValue) : '';

@@ -1,21 +1,21 @@
 import type { Config } from './config.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { createPool, type Pool } from './db/pool.ts';
-import { prepareDatabase } from './db/wait.ts';
+import { waitForDatabase } from './db/wait.ts';
 import { createLogger, type Logger } from './telemetry/logger.ts';
 
 export interface ProcessContext {
   config: Config;
   logger: Logger;
-  /** Becomes true when the process was told to stop. */
+  /** Returns whether the process was told to stop. */
   isDraining: () => boolean;
-  /** Aborted when the process was told to stop; waits that must not outlive it listen to it. */
+  /** Aborted when the process is told to stop. Code that waits listens to it, so that the process can end. */
   stopping: AbortSignal;
   database: {
     url: string;
-    /** Connections, SLUICE_DATABASE_POOL of them unless said otherwise. */
+    /** Creates a pool of connections. Its size is SLUICE_DATABASE_POOL by default. */
     connect(name: string, options?: { size?: number; patience?: number }): Pool;
-    /** Resolves when the database is there and up to date. */
+    /** Resolves when the database is reachable and up to date. */
     prepare(): Promise<void>;
   };
 }
@@ -25,7 +25,7 @@ export interface RunningProcess {
   stop(): Promise<void>;
 }
 
-/** A wrong setting or a wrong database: no restart helps, so the process says so in one sentence and ends. */
+/** The exit status for a wrong setting or a wrong database. Starting the process again does not help. */
 export const EXIT_CONFIGURATION = 78;
 const GRACE_SECONDS = 1;
 
@@ -45,7 +45,7 @@ function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): Proc
         onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
       }),
     prepare: () =>
-      prepareDatabase({
+      waitForDatabase({
         url,
         mayMigrate: config.SLUICE_MIGRATE,
         stopping,
@@ -55,8 +55,8 @@ function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): Proc
 }
 
 /**
- * The life of a process of Sluice: reads the settings, starts, stops in order on SIGTERM, SIGINT or when the
- * supervisor that started it is gone. A second signal ends it at once.
+ * Runs a process of Sluice: reads the settings, starts it, and stops it in order on SIGTERM, on SIGINT or when its
+ * supervisor is gone. A second signal ends it at once.
  */
 export async function runProcess(
   name: string,
@@ -80,7 +80,7 @@ export async function runProcess(
     logger.info({ reason }, 'stopping');
     const overdue = setTimeout(
       () => {
-        logger.warn('stopping took too long; what was in flight is abandoned');
+        logger.warn('stopping took too long; unfinished work is abandoned');
         process.exit(1);
       },
       (config.SLUICE_SHUTDOWN_SECONDS + GRACE_SECONDS) * 1000,

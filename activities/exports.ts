@@ -1,23 +1,45 @@
-import type { ActivityDependencies } from './dependencies.ts';
-import { createCompareInterval } from './exports/compare-interval.ts';
-import { createExportInterval } from './exports/export-interval.ts';
-import { createFinishRun } from './exports/finish-run.ts';
-import { createSendNotice } from './exports/notice.ts';
-import { createStartRun } from './exports/start-run.ts';
+import {
+  type BackfillReference,
+  type FinishBackfillInput,
+  finishBackfill,
+  type ListIntervalsInput,
+  listBackfillIntervals,
+  sizeBackfill,
+} from '../exports/runs/backfills.ts';
+import { checkSources } from '../exports/runs/check-sources.ts';
+import { compareInterval } from '../exports/runs/compare-interval.ts';
+import type { RunDependencies } from '../exports/runs/dependencies.ts';
+import { type ExportIntervalInput, exportInterval } from '../exports/runs/export-interval.ts';
+import { type FinishRunInput, finishExportRun } from '../exports/runs/finish-run.ts';
+import { sendNotice } from '../exports/runs/notices.ts';
+import { type ReconcilePageInput, reconcilePage } from '../exports/runs/reconcile.ts';
+import { type StartRunInput, startExportRun } from '../exports/runs/start-run.ts';
+import type { NoticeInput, VerifyIntervalInput } from '../exports/temporal.ts';
+import { inActivity } from './work.ts';
 
-/** What carries rows, for hours it may be: done on a queue of its own, a bounded number at once. */
-export function createHeavyActivities(deps: ActivityDependencies) {
+/** The activities that carry rows, for hours if need be. They have queues of their own, a bounded number at once. */
+export function createHeavyActivities({ exports: deps }: { exports: RunDependencies }) {
   return {
-    exportInterval: createExportInterval(deps),
-    compareInterval: createCompareInterval(deps),
+    exportInterval: (input: ExportIntervalInput) => inActivity((work) => exportInterval(deps, input, work)),
+    compareInterval: (input: VerifyIntervalInput) => inActivity((work) => compareInterval(deps, input, work)),
   };
 }
 
-/** Steps of a run that take a moment. */
-export function createExportActivities(deps: ActivityDependencies) {
+/** The other activities of batch exports. Histories know them by these names. */
+export function createExportActivities({ exports: deps }: { exports: RunDependencies }) {
   return {
-    startExportRun: createStartRun(deps),
-    finishExportRun: createFinishRun(deps),
-    sendNotice: createSendNotice(deps),
+    startExportRun: (input: StartRunInput) => inActivity(() => startExportRun(deps, input)),
+    finishExportRun: (input: FinishRunInput) => inActivity(() => finishExportRun(deps, input)),
+    // Every try has the same workflow.
+    sendNotice: (input: NoticeInput) =>
+      inActivity((_, { info }) => sendNotice(deps, input, info.workflowExecution?.workflowId)),
+
+    sizeBackfill: (input: BackfillReference) => inActivity((work) => sizeBackfill(deps, input, work)),
+    listBackfillIntervals: (input: ListIntervalsInput) =>
+      inActivity(() => listBackfillIntervals(deps, input)),
+    finishBackfill: (input: FinishBackfillInput) => inActivity(() => finishBackfill(deps, input)),
+
+    reconcilePage: (input: ReconcilePageInput) => inActivity((work) => reconcilePage(deps, input, work)),
+    checkSources: () => inActivity((work) => checkSources(deps, work)),
   };
 }

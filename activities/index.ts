@@ -1,17 +1,18 @@
 import type { ActivityDependencies } from './dependencies.ts';
-import { createExportUpkeepActivities } from './export-upkeep.ts';
 import { createExportActivities, type createHeavyActivities } from './exports.ts';
 import { createMaintenanceActivities } from './maintenance.ts';
 
+export type { ActivityDependencies } from './dependencies.ts';
 export { createHeavyActivities } from './exports.ts';
 
 /** Every activity of Sluice but the heavy ones. Each is one step of I/O that can be repeated. */
 export function createActivities(deps: ActivityDependencies) {
-  return {
-    ...createMaintenanceActivities(deps),
-    ...createExportActivities(deps),
-    ...createExportUpkeepActivities(deps),
-  };
+  const maintenance = createMaintenanceActivities(deps);
+  const others = createExportActivities(deps);
+  const taken = Object.keys(maintenance).find((name) => name in others);
+  if (taken !== undefined)
+    throw new Error(`the step ${taken} of maintenance has the name of another activity`);
+  return { ...maintenance, ...others };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

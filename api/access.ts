@@ -17,23 +17,31 @@ import { type Candidate, findCandidate, fromHeader, withoutKey } from './credent
 import { errors } from './errors.ts';
 import type { RateLimit } from './rate-limit.ts';
 
-/** What a route of the management API asks of a caller; every route declares one, or the boot fails. */
+/** Who may call a route of the management API. Every route declares this, or the process does not start. */
 export type Access =
   | 'public'
   | {
-      /** The scope the key must have; `*` means an unlimited key: all scopes, not bound to projects or organizations. */
+      /**
+       * The scope that the key must have. `*` asks for an unlimited key, which has all scopes and no bounds. `any` asks
+       * for none.
+       */
       scope: Scope | '*' | 'any';
-      /** The least membership level in the organization of the path. */
+      /** The lowest membership level that may call the route. */
       level?: Level;
-      /** Also open to keys that are bound to projects or organizations, though the path names none. */
+      /** Admits keys that are bound to projects or organizations, although the path names neither. */
       ignoresBounds?: true;
-      /** Works in the caller's current organization, as if the path had named `@current`. */
+      /** Uses the caller's current organization, as if the path named `@current`. */
       inCurrentOrganization?: true;
-      /** The organization of the path is what the route is about, not the place where it looks. */
+      /**
+       * The route is about the organization itself and not about something in it. This changes the sentence of the 404.
+       */
       isOrganization?: true;
-      /** Under an organization: keys that are bound to projects may pass, and the route shows them these projects only. */
+      /**
+       * Admits keys that are bound to projects, under the path of an organization. The route shows them these projects
+       * only.
+       */
       narrowsToProjects?: true;
-      /** A budget of its own instead of the common one. */
+      /** Counts the requests in a separate budget. */
       budget?: 'wizard';
     };
 type Managed = Exclude<Access, 'public'>;
@@ -70,7 +78,7 @@ function organizationIdOf(text: string, current: CurrentPlace): string | undefin
   return isUuid(text) ? text.toLowerCase() : undefined;
 }
 
-/** Keys are managed by keys that may do everything everywhere. */
+/** Refuses keys that lack the scope `*` or have bounds. Only an unlimited key may manage keys. */
 export function requireUnlimited(key: PersonalApiKeyRow): void {
   if (!key.scopes.includes('*')) throw errors.permissionDenied("API key missing required scope '*'");
   if (key.scoped_teams.length > 0 || key.scoped_organizations.length > 0) {
@@ -79,8 +87,9 @@ export function requireUnlimited(key: PersonalApiKeyRow): void {
 }
 
 /**
- * Decides whether a request may pass: who calls, what the key may do, whether the place in the path is one of the
- * caller's. A place that does not exist and one of somebody else get the same answer after the same query.
+ * Decides whether a request may pass: who the caller is, what the key may do, and whether the caller is a member of the
+ * organization or project in the path. For a place that does not exist and for a place of somebody else, the query and
+ * the answer are the same, so a caller cannot tell them apart.
  */
 export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) {
   const { pool, rateLimit } = deps;
@@ -102,7 +111,7 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
     }
   }
 
-  /** The bounds of the key itself: decided from the path alone, before anything is looked up. */
+  /** Checks the bounds of the key. The path alone decides, before the place is looked up. */
   function requireWithinBounds(
     access: Managed,
     { key }: Caller,
@@ -151,7 +160,7 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
     }
   }
 
-  /** Everything of `Access`, in the documented order. */
+  /** Checks everything that `Access` declares, in the documented order. */
   async function control(access: Managed, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const candidate = findCandidate(request);
     if (!candidate) throw errors.notAuthenticated();
@@ -209,13 +218,13 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
     const hour = 3_600_000;
     if (key.last_used_at && Date.now() - Date.parse(key.last_used_at) < hour) return;
     const work = touchPersonalApiKey(pool, key.id)
-      .catch((error) => request.log.warn({ err: error }, 'last use not recorded'))
+      .catch((error) => request.log.warn({ err: error }, 'the last use of a key was not recorded'))
       .finally(() => touching.delete(work));
     touching.add(work);
   }
 
   return {
-    /** With a key in the header, a stranger is refused before a byte of the body is read. */
+    /** Checks a request before its body is read, unless the key may be in the body. */
     async onRequest(request: FastifyRequest, reply: FastifyReply): Promise<void> {
       const { access } = request.routeOptions.config;
       if (access === undefined) return;
@@ -223,7 +232,7 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
       const bodyMayHoldKey = !fromHeader(request) && request.headers['content-type'] !== undefined;
       if (!bodyMayHoldKey) await control(access, request, reply);
     },
-    /** A key in the body can only be read once the body is. */
+    /** Checks a request whose key may be in the body, after the body is parsed. */
     async preValidation(request: FastifyRequest, reply: FastifyReply): Promise<void> {
       const { access } = request.routeOptions.config;
       if (access !== undefined && access !== 'public' && !request.caller) {
@@ -231,11 +240,11 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
       }
       request.body = withoutKey(request.body);
     },
-    /** Waits for what no request waits for. */
+    /** Waits until the last use of every key is recorded. */
     async finish(): Promise<void> {
       await Promise.all(touching);
     },
-    /** Whoever has shown no key learns nothing about the body, neither that it is too large nor that it is malformed. */
+    /** Returns whether the caller is unknown. A stranger must not learn whether a body is too large or malformed. */
     isStranger(request: FastifyRequest): boolean {
       const { access } = request.routeOptions.config;
       return access !== undefined && access !== 'public' && !request.caller;

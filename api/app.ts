@@ -5,36 +5,25 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { createWarnings } from '../capture/warnings.ts';
 import { uuidv7 } from '../db/uuid.ts';
+import { allScopes } from '../tenancy/scopes.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
-import { createProjectKeys } from './capture/project-keys.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
-import { eventRoutes } from './events/events.ts';
-import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
-import { batchExportRoutes } from './exports/index.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
-import { groupRoutes } from './people/groups.ts';
-import { personRoutes } from './people/persons.ts';
+import { openLane } from './public/lane.ts';
 import { createRateLimit } from './rate-limit.ts';
-import { captureRoutes } from './routes/capture.ts';
-import { activityLogRoutes } from './tenancy/activity-log.ts';
-import { memberRoutes } from './tenancy/members.ts';
-import { organizationRoutes } from './tenancy/organizations.ts';
-import { personalApiKeyRoutes } from './tenancy/personal-api-keys.ts';
-import { projectRoutes } from './tenancy/projects.ts';
-import { userRoutes } from './tenancy/users.ts';
-import { wizardRoutes } from './tenancy/wizard.ts';
+import { ROUTES, type Routes } from './routes.ts';
 
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
 /** How long a client may take to send a request. */
 const REQUEST_MILLISECONDS = 60_000;
-/** An environment is a project by its older name. A request line may name the whole address. */
+/** `environments` is an older name of `projects`. A request line may contain a whole URL. */
 const ENVIRONMENTS = /^(?:https?:\/\/[^/?#]*)?\/api\/environments(?=\/|\?|$)/i;
-/** What a body can be refused with before its sender is known. */
+/** Statuses with which a body can be refused before its sender is known. */
 const ABOUT_BODY = new Set([400, 413, 415]);
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -43,8 +32,8 @@ function requestId(request: IncomingMessage): string {
   return typeof given === 'string' && REQUEST_ID.test(given) ? given : uuidv7();
 }
 
-/** Builds the whole HTTP side, and does not listen. Everything it needs comes in as an argument. */
-export async function buildApp(deps: ApiDependencies): Promise<App> {
+/** Builds the HTTP server with all its routes, without listening. */
+export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): Promise<App> {
   const { config } = deps;
   const app = Fastify({
     loggerInstance: deps.logger as FastifyBaseLogger,
@@ -55,10 +44,10 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
       config.SLUICE_TRUST_PROXY === ''
         ? false
         : config.SLUICE_TRUST_PROXY.split(',').map((one) => one.trim()),
-    // No part of a path is too long to be looked up; Node itself limits the whole.
+    // The router accepts a parameter of any length. Node limits the request line.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 65_536 },
     requestTimeout: REQUEST_MILLISECONDS,
-    // While the process stops, requests on open connections are answered; readiness says no.
+    // While the process stops, it answers requests on open connections. /_readyz tells balancers to go elsewhere.
     return503OnClosing: false,
     rewriteUrl: (request) => (request.url ?? '/').replace(ENVIRONMENTS, '/api/projects'),
     clientErrorHandler: refuseBadHttp,
@@ -73,17 +62,18 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
 
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(sendError);
-  // What reads the routes as they are made sees all of them.
+  // These two record every route that is added later, so they come first.
   const paths = knowPaths(app);
-  await describeApi(app, config.SLUICE_PUBLIC_URL);
+  await describeApi(app, { publicUrl: config.SLUICE_PUBLIC_URL, scopes: allScopes(deps.products) });
   const durations = createRequestDurations(deps.registry);
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
   app.addHook('onClose', () => warnings.close());
-  const keys = createProjectKeys(deps.pool, deps.listener);
-  app.addHook('onClose', async () => keys.close());
 
-  // Beside the others: what each request to those goes through would cost more than storing an event.
-  await app.register(captureRoutes(deps, { warnings, keys, durations }));
+  // Public routes run none of the hooks of the management API. Those would cost more than storing an event.
+  await app.register(async (site) => {
+    const lane = openLane(site, { ...deps, durations });
+    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, warnings });
+  });
   await app.register(async (site) => {
     await prepareAnswers(site);
     measureRequests(site, durations);
@@ -93,24 +83,13 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
       await guardManagement(management, deps);
-      organizationRoutes(management, deps);
-      memberRoutes(management, deps);
-      projectRoutes(management, deps);
-      userRoutes(management, deps);
-      personalApiKeyRoutes(management, deps);
-      activityLogRoutes(management, deps);
-      eventRoutes(management, deps);
-      personRoutes(management, deps);
-      groupRoutes(management, deps);
-      batchExportRoutes(management, deps);
-      wizardRoutes(management, deps);
-      ingestionWarningRoutes(management, { ...deps, warnings });
+      for (const addRoutes of routes.management) addRoutes(management, { ...deps, warnings });
     });
   });
   return app;
 }
 
-/** What every answer carries, but those to events. */
+/** Adds the headers that every answer outside the public lane carries. */
 async function prepareAnswers(site: FastifyInstance): Promise<void> {
   site.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
@@ -136,7 +115,7 @@ async function prepareAnswers(site: FastifyInstance): Promise<void> {
   });
 }
 
-/** Bodies, keys, access and rate limits of the management API. */
+/** Sets up how the management API parses bodies, checks access and limits rates. */
 async function guardManagement(
   management: App,
   { config, pool, isPrepared }: ApiDependencies,

@@ -4,9 +4,10 @@ import { z } from 'zod';
 import { errors } from './errors.ts';
 import { refuseUnstorableText } from './validation.ts';
 
-/** Deeper JSON is refused before it is parsed: later steps (storing, comparing) recurse. */
+/** Deeper JSON is refused before it is parsed, because later steps (storing, comparing) are recursive. */
 const MAX_DEPTH = 200;
 
+/** Measures how deep a JSON text nests, without parsing it. */
 export function jsonDepth(text: string): number {
   let depth = 0;
   let deepest = 0;
@@ -57,7 +58,7 @@ function unwrap(type: z.ZodType): z.ZodType {
   return inner;
 }
 
-/** A form has only texts: those that stand for booleans and numbers of the route's schema are turned into them. */
+/** Converts the texts of a form to the booleans, numbers and lists that the schema of the route expects. */
 function coerceForm(fields: Record<string, unknown>, schema: unknown): Record<string, unknown> {
   if (!(schema instanceof z.ZodObject)) return fields;
   return Object.fromEntries(
@@ -74,7 +75,7 @@ function coerceForm(fields: Record<string, unknown>, schema: unknown): Record<st
   );
 }
 
-/** JSON and forms; everything else is 415. */
+/** Accepts JSON and forms as bodies, and refuses all other types with 415. */
 export async function acceptBodies(app: FastifyInstance): Promise<void> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser<Buffer>(
@@ -94,7 +95,7 @@ export async function acceptBodies(app: FastifyInstance): Promise<void> {
       refuseUnstorableText(request.body);
       request.body = coerceForm(request.body as Record<string, unknown>, request.routeOptions.schema?.body);
     }
-    // A POST without a body is a POST of nothing.
+    // A missing body counts as an empty one.
     if (request.routeOptions.schema?.body && request.body === undefined) request.body = {};
   });
 }

@@ -3,7 +3,9 @@ import { errors } from './errors.ts';
 
 const RETRY_SECONDS = 5;
 
-/** A query that takes too long is ended by Postgres; then it is for the caller to ask for less. */
+/**
+ * Waits for a query. If Postgres ends it because it takes too long, refuses the request and advises to ask for less.
+ */
 export async function bounded<T>(work: Promise<T>, advice: string): Promise<T> {
   try {
     return await work;

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-/** A key as it was found in a request, not yet looked up. */
+/** A key that a request contains. It may be invalid. */
 export interface Candidate {
   token: string;
   place: 'request Authorization header' | 'request body' | 'request query string';
@@ -16,7 +16,7 @@ function fromField(container: unknown, place: Candidate['place']): Candidate | u
   return typeof value === 'string' && value !== '' ? { token: value, place } : undefined;
 }
 
-/** A key in the body can only be read once the body is; everywhere else, nothing is parsed for a stranger. */
+/** Finds the key of a request: in the header, else in the body if that is parsed already, else in the query. */
 export function findCandidate(request: FastifyRequest): Candidate | undefined {
   return (
     fromHeader(request) ??
@@ -25,7 +25,7 @@ export function findCandidate(request: FastifyRequest): Candidate | undefined {
   );
 }
 
-/** The key in a body is no field of the thing that the body describes. */
+/** Removes the key from a body, because it is not a field of the resource. */
 export function withoutKey(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || !('personal_api_key' in body)) return body;
   const { personal_api_key: _key, ...rest } = body;

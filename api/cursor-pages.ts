@@ -5,7 +5,10 @@ import { errors } from './errors.ts';
 
 const MAX_LIMIT = 1000;
 
-/** The answer of a list that is read on from a place in it, so that each element is seen once whatever is added. */
+/**
+ * The schema of a page that continues from a position. A reader sees each element once, even if others are added
+ * meanwhile.
+ */
 export const cursorPage = <T extends z.ZodType>(item: T) =>
   z.object({
     next: z.string().nullable(),
@@ -13,9 +16,12 @@ export const cursorPage = <T extends z.ZodType>(item: T) =>
     results: z.array(item),
   });
 
-/** What every such list takes in its query. */
+/** The query parameters of every list with cursors. */
 export const cursorQuery = z.strictObject({
-  cursor: z.string().optional().meta({ description: 'Set by `next` and `previous`.' }),
+  cursor: z
+    .string()
+    .optional()
+    .meta({ description: 'The position of a page. The links `next` and `previous` contain it.' }),
   limit: z
     .string()
     .regex(/^\d{1,15}$/, 'A valid integer is required.')
@@ -26,7 +32,7 @@ export const cursorQuery = z.strictObject({
   personal_api_key: z.string().optional(),
 });
 
-/** Several values of one parameter: `?status=a&status=b`. */
+/** A parameter that may be repeated: `?status=a&status=b`. */
 export const several = <T extends z.ZodType>(item: T) =>
   z.preprocess(
     (value) => (value === undefined || Array.isArray(value) ? value : [value]),
@@ -38,7 +44,7 @@ interface Position {
   id: string;
 }
 interface Cursor extends Position {
-  /** Whether the page ends there rather than begins. */
+  /** True if the page ends at the position, false if it begins there. */
   back: boolean;
 }
 
@@ -63,7 +69,7 @@ export interface PageReader<Row> {
   publicUrl: string;
   cursor: string | undefined;
   ascending: boolean;
-  /** Parameters that links are to have instead of what was asked: bounds that would move otherwise. */
+  /** Parameters that replace the client's in links, for example a bound that would move otherwise, such as `-7d`. */
   pinned?: Record<string, string>;
   read(from: {
     position: Position | undefined;
@@ -83,7 +89,7 @@ function link(
   return `${publicUrl}${pathname}?${searchParams}`;
 }
 
-/** Reads a page forwards or backwards, with links to the neighbours. */
+/** Reads the page at a cursor, and links to the next and the previous one. */
 export async function readCursorPage<Row>(
   reader: PageReader<Row>,
 ): Promise<{ next: string | null; previous: string | null; rows: Row[] }> {

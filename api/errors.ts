@@ -10,13 +10,13 @@ export interface ErrorBody {
   code: string;
   detail: string;
   attr: string | null;
-  /** Which elements of a list are refused, where a refusal is about several. */
+  /** The refused elements of a list, when the error is about several. */
   errors?: { index: number; reason: string }[];
-  /** More about it, where `detail` is a sentence that clients know. */
+  /** Says more, when `detail` must stay a sentence that clients know. */
   reason?: string;
 }
 
-/** What a request is refused with. Everything else that is thrown is a fault of ours and becomes a plain 500. */
+/** An error answer of the API. `toApiError` translates other errors; one that it does not know becomes a plain 500. */
 export class ApiError extends Error {
   override name = 'ApiError';
   readonly status: number;
@@ -36,7 +36,7 @@ const refuse =
   (detail: string, headers: Record<string, string> = {}): ApiError =>
     new ApiError(status, { type, code, detail, attr: null }, headers);
 
-/** The closed set. Retrying helps after `throttled` and `unavailable` only; both say when. */
+/** All errors of the API. Only a 429 and a 503 are worth a retry; their `Retry-After` says when. */
 export const errors = {
   notAuthenticated: () =>
     refuse(
@@ -81,26 +81,18 @@ export const errors = {
     }),
   unavailable: (detail: string, seconds: number) =>
     refuse(503, 'server_error', 'unavailable')(detail, { 'retry-after': String(seconds) }),
-  temporalAway: (seconds: number) =>
-    refuse(
-      503,
-      'server_error',
-      'unavailable',
-    )('Temporal, which runs batch exports, is not available at the moment. Try again.', {
-      'retry-after': String(seconds),
-    }),
   internal: () => refuse(500, 'server_error', 'error')('A server error occurred.'),
-  /** A field, or the body as a whole when `attr` is null. */
+  /** An invalid field. `attr` is null when the error is about the whole body. */
   validation: (code: string, detail: string, attr: string | null, reason?: string | null) =>
     new ApiError(400, { type: 'validation_error', code, detail, attr, ...(reason ? { reason } : {}) }),
-  /** More of a thing are under way than may be. */
+  /** Too many operations of one kind are under way. */
   tooMany: (detail: string, seconds: number) =>
     refuse(429, 'throttled_error', 'throttled')(detail, { 'retry-after': String(seconds) }),
 } as const;
 
 const DATABASE_RETRY_SECONDS = 2;
 const READS_RETRY_SECONDS = 5;
-/** SQLSTATEs that a value of the request can cause: a string that Postgres cannot hold, a number out of range. */
+/** SQLSTATEs that a value of the request can cause: a string that Postgres cannot store, a number out of range. */
 const BAD_VALUE_STATES = new Set(['22021', '22P05', '22003', '22P02', '22007', '22008', '22009']);
 
 interface FastifyFailure extends Error {
@@ -108,7 +100,7 @@ interface FastifyFailure extends Error {
   statusCode?: number;
 }
 
-/** Translates what a command refuses. */
+/** Translates the refusal of a command into an error of the API. */
 function ofRefusal({ kind, message, code, field, reason, retrySeconds }: Refusal): ApiError {
   switch (kind) {
     case 'invalid':
@@ -124,7 +116,7 @@ function ofRefusal({ kind, message, code, field, reason, retrySeconds }: Refusal
   }
 }
 
-/** The only place where something thrown becomes an answer. */
+/** Turns whatever was thrown into an error of the API. No other place does this. */
 export function toApiError(error: unknown, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof Refusal) return ofRefusal(error);
@@ -176,7 +168,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 
 const BAD_HTTP: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 
-/** What is not even HTTP never becomes a request; it is answered in our form nevertheless. */
+/** Answers bytes that are not valid HTTP. They never reach a route, but the answer has the usual form. */
 export function refuseBadHttp(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();

@@ -1,12 +1,13 @@
 import { z } from 'zod';
+import { isNamedZone } from '../values/zones.ts';
 import { isoTextOf, millisecondsOf } from './moment.ts';
 
-/** A text that people write: trimmed, not blank, with a longest length. */
+/** A text that people write. It is trimmed and must not be blank. */
 export const text = (max: number) => atMost(max, z.string().trim().min(1));
-/** The same, but it may be empty. */
+/** A text that people write. It is trimmed and may be empty. */
 export const optionalText = (max: number) => atMost(max, z.string().trim());
 
-/** Counts characters, of which some take two places in a JavaScript string. */
+/** Limits the number of characters. Some characters take two places in a JavaScript string. */
 function atMost(max: number, type: z.ZodString) {
   return type
     .refine((value) => value.length <= max || [...value].length <= max, {
@@ -17,10 +18,13 @@ function atMost(max: number, type: z.ZodString) {
 }
 
 export const timestamp = z.string().meta({ format: 'date-time' });
-/** The years that Postgres, Temporal and ISO 8601 write alike. */
+/** Returns whether a time lies in the years that Postgres, Temporal and ISO 8601 write alike. */
 const isInRange = (text: string) => /^(?!0000)\d{4}-/.test(text);
 
-/** A moment that somebody gives, in any zone, in UTC if none is said; Postgres knows fewer zones than ISO 8601. */
+/**
+ * A time that a client sends, in UTC unless it has an offset. The value is converted to UTC, because Postgres reads
+ * fewer offsets than ISO 8601 allows.
+ */
 export const instant = z
   .string()
   .superRefine((text, context) => {
@@ -42,19 +46,10 @@ export const freeForm = z.record(z.string(), z.unknown());
 export const timezone = z
   .string()
   .max(64)
-  .refine((name) => isTimezone(name), {
+  .refine((name) => isNamedZone(name), {
     params: { code: 'invalid_choice' },
     error: 'Not a valid time zone.',
   });
-
-function isTimezone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return /^[A-Za-z]/.test(name);
-  } catch {
-    return false;
-  }
-}
 
 export const errorBody = z
   .object({
@@ -73,5 +68,6 @@ export const errorBody = z
   })
   .meta({
     id: 'Error',
-    description: 'Every refusal has this form; `attr` names the field, nested ones joined by `__`.',
+    description:
+      'The form of every error. `attr` names the field that is wrong; `__` joins the names of nested fields.',
   });

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { migrationState } from '../db/migrate.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 
-/** Milliseconds: who asks does not wait for a Postgres that hangs. */
+/** How long a check waits for Postgres, in milliseconds. */
 const PATIENCE = 3_000;
 
 const readiness = z.object({
@@ -18,8 +18,8 @@ const readiness = z.object({
 });
 
 /**
- * `/_livez`: the process runs. `/_readyz`: it can serve; Postgres and its migrations decide, Temporal's state is
- * told only, because capture and flags work without it.
+ * Adds the health checks. `/_livez` says that the process runs. `/_readyz` says whether it can serve requests, which
+ * depends on Postgres and its migrations. It also reports Temporal, without which capture and most of the API work.
  */
 export function healthRoutes(app: App, { pool, schedules, isPrepared, isDraining }: ApiDependencies): void {
   for (const path of ['/_livez', '/_health']) {
@@ -28,7 +28,7 @@ export function healthRoutes(app: App, { pool, schedules, isPrepared, isDraining
       {
         schema: {
           tags: ['health'],
-          summary: 'Whether the process runs',
+          summary: 'Check that the process runs',
           response: { 200: z.object({ status: z.literal('ok') }) },
         },
       },
@@ -41,7 +41,7 @@ export function healthRoutes(app: App, { pool, schedules, isPrepared, isDraining
     {
       schema: {
         tags: ['health'],
-        summary: 'Whether requests can be served',
+        summary: 'Check that the process can serve requests',
         response: { 200: readiness, 503: readiness },
       },
     },
@@ -54,7 +54,7 @@ export function healthRoutes(app: App, { pool, schedules, isPrepared, isDraining
       pause(PATIENCE, undefined, { ref: false }),
     ]);
     const migrations = !state ? 'unknown' : state.applied >= state.known ? 'ok' : 'missing';
-    // The migrations may be another process's work that this one has not noticed yet.
+    // Another process may have applied the migrations a moment ago. This process serves when it has noticed.
     const ready = migrations === 'ok' && isPrepared() && !isDraining();
     reply.code(ready ? 200 : 503);
     if (!ready) reply.header('retry-after', '2');

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { DurationHistogram } from '../telemetry/durations.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 
-/** Duration of every request by route pattern and status. */
+/** Creates the metric for the duration of requests by method, route and status. */
 export function createRequestDurations(registry: Registry): DurationHistogram {
   return new DurationHistogram({
     name: 'sluice_http_request_seconds',

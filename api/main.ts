@@ -1,21 +1,24 @@
-// The API process: HTTP until it is told to stop.
+// The API process. It serves HTTP until it is told to stop.
 import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { addPlaces, openGeoip } from '../capture/geoip.ts';
+import { addPlaces } from '../capture/add-places.ts';
 import { createIngest } from '../capture/ingest.ts';
 import { createListener } from '../db/listen.ts';
 import { createEgress } from '../egress/egress.ts';
+import { openGeoip } from '../geoip/geoip.ts';
 import { createParser } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
+import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
+import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
-/** As many transactions as capture/ingest.ts runs at once: one waits for the disk while others are written. */
+/** The number of transactions that capture/ingest.ts runs at once. While one waits for the disk, others are written. */
 const INGEST_CONNECTIONS = 4;
-/** Milliseconds after which a Postgres that hangs counts as one that is away. */
+/** Milliseconds after which a query is given up and Postgres counts as unavailable. */
 const QUERY_PATIENCE = 30_000;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
@@ -35,12 +38,18 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
-  const ingest = createIngest({ pool: ingestPool, registry, logger });
+  const ingest = createIngest({
+    pool: ingestPool,
+    registry,
+    logger,
+    personsMerged: mergeHook(PRODUCTS),
+  });
   let prepared = false;
   const isPrepared = () => prepared;
   const transform = geoip && addPlaces(geoip.place);
   const deps = {
     config,
+    products: PRODUCTS,
     pool,
     listener,
     ingest,
@@ -74,7 +83,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   });
   logger.info({ port: config.PORT }, 'the API listens');
 
-  // Requests are answered from the start, with 503 until the database is there and up to date.
+  // Until the database is reachable and up to date, requests are answered with 503.
   database.prepare().then(
     () => {
       prepared = true;
@@ -88,7 +97,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
 
   return {
     async stop() {
-      // While requests are being answered, others are too, and readiness tells balancers to go elsewhere.
+      // New requests are answered as long as others are in flight. /_readyz tells balancers to go elsewhere.
       const end = Date.now() + (config.SLUICE_SHUTDOWN_SECONDS * 1000) / 2;
       while (answering > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
       await app.close();

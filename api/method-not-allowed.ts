@@ -4,7 +4,7 @@ import { errors } from './errors.ts';
 interface KnownPath {
   pattern: RegExp;
   methods: Set<string>;
-  /** How much of the path may be anything. */
+  /** The number of parameters in the path. */
   parameters: number;
 }
 
@@ -21,16 +21,16 @@ function toPattern(url: string): RegExp {
 }
 
 export interface KnownPaths {
-  /** What is wrong with a request that no route answers: 405 with `Allow`, or 404. */
+  /** Returns the error for a request that no route answers: 405 if the path has other methods, else 404. */
   refusal(request: FastifyRequest): Error;
-  /** Whether the router took the request for one to a parameter's path, though its path has a route of its own. */
+  /** Returns whether the router matched a path with a parameter although the path has routes of its own. */
   isMistaken(request: FastifyRequest): boolean;
 }
 
-/** Remembers the routes of an app, all that are made after this; tells a wrong method (405) from an unknown path. */
+/** Records the routes that are added after this call, to tell a wrong method (405) from an unknown path (404). */
 export function knowPaths(app: FastifyInstance): KnownPaths {
   const known = new Map<string, KnownPath>();
-  /** Paths with parameters, and the paths of their own that look like one: `things/:id` and `things/find`. */
+  /** For each path with parameters, other paths that match it: `things/find` matches `things/:id`. */
   const namesakes = new Map<string, KnownPath[]>();
   const namesake = (url: string, path: KnownPath | undefined) => {
     if (path) namesakes.set(url, [...(namesakes.get(url) ?? []), path]);
@@ -50,7 +50,7 @@ export function knowPaths(app: FastifyInstance): KnownPaths {
   return {
     refusal(request) {
       const pathname = request.url.split('?', 1)[0] as string;
-      // Preflights are answered by the CORS hook on every path; a path is known by its other methods.
+      // The CORS hook answers OPTIONS on every path, so OPTIONS alone does not make a path known.
       const matching = [...known.values()].filter(
         ({ pattern, methods }) => pattern.test(pathname) && [...methods].some((one) => one !== 'OPTIONS'),
       );
@@ -73,11 +73,11 @@ export function knowPaths(app: FastifyInstance): KnownPaths {
   };
 }
 
-/** Answers whatever no route answers. */
+/** Refuses requests that no route answers. */
 export function answerUnknownPaths(app: FastifyInstance, paths: KnownPaths): void {
-  // Before the body: nothing of it is read for a path that does not want it.
+  // This hook runs before the body is read, so nothing of the body is read in vain.
   app.addHook('onRequest', async (request) => {
-    // The router takes `GET things/find` for the thing called find, if find has no GET.
+    // If `things/find` has no GET, the router takes `GET things/find` as a request for the thing with the id `find`.
     if (request.is404 || paths.isMistaken(request)) throw paths.refusal(request);
   });
   app.setNotFoundHandler(async (request) => {

@@ -3,10 +3,13 @@ import { z } from 'zod';
 const UNIT_MILLISECONDS = { h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } as const;
 const ISO = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
 
-/** ISO 8601 as Postgres reads it, with all its digits, in UTC unless it says otherwise; undefined: there is no such time. */
+/**
+ * Reads a time in ISO 8601 and returns it as Postgres accepts it, with all its digits. Without an offset it is in UTC.
+ * Returns undefined if there is no such time.
+ */
 export function isoTextOf(text: string): string | undefined {
   if (!ISO.test(text)) return undefined;
-  // Date knows hours that do not exist, but takes 30 February for 2 March; it wants a T and minutes in the zone.
+  // Date refuses hours that do not exist, but takes 30 February for 2 March. It needs a T, and an offset with minutes.
   const date = new Date(`${text.slice(0, 10)}T00:00:00Z`);
   if (Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== text.slice(0, 10)) return undefined;
   if (text.startsWith('0000')) return undefined;
@@ -21,7 +24,7 @@ export function isoTextOf(text: string): string | undefined {
   return Number.isNaN(Date.parse(strict)) ? undefined : strict;
 }
 
-/** The same, or a time before now: `-7d`, `-1h`. */
+/** Reads a time in ISO 8601, or one before now such as `-7d` or `-1h`. Returns undefined if there is no such time. */
 export function instantOf(text: string): string | undefined {
   const relative = /^-(\d{1,5})([hdw])$/.exec(text);
   if (relative) {
@@ -31,7 +34,7 @@ export function instantOf(text: string): string | undefined {
   return isoTextOf(text);
 }
 
-/** Milliseconds of such an instant; without a zone it is in UTC. */
+/** Converts a time that `isoTextOf` returned to milliseconds since 1970. */
 export const millisecondsOf = (text: string): number =>
   Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) || !text.includes('T') ? text : `${text}Z`);
 
@@ -39,7 +42,7 @@ const momentOf = (read: (text: string) => string | undefined) =>
   z
     .string()
     .transform((text, context) => {
-      // A plus sign that nobody encoded arrives as a space.
+      // A plus sign that the client did not encode arrives as a space.
       const found = read(
         text
           .trim()
@@ -51,10 +54,13 @@ const momentOf = (read: (text: string) => string | undefined) =>
     })
     .optional();
 
-/** A moment in a query. */
+/** A time in a query: in ISO 8601, or relative to now. */
 export const moment = momentOf(instantOf);
 
-/** The same for events, which may be of the year 0 (not as Postgres reads it); it has the days of the year 2000. */
+/**
+ * A time in a query for events, which may lie in the year 0. Postgres writes that year otherwise, and it has the days
+ * of the year 2000.
+ */
 export const eventMoment = momentOf((text) =>
   text.startsWith('0000-') ? isoTextOf(`2000${text.slice(4)}`)?.replace('2000', '0000') : instantOf(text),
 );

@@ -13,26 +13,32 @@ const LOGO = Buffer.from(
     '<text x="26" y="28" font-family="sans-serif" font-size="22" fill="#fff">Sluice</text></svg>',
 );
 
-/** What every managed route may answer besides its own results. */
+/** Describes the error answers that a route may give. */
 const REFUSALS: Record<number, string> = {
   400: 'The request is malformed, or a field is not valid.',
   401: 'The key is missing or not valid.',
-  403: 'The key or its user may not do this.',
-  404: 'The thing does not exist, or belongs to somebody else.',
-  405: 'The path has no such method; see `Allow`.',
+  403: 'The key, or the user that it belongs to, may not do this.',
+  404: 'The resource does not exist, or the caller may not see it.',
+  405: 'The path does not support this method. `Allow` lists the methods that it supports.',
   413: 'The body is too large.',
   415: 'The body is neither JSON nor a form.',
-  429: 'Too many requests; see `Retry-After`.',
-  500: 'A fault of the server.',
-  503: 'The database, or what else the operation needs, is not available; see `Retry-After`.',
+  429: 'Too many requests. `Retry-After` says how many seconds to wait.',
+  500: 'An unexpected error of the server.',
+  503: 'The database or another service is not available. `Retry-After` says how many seconds to wait.',
 };
 
-/** A managed route that does not say who may call it must never be served. */
-function requireAccess(route: RouteOptions): void {
+/** A managed route that does not say who may call it, or asks for a scope that no key can have, is never served. */
+function requireAccess(route: RouteOptions, scopes: readonly string[]): void {
   if (!route.url.startsWith('/api/') || route.url.startsWith(DOCUMENTATION)) return;
-  if (route.config?.access === undefined) {
+  const access = route.config?.access;
+  if (access === undefined) {
     throw new Error(
       `${route.method} ${route.url} declares no access: give it config.access with a scope, or 'public'`,
+    );
+  }
+  if (access !== 'public' && access.scope !== 'any' && !scopes.includes(access.scope)) {
+    throw new Error(
+      `${route.method} ${route.url} asks for the scope ${access.scope}, which is unknown: name it in a product's manifest`,
     );
   }
 }
@@ -70,33 +76,36 @@ interface Described {
   };
 }
 
-/** A body whose fields may all be left out may itself be; forms are read as well. */
+/** Marks a body as optional if all its fields are, and adds forms as a second content type. */
 function describeBody({ requestBody }: Described): void {
   const schema = requestBody?.content['application/json']?.schema;
   if (!requestBody || !schema?.properties) return;
-  // `anyOf` beside properties: one of them is needed, whichever.
+  // A schema with `anyOf` needs at least one of its fields.
   requestBody.required = (schema.required ?? []).length > 0 || schema.anyOf !== undefined;
   requestBody.content['application/x-www-form-urlencoded'] = { schema };
 }
 
-/** Gives each answer a sentence of its own, and each body the forms it may have. */
+/** Describes each answer in a sentence, and each body in every form that it may have. */
 function transformObject(input: Transform): ReturnType<typeof jsonSchemaTransformObject> {
   const result = jsonSchemaTransformObject(input);
   const { paths } = result as { paths?: Record<string, Record<string, Described>> };
   for (const operation of Object.values(paths ?? {}).flatMap((path) => Object.values(path))) {
     describeBody(operation);
     for (const [status, response] of Object.entries(operation.responses ?? {})) {
-      response.description = REFUSALS[Number(status)] ?? 'Done.';
+      response.description = REFUSALS[Number(status)] ?? 'The request succeeded.';
     }
   }
   return result;
 }
 
 /** Makes an OpenAPI 3.1 document from the schemas of all routes that come after this. */
-export async function describeApi(app: FastifyInstance, publicUrl: string): Promise<void> {
+export async function describeApi(
+  app: FastifyInstance,
+  { publicUrl, scopes }: { publicUrl: string; scopes: readonly string[] },
+): Promise<void> {
   app.setValidatorCompiler(validatorCompiler);
   app.addHook('onRoute', (route) => {
-    requireAccess(route);
+    requireAccess(route, scopes);
     document(route);
   });
   await app.register(swagger, {
@@ -106,8 +115,8 @@ export async function describeApi(app: FastifyInstance, publicUrl: string): Prom
         title: 'Sluice',
         version: '0.1.0',
         description:
-          'Durable batch exports, functions and feature flags for product events. The management API takes a ' +
-          'personal API key as bearer token; capture and flags take the project key in the body.',
+          'Stores product events and exports them in durable batches. Requests to the management API carry a personal ' +
+          'API key as a bearer token. Requests that send events carry the project key, usually in the body.',
       },
       servers: [{ url: publicUrl }],
       components: {
@@ -121,7 +130,7 @@ export async function describeApi(app: FastifyInstance, publicUrl: string): Prom
   });
 }
 
-/** The document at /api/schema/, with a page to browse it. */
+/** Serves the document at /api/schema/ and a page to browse it. */
 export async function serveDocumentation(app: FastifyInstance): Promise<void> {
   await app.register(swaggerUi, {
     routePrefix: '/api/schema/swagger-ui',

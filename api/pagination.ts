@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
-/** Beyond any table; keeps the sum of limit and offset exact. */
+/** More rows than any table has. Keeps the sum of limit and offset exact. */
 const MAX_OFFSET = 1_000_000_000;
 
 export interface PageRequest {
@@ -11,24 +11,28 @@ export interface PageRequest {
   offset: number;
 }
 
-/** Documented query of every list. Values that make no sense fall back to the defaults, they are no error. */
+/** The query parameters of every list. An invalid value is no error: the default takes its place. */
 export const pageQuery = z.object({
   limit: z
     .unknown()
     .optional()
     .meta({
       type: 'integer',
-      description: `Results per page, at most ${MAX_LIMIT}; default ${DEFAULT_LIMIT}.`,
+      description: `Results per page: ${DEFAULT_LIMIT} by default, at most ${MAX_LIMIT}.`,
     }),
   offset: z
     .unknown()
     .optional()
-    .meta({ type: 'integer', description: 'Index of the first result; default 0.' }),
+    .meta({ type: 'integer', description: 'Index of the first result, 0 by default.' }),
 });
 
-/** The same where parameters that nobody knows are refused: a filter that is misspelt must not find everything. */
+/**
+ * The query parameters of a list with filters. It refuses unknown parameters, because a list that ignored a misspelt
+ * filter would show everything.
+ */
 export const strictPageQuery = pageQuery.extend({ personal_api_key: z.string().optional() }).strict();
 
+/** The schema of one page of a list. */
 export const page = <T extends z.ZodType>(item: T) =>
   z.object({
     count: z.int(),
@@ -41,6 +45,7 @@ function integer(text: unknown): number | undefined {
   return typeof text === 'string' && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
+/** Reads the limit and the offset of a request. */
 export function pageOf(query: unknown): PageRequest {
   const { limit, offset } = (query ?? {}) as Record<string, unknown>;
   return {
@@ -49,11 +54,11 @@ export function pageOf(query: unknown): PageRequest {
   };
 }
 
-/** Query parameters that must not turn up in links. */
+/** Query parameters that a link does not copy from the request. */
 const UNLINKED = new Set(['personal_api_key', 'limit', 'offset']);
 
 function link(request: FastifyRequest, publicUrl: string, limit: number, offset: number | undefined): string {
-  // A request line may name the whole address; only its path is the client's to choose.
+  // A request line may contain a whole URL. The link keeps its path only.
   const { pathname, searchParams } = new URL(request.originalUrl, publicUrl);
   const parameters = [...searchParams].filter(([name]) => !UNLINKED.has(name));
   parameters.push(['limit', String(limit)]);
@@ -62,7 +67,7 @@ function link(request: FastifyRequest, publicUrl: string, limit: number, offset:
   return `${publicUrl}${pathname}?${new URLSearchParams(parameters)}`;
 }
 
-/** The answer of a list: counts all, links absolutely to the neighbours. */
+/** Builds the answer of a list: the number of all results, and absolute links to the next and the previous page. */
 export function paginated<T>(
   request: FastifyRequest,
   publicUrl: string,

@@ -3,11 +3,14 @@ import { RateLimiterPostgres, type RateLimiterRes } from 'rate-limiter-flexible'
 import type { Pool } from '../db/pool.ts';
 import { errors } from './errors.ts';
 
-/** What is counted together: the requests of a key, those of a key to the wizard, those of a stranger's address. */
+/**
+ * Which requests are counted together: those of a key, those of a user to the wizard, or those of an address without a
+ * key.
+ */
 export type Budget = 'key' | 'wizard' | 'address';
 
 export interface RateLimit {
-  /** Takes one request from the budget, or refuses with 429. */
+  /** Counts one request. Throws a 429 if the budget is used up. */
   consume(budget: Budget, who: string, reply: FastifyReply): Promise<void>;
 }
 
@@ -45,7 +48,7 @@ async function take(
   }
 }
 
-/** Counts in Postgres, so that the limit holds across API processes. */
+/** Creates a rate limit that counts in Postgres, so that it holds across API processes. */
 export function createRateLimit(pool: Pool, options: RateLimitOptions): RateLimit {
   if (!options.enabled) return UNLIMITED;
   const limiter = (keyPrefix: string, points: number, duration: number) =>
@@ -72,7 +75,8 @@ export function createRateLimit(pool: Pool, options: RateLimitOptions): RateLimi
         const limit = window.points;
         const { refused, result } = await take(window, who);
         if (refused) {
-          // Longer windows do not count what a shorter one refused: whoever hammers is shut out for a minute only.
+          // A request that a short window refuses does not count in longer ones, so a client that sends too fast is
+          // blocked for a minute only.
           tell(reply, limit, result);
           throw errors.throttled(Math.max(1, secondsOf(result)));
         }

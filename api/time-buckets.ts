@@ -4,14 +4,14 @@ export type Bucket = keyof typeof LENGTHS;
 /** 1970-01-05 was a Monday. */
 const FIRST_MONDAY = 4 * 24 * HOUR;
 
-/** Where the hour, the day or the week (from Monday) of an instant begins, in UTC. */
+/** Returns the beginning of the hour, day or week (from Monday) that contains an instant, in UTC. */
 export function bucketOf(bucket: Bucket, instant: number): number {
   const length = LENGTHS[bucket];
   const origin = bucket === 'week' ? FIRST_MONDAY : 0;
   return Math.floor((instant - origin) / length) * length + origin;
 }
 
-/** The beginnings of all buckets from that of `after` to that of `before`; undefined if there are more than `most`. */
+/** Lists the beginnings of the buckets from `after` to `before`. Returns undefined if there are more than `most`. */
 export function bucketsWithin(
   bucket: Bucket,
   after: number,
@@ -24,6 +24,6 @@ export function bucketsWithin(
   return Array.from({ length: Math.max(count, 0) }, (_, index) => first + index * LENGTHS[bucket]);
 }
 
-/** `2026-01-31`, for hours `2026-01-31T13:00`. */
+/** Formats the beginning of a bucket: `2026-01-31`, or `2026-01-31T13:00` for an hour. */
 export const bucketLabel = (bucket: Bucket, start: number): string =>
   new Date(start).toISOString().slice(0, bucket === 'hour' ? 16 : 10);

@@ -101,7 +101,7 @@ function describe(issue: Issue): Omit<FieldError, 'attr'> {
     case 'invalid_union': {
       if (issue.input === undefined || issue.input === null) return wrongType('string', issue.input);
       const branches = issue.errors as Issue[][];
-      // The branch that came furthest is the one that was meant.
+      // The branch that matched deepest is most likely the one that the client meant.
       const best = branches.flat().sort((a, b) => b.path.length - a.path.length)[0];
       return best
         ? { code: 'invalid_input', detail: best.message }
@@ -112,7 +112,7 @@ function describe(issue: Issue): Omit<FieldError, 'attr'> {
   }
 }
 
-/** The first of a schema's complaints, in the words of the API: names nest with `__`. */
+/** Returns the first error of a schema in the words of the API. `__` joins the names of nested fields. */
 export function fieldError(error: z.ZodError): FieldError {
   const issue = error.issues[0] as Issue;
   if (issue.code === 'unrecognized_keys') {
@@ -130,7 +130,7 @@ export function fieldError(error: z.ZodError): FieldError {
   return { ...describe(issue), attr };
 }
 
-/** Parses with the schema or refuses the request. */
+/** Parses a value with a schema. Throws a validation error for the first thing that is wrong. */
 export function validate<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   const result = schema.safeParse(value, { reportInput: true });
   if (result.success) return result.data;
@@ -138,7 +138,7 @@ export function validate<T extends z.ZodType>(schema: T, value: unknown): z.outp
   throw errors.validation(code, detail, attr);
 }
 
-/** Fastify's hook into the schemas of routes. */
+/** Compiles the schemas of routes for Fastify. */
 export function validatorCompiler({ schema }: { schema: unknown }) {
   return (value: unknown): { value: unknown } | { error: Error } => {
     try {
@@ -150,7 +150,7 @@ export function validatorCompiler({ schema }: { schema: unknown }) {
   };
 }
 
-/** Strings that Postgres cannot hold are named before they reach it. */
+/** Refuses strings that Postgres cannot store, and names the field. */
 export function refuseUnstorableText(value: unknown, path: string[] = []): void {
   if (typeof value === 'string') {
     const attr = path.length > 0 ? path.join('__') : null;

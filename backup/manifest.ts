@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 
-/** What a backup consists of, so that a restore can tell a whole one from a damaged one before it changes anything. */
+/** The contents of a backup. With it, a restore can detect a damaged backup before it changes anything. */
 const manifest = z.object({
   format: z.literal(1),
   created_at: z.string(),
   migrations: z.array(z.object({ id: z.int(), name: z.string(), hash: z.string() })),
-  /** Keys that the secrets in the backup are sealed with; the backup itself holds no key. */
+  /** The ids of the keys that the secrets in the backup are sealed with. The backup does not contain the keys. */
   encryption_key_ids: z.array(z.string()),
   tables: z.array(
     z.object({
@@ -22,16 +22,16 @@ const manifest = z.object({
   sequences: z.array(z.object({ name: z.string(), value: z.int() })),
 });
 
-export type Manifest = z.output<typeof manifest>;
+export type BackupManifest = z.output<typeof manifest>;
 
 export const MANIFEST_FILE = 'manifest.json';
 
-/** Something about the backup or the installation stands in the way; the message says what. */
+/** A backup or a restore is impossible. The message says why. */
 export class BackupError extends Error {
   override name = 'BackupError';
 }
 
-export function readManifest(directory: string): Manifest {
+export function readBackupManifest(directory: string): BackupManifest {
   const file = path.join(directory, MANIFEST_FILE);
   let content: unknown;
   try {

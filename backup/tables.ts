@@ -2,16 +2,16 @@ import type { Queryable } from '../db/pool.ts';
 
 export interface BackupTable {
   name: string;
-  /** Columns that hold data; generated ones are computed anew. */
+  /** Columns that hold data. Generated columns are left out, because Postgres computes them again. */
   columns: string[];
 }
 
-/** Tables that are not data: what the code itself writes, and counters that expire. */
+/** Tables that a backup leaves out: the list of migrations, which a restore writes itself, and counters that expire. */
 const LEFT_OUT = ['migrations', 'rate_limits'];
 
 /**
- * Every table of the installation, referenced ones before those that reference them. Found in the catalogue, so
- * that a new table is in the next backup without anybody thinking of it. A partitioned table counts as one.
+ * Lists every table of the installation, each after the tables that it references. The list comes from the catalogue of
+ * Postgres, so a new table is in the next backup by itself. A partitioned table counts as one.
  */
 export async function tablesInOrder(queryable: Queryable): Promise<BackupTable[]> {
   const { rows } = await queryable.query<{ name: string; columns: string[]; needs: string[] }>(
@@ -43,17 +43,12 @@ export async function tablesInOrder(queryable: Queryable): Promise<BackupTable[]
   return ordered.map(({ name, columns }) => ({ name, columns }));
 }
 
-/** A name from the catalogue, as it stands in SQL. */
-export function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
 export interface SequenceState {
   name: string;
   value: number;
 }
 
-/** Where the numbering of rows stands; only sequences that were used. */
+/** Lists the last values of the sequences that were used. */
 export async function sequences(queryable: Queryable): Promise<SequenceState[]> {
   const { rows } = await queryable.query(
     `select sequencename as name, last_value as value from pg_sequences

@@ -1,4 +1,4 @@
-/** An element of a page as autocapture saw it; the clicked one first, then its ancestors. */
+/** An element of a page, as autocapture saw it. The clicked element comes first, then its ancestors. */
 export interface ElementOfPage {
   event: null;
   text: string | null;
@@ -12,7 +12,7 @@ export interface ElementOfPage {
   order: number;
 }
 
-/** Elements are parted by `;`, which may also stand in the quoted value of an attribute. */
+/** `;` separates elements. It may also stand in the quoted value of an attribute. */
 const ELEMENT = /(?:[^;"]|"(?:\\.|[^"\\])*")+/gs;
 const ATTRIBUTE = /([^="]*)="((?:\\.|[^"\\])*)"/gs;
 
@@ -47,7 +47,7 @@ function parseElement(text: string, order: number): ElementOfPage {
   };
 }
 
-/** `a.btn:href="/x"nth-child="1"text="Buy";div:…` as a list; empty for an empty chain. */
+/** Parses a chain such as `a.btn:href="/x"nth-child="1"text="Buy";div:…`. An empty chain has no elements. */
 export function parseElementsChain(chain: string): ElementOfPage[] {
   return (chain.match(ELEMENT) ?? []).map(parseElement);
 }
@@ -57,7 +57,7 @@ type Fields = Record<string, unknown>;
 const LONGEST_TEXT = 400;
 const LONGEST_HREF = 2048;
 
-/** A text, or what reads as one; of anything else nothing can be shown. */
+/** A text, number or boolean as text. Undefined for any other value. */
 function plain(value: unknown): string | undefined {
   return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined;
 }
@@ -86,7 +86,7 @@ function elementText(element: Fields): string {
   return `${[tag, ...classesOf(element.attr__class).sort()].join('.')}:${written.join('')}`;
 }
 
-/** The list of elements that clients send which do not write the chain themselves, as the chain. */
+/** Writes a list of elements as a chain. Some clients send the list instead of the chain. */
 export function elementsChainOf(elements: readonly unknown[]): string {
   return elements
     .filter((one): one is Fields => typeof one === 'object' && one !== null && !Array.isArray(one))

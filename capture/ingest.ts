@@ -4,36 +4,44 @@ import type { Pool, Transaction } from '../db/pool.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { CapturedEvent } from './captured-event.ts';
-import { EventsRefusedError, IngestUnavailableError, PersonConflictError } from './ingest/errors.ts';
-import { refusesData } from './ingest/failures.ts';
+import {
+  EventsRefusedError,
+  IngestUnavailableError,
+  PersonConflictError,
+  refusesData,
+} from './ingest/errors.ts';
+import { type PreparedEvents, prepare } from './ingest/event-row.ts';
 import { createIngestMetrics } from './ingest/metrics.ts';
-import { type PendingRequest, prepare, type Submitted } from './ingest/pending.ts';
-import { createPersonRule, type PersonRule } from './ingest/persons.ts';
-import { RequestQueue } from './ingest/queue.ts';
+import { createPersonRule, type PersonRule, type PersonsMerged } from './ingest/persons.ts';
 import { createStore, type Stored } from './ingest/store.ts';
+import type { PersonNotice } from './persons/notice.ts';
 
 export { EventsRefusedError, IngestUnavailableError } from './ingest/errors.ts';
-export type { Submitted } from './ingest/pending.ts';
 
-export interface IngestOptions {
-  /** Of its own, with as many connections as transactions may run at once. */
+interface IngestOptions {
+  /** Used by nothing else. It needs a connection for each transaction that may run at the same time. */
   pool: Pool;
   registry?: Registry;
   logger?: Pick<Logger, 'warn'>;
   persons?: PersonRule;
+  /** Where products join in when persons become one. */
+  personsMerged?: PersonsMerged | undefined;
   limits?: Partial<IngestLimits>;
 }
 
 export interface IngestLimits {
-  /** Of events that are accepted and not committed; one request more than that is sent away. */
+  /**
+   * Limits of the events that are accepted but not yet committed. When one is reached, further requests are refused.
+   */
   queueBytes: number;
   queueEvents: number;
+  /** Limits of one transaction. A single larger request gets a transaction of its own. */
   batchBytes: number;
   batchEvents: number;
   connections: number;
-  /** Milliseconds until a request that could not be committed is sent away. */
+  /** After so many milliseconds a request that could not be committed is refused. */
   patience: number;
-  /** And so many more for each of its events: the largest request of all makes its persons one by one. */
+  /** Further milliseconds for each event of a request, since a large request may create many persons. */
   patienceForEvent: number;
 }
 
@@ -47,30 +55,85 @@ const LIMITS: IngestLimits = {
   patienceForEvent: 0.2,
 };
 /**
- * One more transaction at the same time costs a commit. By how many there are already: the bytes that must wait for it
- * to be worth that, and the milliseconds after which nothing waits any longer while a connection is free.
+ * When to begin another transaction, by the number of those that run already. Each costs a commit, so it begins only
+ * when `bytes` bytes are waiting, or when the first request has waited for `after` milliseconds.
  */
 const WORTH_ONE_MORE = [
   { bytes: 0, after: 0 },
   { bytes: 16 * 1024, after: 10 },
-  // While two wait for the disk, large requests fill further ones.
+  // While two transactions wait for the disk, large requests can fill further ones.
   { bytes: 1024 * 1024, after: 100 },
 ];
 const RETRY_SECONDS = 2;
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 1_000;
 
+export interface Submitted {
+  stored: number;
+  duplicates: number;
+  /**
+   * Changes of persons or groups that an event asked for and that were not made. `index` is the event's in the request.
+   */
+  notices?: (PersonNotice & { index: number })[];
+}
+
 export interface Ingest {
   /**
-   * Stores the events of one request, all or none, each (project, uuid) once; resolves when they are committed.
-   * Rejects with IngestUnavailableError (try again) or EventsRefusedError (never try again).
+   * Stores the events of one request: all or none, and each (project, uuid) once. Resolves when they are committed.
+   * Rejects with IngestUnavailableError (send them again later) or EventsRefusedError (do not send them again).
    */
   submit(request: { projectId: number; events: readonly CapturedEvent[] }): Promise<Submitted>;
-  /** Accepts nothing more and resolves when all that was accepted is committed or refused. The pool stays open. */
+  /** Accepts no further requests. Resolves when each accepted one is committed or refused. The pool stays open. */
   close(): Promise<void>;
 }
 
-/** A connection, if it comes in time; one that comes later goes back to the pool. */
+/** A request that waits for its events to be committed. */
+interface PendingRequest extends PreparedEvents {
+  readonly submittedAt: number;
+  resolve(result: Submitted): void;
+  reject(error: Error): void;
+}
+
+/** The waiting requests, in the order in which they came. */
+class RequestQueue {
+  #requests: PendingRequest[] = [];
+  bytes = 0;
+  events = 0;
+
+  push(request: PendingRequest): void {
+    this.#requests.push(request);
+    this.bytes += request.bytes;
+    this.events += request.events.length;
+  }
+
+  /** For how many milliseconds the first request has waited. */
+  age(): number {
+    const first = this.#requests[0];
+    return first ? performance.now() - first.submittedAt : 0;
+  }
+
+  /** Takes the first request, and the next ones as long as they fit. */
+  take(bytes: number, events: number): PendingRequest[] {
+    let [takenBytes, takenEvents, count] = [0, 0, 0];
+    for (const request of this.#requests) {
+      const tooMuch = takenBytes + request.bytes > bytes || takenEvents + request.events.length > events;
+      if (count > 0 && tooMuch) break;
+      takenBytes += request.bytes;
+      takenEvents += request.events.length;
+      count += 1;
+    }
+    this.bytes -= takenBytes;
+    this.events -= takenEvents;
+    if (count === this.#requests.length) {
+      const all = this.#requests;
+      this.#requests = [];
+      return all;
+    }
+    return this.#requests.splice(0, count);
+  }
+}
+
+/** Waits for a connection, but not longer than `milliseconds`. A connection that comes later goes back to the pool. */
 async function connectWithin(pool: Pool, milliseconds: number): Promise<Transaction> {
   const connecting = pool.connect();
   let overdue: NodeJS.Timeout | undefined;
@@ -90,7 +153,7 @@ async function connectWithin(pool: Pool, milliseconds: number): Promise<Transact
   }
 }
 
-/** What one request of a transaction is told. */
+/** The answer to one request of a committed transaction. */
 function submitted({ events }: PendingRequest, { duplicates, notices }: Stored): Submitted {
   const known = duplicates.size === 0 ? 0 : events.filter((one) => duplicates.has(one)).length;
   const answer: Submitted = { stored: events.length - known, duplicates: known };
@@ -103,11 +166,11 @@ function submitted({ events }: PendingRequest, { duplicates, notices }: Stored):
   return answer;
 }
 
-/** Group commit: the events of many requests share one transaction, and each request is answered after it. */
+/** Stores events by group commit: many requests share one transaction, and each is answered after its commit. */
 export function createIngest(options: IngestOptions): Ingest {
   const { pool, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const store = createStore(options.persons ?? createPersonRule());
+  const store = createStore(options.persons ?? createPersonRule(options.personsMerged));
   const queue = new RequestQueue();
   let [heldBytes, heldEvents, running] = [0, 0, 0];
   let scheduled = false;
@@ -128,7 +191,7 @@ export function createIngest(options: IngestOptions): Ingest {
     answer();
   }
 
-  /** One transaction. A server that does not answer at all is given up when the requests' patience ends. */
+  /** Runs one transaction. If the server does not answer, the connection is closed when the patience ends. */
   async function commit(requests: readonly PendingRequest[], patience: number): Promise<void> {
     const events = requests.length === 1 ? requests[0]!.events : requests.flatMap((one) => one.events);
     const client = await connectWithin(pool, Math.max(patience, FIRST_PAUSE));
@@ -163,7 +226,7 @@ export function createIngest(options: IngestOptions): Ingest {
     }
   }
 
-  /** Stores the requests, however often it must be tried and however many of them turn out to be unstorable. */
+  /** Stores the requests and answers each of them, with as many attempts as the patience allows. */
   async function settle(requests: readonly PendingRequest[]): Promise<void> {
     const events = requests.reduce((sum, request) => sum + request.events.length, 0);
     const end =
@@ -173,7 +236,7 @@ export function createIngest(options: IngestOptions): Ingest {
       try {
         return await commit(requests, patience);
       } catch (error) {
-        // The other transaction has ended by now.
+        // The other transaction has ended by now, so there is nothing to wait for.
         if (error instanceof PersonConflictError && patience > 0) continue;
         if (refusesData(error)) return refuse(requests, error as Error);
         if (patience - wait <= 0) {
@@ -188,7 +251,7 @@ export function createIngest(options: IngestOptions): Ingest {
     }
   }
 
-  /** One request holds something that Postgres refuses: halving finds it, and the others are stored. */
+  /** Postgres refuses a value of one of the requests. Halving finds that request, and stores the others. */
   async function refuse(requests: readonly PendingRequest[], error: Error): Promise<void> {
     if (requests.length > 1) {
       const half = requests.length >> 1;
@@ -236,7 +299,7 @@ export function createIngest(options: IngestOptions): Ingest {
         metrics.events.inc({ result: 'refused' }, events.length);
         throw error;
       }
-      // A request larger than the whole queue is taken when nothing else is there.
+      // A request that is larger than the whole queue is accepted when the queue is empty.
       if (heldEvents > 0 && heldBytes + prepared.bytes > limits.queueBytes) {
         for (const chunk of prepared.chunks) chunk.release();
         throw unavailable('full', 'Too many events wait to be stored. Send them again later.');
@@ -247,7 +310,7 @@ export function createIngest(options: IngestOptions): Ingest {
         queue.push({ ...prepared, submittedAt: performance.now(), resolve, reject });
         if (scheduled) return;
         scheduled = true;
-        // Requests that arrived together are parsed in the same turn: let them come along.
+        // Requests that arrive together are parsed in the same turn. They join this transaction.
         setImmediate(start);
       });
     },

@@ -1,8 +1,8 @@
 import type { CapturedEvent } from './captured-event.ts';
 
 /**
- * The place between parsing and storing where the events of a request may be changed, added to or left out. It may
- * change the events it is given. A promise only where it must wait: most requests need none.
+ * Changes, adds or removes events of a request between parsing and storing. It may change the given objects. It returns
+ * a promise only if it has to wait, which is rare.
  */
 export type TransformEvents = (
   projectId: number,

@@ -4,21 +4,21 @@ import type { Logger } from '../telemetry/logger.ts';
 import { effectOf, type Notices } from './parse/notices.ts';
 
 export interface Warnings {
-  /** Counts what one request's events gave reason to tell. Costs no query. */
+  /** Counts the notices of one request in memory. */
   add(projectId: number, notices: Notices, now: number): void;
-  /** Writes what was counted so far; once it resolves, the table has it. */
+  /** Writes the counts so far. When it resolves, they are in the table. */
   flush(): Promise<void>;
-  /** Writes the rest and stops. */
+  /** Writes the remaining counts and stops. */
   close(): Promise<void>;
 }
 
 const FLUSH_EVERY = 1_000;
-/** While Postgres is away, counts of this many projects and reasons are kept. */
+/** While Postgres is down, the counts of this many projects and reasons are kept. */
 const MOST_KEPT = 10_000;
 
 /**
- * Ingestion warnings, coalesced in memory: a client that sends nothing but nonsense costs one row a day and one
- * statement a second. They are a help, not a ledger: what was counted in the last second dies with the process.
+ * Collects ingestion warnings in memory and writes them once a second. A client that sends only nonsense costs one row
+ * a day and one statement a second. The counts of the last second are lost when the process is killed.
  */
 export function createWarnings(options: {
   queryable: Queryable;

@@ -1,17 +1,22 @@
 import { type Config, loadConfig } from '../config.ts';
 import { createPool, type Pool } from '../db/pool.ts';
+import type { ExportTemporal } from '../exports/temporal.ts';
+import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 import { ensureKeyFile } from '../secrets/key-file.ts';
 import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
+import { createLogger } from '../telemetry/logger.ts';
 
-/** What a command was asked cannot be done; printed without a stack trace, with exit code 1. */
+/** A command cannot do what the user asked for. The command line prints the message without a stack trace and exits with 1. */
 export class CommandError extends Error {
   override name = 'CommandError';
 }
 
 export const say = (line: string) => process.stdout.write(`${line}\n`);
-/** Progress and remarks; standard output carries results only, so that it can be piped. */
+/** Prints progress and remarks to standard error. Standard output carries results only, so that users can pipe it. */
 export const remark = (line: string) => process.stderr.write(`${line}\n`);
+/** Hears what does not fail a command. */
+export const REMARKS = { warn: (_about: object, message: string) => void remark(message) };
 
 export function settings(): Config {
   return loadConfig(process.env);
@@ -31,6 +36,25 @@ export function withPool<T>(work: (pool: Pool, config: Config) => Promise<T>): P
       await pool.end();
     }
   });
+}
+
+/** Gives the work the Temporal of the installation. `needed`: without Temporal there is nothing that the work can do. */
+export async function withTemporal<T>(
+  config: Config,
+  needed: boolean,
+  work: (temporal: ExportTemporal) => Promise<T>,
+): Promise<T> {
+  const TEMPORAL_ADDRESS = config.TEMPORAL_ADDRESS ?? `127.0.0.1:${config.SLUICE_TEMPORAL_PORT}`;
+  const logger = createLogger({ name: 'cli', level: 'silent' });
+  const schedules = createSchedules({ ...config, TEMPORAL_ADDRESS }, logger);
+  try {
+    if (!(await schedules.reach()) && needed) {
+      throw new CommandError('Temporal does not answer; `npx sluice doctor` says more.');
+    }
+    return await work(schedules.exports);
+  } finally {
+    await schedules.close();
+  }
 }
 
 export function encryptionKeyIds(config: Config): string[] {

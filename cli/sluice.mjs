@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `npx sluice …`. Runs on any Node of the last years: installs the dependencies if they are missing, then goes on
-// with the Node that the project pins, which runs the TypeScript sources.
+// `npx sluice …`. Runs on Node 20 and newer: installs missing dependencies, then starts `main.ts` with the Node that
+// the project pins, because older ones cannot run TypeScript.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -17,7 +17,7 @@ const child = spawn(
 );
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.on('error', (error) => {
-  console.error(`sluice could not be started: ${error.message}`);
+  console.error(`sluice could not start: ${error.message}`);
   process.exit(1);
 });
 child.on('close', (code, signal) => process.exit(signal ? 1 : (code ?? 1)));

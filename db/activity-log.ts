@@ -20,11 +20,13 @@ export interface ActivityRow {
 
 export type NewActivity = Omit<ActivityRow, 'id' | 'at'>;
 
+/** Adds an entry. An entry that names a project and no organization belongs to the organization of the project. */
 export async function insertActivity(queryable: Queryable, row: NewActivity): Promise<void> {
   await queryable.query(
     `insert into activity_log (id, organization_id, project_id, actor, user_id, personal_api_key_id, ip, request_id, scope,
        item_id, activity, detail)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+     values ($1, coalesce($2, (select organization_id from projects where id = $3)), $3, $4, $5, $6, $7, $8, $9, $10, $11,
+       $12)`,
     [
       uuidv7(),
       row.organization_id,
@@ -42,7 +44,7 @@ export async function insertActivity(queryable: Queryable, row: NewActivity): Pr
   );
 }
 
-/** Newest first; of one project, or of a whole organization. */
+/** Lists the activity in a project or in a whole organization, newest first. */
 export async function listActivity(
   queryable: Queryable,
   place: { organizationId: string } | { projectId: number },

@@ -1,5 +1,5 @@
-// Arrays as parameters in Postgres's binary form. As text, each element would have to be escaped here and to be parsed
-// there: for thousands of elements that is most of what a statement costs.
+// Writes arrays as parameters in Postgres's binary form. In text form, each element would be escaped here and parsed
+// there, which is most of the cost of a statement with thousands of elements.
 import { uuidBytes } from './uuid-bytes.ts';
 
 const OIDS = { bool: 16, timestamptz: 1184, int4: 23, int8: 20, text: 25, uuid: 2950, jsonb: 3802 };
@@ -9,10 +9,13 @@ const JSONB_VERSION = 1;
 const TWO_32 = 2 ** 32;
 const EPOCH_2000 = 946_684_800_000;
 
-/** Room for the elements, `room` bytes beside their lengths, behind a header of one dimension. */
+/**
+ * Allocates an array with one dimension and writes its header. `room` is the size of the elements without their
+ * lengths.
+ */
 function begin(oid: number, elements: readonly unknown[], room: number): Buffer {
   const bytes = Buffer.allocUnsafe(HEADER + elements.length * 4 + room);
-  // No dimension when there is no element.
+  // An empty array has no dimension.
   bytes.writeInt32BE(elements.length > 0 ? 1 : 0, 0);
   bytes.writeInt32BE(elements.includes(undefined) ? 1 : 0, 4);
   bytes.writeInt32BE(oid, 8);
@@ -24,7 +27,7 @@ function begin(oid: number, elements: readonly unknown[], room: number): Buffer 
 const end = (bytes: Buffer, elements: readonly unknown[], at: number): Buffer =>
   bytes.subarray(0, elements.length > 0 ? at : 12);
 
-/** Elements of one size; undefined is null. */
+/** Writes elements that all have the same size. Undefined becomes null. */
 function fixed<T>(
   oid: number,
   size: number,

@@ -3,7 +3,7 @@ import type { ClientBase, Connection as PgConnection, Submittable } from 'pg';
 import type { FollowUp } from './follow-up.ts';
 import type { Transaction } from './pool.ts';
 
-/** As much of a COPY as may wait in the process's memory for Postgres to take it. */
+/** How many bytes of a COPY may wait in memory for Postgres. */
 const HIGH_WATER = 2 * 1024 * 1024;
 const COPY_DONE = Buffer.of(0x63, 0, 0, 0, 4);
 
@@ -15,32 +15,32 @@ interface Connection {
 /** Gives a COPY its data. */
 export type Feed = (sink: CopySink) => void | Promise<void>;
 
-/** Where the CopyData messages of a COPY go; they are whole messages, made by the caller. */
+/** Takes the data of a COPY, as complete CopyData messages that the caller makes. */
 export interface CopySink {
-  /** Sends a message; `sent` is called when its memory is free again. */
+  /** Sends a message. Calls `sent` when the memory of the message is free again. */
   write(message: Buffer, sent: (message: Buffer) => void): void;
   /** Resolves when there is room for more. Rejects when the COPY failed. */
   room(): Promise<void>;
 }
 
-/** A query whose answers come after those of the COPY that it was sent with. */
+/** A query that is sent with a COPY and answered after it. */
 interface Next {
   send(connection: PgConnection): void;
-  /** Resolves when they are there. */
+  /** Resolves when the answers have arrived. */
   receive(): Promise<void>;
 }
 
 /**
- * Statements in one simple query, the last or last but one a COPY FROM STDIN. Its data follows the query at once,
- * without waiting for Postgres to ask for it: one way there and back for all of it, and nothing is copied or parsed
- * between the rows' encoder and the socket. If a statement fails, Postgres drops the data that is still to come.
+ * Statements in one simple query, of which the last or the last but one is a COPY FROM STDIN. Its data follows the
+ * query at once, without waiting for Postgres to ask for it. So everything takes one round trip, and nothing is copied
+ * or parsed between the encoder of the rows and the socket. If a statement fails, Postgres drops the data that follows.
  */
 class CopyIn implements Submittable {
   readonly rows: (string | null)[][] = [];
   readonly done: Promise<void>;
   readonly #text: string;
   readonly #feed: Feed;
-  /** What is sent behind the data. */
+  /** Sent after the data. */
   readonly #next: Next | undefined;
   #isNextSent = false;
   #settled = false;
@@ -92,7 +92,7 @@ class CopyIn implements Submittable {
       stream.uncork();
     };
     const broken = (error: Error) => {
-      // Half a COPY cannot be taken back, and must not be taken for a whole one: the connection goes with it.
+      // Half a COPY cannot be taken back, and Postgres must not take it for a whole one. So the connection is closed.
       stream.uncork();
       if (!this.#failure) stream.destroy(error);
     };
@@ -105,7 +105,7 @@ class CopyIn implements Submittable {
     }
   }
 
-  /** From now on, what comes is for the next query, if there is one. */
+  /** Leaves the answers that follow to the next query, if there is one. */
   async #receiveNext(): Promise<void> {
     if (this.#isNextSent) await this.#next?.receive();
   }
@@ -122,7 +122,7 @@ class CopyIn implements Submittable {
     this.#failure = error;
     if (this.#settled) return;
     this.#settled = true;
-    // The next statement of this connection must not come between.
+    // The caller hears of the error last, so that its next statement does not come between.
     void this.#receiveNext().finally(() => this.#reject(error));
   }
   handleReadyForQuery(): void {
@@ -134,8 +134,8 @@ class CopyIn implements Submittable {
 }
 
 /**
- * Runs the statements with the COPY's data from `feed`; answers the rows of the statements before it, as text. `next`
- * is sent with them and has answers of its own.
+ * Runs statements, one of which is a COPY that takes its data from `feed`. Returns the rows of the statements before
+ * the COPY, as text. `next` is sent with them and has answers of its own.
  */
 export async function copyIn(
   client: Transaction,
@@ -153,7 +153,7 @@ export async function copyIn(
   return copy.rows;
 }
 
-/** Ends a connection at once, whatever it waits for; its query fails with `error`. */
+/** Closes a connection at once, even while it waits. Its query fails with `error`. */
 export function abandonConnection(client: ClientBase, error: Error): void {
   (client as unknown as { connection: Connection }).connection.stream.destroy(error);
 }

@@ -1,17 +1,17 @@
 const COPY_DATA = 0x64;
 const READY_FOR_QUERY = 0x5a;
 const HEADER = 5;
-/** Bytes of a row: an event has 20 MB at most, in several columns at most; only what is computed of it can be longer. */
+/** The longest row in bytes. An event has at most 20 MB in at most a few columns, so only computed rows are longer. */
 export const LONGEST_ROW = 128 * 1024 * 1024;
 
 /**
- * Takes the messages of Postgres's protocol apart, as they come during a COPY TO STDOUT: the contents of CopyData are
- * moved together within their chunk, everything else is passed on.
+ * Splits what Postgres sends during a COPY TO STDOUT into messages. The contents of CopyData messages are moved
+ * together within their chunk. All other messages are passed on.
  */
 export class CopyMessages {
-  /** Whether Postgres said that it waits for the next query: nothing of this COPY comes any more. */
+  /** Whether Postgres waits for the next query. Nothing of this COPY follows then. */
   ready = false;
-  /** Bytes of a row that is longer than a row may be, known before it comes; 0: there was none. */
+  /** The length of a row that is too long, known before the row arrives. 0 means that there is none. */
   tooLong = 0;
   readonly #other: (bytes: Buffer) => void;
   readonly #header = Buffer.alloc(HEADER);
@@ -24,14 +24,14 @@ export class CopyMessages {
     this.#other = other;
   }
 
-  /** The data of a chunk, in the chunk's own memory. */
+  /** Returns the data of a chunk, in the memory of the chunk. */
   take(chunk: Buffer): Buffer {
     let read = 0;
     let written = 0;
     const { length } = chunk;
     while (read < length) {
       if (this.#missing === 0) {
-        // Rows are messages of their own, so this is done for each row.
+        // Each row is a message, so this runs for each row.
         if (this.#headerBytes === 0 && length - read >= HEADER) {
           this.#begin(chunk, read);
           read += HEADER;
@@ -72,7 +72,7 @@ export class CopyMessages {
     if (this.#type === READY_FOR_QUERY) this.ready = true;
   }
 
-  /** A copy: whoever gets it may keep it, and the chunk's memory is written to. */
+  /** Passes on a copy, because the receiver may keep it while the memory of the chunk is overwritten. */
   #pass(bytes: Buffer, at: number, size: number): void {
     this.#other(Buffer.from(bytes.subarray(at, at + size)));
   }

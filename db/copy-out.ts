@@ -5,27 +5,29 @@ import { CopyMessages, LONGEST_ROW } from './copy-messages.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { quoted } from './sql-literal.ts';
 
-/** As much of a COPY as may wait in the process's memory for its reader. */
+/** How many bytes of a COPY may wait in memory for the reader. */
 const HIGH_WATER = 1024 * 1024;
 
 export interface CopyOutOptions {
   /** Settings of Postgres for this transaction, by name. */
   settings?: Readonly<Record<string, string>>;
-  /** Postgres ends the statement after this long, the time that it waits for its reader included; 0: never. */
+  /** Postgres ends the statement after this time, in which waiting for the reader counts. 0 means never. */
   timeoutMs?: number;
   signal?: AbortSignal;
 }
 
-/** The bytes of a COPY, cut anywhere. They can be read once. */
+/** The bytes of a COPY, in chunks of any size. They can be read once. */
 export interface CopyOut extends AsyncIterable<Buffer> {
-  /** How many rows there were, as Postgres says it; known when all was read. */
+  /** The number of rows as Postgres reports it. It is known when everything is read. */
   readonly rows: number | undefined;
 }
 
-/** Whoever reads rows holds one of them: the process is not to be filled by what a query makes of an event. */
+/**
+ * A row is too long to be held in memory. A query can make a row of any length, and its reader holds one row at a time.
+ */
 export class RowTooLongError extends Error {
   override readonly name = 'RowTooLongError';
-  /** As Postgres's own limits of a program. */
+  /** The SQLSTATE for a program that exceeds a limit, as if Postgres had refused the row. */
   readonly code = '54000';
 
   constructor(bytes: number) {
@@ -41,8 +43,8 @@ interface Connection {
 type Listener = (chunk: Buffer) => void;
 
 /**
- * A COPY TO STDOUT whose bytes are taken from the socket as they are: the driver would make an object of every row. All
- * other messages go on to the driver, which tells errors and the end.
+ * A COPY TO STDOUT whose bytes come from the socket directly, because the driver would create an object for each row.
+ * All other messages go on to the driver, which reports errors and the end.
  */
 class CopyQuery implements Submittable {
   rows: number | undefined;
@@ -91,7 +93,7 @@ class CopyQuery implements Submittable {
     this.#wake = undefined;
   }
 
-  /** The next chunk; undefined at the end. Throws what went wrong, whatever is still there to be read. */
+  /** Returns the next chunk, or undefined at the end. Throws a failure at once, even if chunks are left to read. */
   async next(): Promise<Buffer | undefined> {
     for (;;) {
       if (this.#failure) throw this.#failure;
@@ -132,15 +134,15 @@ class CopyQuery implements Submittable {
 }
 
 /**
- * Runs `copy (…) to stdout` in a transaction of its own that only reads: one statement, so one snapshot. Nothing happens
- * before it is iterated over. Whatever goes wrong on the way is thrown by the iteration: one that ends has given
- * everything. Ending the iteration early, or the signal, closes the connection, and Postgres stops.
+ * Runs `copy (…) to stdout` in a read-only transaction of its own, so with one snapshot. It starts with the iteration.
+ * The iteration throws whatever goes wrong, so an iteration that ends has returned everything. Ending it early, or
+ * aborting the signal, closes the connection, and Postgres stops.
  */
 export function copyOut(pool: Pool, text: string, options: CopyOutOptions = {}): CopyOut {
   const { settings = {}, timeoutMs = 0, signal } = options;
   const set = Object.entries({
     statement_timeout: `${timeoutMs}ms`,
-    // Whoever went away while Postgres was looking for rows is noticed before the next row.
+    // Postgres notices a closed connection even while it is still looking for rows.
     client_connection_check_interval: '5s',
     ...settings,
   });
@@ -158,7 +160,7 @@ async function* read(pool: Pool, query: CopyQuery, signal: AbortSignal | undefin
   signal?.throwIfAborted();
   const client: Transaction = await pool.connect();
   let whole = false;
-  // Without a listener, a lost connection would end the process; the query hears of it too.
+  // Without a listener, a lost connection would end the process. The query gets the same error.
   const lost = () => undefined;
   const abort = () => abandonConnection(client, signal?.reason as Error);
   client.on('error', lost);

@@ -12,7 +12,7 @@ export interface DatabaseReport {
   bytes: number;
 }
 
-/** Looks at the database without changing it. Throws when it cannot be reached. */
+/** Inspects the database without changing it. Throws if the database cannot be reached. */
 export async function diagnoseDatabase(url: string): Promise<DatabaseReport> {
   const client = new pg.Client({
     connectionString: url,

@@ -1,7 +1,7 @@
 import { LOCKS } from './locks.ts';
 import { type Pool, type Transaction, transaction } from './pool.ts';
 
-/** How long a change of partitions waits for those who read or write; the next minute tries again. */
+/** How long a change of partitions waits for readers and writers. The next minute tries again. */
 const LOCK_TIMEOUT = '2s';
 
 export interface EventPartition {
@@ -10,7 +10,7 @@ export interface EventPartition {
   to: Date;
 }
 
-/** The week (Monday to Monday, UTC) of an instant, and how its partition is called. */
+/** Returns the week (Monday to Monday, UTC) that contains an instant, and the name of its partition. */
 export function partitionOf(instant: Date): EventPartition {
   const day = new Date(Date.UTC(instant.getUTCFullYear(), instant.getUTCMonth(), instant.getUTCDate()));
   const from = new Date(day.getTime() - ((day.getUTCDay() + 6) % 7) * 86_400_000);
@@ -38,8 +38,9 @@ async function change<T>(pool: Pool, work: (client: Transaction) => Promise<T>):
 }
 
 /**
- * Makes the partitions of this week and the next ones, and of every week that the default partition has rows of:
- * they move along. Writers are not held up, except by the move: a table is filled first and attached then.
+ * Creates the partitions of this week and of `weeksAhead` more, and of every week that has rows in the default
+ * partition, which it moves there. Writers wait only for such a move, because a table is filled before it is attached.
+ * Returns how many partitions it created.
  */
 export async function ensureEventPartitions(pool: Pool, now: Date, weeksAhead: number): Promise<number> {
   const wanted = new Map<string, EventPartition>();
@@ -72,7 +73,7 @@ async function makePartition(client: Transaction, { name, from, to }: EventParti
     range,
   );
   if (late[0].some) {
-    // Rows must be in one place or the other for everybody: writers of the default partition wait for the move.
+    // Everybody must see a row exactly once, so the default partition is locked during the move.
     await client.query('lock table events_default in access exclusive mode');
     await client.query(
       `with moved as (delete from events_default where inserted_at >= $1 and inserted_at < $2 returning *)
@@ -80,7 +81,7 @@ async function makePartition(client: Transaction, { name, from, to }: EventParti
       range,
     );
   }
-  // Postgres would read the table to see that it fits; a constraint that says so spares the reading.
+  // Without this constraint, Postgres would read the whole table to check that it fits.
   const bounds = `from ('${range[0]}') to ('${range[1]}')`;
   await client.query(
     `alter table ${name} add constraint week check (inserted_at >= '${range[0]}' and inserted_at < '${range[1]}')`,
@@ -91,7 +92,7 @@ async function makePartition(client: Transaction, { name, from, to }: EventParti
 }
 
 /**
- * Drops the weeks that ended `days` ago or earlier. Their ids stay in event_ids: an event that was stored once is
+ * Drops the weeks that ended `days` ago or earlier. Their ids stay in event_ids, so an event that was stored once is
  * not stored again after its retention.
  */
 export async function dropExpiredEvents(pool: Pool, now: Date, days: number): Promise<number> {

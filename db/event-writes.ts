@@ -1,24 +1,24 @@
 import { copyIn, type Feed } from './copy-in.ts';
 import type { FollowUp } from './follow-up.ts';
 import { STAMP_SQL } from './horizon.ts';
-import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
+import { timestamptzText } from './timestamptz.ts';
 
-/** Columns of the rows that `writeEventsAndCommit` is fed with: first what is known before its transaction. */
-export const EVENT_COLUMNS = [
+/** The columns of the rows that `writeEventsAndCommit` takes, first those that are known before its transaction. */
+export const EVENT_ROW_COLUMNS = [
   ...['project_id', 'uuid', 'timestamp', 'created_at', 'historical', 'event', 'distinct_id', 'properties'],
   ...['session_id', 'window_id', 'elements_chain'],
   ...['inserted_at', 'person_id', 'person_mode', 'person_properties'],
   ...['group_0', 'group_1', 'group_2', 'group_3', 'group_4'],
 ];
-/** The first of them. */
+/** The columns of the rows that `openWithNewIds` takes: the first of EVENT_ROW_COLUMNS. */
 export const ID_COLUMNS = ['project_id', 'uuid', 'timestamp'];
 
 const COPY_IDS = `copy event_ids (${ID_COLUMNS.join(', ')}) from stdin (format binary)`;
-const COPY_EVENTS = `copy events (${EVENT_COLUMNS.join(', ')}) from stdin (format binary)`;
+const COPY_EVENTS = `copy events (${EVENT_ROW_COLUMNS.join(', ')}) from stdin (format binary)`;
 const UNIQUE_VIOLATION = '23505';
 
-/** The 8 bytes of a `timestamptz`. */
+/** Returns the stamp in the 8 bytes of a `timestamptz`. */
 function stampBytes(rows: readonly (string | null)[][]): Buffer {
   const stamp = Buffer.alloc(8);
   stamp.writeBigInt64BE(BigInt(rows.at(-1)?.[0] as string));
@@ -26,8 +26,8 @@ function stampBytes(rows: readonly (string | null)[][]): Buffer {
 }
 
 /**
- * Opens a transaction that stores events and enters their ids, all of which it takes for new: a COPY costs half of
- * `insert … on conflict`. Answers the inserted_at of the transaction. `next` is sent along.
+ * Opens a transaction that stores events, and inserts their ids. It assumes that all ids are new, because a COPY costs
+ * half of `insert … on conflict`. Returns the inserted_at of the transaction. `next` is sent along.
  */
 export async function openWithNewIds(
   client: Transaction,
@@ -37,7 +37,10 @@ export async function openWithNewIds(
   return stampBytes(await copyIn(client, `begin; ${STAMP_SQL}; ${COPY_IDS}`, ids, next));
 }
 
-/** Whether an id that was taken for new is known, or turned up in another transaction at the same time. */
+/**
+ * Returns whether an error says that an id was not new: it was known, or another transaction inserted it at the same
+ * time.
+ */
 export function isKnownId(error: unknown): boolean {
   const { code, table } = error as { code?: string; table?: string };
   return code === UNIQUE_VIOLATION && table === 'event_ids';
@@ -50,22 +53,25 @@ export interface EventId {
   timestamp: number;
 }
 
-/** Opens a transaction that stores events, some of which may be known; answers the keys of those that are new. */
+/**
+ * Opens a transaction that stores events, some of which may be known, and inserts their ids. Returns the keys of the
+ * new ones.
+ */
 export async function openWithSomeNewIds(
   client: Transaction,
   ids: readonly EventId[],
 ): Promise<{ stamp: Buffer; fresh: Set<string> }> {
   await client.query('begin');
-  // Two statements in one text: node-postgres answers a list.
+  // The text contains two statements, so node-postgres returns a list of results.
   const [, stamped] = (await client.query(STAMP_SQL)) as unknown as { rows: { stamp: string }[] }[];
   const stamp = stampBytes((stamped?.rows ?? []).map((row) => [row.stamp]));
-  // In the order of the keys: two transactions with the same ids wait for each other, but never in a circle.
+  // The order of the keys keeps two transactions with the same ids from waiting for each other in a circle.
   const { rows } = await client.query(
     `insert into event_ids (project_id, uuid, timestamp)
      select * from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as new (project_id, uuid, timestamp)
      order by project_id, uuid
      on conflict do nothing returning project_id, uuid`,
-    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => instantText(id.timestamp))],
+    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => timestamptzText(id.timestamp))],
   );
   return { stamp, fresh: new Set(rows.map((row) => `${row.project_id}:${row.uuid}`)) };
 }

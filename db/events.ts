@@ -1,7 +1,7 @@
-import { isoForPostgres } from './instant-text.ts';
 import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { reading } from './reading.ts';
+import { isoForPostgres } from './timestamptz.ts';
 
 export interface EventRow {
   uuid: string;
@@ -12,7 +12,7 @@ export interface EventRow {
   elements_chain: string;
 }
 
-/** A place in the order of events: everything before it was read. */
+/** A position in the order of events. Everything before it was read. */
 export interface EventPosition {
   timestamp: string;
   uuid: string;
@@ -22,12 +22,12 @@ export interface EventQuery {
   projectId: number;
   event?: string | undefined;
   distinctId?: string | undefined;
-  /** Of any of this person's distinct ids; of a person that has none, by the id that their events hold. */
+  /** Only events of this person: by its distinct ids, or by the person's id in the event if it has no distinct ids. */
   personId?: string | undefined;
   /** Only events after and before these instants, in ISO 8601. */
   after?: string | undefined;
   before?: string | undefined;
-  /** Goes on after this event. */
+  /** Continues after this event. */
   position?: EventPosition | undefined;
   ascending: boolean;
   limit: number;
@@ -80,8 +80,8 @@ async function readSome(
 }
 
 /**
- * A page of events in the order of (timestamp, uuid). Going on from `next` shows each event once, however many share
- * a timestamp and whatever is stored meanwhile.
+ * Reads a page of events in the order of (timestamp, uuid). Readers who continue from `next` see each event once,
+ * however many share a timestamp and whatever is stored meanwhile.
  */
 export async function listEvents(pool: Pool, query: EventQuery): Promise<EventPage> {
   return reading(pool, async (client) => {
@@ -91,7 +91,7 @@ export async function listEvents(pool: Pool, query: EventQuery): Promise<EventPa
     let bytes = 0;
     for (let rest = query; ; ) {
       const wanted = query.limit - rows.length;
-      // One more than is wanted, to know whether there are more.
+      // One more row than wanted tells whether there are more.
       const some = await readSome(client, rest, distinctIds, Math.min(wanted, ROWS_AT_ONCE) + 1);
       const more = some.length > Math.min(wanted, ROWS_AT_ONCE);
       if (more) some.pop();
@@ -109,7 +109,7 @@ export async function listEvents(pool: Pool, query: EventQuery): Promise<EventPa
 
 const positionOf = ({ timestamp, uuid }: EventRow): EventPosition => ({ timestamp, uuid });
 
-/** One event by its id, found through event_ids: no index of events leads with it. */
+/** Finds an event by its uuid. It looks in event_ids first, because no index of events begins with the uuid. */
 export async function findEvent(pool: Pool, projectId: number, uuid: string): Promise<EventRow | undefined> {
   return reading(pool, async (client) => {
     const { rows } = await client.query(

@@ -3,8 +3,8 @@ import pg from 'pg';
 import type { Transaction } from './pool.ts';
 
 /**
- * A query that is sent right behind the data of a COPY, before Postgres has answered that: one way there and back
- * less. When the COPY fails, so does this, as everything until the rollback.
+ * A query that is sent right after the data of a COPY, before Postgres has answered the COPY. This saves a round trip.
+ * If the COPY fails, this query fails too, as does everything until the rollback.
  */
 export class FollowUp<Row> {
   readonly rows: Promise<Row[]>;
@@ -14,7 +14,7 @@ export class FollowUp<Row> {
   constructor(config: QueryConfig) {
     const { promise, resolve, reject } = Promise.withResolvers<Row[]>();
     this.rows = promise;
-    // Nobody waits for the answer in a transaction that has failed.
+    // After a failure nobody waits for this answer.
     promise.catch(() => undefined);
     this.#query = new pg.Query(config, (error, result) => {
       if (error) reject(error);
@@ -27,7 +27,10 @@ export class FollowUp<Row> {
     this.#submit.call(this.#query, connection);
   }
 
-  /** The COPY was answered: what comes now is for this query. Resolves when it was answered, too. */
+  /**
+   * Takes over when the COPY is answered: what follows belongs to this query. Resolves when this query is answered,
+   * too.
+   */
   async receive(client: Transaction): Promise<void> {
     this.#query.submit = () => null;
     client.query(this.#query);

@@ -3,7 +3,7 @@ import type { GroupTypeRow } from './projects.ts';
 
 export interface GroupTypeNames {
   group_type_index: number;
-  /** Undefined: it stays. */
+  /** Undefined leaves the name as it is. */
   name_singular?: string | null | undefined;
   name_plural?: string | null | undefined;
 }
@@ -17,7 +17,7 @@ export async function listGroupTypes(queryable: Queryable, projectId: number): P
   return rows;
 }
 
-/** Answers the indexes that there are. */
+/** Changes the names of group types. Returns the indexes that exist. */
 export async function renameGroupTypes(
   queryable: Queryable,
   projectId: number,

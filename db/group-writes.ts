@@ -1,11 +1,11 @@
 import { jsonbArray } from './binary-arrays.ts';
-import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
+import { timestamptzText } from './timestamptz.ts';
 
-/** Types of groups that a project can have. */
+/** How many group types a project can have. */
 export const MOST_GROUP_TYPES = 5;
 
-/** The indexes of a project's group types by their names. */
+/** Returns the indexes of a project's group types by their names. */
 export async function readGroupTypes(client: Transaction, projectId: number): Promise<Map<string, number>> {
   const { rows } = await client.query(
     'select group_type, group_type_index from group_types where project_id = $1',
@@ -15,8 +15,8 @@ export async function readGroupTypes(client: Transaction, projectId: number): Pr
 }
 
 /**
- * Gives a type the lowest index that is free, unless somebody else takes it at the same time: then that transaction
- * is waited for and nothing is done. Reading the types again tells which.
+ * Gives a type the lowest free index. If another transaction takes this index at the same time, waits for that
+ * transaction and does nothing. The caller then reads the types again.
  */
 export async function addGroupType(client: Transaction, projectId: number, type: string): Promise<void> {
   await client.query(
@@ -29,7 +29,7 @@ export async function addGroupType(client: Transaction, projectId: number, type:
   );
 }
 
-/** What is to be said of a group: created if it is not there, else its properties are joined with these. */
+/** A group to write: created if it does not exist, otherwise its properties are merged with these. */
 export interface GroupValues {
   projectId: number;
   groupTypeIndex: number;
@@ -44,7 +44,10 @@ export interface GroupValues {
 const keyOf = (row: { project_id: number; group_type_index: number; group_key: string }) =>
   `${row.project_id}:${row.group_type_index}:${row.group_key}`;
 
-/** Writes groups, in the order of their keys; answers those that would have become larger than `mostBytes`. */
+/**
+ * Writes groups in the order of their keys. Returns the groups that are not written because they would exceed
+ * `mostBytes`.
+ */
 export async function writeGroups(
   client: Transaction,
   groups: readonly GroupValues[],
@@ -55,7 +58,7 @@ export async function writeGroups(
     groups.map((one) => one.groupTypeIndex),
     groups.map((one) => one.key),
     groups.map((one) => one.id),
-    groups.map((one) => instantText(one.createdAt)),
+    groups.map((one) => timestamptzText(one.createdAt)),
     jsonbArray(groups.map((one) => one.text)),
   ];
   const { rows: written } = await client.query(
@@ -73,7 +76,7 @@ export async function writeGroups(
     [...values, mostBytes],
   );
   if (written.length === groups.length) return [];
-  // The others had nothing new, or were refused for their size.
+  // The other groups had nothing new, or were refused for their size.
   const { rows: refused } = await client.query(
     `select known.project_id, known.group_type_index, known.group_key
      from unnest($1::int[], $2::smallint[], $3::text[], $4::jsonb[])

@@ -17,20 +17,20 @@ const ALL_TYPES = [0, 1, 2, 3, 4];
 const SELECT = `select g.id, g.group_type_index, t.group_type, g.group_key, g.properties, g.created_at, g.updated_at
   from groups g left join group_types t on t.project_id = g.project_id and t.group_type_index = g.group_type_index`;
 
-/** In the order of type and key. */
+/** Lists groups in the order of their types and keys. */
 export async function listGroups(
   pool: Pool,
   query: {
     projectId: number;
     groupTypeIndex?: number | undefined;
-    /** How the key begins. */
+    /** The beginning of the key. */
     search?: string | undefined;
     limit: number;
     offset: number;
   },
 ): Promise<{ count: number; rows: GroupRow[] }> {
   const types = query.groupTypeIndex === undefined ? ALL_TYPES : [query.groupTypeIndex];
-  // With the types named, the key's index finds those that begin so in each of them.
+  // With all types named, the index on the key finds the matching keys in each of them.
   const where = 'g.project_id = $1 and g.group_type_index = any($2::smallint[]) and g.group_key like $3';
   const values = [query.projectId, types, prefixPattern(query.search ?? '')];
   return reading(pool, async (client) => {
@@ -65,7 +65,7 @@ export async function findGroupByKey(
   return rows[0];
 }
 
-/** Answers whether there was one. */
+/** Deletes a group. Returns false if there is none. */
 export async function deleteGroup(queryable: Queryable, projectId: number, id: string): Promise<boolean> {
   const { rowCount } = await queryable.query('delete from groups where project_id = $1 and id = $2', [
     projectId,

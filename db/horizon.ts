@@ -6,10 +6,11 @@ import { transaction } from './pool.ts';
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /**
- * What a transaction that stores events says first. It answers one row, `stamp`: the inserted_at of its rows, in
- * microseconds since 2000-01-01 (Postgres's own count). Until it ends, nobody can close the horizon over it.
+ * The first statements of a transaction that stores events. They return one row, `stamp`: the inserted_at of the new
+ * rows, in microseconds since 2000-01-01 (Postgres's own count). Until the transaction ends, the horizon cannot be
+ * moved past it.
  *
- * Two statements, because `closed` must be read by a snapshot that is taken after the lock was granted.
+ * These are two statements, because `closed` must be read by a snapshot that is taken after the lock was granted.
  */
 export const STAMP_SQL = `select pg_advisory_xact_lock_shared(${LOCKS.horizon});
 select (extract(epoch from
@@ -17,10 +18,11 @@ select (extract(epoch from
   - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint::text as stamp`;
 
 /**
- * Moves the horizon to now: whatever has inserted_at at or before the answer is final, for ever. Answers undefined
- * when writers did not let go of it within `lockTimeout` milliseconds, or when somebody else is at it: the caller reads
- * the horizon and tries again. While one waits for writers, new writers wait, too; then they have as long for
- * themselves, however many want to close.
+ * Moves the horizon to now and returns it: rows with an inserted_at up to then are final for ever. Returns undefined if
+ * writers keep their lock for more than `lockTimeout` milliseconds, or if another process is moving the horizon. The
+ * caller then reads the horizon and tries again. While this waits for writers, new writers wait as well. If it gives
+ * up, it pauses for the same time with its turn still taken, so that writers can work however many processes want to
+ * move the horizon.
  */
 export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<string | undefined> {
   return transaction(pool, async (client) => {
@@ -45,7 +47,7 @@ export async function closeHorizon(pool: Pool, lockTimeout: number): Promise<str
   });
 }
 
-/** Up to where events are final; `-infinity` before it was closed for the first time. */
+/** Returns the time up to which events are final, or `-infinity` if the horizon was never moved. */
 export async function readHorizon(queryable: Queryable): Promise<string> {
   const { rows } = await queryable.query('select closed from event_horizon');
   return rows[0]?.closed ?? '-infinity';

@@ -7,7 +7,7 @@ export interface IngestionWarningRow {
   count: number;
   first_seen_at: string;
   last_seen_at: string;
-  /** The newest event that gave the warning: its index in the request, and what helps to find it. */
+  /** The newest event that caused the warning: its index in the request, and details that help to find it. */
   sample: Record<string, unknown>;
 }
 
@@ -23,7 +23,7 @@ export interface NewIngestionWarning {
   sample: Record<string, unknown>;
 }
 
-/** Adds to the counts of the day; in the order of the key, so that processes that do so at once do not deadlock. */
+/** Adds to the counts of the day, in the order of the key, so that processes that do so at once do not deadlock. */
 export async function addIngestionWarnings(
   queryable: Queryable,
   warnings: readonly NewIngestionWarning[],
@@ -56,8 +56,8 @@ export async function addIngestionWarnings(
 }
 
 /**
- * Deletes up to `limit` rows of days before `day` (`2026-01-31`); answers how many. Goes from project to project along
- * the primary key, so that it costs next to nothing when there is nothing to delete, which is the rule.
+ * Deletes up to `limit` rows of days before `day` (`2026-01-31`), and returns how many. It goes from project to project
+ * along the primary key, so it costs almost nothing when there is nothing to delete, as is usual.
  */
 export async function deleteSomeIngestionWarnings(
   queryable: Queryable,
@@ -84,7 +84,7 @@ export async function deleteSomeIngestionWarnings(
   return rowCount ?? 0;
 }
 
-/** Newest day first. */
+/** Lists the warnings of a project, newest day first. */
 export async function listIngestionWarnings(
   queryable: Queryable,
   projectId: number,

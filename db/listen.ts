@@ -2,18 +2,18 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { abandonConnection } from './copy-in.ts';
 
-/** Whoever wants to know of changes in the database as they are committed, by any process. */
+/** Gets the notifications (NOTIFY) of a channel, whichever process commits them. */
 export interface Subscriber {
-  /** Something was told on the channel. */
+  /** A notification arrived. */
   told(payload: string): void;
-  /** Something may have been told that was not heard: from now on everything is heard again. */
+  /** Notifications may have been missed. From now on all of them arrive again. */
   missed(): void;
 }
 
 export interface Listener {
-  /** Answers how to stop. */
+  /** Subscribes to a channel. Returns a function that ends the subscription. */
   subscribe(channel: string, subscriber: Subscriber): () => void;
-  /** Whether everything that is told is heard at the moment; what was known before may be out of date otherwise. */
+  /** Returns whether every notification arrives at the moment. If not, what a subscriber knows may be out of date. */
   isListening(): boolean;
   close(): Promise<void>;
 }
@@ -24,9 +24,9 @@ export interface ListenerOptions {
   name: string;
   /** Called once for each loss of the connection. */
   onError?: (error: Error) => void;
-  /** Milliseconds between two looks whether the connection still is one. */
+  /** Milliseconds between two checks that the connection works. */
   checkEvery?: number;
-  /** Milliseconds until a connection on which nothing happens is given up. */
+  /** Milliseconds after which a connection without a response is given up. */
   patience?: number;
 }
 
@@ -35,7 +35,7 @@ const LONGEST_PAUSE = 5_000;
 const CHECK_EVERY = 10_000;
 const PATIENCE = 5_000;
 
-/** LISTEN on a connection of its own, which is made again as often as it breaks. */
+/** Listens on a connection of its own, and connects again whenever it breaks. */
 export function createListener(options: ListenerOptions): Listener {
   const { checkEvery = CHECK_EVERY, patience = PATIENCE } = options;
   const channels = new Map<string, Set<Subscriber>>();
@@ -45,7 +45,7 @@ export function createListener(options: ListenerOptions): Listener {
   let wait = FIRST_PAUSE;
   let retry: NodeJS.Timeout | undefined;
   let connecting: Promise<void> | undefined;
-  // What is told here is for this listener alone.
+  // Only this listener uses this channel, to check its connection.
   const own = `sluice_${randomBytes(8).toString('hex')}`;
   let heard: ((payload: string) => void) | undefined;
 
@@ -70,13 +70,13 @@ export function createListener(options: ListenerOptions): Listener {
   }
 
   /**
-   * Tells itself something and waits until it is heard: a connection whose other end is gone without a word, or a
-   * pooler that shares connections, looks like one on which nothing is told.
+   * Sends itself a notification and waits for it. Without this check, a connection whose other end is gone silently, or
+   * a pooler that shares connections, looks like one on which nothing happens.
    */
   function proveAlive(on: pg.Client): Promise<void> {
     const payload = randomBytes(8).toString('hex');
     return new Promise((resolve, reject) => {
-      const late = setTimeout(() => reject(new Error('What was told was not heard.')), patience).unref();
+      const late = setTimeout(() => reject(new Error('A notification did not arrive.')), patience).unref();
       heard = (text) => {
         if (text !== payload) return;
         clearTimeout(late);

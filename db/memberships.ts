@@ -36,7 +36,7 @@ export async function insertMembership(
   );
 }
 
-/** Keys are the only way in, so the last use of one of a user's keys is the last login. */
+/** Users have keys only, so the last use of any of a user's keys is the last login. */
 const MEMBER_VIEW = `
   select m.*, json_build_object('id', u.id, 'uuid', u.uuid, 'distinct_id', u.distinct_id, 'first_name', u.first_name,
       'last_name', u.last_name, 'email', u.email, 'is_email_verified', u.is_email_verified,
@@ -72,18 +72,6 @@ export async function findMember(
   return rows[0];
 }
 
-export async function findLevel(
-  queryable: Queryable,
-  organizationId: string,
-  userId: number,
-): Promise<number | undefined> {
-  const { rows } = await queryable.query(
-    'select level from organization_memberships where organization_id = $1 and user_id = $2',
-    [organizationId, userId],
-  );
-  return rows[0]?.level;
-}
-
 export async function setLevel(queryable: Queryable, id: string, level: number): Promise<void> {
   await queryable.query('update organization_memberships set level = $2, updated_at = now() where id = $1', [
     id,
@@ -95,7 +83,7 @@ export async function deleteMembership(queryable: Queryable, id: string): Promis
   await queryable.query('delete from organization_memberships where id = $1', [id]);
 }
 
-/** Locks the organization's memberships, so that two changes of ownership cannot cross. */
+/** Locks the memberships of an organization, so that two changes of its owner cannot cross. */
 export async function lockMemberships(queryable: Queryable, organizationId: string): Promise<void> {
   await queryable.query(
     'select id from organization_memberships where organization_id = $1 order by id for update',
@@ -103,7 +91,7 @@ export async function lockMemberships(queryable: Queryable, organizationId: stri
   );
 }
 
-/** How many of these organizations the user is a member of. */
+/** Counts how many of these organizations the user is a member of. */
 export async function countMemberships(
   queryable: Queryable,
   userId: number,

@@ -14,12 +14,12 @@ export interface Migration {
   hash: string;
 }
 
-/** The database cannot be brought to this code's version; the message says why and what to do. */
+/** The database cannot be migrated to this version. The message says why and what to do. */
 export class MigrationError extends Error {
   override name = 'MigrationError';
 }
 
-/** Reads `0001-name.sql` and so on; numbers must be consecutive from 1. */
+/** Reads the migrations `0001-name.sql` and so on. Their numbers must be consecutive from 1. */
 export function readMigrations(folder = MIGRATIONS_FOLDER): Migration[] {
   const files = readdirSync(folder)
     .filter((file) => file.endsWith('.sql'))
@@ -49,7 +49,7 @@ export interface MigrationState {
   known: number;
 }
 
-/** How far the database is, without changing it. */
+/** Returns how many migrations the database has, without changing it. */
 export async function migrationState(
   queryable: Pick<pg.Pool, 'query'>,
   migrations = readMigrations(),
@@ -61,8 +61,8 @@ export async function migrationState(
 }
 
 /**
- * Brings the database to this code's version, each migration in a transaction of its own. Any number of
- * processes may do so at once: one works, the others wait and find nothing left to do.
+ * Migrates the database to this version, each migration in a transaction of its own. Any number of processes may call
+ * this at once: one works, and the others wait and find nothing left to do.
  */
 export async function migrate(
   url: string,
@@ -148,7 +148,7 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
   }
 }
 
-/** Fails unless the database is exactly at this code's version; for installations that migrate by themselves. */
+/** Throws unless the database is exactly at this version. Processes that must not migrate (SLUICE_MIGRATE) call it. */
 export async function requireCurrent(url: string, migrations = readMigrations()): Promise<void> {
   const client = new pg.Client({ connectionString: url, application_name: 'sluice-migrate' });
   client.on('error', () => {

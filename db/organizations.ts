@@ -1,7 +1,7 @@
 import type { Queryable } from './pool.ts';
 import { updateRow } from './update.ts';
 
-/** The project as it stands inside an organization's answer. */
+/** A project as the answers about its organization show it. */
 export interface ProjectSummaryRow {
   id: number;
   uuid: string;
@@ -52,7 +52,7 @@ const MEMBER_VIEW = `
   from organizations o
   join organization_memberships m on m.organization_id = o.id and m.user_id = $1`;
 
-/** Inserts unless the slug is taken; answers whether it did. */
+/** Inserts an organization. Returns false if the slug is taken. */
 export async function insertOrganization(
   queryable: Queryable,
   row: { id: string; name: string; slug: string },
@@ -116,7 +116,7 @@ export async function deleteOrganization(queryable: Queryable, id: string): Prom
   await queryable.query('delete from organizations where id = $1', [id]);
 }
 
-/** Marks the rollback as done; answers false when it already was. */
+/** Marks the rollback as done. Returns false if it was done before. */
 export async function markEnvironmentsRollback(queryable: Queryable, id: string): Promise<boolean> {
   const { rowCount } = await queryable.query(
     'update organizations set environments_rollback_at = now() where id = $1 and environments_rollback_at is null',
@@ -130,15 +130,15 @@ export async function countOrganizations(queryable: Queryable): Promise<number> 
   return rows[0].count;
 }
 
-/** Where a user works. */
+/** The organization and the project that a user works in. */
 export interface CurrentPlace {
   organization_id: string | null;
   project_id: number | null;
 }
 
 /**
- * The organization and the project that the user chose last; the first ones that are there, when the choice was
- * deleted or the user left it.
+ * Returns the organization and the project that the user chose last. If they were deleted or the user has left them,
+ * returns the first ones instead.
  */
 export async function findCurrentPlace(queryable: Queryable, userId: number): Promise<CurrentPlace> {
   const { rows } = await queryable.query(
@@ -156,7 +156,10 @@ export async function findCurrentPlace(queryable: Queryable, userId: number): Pr
   return rows[0] ?? { organization_id: null, project_id: null };
 }
 
-/** The caller's level in the organization, which cannot be deleted before the transaction ends. */
+/**
+ * Returns the user's level in an organization, and keeps the organization from being deleted until the transaction
+ * ends.
+ */
 export async function lockOrganization(
   queryable: Queryable,
   userId: number,
@@ -170,13 +173,16 @@ export async function lockOrganization(
   return rows[0];
 }
 
-/** Keeps projects from being added to the organization or taken away until the transaction ends; false: it is gone. */
+/**
+ * Keeps projects from being added to the organization or removed from it until the transaction ends. Returns false if
+ * the organization is gone.
+ */
 export async function lockProjectsOf(queryable: Queryable, id: string): Promise<boolean> {
   const { rowCount } = await queryable.query('select 1 from organizations where id = $1 for update', [id]);
   return rowCount === 1;
 }
 
-/** The organization with this id or slug, or all of them when no name is given. */
+/** Finds the organization with this id or slug. Returns all organizations if no name is given. */
 export async function findOrganizationByName(
   queryable: Queryable,
   name?: string,

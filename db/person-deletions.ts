@@ -10,12 +10,12 @@ export interface DeletedPerson {
   distinct_ids: number;
 }
 
-/** Which persons to delete: those with these ids, or those that these distinct ids are. */
+/** Which persons to delete: those with these ids, or those of these distinct ids. */
 export type DoomedPersons = { ids: readonly string[] } | { distinctIds: readonly string[] };
 
 /**
- * Locks the persons and answers their ids. Only who holds the lock on a person changes which distinct ids are theirs,
- * so what was found by distinct id is looked up again, until all that it leads to are locked.
+ * Locks the persons and returns their ids. Distinct ids move between persons only under the lock of the person. So the
+ * distinct ids are looked up again after each lock, until all persons that they lead to are locked.
  */
 async function lockPersons(client: Transaction, projectId: number, doomed: DoomedPersons): Promise<string[]> {
   const locked = new Set<string>();
@@ -45,8 +45,9 @@ async function lockPersons(client: Transaction, projectId: number, doomed: Doome
 }
 
 /**
- * Deletes persons, in the caller's transaction. What their distinct ids were last stays in deleted_distinct_ids, with
- * the horizon's time: exports tell of the deletion, and whoever comes with the distinct id next is somebody new.
+ * Deletes persons, in the transaction of the caller. The last state of their distinct ids stays in
+ * deleted_distinct_ids, with the time of the horizon, so that exports report the deletion. The next event with such a
+ * distinct id creates a new person.
  */
 export async function deletePersons(
   client: Transaction,

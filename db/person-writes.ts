@@ -10,33 +10,34 @@ import {
 import { FollowUp } from './follow-up.ts';
 import type { Transaction } from './pool.ts';
 
-export interface PersonRow {
+/** A person as ingestion reads and locks it. */
+export interface VersionedPersonRow {
   project_id: number;
   id: string;
   /** Milliseconds. */
   created_at: number;
   is_identified: boolean;
   version: number;
-  /** In the horizon's microseconds since 2000. */
+  /** Microseconds since 2000, as the horizon counts. */
   changed_at: number;
   /** JSON. */
   properties: string;
 }
 
-/** A distinct_id to look up, with its person as it is known already. */
+/** A distinct_id to look up, with its person if the caller knows it already. */
 export interface Wanted {
   projectId: number;
   distinctId: string;
   known: { id: string; version: number; changedAt: number } | undefined;
 }
 
-/** Microseconds since 2000, as the horizon counts, to an instant. */
+/** Returns the SQL that converts microseconds since 2000, as the horizon counts, to an instant. */
 const instant = (microseconds: string) =>
   `(timestamptz '2000-01-01 00:00:00+00' + ${microseconds} * interval '1 microsecond')`;
 
-// A person that was deleted and made again may have an old version, but never at the same time.
-// Of a person that is as the asker knows it, nothing is sent or even computed. One that was deleted and made again may
-// have an old version, but never at the same time.
+// A person that the caller knows as it is costs nothing: its columns are neither computed nor sent. Not only
+// the version is compared but the time of the last change too: a person that is deleted and made again may have an old
+// version, but never at the same time.
 const FIND = `select w.at::int as at, n.*
      from unnest($1::int[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[]) with ordinality
        as w (project_id, distinct_id, id, version, changed_at, at)
@@ -50,7 +51,7 @@ const FIND = `select w.at::int as at, n.*
        where p.id is distinct from w.id or p.version <> w.version or p.changed_at <> ${instant('w.changed_at')}
      ) n on true`;
 
-type FoundRow = PersonRow & { at: number };
+type FoundRow = VersionedPersonRow & { at: number };
 
 function findQuery(wanted: readonly Wanted[]) {
   return {
@@ -66,22 +67,25 @@ function findQuery(wanted: readonly Wanted[]) {
   };
 }
 
-/** A person that was found; `row` is undefined when it is as it is known. `at` is its place in what was wanted. */
+/**
+ * A person that was found. `at` is its index in the wanted list. `row` is undefined if the caller knows the person as
+ * it is.
+ */
 export interface FoundPerson {
   at: number;
-  row: PersonRow | undefined;
+  row: VersionedPersonRow | undefined;
 }
 
 const foundOf = (rows: readonly FoundRow[]): FoundPerson[] =>
   rows.map((row) => ({ at: row.at - 1, row: row.id === null ? undefined : row }));
 
-/** The persons of the distinct_ids as they are now, without locks. */
+/** Finds the persons of distinct_ids as they are now, without locks. */
 export async function findPersons(client: Transaction, wanted: readonly Wanted[]): Promise<FoundPerson[]> {
   const { rows } = await client.query(findQuery(wanted));
   return foundOf(rows);
 }
 
-/** The same, to be sent behind a COPY. */
+/** Prepares the query of `findPersons` so that it can be sent after a COPY. */
 export function findPersonsAfter(wanted: readonly Wanted[]): {
   next: FollowUp<unknown>;
   found: () => Promise<FoundPerson[]>;
@@ -96,8 +100,8 @@ const LOCK = `select w.at::int as at, p.version
      order by p.project_id, p.id for no key update of p`;
 
 /**
- * Locks persons until the transaction ends, in the order of their keys, and answers their versions; undefined for those
- * that are gone. While a person is locked, no distinct_id comes to it or goes from it.
+ * Locks persons until the transaction ends, in the order of their keys. Returns their versions, undefined for persons
+ * that are gone. No distinct_id comes to a locked person or leaves it.
  */
 export async function lockPersons(
   client: Transaction,
@@ -113,7 +117,7 @@ export async function lockPersons(
   return versions;
 }
 
-/** A person as it is to be written. */
+/** The new state of a person. */
 export interface PersonValues {
   projectId: number;
   id: string;
@@ -157,7 +161,7 @@ const UPDATE_PERSONS = `update persons p set created_at = new.created_at, is_ide
      from ${NEW}
      where p.project_id = new.project_id and p.id = new.id`;
 
-/** Writes persons that this transaction has locked; each gets the next version. */
+/** Updates persons that this transaction has locked. Each gets the next version. */
 export async function updatePersons(
   client: Transaction,
   persons: readonly PersonValues[],
@@ -189,9 +193,9 @@ const INSERT_IDS = `with
      on conflict do nothing`;
 
 /**
- * Enters distinct_ids that nobody had. Answers whether all of them still were nobody's; if not, somebody else's
- * transaction was faster, and this one must be undone. In the order of the keys: two transactions with the same new
- * ids wait for each other, but never in a circle.
+ * Inserts distinct_ids that nobody had. Returns false if another transaction inserted one of them first; the caller
+ * must then roll back. The order of the keys keeps two transactions with the same new ids from waiting for each other
+ * in a circle.
  */
 export async function insertDistinctIds(
   client: Transaction,
@@ -211,10 +215,17 @@ export async function insertDistinctIds(
   return rowCount === mappings.length;
 }
 
+/** A person that became part of another one. */
+export interface PersonMerge {
+  projectId: number;
+  absorbedId: string;
+  intoId: string;
+}
+
 /** Persons that became part of others, both locked: their distinct_ids go over, and they are gone. */
 export async function absorbPersons(
   client: Transaction,
-  merges: readonly { projectId: number; absorbedId: string; intoId: string }[],
+  merges: readonly PersonMerge[],
   stamp: string,
 ): Promise<void> {
   await client.query(

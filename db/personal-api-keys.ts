@@ -22,7 +22,7 @@ export interface Credential {
   user: UserRow;
 }
 
-/** The key with this hash and its user, if the key has not expired and the user is active. */
+/** Finds the key with this hash, and its user. The key must not have expired and the user must be active. */
 export async function findCredential(
   queryable: Queryable,
   secureValue: string,
@@ -37,7 +37,7 @@ export async function findCredential(
   return { key, user };
 }
 
-/** At most once an hour, so that reading costs no write. */
+/** Records that a key is used, at most once an hour, so that reading costs no write. */
 export async function touchPersonalApiKey(queryable: Queryable, id: string): Promise<void> {
   await queryable.query(
     `update personal_api_keys set last_used_at = now()
@@ -128,8 +128,9 @@ export async function deletePersonalApiKey(queryable: Queryable, id: string): Pr
 }
 
 /**
- * Serializes changes of one user's keys, so that the limit on their number holds. A stronger lock would stand in the way
- * of rows that refer to the user, whose writers change the user next: a deadlock.
+ * Locks the keys of a user until the transaction ends and returns their number, so that the limit on their number
+ * holds. A stronger lock would make writers of rows that refer to the user wait. They change the user next, which would
+ * be a deadlock.
  */
 export async function lockUserKeys(queryable: Queryable, userId: number): Promise<number> {
   await queryable.query('select id from users where id = $1 for no key update', [userId]);

@@ -1,15 +1,11 @@
 import type { Pool, Queryable, Transaction } from './pool.ts';
 import { prefixPattern, reading } from './reading.ts';
 
-/** What is known of a person: flags and functions ask for it by a distinct_id. */
-export interface Person {
+export interface PersonRow {
   id: string;
   created_at: string;
   is_identified: boolean;
   properties: Record<string, unknown>;
-}
-
-export interface PersonRow extends Person {
   /** The first of them in the order of their bytes. */
   distinct_ids: string[];
 }
@@ -17,29 +13,14 @@ export interface PersonRow extends Person {
 export interface PersonQuery {
   projectId: number;
   distinctId?: string | undefined;
-  /** Whatever its case. */
+  /** Matches in any case. */
   email?: string | undefined;
-  /** How a distinct_id, or the email or name in any case, begins. */
+  /** The beginning of a distinct_id, an email or a name. An email or a name matches in any case. */
   search?: string | undefined;
-  /** Distinct ids to show of each person. */
+  /** How many distinct ids of each person to return. */
   distinctIds: number;
   limit: number;
   offset: number;
-}
-
-/** The person that a distinct_id is, if it is one: two index lookups in one statement. */
-export async function findPersonByDistinctId(
-  queryable: Queryable,
-  projectId: number,
-  distinctId: string,
-): Promise<Person | undefined> {
-  const { rows } = await queryable.query(
-    `select p.id, p.created_at, p.is_identified, p.properties
-     from person_distinct_ids d join persons p on p.project_id = d.project_id and p.id = d.person_id
-     where d.project_id = $1 and d.distinct_id = $2`,
-    [projectId, distinctId],
-  );
-  return rows[0];
 }
 
 /** Columns of a PersonRow; `limit` is the place of the number of distinct ids. */
@@ -60,7 +41,10 @@ export async function findPerson(
   return rows[0];
 }
 
-/** A property as persons are indexed by it (migration 0006): without case, and as much of it as an index holds. */
+/**
+ * Returns the SQL of a property as persons are indexed by it (migration 0006): in lower case, as much as an index can
+ * hold.
+ */
 const indexed = (name: 'email' | 'name') =>
   `(p.properties ? '${name}' and lower(left(p.properties ->> '${name}', 254)) collate "C"`;
 
@@ -79,7 +63,7 @@ function conditionsOf(query: PersonQuery, values: unknown[]): string {
   }
   if (search !== undefined) {
     const pattern = given(prefixPattern(search));
-    // One search of an index for each kind of name: an OR of them would read every person.
+    // Each kind of name is searched in its own index. An OR of them would read every person.
     conditions.push(`p.id in (
       select d.person_id from person_distinct_ids d where d.project_id = $1 and d.distinct_id like ${pattern}
       union select p.id from persons p where p.project_id = $1 and ${indexed('email')} like lower(${pattern}))
@@ -88,7 +72,7 @@ function conditionsOf(query: PersonQuery, values: unknown[]): string {
   return conditions.join(' and ');
 }
 
-/** Newest first. */
+/** Lists persons, newest first. */
 export async function listPersons(
   pool: Pool,
   query: PersonQuery,
@@ -108,7 +92,7 @@ export async function listPersons(
   });
 }
 
-/** All distinct ids of a person; none of somebody unknown. */
+/** Lists all distinct ids of a person. An unknown person has none. */
 export async function distinctIdsOf(
   client: Transaction,
   projectId: number,
@@ -121,10 +105,10 @@ export async function distinctIdsOf(
   return rows.map((row) => row.distinct_id);
 }
 
-/** A person beside an event: one distinct id, and some properties. */
+/** A person as an event shows it: one distinct id, and some properties. */
 export type PersonOutline = Pick<PersonRow, 'is_identified' | 'distinct_ids' | 'properties'>;
 
-/** The persons that distinct ids are now, by distinct id, with these properties only. */
+/** Finds the persons that distinct ids belong to now, by distinct id, with only these properties. */
 export async function outlinePersons(
   queryable: Queryable,
   projectId: number,

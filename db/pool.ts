@@ -14,7 +14,10 @@ const types = {
   },
 } as pg.CustomTypesConfig;
 
-/** `2024-01-02 03:04:05.123456+00` as ISO 8601 in UTC; the fraction is left out when it is zero. 1 BC is the year 0. */
+/**
+ * Converts `2024-01-02 03:04:05.123456+00` to ISO 8601 in UTC, and leaves out a fraction that is zero. 1 BC becomes the
+ * year 0.
+ */
 function timestampToIso(text: string): string {
   const match = /^(\d{4})(-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?\+00( BC)?$/.exec(text);
   if (!match || (match[5] && match[1] !== '0001')) return text;
@@ -28,7 +31,7 @@ export interface PoolOptions {
   /** Shown in pg_stat_activity. */
   name: string;
   onError?: (error: Error) => void;
-  /** Milliseconds until a query whose answer does not come is given up. */
+  /** Milliseconds after which a query without an answer is given up. */
   patience?: number;
 }
 
@@ -96,7 +99,7 @@ const UNAVAILABLE_CODES = new Set([
   '08003',
   '08004',
   '08006',
-  // Two transactions stood in each other's way, and this one gave way.
+  // The transaction lost a conflict with another one.
   '40001',
   '40P01',
   '55P03',
@@ -104,7 +107,7 @@ const UNAVAILABLE_CODES = new Set([
 const UNAVAILABLE_TEXT =
   /connection terminated|query read timeout|timeout exceeded when trying to connect|client has encountered a connection error|connection ended unexpectedly|not queryable/i;
 
-/** Whether an error says that Postgres cannot be used right now, so that the same work may succeed later. */
+/** Returns whether an error says that Postgres cannot be used right now, so that the same work may succeed later. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = (error as { code?: string }).code;

@@ -119,7 +119,7 @@ export async function deleteProject(queryable: Queryable, id: number): Promise<b
   return rowCount === 1;
 }
 
-/** Gives the project a new secret token; the one it had stays valid as the backup. */
+/** Gives the project a new secret token. The token that it had stays valid as the backup. */
 export async function rotateSecretToken(queryable: Queryable, id: number, token: string): Promise<void> {
   await queryable.query(
     `update projects set secret_api_token = $2, secret_api_token_backup = secret_api_token, updated_at = now()
@@ -128,7 +128,7 @@ export async function rotateSecretToken(queryable: Queryable, id: number, token:
   );
 }
 
-/** How many of these projects the user can see. */
+/** Counts how many of these projects the user is allowed to see. */
 export async function countMemberProjects(
   queryable: Queryable,
   userId: number,
@@ -148,29 +148,32 @@ export async function findProject(queryable: Queryable, id: number): Promise<Pro
   return rows[0];
 }
 
-/** Keeps the project from being deleted until the transaction ends; false: it is gone. */
+/** Keeps the project from being deleted until the transaction ends. Returns false if the project is gone. */
 export async function lockProject(queryable: Queryable, id: number): Promise<boolean> {
   const { rowCount } = await queryable.query('select from projects where id = $1 for key share', [id]);
   return rowCount === 1;
 }
 
-/** Where the key of a project is told that is made, deleted, or whose CaptureProjectRow changes. */
+/**
+ * The channel on which Postgres names a key when its project is created or deleted, or when its PublicProjectRow
+ * changes.
+ */
 export const PROJECT_KEYS_CHANNEL = 'sluice_project_keys';
 
-/** What capture needs to know of a project. A further column belongs into the trigger tell_of_project, too. */
-export interface CaptureProjectRow {
+/** What public requests need to know of a project. A new column must also be named in the trigger tell_of_project. */
+export interface PublicProjectRow {
   id: number;
   anonymize_ips: boolean;
 }
 
-/** A Postgres that does not answer is given up after this long: capture asks it on behalf of waiting clients. */
+/** Milliseconds to wait for Postgres, because a client waits for the answer. */
 const KEY_PATIENCE = 5_000;
 
-/** The project that a public key belongs to. */
+/** Finds the project that a public key belongs to. */
 export async function findProjectByToken(
   queryable: Queryable,
   token: string,
-): Promise<CaptureProjectRow | undefined> {
+): Promise<PublicProjectRow | undefined> {
   const query = {
     text: 'select id, anonymize_ips from projects where api_token = $1',
     values: [token],

@@ -4,7 +4,7 @@ const STATEMENT_TIMEOUT = '15s';
 /** Milliseconds that a query waits for its turn. */
 const PATIENCE = 10_000;
 
-/** So many queries whose cost the caller decides are under way already that this one did not get its turn. */
+/** Too many queries whose cost their callers decide are under way, so this one did not get its turn. */
 export class TooManyReadsError extends Error {
   override readonly name = 'TooManyReadsError';
 }
@@ -44,8 +44,8 @@ function leave(line: Line): void {
 }
 
 /**
- * Does what may keep connections busy for as long as its caller likes, when it is its turn: half of the pool is left to
- * everybody else. One of them must not wait for another one.
+ * Runs work that may keep a connection busy for as long as its caller likes. It waits for its turn, so that half of the
+ * pool is left to everybody else. Such work must not wait for other such work.
  */
 export async function inTurn<T>(pool: Pool, work: () => Promise<T>): Promise<T> {
   const line = lines.get(pool) ?? { free: Math.max(1, Math.floor(pool.options.max / 2)), waiting: new Set() };
@@ -58,7 +58,10 @@ export async function inTurn<T>(pool: Pool, work: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Runs queries whose cost the caller of the API decides: they change nothing, and Postgres ends those that take long. */
+/**
+ * Runs queries whose cost the caller of the API decides. They change nothing, and Postgres ends those that take too
+ * long.
+ */
 export function reading<T>(pool: Pool, work: (client: Transaction) => Promise<T>): Promise<T> {
   return inTurn(pool, () =>
     transaction(pool, async (client) => {
@@ -68,10 +71,10 @@ export function reading<T>(pool: Pool, work: (client: Transaction) => Promise<T>
   );
 }
 
-/** Whether a query was ended because it took too long. */
+/** Returns whether a query was ended because it took too long. */
 export function isStatementTimeout(error: unknown): boolean {
   return (error as { code?: string }).code === '57014';
 }
 
-/** A pattern for LIKE that matches what begins with this text. */
+/** Returns a pattern for LIKE that matches whatever begins with this text. */
 export const prefixPattern = (text: string) => `${text.replace(/[\\%_]/g, '\\$&')}%`;

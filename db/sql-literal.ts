@@ -1,4 +1,4 @@
-/** Types of the values that statements without parameters hold. */
+/** The types of values that can be written into a statement as constants. */
 export type LiteralType =
   | 'text'
   | 'integer'
@@ -21,24 +21,23 @@ const TYPES: ReadonlySet<string> = new Set<LiteralType>([
 ]);
 
 /**
- * A value as a constant of SQL: for COPY, which takes no parameters. It means what the parameter would mean, whatever is
- * in the value and however the server reads backslashes.
+ * Writes a value as a constant of SQL, for COPY, which takes no parameters. It means what the parameter would mean,
+ * whatever the value contains and however the server reads backslashes.
  */
 export function sqlLiteral(type: LiteralType, value: string | readonly string[]): string {
-  if (!TYPES.has(type)) throw new TypeError(`No literals of the type ${JSON.stringify(type)} are made`);
+  if (!TYPES.has(type))
+    throw new TypeError(`A value of the type ${JSON.stringify(type)} cannot be written as a literal`);
   if (Array.isArray(value) !== type.endsWith('[]')) {
-    throw new TypeError(
-      `A literal of the type ${type} is made of ${type.endsWith('[]') ? 'a list' : 'one text'}`,
-    );
+    throw new TypeError(`A literal of the type ${type} needs ${type.endsWith('[]') ? 'a list' : 'one text'}`);
   }
   if (typeof value === 'string') return `${quoted(value)}::${type}`;
   return value.length === 0 ? `'{}'::${type}` : `array[${value.map(quoted).join(', ')}]::${type}`;
 }
 
-/** A text in quotes, without a type. */
+/** Writes a text in quotes, without a type. */
 export function quoted(text: string): string {
   if (text.includes('\0') || !text.isWellFormed()) {
-    throw new TypeError('Postgres has no text with the character 0 or half a surrogate pair');
+    throw new TypeError('Postgres cannot store a text with the character 0 or half a surrogate pair');
   }
   const doubled = text.replaceAll("'", "''");
   return doubled.includes('\\') ? ` E'${doubled.replaceAll('\\', '\\\\')}'` : `'${doubled}'`;

@@ -1,8 +1,8 @@
 import type { Queryable } from './pool.ts';
 
 /**
- * `update table set … where key` for the fields that are given. Names of tables and columns come from our code
- * only, never from a request: the caller passes the columns it allows.
+ * Updates the given fields of a row. The names of the table and the columns come from our code and never from a
+ * request: the caller passes the columns that it allows.
  */
 export async function updateRow(
   queryable: Queryable,
@@ -10,7 +10,7 @@ export async function updateRow(
   key: Record<string, unknown>,
   columns: readonly string[],
   patch: Record<string, unknown>,
-  /** Sets `updated_at` too, by the clock that `created_at` was set by. */
+  /** Sets `updated_at` too, by the clock of Postgres, which also sets `created_at`. */
   { stamp = false } = {},
 ): Promise<void> {
   const given = columns.filter((column) => patch[column] !== undefined);

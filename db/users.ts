@@ -19,7 +19,7 @@ export interface UserRow {
   date_joined: string;
 }
 
-/** Inserts unless the e-mail address is taken; answers the new row or undefined. */
+/** Inserts a user and returns the row. Returns undefined if the e-mail address is taken. */
 export async function insertUser(
   queryable: Queryable,
   row: Pick<UserRow, 'uuid' | 'distinct_id' | 'email' | 'first_name' | 'last_name'>,

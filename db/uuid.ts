@@ -1,10 +1,10 @@
 import { randomFillSync } from 'node:crypto';
 
-/** Random bytes for many ids at a time: asking for sixteen costs as much as asking for thousands. */
+/** Random bytes for many ids: asking for sixteen bytes costs as much as asking for thousands. */
 const POOL = Buffer.alloc(16 * 512);
 let used = POOL.length;
 
-/** A time-ordered UUID (version 7): 48 bits of milliseconds, the rest random. */
+/** Creates a time-ordered UUID (version 7): 48 bits of milliseconds, the rest random. */
 export function uuidv7(milliseconds = Date.now()): string {
   if (used === POOL.length) {
     randomFillSync(POOL);

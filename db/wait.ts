@@ -5,10 +5,10 @@ import { isDatabaseUnavailable } from './pool.ts';
 const PAUSE_MILLISECONDS = 500;
 
 /**
- * Brings the database up to date as soon as it can be reached, and waits for it until then. Fails only when it
- * cannot be brought up to date, with a sentence that says why.
+ * Waits until the database can be reached. Then migrates it, or only checks its version if migrating is not allowed.
+ * Throws if the version is wrong or a migration fails, with a sentence that says why.
  */
-export async function prepareDatabase(options: {
+export async function waitForDatabase(options: {
   url: string;
   mayMigrate: boolean;
   stopping: AbortSignal;

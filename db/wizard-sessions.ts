@@ -28,7 +28,10 @@ export async function findWizardSession(
   return rows[0];
 }
 
-/** Answers false when the session is unknown, over, or somebody else's already. */
+/**
+ * Connects a session to a user and a project. Returns false if the session is unknown, has expired or belongs to
+ * another user.
+ */
 export async function authenticateWizardSession(
   queryable: Queryable,
   hash: string,

@@ -11,8 +11,15 @@ import type {
 } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
-import { type FileRun, keysOf, openFileRun, type TakeBack, takeBackFiles, verifyFiles } from './file-run.ts';
-import type { Verification } from './file-store.ts';
+import {
+  type FileRun,
+  keysOf,
+  openFileRun,
+  type TakeBack,
+  takeBackFiles,
+  type Verification,
+  verifyFiles,
+} from './file-run.ts';
 import type { ObjectKeys } from './object-keys.ts';
 import { requireDestination } from './registry.ts';
 import type { DestinationSettings } from './settings.ts';
@@ -21,29 +28,28 @@ interface Bound {
   type: string;
 }
 
-/** A destination that is given files. */
+/** A configured destination that takes files. */
 export interface BoundFiles extends Bound {
   kind: 'files';
   options: FileOptions;
   keys(run: Pick<Run, 'model' | 'interval'>): ObjectKeys;
   open(run: Run, work?: Work): Promise<FileRun>;
   verify(run: Run, signal?: AbortSignal): Promise<Verification>;
-  /** Removes what an interval left; false: nothing was there. */
+  /** Removes the files and the manifest of an interval. Resolves with false if there were none. */
   takeBack(run: Run, work?: TakeBack): Promise<boolean>;
 }
 
-/** A destination that is given rows. */
+/** A configured destination that takes rows. */
 export interface BoundRows extends Bound {
   kind: 'rows';
   deliver(delivery: Delivery): Promise<Delivered>;
-  /** Absent where the destination cannot be asked what it has. */
+  /** Absent if the destination cannot be asked which rows it has. */
   find?(delivery: Delivery): Promise<RowsFound>;
 }
 
 /**
- * A destination with its configuration. What it throws are DestinationErrors without a secret and without a cause, so
- * that they may be stored and shown; a cancellation, and what the source, the fence or the encoder throw, stay what
- * they are.
+ * Joins a destination with its configuration. It throws DestinationErrors without secrets and causes, so that they can
+ * be stored and shown. A cancellation, and errors of the source, the fence or the encoder, are rethrown as they are.
  */
 export function bindDestination(
   settings: DestinationSettings,
@@ -67,7 +73,7 @@ function parsed(settings: DestinationSettings, fields: FilesDestination<unknown>
   try {
     return fields.parse(checkConfig(fields, settings.config));
   } catch (error) {
-    // Stored by another version, or by hand: nobody is there to be told but the operator.
+    // Another version stored it, or somebody changed it by hand. Only the operator can mend it.
     if (error instanceof DestinationConfigError)
       throw new DestinationError('not-configured', `${settings.type}: ${error.message}`);
     throw error;

@@ -1,22 +1,25 @@
 import { z } from 'zod';
 import { DestinationConfigError } from './errors.ts';
 
-/** What a destination is configured with: plain JSON, keys as on the wire. */
+/** The configuration of a destination as plain JSON, with keys as in the API. */
 export type RawConfig = Record<string, unknown>;
 type Fields = z.ZodObject<Record<string, z.ZodType>>;
 
-/** Marks a key as a secret: it is stored, but never in an answer or a message. */
+/** Marks a key as a secret. A secret is stored, but no answer and no message contains it. */
 export function secret<T extends z.ZodType>(type: T): T {
   return type.meta({ secret: true }) as T;
 }
 
-/** Keys that every type of destination has. */
+/** Keys that every destination has. */
 export const eventNames = {
-  include_events: z.array(z.string()).nullish().describe('Only events with these names; none: all.'),
-  exclude_events: z.array(z.string()).nullish().describe('No events with these names.'),
+  include_events: z
+    .array(z.string())
+    .nullish()
+    .describe('Export only events with these names. An empty list exports all events.'),
+  exclude_events: z.array(z.string()).nullish().describe('Leave out events with these names.'),
 };
 
-/** Types as the API names them. */
+/** The name of a value's type in messages of the API. */
 function nameOf(value: unknown): string {
   if (value === null) return 'NoneType';
   if (Array.isArray(value)) return 'list';
@@ -46,7 +49,7 @@ function expectedName(type: z.ZodType): string {
   return 'str';
 }
 
-/** Forms send everything as text. */
+/** Forms send everything as text. Turns such texts into numbers and booleans. */
 function coerce(value: unknown, expected: string): unknown {
   if (typeof value !== 'string') return value;
   const text = value.trim();
@@ -75,12 +78,12 @@ function checkField(key: string, field: z.ZodType, given: unknown): unknown {
 }
 
 const quoted = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
-/** A list as the messages of the API write it. */
+/** A list as error messages of the API write it. */
 export const listText = (names: readonly string[]) => `[${quoted(names)}]`;
 
 /**
- * The configuration as it is stored: keys checked, texts of forms made numbers and booleans, nothing added. Throws
- * what is wrong first: unknown keys, missing keys, types, values.
+ * Checks a configuration and returns what is stored: texts of forms become numbers and booleans, no default is added.
+ * Throws the first fault. Unknown keys come first, then missing keys, types, and values.
  */
 export function checkConfig(fields: Fields, given: unknown): RawConfig {
   if (nameOf(given) !== 'dict')
@@ -114,7 +117,10 @@ export function checkConfig(fields: Fields, given: unknown): RawConfig {
 
 const isObject = (value: unknown): value is RawConfig => nameOf(value) === 'dict';
 
-/** A PATCH: keys that are not sent stay, and so do all secrets; null or another value takes the place of the old one. */
+/**
+ * Applies a PATCH. Keys that it leaves out keep their values, including secrets. Null or another value replaces the
+ * old one.
+ */
 export function mergeConfig(stored: RawConfig, sent: RawConfig): RawConfig {
   const merged = new Map<string, unknown>(Object.entries(stored));
   for (const [key, value] of Object.entries(sent)) {
@@ -138,7 +144,7 @@ function isSecret(field: z.ZodType | undefined): boolean {
   return false;
 }
 
-/** The configuration without its secrets, for answers. A key that this type does not know is left out too. */
+/** The configuration for answers: without secrets, and without keys that this type does not know. */
 export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig {
   return Object.fromEntries(
     Object.entries(config).filter(
@@ -147,7 +153,7 @@ export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig 
   );
 }
 
-/** The values that no message may hold. */
+/** The values that no message may contain. */
 export function secretValues(fields: Fields, config: RawConfig): string[] {
   return Object.entries(config)
     .filter(([key, value]) => isSecret(fields.shape[key]) && typeof value === 'string' && value !== '')
@@ -155,18 +161,18 @@ export function secretValues(fields: Fields, config: RawConfig): string[] {
 }
 
 export interface FieldDescription {
-  /** As JSON names it. */
+  /** The type as documentation names it. */
   type: string;
   required: boolean;
   secret: boolean;
-  /** As JSON; empty where there is none. */
+  /** The default as JSON. Empty if there is none. */
   default: string;
   description: string;
 }
 
 const WORDS: Record<string, string> = { str: 'text', int: 'number', bool: 'boolean', list: 'texts' };
 
-/** What there is to know of a key, for people. */
+/** Describes a key for the documentation. */
 export function describeField(field: z.ZodType): FieldDescription {
   const assumed = field.safeParse(undefined);
   return {

@@ -1,27 +1,26 @@
 import type { z } from 'zod';
 import type { Egress } from '../egress/egress.ts';
 import type { Column } from '../formats/columns.ts';
-import type { RawConfig } from './config.ts';
+import type { FileSink } from '../formats/output-files.ts';
 import type { FileOptions } from './file-options.ts';
-import type { FileStore } from './file-store.ts';
-import type { Interval } from './object-keys.ts';
+import type { Interval, ObjectKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';
 
 export type ModelName = 'events' | 'persons' | 'sessions';
 
-/** What a destination works with; it reads no environment and no settings. */
+/** What a destination needs from its process. It reads no environment and no settings itself. */
 export interface Surroundings {
   egress: Egress;
-  /** SLUICE_EXPORT_ROOT. */
+  /** The directory SLUICE_EXPORT_ROOT, in which `File` destinations write. */
   exportRoot: string;
-  /** How long requests are repeated before the run is. */
+  /** How often a failed request is repeated before the run fails. */
   patience?: Patience;
-  /** A connection on which nothing moves for so long is given up. */
+  /** A connection without any traffic for this long is closed. */
   idleMilliseconds?: number;
   now?: () => Date;
 }
 
-/** One run of an export over one interval. */
+/** One run of an export, over one interval. */
 export interface Run {
   exportId: string;
   runId: string;
@@ -33,41 +32,41 @@ export interface Run {
 export interface Work {
   signal?: AbortSignal | undefined;
   /**
-   * Throws if this run is no longer the one that may write. Asked before each step that others can see, so that an
+   * Throws if this run may no longer write. A destination calls it before each step that others can see, so that an
    * attempt that stalled and wakes up late changes nothing.
    */
   fence?: (() => Promise<void>) | undefined;
   onProgress?: ((rows: number, bytes: number) => void) | undefined;
 }
 
-/** Rows for a destination that takes rows. */
+/** What a destination that takes rows is given. */
 export interface Delivery extends Work {
   run: Run;
   columns: readonly Column[];
-  /** The bytes of `copy … to stdout (format binary)`. Each call begins anew, also after one that was left unread. */
+  /** Reads the bytes of `copy … to stdout (format binary)`. Each call reads from the beginning. */
   read(): AsyncIterable<Buffer>;
 }
 
-/** A row that the destination cannot take: it was left out, so that the others are not held up. */
+/** A row that the destination refuses. It was left out, so that the others could go through. */
 export interface Rejection {
-  /** The row's key, such as an event's uuid. */
+  /** The key of the row, such as the uuid of an event. */
   key: string;
   reason: string;
 }
 
 export interface Delivered {
-  /** Rows that the source gave, rejected ones among them. */
+  /** All rows of the source, including the rejected ones. */
   rows: number;
-  /** Bytes sent. */
+  /** How many bytes were sent. */
   bytes: number;
-  /** Rows that were not there before, or that were changed; null where the destination does not tell. */
+  /** Rows that were added or changed. Null if the destination does not say. */
   written: number | null;
   rejected: number;
-  /** The first of the rejected rows. */
+  /** The first rejected rows. */
   rejections: Rejection[];
 }
 
-/** What a destination that takes rows holds of an interval. */
+/** How many rows of an interval there should be, and how many the destination has. */
 export interface RowsFound {
   expected: number;
   found: number;
@@ -75,43 +74,75 @@ export interface RowsFound {
 
 export type StepResult = { status: 'Passed' | 'Failed' | 'Skipped'; message: string | null };
 
-/** A message if a step failed, nothing if it passed. */
+/** A message if the step failed, undefined if it passed. */
 export type StepOutcome = string | undefined | { skipped: string };
 
-/** One step of the test of a connection. Steps are run in order, to the first that fails. */
-export interface TestStep<Config> {
+/** One step of a connection test. Steps run in order, up to the first that fails. */
+interface TestStep<Config> {
   name: string;
   description: string;
   run(config: Config, surroundings: Surroundings, signal?: AbortSignal): Promise<StepOutcome>;
 }
 
 interface Common<Config> {
-  /** How the API calls it; the first name is the one it is known by. */
+  /** The names of the type in the API. Documentation uses the first. */
   types: readonly [string, ...string[]];
-  /** The keys of its configuration: validates, types, documents and marks secrets. */
+  /** The keys of the configuration. The schema validates, types and documents them, and marks secrets. */
   fields: z.ZodType<Config> & z.ZodObject<Record<string, z.ZodType>>;
-  /** The models it takes; all of them by default. */
+  /** The models that it takes. All models if absent. */
   models?: readonly ModelName[];
   steps: readonly TestStep<Config>[];
-  /** What else must not stand in a message, beside the secrets of the configuration. */
+  /** Further texts that no message may contain, besides the secrets of the configuration. */
   secretsOf?(config: Config): string[];
 }
 
-/** It is given files: formats/ encodes the rows. */
+/** A file that nobody can see until it is published. `abort` removes all of it, even after `close`. */
+export interface HiddenFile extends FileSink {
+  /** Makes the closed file visible under its key and replaces the file that was there. */
+  publish(): Promise<void>;
+}
+
+export interface StoredBytes {
+  bytes: Buffer;
+  /** The version that was read. Given to `put`, it prevents the overwriting of a version that nobody has read. */
+  version: string;
+}
+
+export interface Digest {
+  bytes: number;
+  sha256: string;
+}
+
+/** A place that keeps files under keys, such as a bucket or a directory. Its errors are DestinationErrors. */
+export interface FileStore {
+  /** Names the key and its place, for messages. */
+  describe(key: string): string;
+  /** Removes unfinished files of these keys that killed attempts have left. */
+  sweep(keys: ObjectKeys): Promise<void>;
+  open(key: string, labels: Record<string, string>, signal?: AbortSignal): Promise<HiddenFile>;
+  /** Reads a small file. Undefined if there is none. */
+  get(key: string, signal?: AbortSignal): Promise<StoredBytes | undefined>;
+  /** Writes a small file in one step if the current version is still `seen`. Otherwise resolves with false. */
+  put(key: string, bytes: Buffer, seen: StoredBytes | undefined): Promise<boolean>;
+  remove(key: string): Promise<void>;
+  /** Reads a whole file and hashes it. Undefined if there is none. */
+  digest(key: string, signal?: AbortSignal): Promise<Digest | undefined>;
+  close(): void | Promise<void>;
+}
+
+/** A destination that takes files. formats/ encodes the rows. */
 export interface FilesDestination<Config> extends Common<Config> {
   kind: 'files';
   options(config: Config): FileOptions;
   store(config: Config, surroundings: Surroundings): FileStore | Promise<FileStore>;
 }
 
-/** It is given the rows as they come from Postgres. */
+/** A destination that takes the rows as they come from Postgres. */
 export interface RowsDestination<Config> extends Common<Config> {
   kind: 'rows';
   deliver(config: Config, surroundings: Surroundings, delivery: Delivery): Promise<Delivered>;
-  /** How many of the rows are there; absent where a destination cannot be asked. */
+  /** Counts how many of the rows are there. Absent if the destination cannot be asked. */
   find?(config: Config, surroundings: Surroundings, delivery: Delivery): Promise<RowsFound>;
 }
 
 export type Destination<Config> = FilesDestination<Config> | RowsDestination<Config>;
-
-export type { RawConfig };

@@ -1,9 +1,8 @@
 import { causesOf, egressRefusal } from '../egress/egress-refused.ts';
 
 /**
- * Everything that can go wrong at a destination. `again` tells whether the same work may succeed later without
- * anybody doing something; where it is false, the operator must act. `soon`: a pause of seconds may be enough, so that
- * the request itself is repeated before the run is.
+ * Everything that can go wrong at a destination. `again` says whether the same work may succeed later; if not, the
+ * operator must act first. `soon` says whether a pause of seconds may be enough; then the request itself is repeated.
  */
 const CODES = {
   'not-configured': { again: false, soon: false },
@@ -29,17 +28,17 @@ const CODES = {
 
 export type DestinationErrorCode = keyof typeof CODES;
 
-export interface DestinationErrorOptions {
+interface DestinationErrorOptions {
   cause?: unknown;
-  /** How long the destination asks to wait. */
+  /** How long the destination asks Sluice to wait. */
   retryAfterMilliseconds?: number | undefined;
 }
 
-/** A message names place and value, never a secret; the cause is for developers and is not shown to users. */
+/** An error at a destination. The message names place and value, never a secret. Users do not see the cause. */
 export class DestinationError extends Error {
   override name = 'DestinationError';
   readonly code: DestinationErrorCode;
-  /** False: the operator must act, and until then every repetition fails. */
+  /** False if every retry fails until the operator acts. */
   readonly retryable: boolean;
   readonly soon: boolean;
   readonly retryAfterMilliseconds: number | undefined;
@@ -53,10 +52,10 @@ export class DestinationError extends Error {
   }
 }
 
-/** The configuration is not one of this type of destination: an answer to whoever sent it. */
+/** The configuration is not valid for its type of destination. The message is for whoever sent it. */
 export class DestinationConfigError extends Error {
   override name = 'DestinationConfigError';
-  /** The key that is wrong, where it is a single one. */
+  /** The wrong key, if it is a single one. */
   readonly field: string | undefined;
 
   constructor(message: string, field?: string) {
@@ -65,10 +64,10 @@ export class DestinationConfigError extends Error {
   }
 }
 
-/** Shorter values are no secrets, and would be found in every word. */
+/** Shorter values would match parts of ordinary words, and are not real secrets. */
 const SHORTEST_SECRET = 4;
 
-/** The text with every secret replaced, also where it stands in a URL. */
+/** Replaces every secret in a text, also in the form that it has in a URL. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   const forms = secrets
     .filter((secret) => secret.length >= SHORTEST_SECRET)
@@ -105,14 +104,14 @@ function codeOf(error: unknown): string | undefined {
   for (const one of causesOf(error)) {
     const { code, message } = one as { code?: unknown; message?: unknown };
     if (typeof code === 'string' && (Object.hasOwn(NETWORK, code) || CERTIFICATE.test(code))) return code;
-    // Clients that wrap an error may keep no more than its text, `connect ECONNREFUSED 192.0.2.1:443`.
+    // Clients that wrap an error may keep only its text, `connect ECONNREFUSED 192.0.2.1:443`.
     const named = /\b(?:connect|read|write|getaddrinfo) (E[A-Z_]+)\b/.exec(String(message))?.[1];
     if (named !== undefined && Object.hasOwn(NETWORK, named)) return named;
   }
   return undefined;
 }
 
-/** What went wrong below the protocol of a destination: refused by the guard, network, TLS. */
+/** The error of a failure below the destination's protocol: a refusal by the guard, the network, TLS. */
 export function networkError(error: unknown, place: string): DestinationError | undefined {
   const refusal = egressRefusal(error);
   if (refusal)

@@ -12,14 +12,19 @@ export interface FileOptions {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Keys of every destination that is given files. */
+/** The configuration keys of every destination that stores files. */
 export const fileFields = {
-  file_format: z.string().default('JSONLines').describe('JSONLines, Parquet or CSV.'),
-  compression: z.string().nullish().describe('Compression of the files; none by default.'),
+  file_format: z.string().default('JSONLines').describe('Format of the files: JSONLines, Parquet or CSV.'),
+  compression: z
+    .string()
+    .nullish()
+    .describe(
+      'Compression of the files: gzip, brotli, zstd, snappy or lz4, depending on the format. Without it, none.',
+    ),
   max_file_size_mb: z
     .number()
     .nullish()
-    .describe('Begins another file when one has reached this size, in MiB.'),
+    .describe('Maximum size of a file in MiB. Larger intervals become several files.'),
   ...eventNames,
 };
 
@@ -30,7 +35,7 @@ interface FileConfig {
   max_file_size_mb?: number | null | undefined;
 }
 
-/** The rules between the keys of files; to be the check of a schema that has them. */
+/** Checks the keys of files against each other. For the `superRefine` of a schema with these keys. */
 export function checkFileFields(config: FileConfig, context: z.core.$RefinementCtx<unknown>): void {
   const complain = (path: string, message: string) =>
     context.addIssue({ code: 'custom', path: [path], message });

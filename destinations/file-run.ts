@@ -1,29 +1,105 @@
-import type { EncodedFile, FileSink } from '../formats/file-sink.ts';
-import type { FilesDestination, Run, Surroundings, Work } from './destination.ts';
+import { z } from 'zod';
+import type { EncodedFile, FileSink } from '../formats/output-files.ts';
+import type {
+  Digest,
+  FileStore,
+  FilesDestination,
+  HiddenFile,
+  Run,
+  StoredBytes,
+  Surroundings,
+  Work,
+} from './destination.ts';
 import { DestinationError } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
-import type { FileStore, HiddenFile, StoredBytes, Verification } from './file-store.ts';
-import { intervalText, type Manifest, manifestBytes, parseManifest, requireOwn } from './manifest.ts';
-import { keysAt, type ObjectKeys, objectKeys } from './object-keys.ts';
+import { type Interval, isoText, keysAt, type ObjectKeys, objectKeys } from './object-keys.ts';
 
-/** What the encoder says about what it wrote. */
-export interface Encoded {
+const count = z.number().int().nonnegative();
+
+const manifestSchema = z.object({
+  version: z.literal(1),
+  export_id: z.string().min(1),
+  run_id: z.string(),
+  model: z.string(),
+  interval: z.object({ start: z.string().nullable(), end: z.string() }),
+  format: z.string(),
+  compression: z.string().nullable(),
+  rows: count,
+  bytes: count,
+  /** The hash of all rows, independent of their order. */
+  hash: z.string(),
+  files: z.array(z.object({ key: z.string(), rows: count, bytes: count, sha256: z.string() })),
+});
+
+/** What an interval consists of at the destination. Written last: a file that no manifest names is not exported. */
+export type Manifest = z.output<typeof manifestSchema>;
+
+function intervalText(interval: Interval): Manifest['interval'] {
+  return { start: interval.start === null ? null : isoText(interval.start), end: isoText(interval.end) };
+}
+
+function manifestBytes(manifest: Manifest): Buffer {
+  return Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+/** Parses the file in the place of the manifest. Refuses any other file, so that it is not overwritten. */
+function parseManifest(bytes: Buffer, place: string): Manifest {
+  let json: unknown;
+  try {
+    json = JSON.parse(bytes.toString('utf8'));
+  } catch {
+    json = undefined;
+  }
+  const parsed = manifestSchema.safeParse(json);
+  if (!parsed.success) {
+    throw new DestinationError(
+      'occupied',
+      `${place} is there already and is no manifest of Sluice. Give this export another prefix, or remove that file.`,
+    );
+  }
+  return parsed.data;
+}
+
+/** Refuses to overwrite the files of another export. */
+function requireOwn(manifest: Manifest | undefined, exportId: string, place: string): void {
+  if (manifest === undefined || manifest.export_id === exportId) return;
+  throw new DestinationError(
+    'occupied',
+    `${place} belongs to the export ${manifest.export_id}: two exports write to the same place. Give this one another prefix.`,
+  );
+}
+
+export interface FileState {
+  key: string;
+  state: 'same' | 'missing' | 'different';
+  expected: Digest;
+  found: Digest | null;
+}
+
+/** The files at the destination, compared with the manifest. */
+export interface Verification {
+  manifest: Manifest | null;
+  files: FileState[];
+}
+
+/** What the encoder says about the files that it wrote. */
+interface Encoded {
   files: readonly EncodedFile[];
   rows: number;
   hash: string;
 }
 
-/** One interval on its way into files. Until `finish`, nothing of it can be seen at the destination. */
+/** A run that writes one interval to files. Until `finish`, nobody can see them at the destination. */
 export interface FileRun {
   options: FileOptions;
   keys: ObjectKeys;
   openFile(index: number): Promise<FileSink>;
   /**
-   * Makes the files visible, writes the manifest, then deletes what an earlier run of the same export wrote and this
-   * one did not. It is not interrupted: a cancellation comes before it or after it.
+   * Makes the files visible and writes the manifest. Then deletes files that an earlier run of the same export wrote
+   * and this one did not. A cancellation does not interrupt it.
    */
   finish(encoded: Encoded): Promise<Manifest>;
-  /** Leaves nothing of what was not finished. Never throws. */
+  /** Removes all files that are not published. Never throws. */
   abort(): Promise<void>;
   close(): Promise<void>;
 }
@@ -41,7 +117,7 @@ async function readManifest(
   return { seen, manifest: seen && parseManifest(seen.bytes, store.describe(keys.manifest)) };
 }
 
-/** Begins a run: refuses keys of another export, and removes what killed attempts left. */
+/** Begins a run. Refuses keys that belong to another export, and removes what killed attempts have left. */
 export async function openFileRun<Config>(
   destination: FilesDestination<Config>,
   config: Config,
@@ -69,7 +145,7 @@ export async function openFileRun<Config>(
   async function writeManifest(manifest: Manifest): Promise<void> {
     const bytes = manifestBytes(manifest);
     if (await store.put(keys.manifest, bytes, before.seen)) return;
-    // Somebody wrote one since this run began: this very run, whose answer was lost, or somebody else.
+    // A manifest was written since this run began: by this run, if the answer got lost, or by another one.
     const { seen, manifest: other } = await readManifest(store, keys);
     if (seen?.bytes.equals(bytes)) return;
     requireOwn(other, run.exportId, store.describe(keys.manifest));
@@ -119,7 +195,7 @@ export async function openFileRun<Config>(
       await writeManifest(manifest);
       const current = new Set(manifest.files.map((file) => file.key));
       for (const { key } of before.manifest?.files ?? []) {
-        // A manifest can be edited by anybody who can write there: only keys of this interval are deleted.
+        // Anybody who can write there can edit a manifest, so only keys of this interval are deleted.
         if (!current.has(key) && keys.owns(key)) await store.remove(key);
       }
       return manifest;
@@ -135,13 +211,13 @@ export async function openFileRun<Config>(
 }
 
 export interface TakeBack extends Pick<Work, 'fence'> {
-  /** Where its manifest was written, if that is known: the configuration may be another by now. */
+  /** Where the manifest was written, if known. The configuration may have changed since. */
   manifestKey?: string | null;
 }
 
 /**
- * Takes back what an interval left, because another one has it by now. Its manifest goes last, so that it can be done
- * again. Answers whether there was anything.
+ * Removes the files of an interval whose rows another interval now contains. The manifest goes last, so that the
+ * removal can be repeated. Resolves with false if there was nothing.
  */
 export async function takeBackFiles<Config>(
   destination: FilesDestination<Config>,
@@ -165,7 +241,7 @@ export async function takeBackFiles<Config>(
   }
 }
 
-/** Reads the destination again and compares it with its manifest. */
+/** Reads all files at the destination and compares them with the manifest. */
 export async function verifyFiles<Config>(
   destination: FilesDestination<Config>,
   config: Config,

@@ -1,29 +1,29 @@
 import { type Compression, FILE_EXTENSIONS, type Format, fileExtension } from '../formats/formats.ts';
 
 export interface Interval {
-  /** Null: from the beginning. */
+  /** Null if the interval has no lower bound. */
   start: Date | null;
   end: Date;
 }
 
 export interface KeyOptions {
-  /** Template, see docs/exports-destinations.md. */
+  /** A template, see docs/exports-destinations.md. */
   prefix: string;
   model: string;
   interval: Interval;
   format: Format;
   compression: Compression | null;
-  /** Whether an interval may have several files, which are then numbered from the first on. */
+  /** Whether an interval may have several files. Then all of them are numbered, the first one too. */
   numbered: boolean;
 }
 
-/** Where the files of one interval go: a function of the export's configuration and of the interval, nothing else. */
+/** The keys of the files of one interval. They depend only on the export's configuration and on the interval. */
 export interface ObjectKeys {
   file(index: number): string;
   manifest: string;
-  /** What every key of the interval begins with. */
+  /** The beginning of every key of the interval. */
   stem: string;
-  /** Whether a key is one that this interval may have, in whatever format. */
+  /** Whether a key belongs to this interval, in any format. */
   owns(key: string): boolean;
 }
 
@@ -31,10 +31,10 @@ const FILE_NAME = new RegExp(
   `^(-\\d{1,9})?\\.(${FILE_EXTENSIONS.map((one) => one.replaceAll('.', '\\.')).join('|')})$`,
 );
 const MANIFEST = '_manifest.json';
-/** What S3 takes, less the longest name of a file. */
+/** The longest key of S3, less the longest name of a file. */
 const LONGEST_PREFIX_BYTES = 850;
 
-/** ISO 8601 in UTC, as `2026-01-31T12:00:00+00:00`; a fraction only where there is one. */
+/** ISO 8601 in UTC, as `2026-01-31T12:00:00+00:00`. A fraction is written only if it is not zero. */
 export function isoText(instant: Date): string {
   const text = instant.toISOString();
   const fraction = text.slice(19, 23);
@@ -73,7 +73,7 @@ const SAMPLE: Interval = {
   end: new Date('2026-01-31T13:00:00.123Z'),
 };
 
-/** Why a prefix cannot be used; undefined if it can. */
+/** Why a prefix cannot be used. Undefined if it can. */
 export function prefixProblem(prefix: string): string | undefined {
   const known = variables(SAMPLE, 'sessions');
   for (const [found, name] of prefix.matchAll(TEMPLATE)) {
@@ -95,13 +95,13 @@ export function prefixProblem(prefix: string): string | undefined {
   return undefined;
 }
 
-/** The prefix as the beginning of a key: no slash in front, one between segments, one at the end. */
+/** The prefix as the beginning of a key: no slash in front, a single one between segments, one at the end. */
 function folderOf(expanded: string): string {
   const segments = expanded.split('/').filter((segment) => segment !== '');
   return segments.length === 0 ? '' : `${segments.join('/')}/`;
 }
 
-/** The other way round, for what was written where the configuration does not lead any more. */
+/** The keys of an interval, derived from the key of its manifest. For files of an earlier configuration. */
 export function keysAt(manifest: string): Pick<ObjectKeys, 'manifest' | 'owns'> {
   const stem = manifest.slice(0, -MANIFEST.length);
   return { manifest, owns: ownedBy(stem) };

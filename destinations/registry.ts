@@ -1,15 +1,16 @@
+import { describeField, type FieldDescription } from './config.ts';
 import type { Destination, ModelName } from './destination.ts';
 import { DestinationConfigError } from './errors.ts';
-import { file } from './file.ts';
-import { http } from './http.ts';
-import { noOp } from './no-op.ts';
-import { postgres } from './postgres.ts';
-import { s3 } from './s3.ts';
+import { file } from './file/file.ts';
+import { http } from './http/http.ts';
+import { noOp } from './no-op/no-op.ts';
+import { postgres } from './postgres/postgres.ts';
+import { s3 } from './s3/s3.ts';
 
-/** Whatever its configuration is: only this folder's `bind` puts the two together, after it has checked them. */
-export type AnyDestination = Destination<unknown>;
+/** A destination with a configuration of any type. Only `bind` joins the two, after it has checked the configuration. */
+type AnyDestination = Destination<unknown>;
 
-/** Every destination, and with its types every name that the API knows one by. */
+/** Every destination. Their `types` are all the names that the API knows. */
 const DESTINATIONS = [s3, postgres, http, file, noOp] as unknown as readonly AnyDestination[];
 
 export const DESTINATION_TYPES: readonly string[] = DESTINATIONS.flatMap((destination) => destination.types);
@@ -24,7 +25,7 @@ export function requireDestination(type: string): AnyDestination {
   return found;
 }
 
-/** Refuses models that a destination does not take. */
+/** Refuses a model that the destination does not take. */
 export function requireModel(type: string, model: ModelName): void {
   const { models } = requireDestination(type);
   if (models && !models.includes(model)) {
@@ -33,4 +34,27 @@ export function requireModel(type: string, model: ModelName): void {
       'model',
     );
   }
+}
+
+interface DescribedKey extends FieldDescription {
+  key: string;
+  /** The destinations that have this key. */
+  types: string[];
+}
+
+/** Describes every key of every destination. Equal keys of several destinations come once. */
+export function describeKeys(): DescribedKey[] {
+  const found = new Map<string, DescribedKey>();
+  for (const type of DESTINATION_TYPES) {
+    const { types, fields } = requireDestination(type);
+    if (types[0] !== type) continue;
+    for (const [key, field] of Object.entries(fields.shape)) {
+      const description = describeField(field);
+      const id = JSON.stringify([key, description]);
+      const known = found.get(id);
+      if (known) known.types.push(type);
+      else found.set(id, { key, types: [type], ...description });
+    }
+  }
+  return [...found.values()];
 }

@@ -3,18 +3,18 @@ import type { StepOutcome, StepResult, Surroundings } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import { findDestination, requireDestination } from './registry.ts';
 
-/** A destination as the API writes it. */
+/** A destination as it stands in the API. */
 export interface DestinationSettings {
   type: string;
   config: RawConfig;
 }
 
-/** What is stored of a destination that somebody sent. Throws a DestinationConfigError with the text for the answer. */
+/** Checks a destination that somebody sent and returns what is stored. Throws a DestinationConfigError. */
 export function checkSettings({ type, config }: DestinationSettings): DestinationSettings {
   return { type, config: checkConfig(requireDestination(type).fields, config) };
 }
 
-/** What is stored after a PATCH: keys that were not sent, and so all secrets, stay as they are. */
+/** Applies a PATCH and returns what is stored. Keys that it leaves out keep their values, including secrets. */
 export function patchSettings(stored: DestinationSettings, sent: DestinationSettings): DestinationSettings {
   const destination = requireDestination(sent.type);
   if (!destination.types.includes(stored.type)) {
@@ -26,7 +26,7 @@ export function patchSettings(stored: DestinationSettings, sent: DestinationSett
   return checkSettings({ type: sent.type, config: mergeConfig(stored.config, sent.config) });
 }
 
-/** What an answer shows: no secret, and nothing of a type that is not known any more. */
+/** What an answer shows of a destination: no secret, and no key of a type that no longer exists. */
 export function shownSettings({ type, config }: DestinationSettings): DestinationSettings {
   const destination = findDestination(type);
   return { type, config: destination ? withoutSecretKeys(destination.fields, config) : {} };
@@ -38,7 +38,7 @@ export interface ShownStep {
   result: StepResult | null;
 }
 
-/** The steps of a test, not run yet; undefined if there is no such type, or nothing to test. */
+/** The steps of a connection test, not yet run. Undefined if there is no such type, or if it has no steps. */
 export function testSteps(type: string): ShownStep[] | undefined {
   const steps = findDestination(type)?.steps ?? [];
   if (steps.length === 0) return undefined;
@@ -47,7 +47,7 @@ export function testSteps(type: string): ShownStep[] | undefined {
 
 const LONGEST_TEST_MILLISECONDS = 60_000;
 
-/** Runs one step of a test; undefined if there is none of that number. Whatever happens is its result. */
+/** Runs one step of a connection test and returns its result, whatever happens. Undefined if there is no such step. */
 export async function runTestStep(
   { type, config }: DestinationSettings,
   index: number,
@@ -71,14 +71,14 @@ export async function runTestStep(
     return done(`The test step cannot run as it's not configured. ${error.message}`);
   }
   try {
-    // Somebody waits for the answer: no patience with a destination that fails.
+    // Somebody waits for the answer, so a failed request is repeated only once.
     const signal = AbortSignal.timeout(LONGEST_TEST_MILLISECONDS);
     const patience = { attempts: 2, delay: () => 500 };
     return done(await step.run(parsed, { patience, ...surroundings }, signal));
   } catch (error) {
     if (error instanceof DestinationError && error.code === 'not-configured')
       return done(`The test step cannot run as it's not configured. ${error.message}`);
-    // What a destination knows the meaning of is no unknown error.
+    // The destination knows what this error means.
     if (error instanceof DestinationError && error.code !== 'unexpected') return done(error.message);
     return done(`The test step failed with an unknown error: ${(error as Error).message}.`);
   }

@@ -17,6 +17,8 @@ export interface RunEnding {
 
 /** What every cancelled run says in its log. */
 export const RUN_CANCELLED: LogEntry = { level: 'WARNING', message: 'Batch export was cancelled' };
+/** What the log of an export says about every cancelled backfill. */
+export const BACKFILL_CANCELLED: LogEntry = { level: 'WARNING', message: 'Backfill was cancelled' };
 
 /**
  * Ends a run, with its log entry. The attempt at work loses its fence: it completes nothing any more and cleans up.
@@ -65,14 +67,18 @@ export async function endBackfill(
   return { backfill, runs: ended };
 }
 
-/** Asks Temporal to stop what was ended. A backfill goes before its runs: it must not begin another one. */
+/**
+ * Asks Temporal to stop what was ended. A backfill goes before its runs: it must not begin another one. All are asked,
+ * also when one fails; then this throws the first failure.
+ */
 export async function stopWorkflows(
   temporal: Pick<ExportTemporal, 'cancelBackfill' | 'cancelRun'>,
   backfills: readonly Pick<BackfillRow, 'workflow_id'>[],
   runs: readonly Pick<RunRow, 'workflow_id' | 'workflow_run_id'>[],
 ): Promise<void> {
-  await everyOne(backfills.map((one) => temporal.cancelBackfill(one)));
-  await everyOne(runs.map((one) => temporal.cancelRun(one)));
+  const stopped = everyOne(backfills.map((one) => temporal.cancelBackfill(one)));
+  await stopped.catch(() => undefined);
+  await everyOne([stopped, ...runs.map((one) => temporal.cancelRun(one))]);
 }
 
 /** Waits for all of them, also when one fails, then throws the first failure. */

@@ -1,6 +1,7 @@
 // What batch exports need of Temporal, without any type of Temporal: `schedules/exports` implements it. The inputs of the
 // workflows stand here too. Schedules live long: a field may be added to an input, none may change its meaning.
 import type { IntervalText } from '../intervals/index.ts';
+import { type Refusal, refuse } from '../refusals.ts';
 import type { BackfillRow } from './rows/backfills.ts';
 import type { BatchExportRow } from './rows/batch-exports.ts';
 import type { RunRow } from './rows/runs.ts';
@@ -126,3 +127,10 @@ export interface ExportTemporal {
   /** Gives the page of a run in the Temporal UI. */
   runUrl(run: RunReference): string;
 }
+
+/** What a command says that can do nothing without Temporal. */
+export const temporalAway = (retrySeconds: number): Refusal =>
+  refuse.unavailable(
+    'Temporal, which runs batch exports, is not available at the moment. Try again.',
+    retrySeconds,
+  );

@@ -1,7 +1,7 @@
-/** Buffers of one size, used again: fresh memory costs more than filling it. */
+/** Keeps buffers of one size for reuse, since fresh memory costs more than filling it. */
 export class BufferPool {
   readonly #size: number;
-  /** So many are kept for another time. */
+  /** How many free buffers are kept. */
   readonly #most: number;
   #free: Buffer[] = [];
 
@@ -10,15 +10,15 @@ export class BufferPool {
     this.#most = most;
   }
 
-  /** A buffer of this length with anything in it. */
+  /** Returns a buffer of this length with any content. */
   take(length: number): Buffer {
-    // For a small one, memory of its own is no more work.
+    // A small buffer is as cheap to allocate.
     if (length > this.#size || length < this.#size / 16) return Buffer.allocUnsafeSlow(length);
     const whole = this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#size);
     return whole.subarray(0, length);
   }
 
-  /** Gives back one that was taken, when nobody reads it any more. */
+  /** Gives back a buffer that nobody reads any more. */
   give(buffer: Buffer): void {
     const { buffer: memory } = buffer;
     if (memory.byteLength !== this.#size || this.#free.length === this.#most) return;
@@ -26,7 +26,7 @@ export class BufferPool {
   }
 }
 
-/** Gives a buffer's memory back at once, not at the garbage collector's leisure. Nobody may read any of it any more. */
+/** Frees a buffer's memory now, without the garbage collector. Nobody may read the memory any more. */
 export function freeMemory({ buffer }: Buffer): void {
   if (buffer instanceof ArrayBuffer) buffer.transfer(0);
 }

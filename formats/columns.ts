@@ -1,6 +1,6 @@
 /**
- * What a column of a COPY holds, and with it how a file types it. `json` is a JSON document (of a `json` or `text`
- * column, or jsonb's); `timestamp` a timestamptz; `strings` a text[].
+ * The type of a column of a COPY, which also decides its type in a file. `json` is a JSON document (from a `json`,
+ * `jsonb` or `text` column), `timestamp` a timestamptz, `strings` a text[].
  */
 export type ColumnType =
   | 'string'

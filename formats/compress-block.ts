@@ -2,9 +2,9 @@ import type { Transform } from 'node:stream';
 import { freeMemory } from './buffer-pool.ts';
 
 /**
- * What a compressor makes of one block, on the thread pool; `keep` is given it in pieces and copies them. The compressor
- * must have been made with the `flush` that ends what is to end with the block: told of the end only after the block, it
- * would have put the block aside first. Its memory is given back at once: zlib's one-call functions leave theirs to the
+ * Compresses one block on the thread pool. `keep` gets the output in pieces and copies them. The `flush` option of the
+ * compressor must already say what ends with the block; a compressor that learns of the end only after the block would
+ * first buffer the block. The memory of the output is freed at once. zlib's one-call functions would leave it to the
  * garbage collector, some 60 MB at any time.
  */
 export function compressBlock(
@@ -19,7 +19,7 @@ export function compressBlock(
     compressor.write(block, (error) => {
       if (error) return;
       const whole = keep(pieces);
-      // Smaller ones are parts of memory that others have other parts of.
+      // Smaller pieces share their memory with other buffers.
       for (const piece of pieces) if (piece.buffer.byteLength > Buffer.poolSize) freeMemory(piece);
       compressor.destroy();
       resolve(whole);

@@ -1,23 +1,36 @@
-import { type BrokenRowsError, brokenRows } from './broken-rows.ts';
-import { COPY_HEADER, checkCopyHeader } from './copy-header.ts';
+import { type BrokenRowsError, brokenRows, COPY_HEADER, checkCopyHeader } from './copy-format.ts';
 import type { Kernel, Region } from './kernel/kernel.ts';
 import { REASON, STATUS } from './kernel/layout.ts';
 
-/** A row that no file can hold as the columns are declared. It is in the hash and not in the files. */
+/** An encoder of a format. `encodeRows` gives it whole rows. */
+export interface RowEncoder {
+  /**
+   * Encodes the rows between two places in the kernel's memory. Returns a status when it cannot go on, see `resolve`.
+   */
+  encode(at: number, end: number): number;
+  /** Does what `encode` stopped for, so that it can go on. */
+  resolve(status: number): Promise<void>;
+  /** Call it after the last row. Writes the rest and closes the files. */
+  finish(): Promise<void>;
+  /** Gives up. The caller aborts the files. */
+  destroy(): void;
+}
+
+/** A row that does not fit the declared columns. The hash includes it, the files do not. */
 export interface RejectedRow {
-  /** Which row of the stream it is, from 0 on. */
+  /** The index of the row in the stream, from 0. */
   row: number;
   column: string;
   reason: string;
-  /** The row in COPY's binary form. */
+  /** The row in the binary form of COPY. */
   bytes: Buffer;
 }
 
 const ROOM = 256 * 1024 - 64;
 
 /**
- * The bytes of a COPY BINARY, brought into the kernel's memory piece by piece, cut anywhere. `encode` is given whole and
- * cut-off rows and answers how far it came; what it cannot go on with is judged here.
+ * Brings the bytes of a COPY BINARY into the kernel's memory. The chunks may be cut anywhere. `encode` gets whole rows
+ * and perhaps the beginning of one, and returns how far it came. Rows that it cannot encode are judged here.
  */
 export class CopyInput {
   rejected = 0;
@@ -37,12 +50,12 @@ export class CopyInput {
     this.#end = this.#at;
   }
 
-  /** Rows seen so far, the rejected ones too. */
+  /** The number of rows so far, including the rejected ones. */
   get rows(): number {
     return this.#kernel.run.rows.value + this.rejected;
   }
 
-  /** Takes as much of the chunk as there is room for, and returns how much that was. */
+  /** Takes as many bytes of the chunk as fit, and returns how many it took. */
   append(chunk: Uint8Array, from: number): number {
     if (this.#ended) throw brokenRows('there is more after its end', false);
     const rest = this.#end - this.#at;
@@ -60,8 +73,8 @@ export class CopyInput {
   }
 
   /**
-   * Lets `encode(at, end)` go on. Its status is `more` when all whole rows are encoded; any other that is returned is
-   * the encoder's own to resolve, after which it is to be asked again.
+   * Lets `encode(at, end)` go on. Returns `more` when all whole rows are encoded. The encoder has to resolve any other
+   * status; then call this again.
    */
   advance(encode: (at: number, end: number) => number): number {
     if (!this.#begun || this.#ended) return STATUS.more;
@@ -80,7 +93,7 @@ export class CopyInput {
     }
   }
 
-  /** To be called after the last chunk. */
+  /** Call it after the last chunk. */
   finish(): void {
     if (this.#ended) return;
     const rest = this.#begun ? `row ${this.rows} or its end` : 'its header';

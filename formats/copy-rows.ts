@@ -1,19 +1,18 @@
-import { brokenRows } from './broken-rows.ts';
-import { COPY_HEADER, checkCopyHeader } from './copy-header.ts';
+import { brokenRows, COPY_HEADER, checkCopyHeader } from './copy-format.ts';
 
 const HEADER = COPY_HEADER.length;
 
 /**
- * Reads the rows of `copy … to stdout (format binary)` from chunks that are cut anywhere, for those who take rows and
- * not files. A row is a stretch of bytes with the places of its fields: no object per row, and nothing is copied but
- * rows that lie across chunks. What is no COPY, or ends before it does, is a BrokenRowsError.
+ * Reads the rows of `copy … to stdout (format binary)`, for destinations that take rows and not files. Chunks may be cut
+ * anywhere. It makes no object for a row, and copies only rows that span several chunks. Throws a BrokenRowsError if the
+ * bytes are not those of a COPY, or end too early.
  *
  *     rows.push(chunk); while (rows.next()) use(rows.field(0));
  */
 export class CopyRows {
-  /** The bytes that the current row lies in; valid until the next call of `next` or `push`. */
+  /** The bytes that contain the current row. Valid until the next call of `next` or `push`. */
   buffer: Buffer = Buffer.alloc(0);
-  /** Where the current row begins, and where it ends. */
+  /** Where the current row begins and ends. */
   start = 0;
   end = 0;
   readonly #columns: number;
@@ -23,7 +22,7 @@ export class CopyRows {
   #pendingBytes = 0;
   #needed = HEADER;
   #begun = false;
-  /** Of the stream, the one that is looked for. */
+  /** The index of the next row in the stream. */
   #row = 0;
   #finished = false;
 
@@ -35,7 +34,7 @@ export class CopyRows {
 
   push(chunk: Buffer): void {
     const rest = this.buffer.length - this.end;
-    // A long row is put together once, when all of it is there, and not anew for each chunk.
+    // A long row is joined once, when it is complete, and not again for each chunk.
     this.#pending.push(chunk);
     this.#pendingBytes += chunk.length;
     if (rest + this.#pendingBytes < this.#needed) return;
@@ -54,7 +53,7 @@ export class CopyRows {
     return false;
   }
 
-  /** Goes to the next row; false if it is not there yet, or if there is none. */
+  /** Goes to the next row. Returns false if it is not complete yet, or if there is none. */
   next(): boolean {
     if (this.#pendingBytes > 0 || this.#finished) return false;
     const { buffer } = this;
@@ -92,12 +91,12 @@ export class CopyRows {
     return true;
   }
 
-  /** Where a field's bytes begin; its length stands in the four bytes before. */
+  /** Where the bytes of a field begin. The four bytes before hold its length. */
   fieldStart(field: number): number {
     return this.#starts[field] as number;
   }
 
-  /** -1: null. */
+  /** The length of a field. -1 for null. */
   fieldLength(field: number): number {
     return this.#lengths[field] as number;
   }
@@ -108,7 +107,7 @@ export class CopyRows {
     return length < 0 ? null : this.buffer.subarray(start, start + length);
   }
 
-  /** To be called after the last chunk. */
+  /** Call it after the last chunk. */
   finish(): void {
     if (this.#finished) return;
     const rest = this.#begun ? `row ${this.#row} or its end` : 'its header';

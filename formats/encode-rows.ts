@@ -1,54 +1,55 @@
 import { BufferPool, freeMemory } from './buffer-pool.ts';
 import type { Column } from './columns.ts';
-import { CopyInput, type RejectedRow } from './copy-input.ts';
-import type { EncodedFile, FileSink } from './file-sink.ts';
+import { CopyInput, type RejectedRow, type RowEncoder } from './copy-input.ts';
 import { COMPRESSIONS, type Compression, type Format } from './formats.ts';
 import { Kernel } from './kernel/kernel.ts';
 import { STATUS } from './kernel/layout.ts';
 import { BlockFiles } from './lines/block-files.ts';
 import { brotli, identity, zstd } from './lines/compressor.ts';
 import { LARGEST_BLOCK, LinesEncoder } from './lines/lines-encoder.ts';
-import { OutputFiles } from './output-files.ts';
+import { type EncodedFile, type FileSink, OutputFiles } from './output-files.ts';
 import { ParquetEncoder } from './parquet/parquet-encoder.ts';
-import type { RowEncoder } from './row-encoder.ts';
 
 export interface EncodeOptions {
   columns: readonly Column[];
   format: Format;
   compression: Compression | null;
-  /** Of the compression; by default one that is fast. */
+  /** The level of the compression. The default is a fast one. */
   level?: number | undefined;
-  /** A file ends before the row group, or the block of at most 1 MB of lines, that would make it larger. */
+  /**
+   * The size limit of a file. It ends before the row group, or the block of at most 1 MB of lines, that would exceed
+   * it.
+   */
   maxFileBytes?: number | undefined;
   openFile(index: number): Promise<FileSink>;
-  /** How much is in files so far. */
+  /** Called with the rows and bytes that are in files so far. */
   onProgress?: ((rows: number, bytes: number) => void) | undefined;
-  /** Is given what is kept apart. */
+  /** Called with each rejected row. */
   onReject?: ((rejected: RejectedRow) => void) | undefined;
   /**
-   * The memory of each chunk belongs to nobody else, and is given back as soon as it was read. Left to the garbage
-   * collector, some 60 MB of it wait at any time.
+   * Set if nobody else uses the memory of the chunks. It is then freed as soon as a chunk was read. The garbage
+   * collector would leave some 60 MB of it waiting.
    */
   freeChunks?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
 export interface EncodedRows {
-  /** None if there were no rows. */
+  /** The written files. Empty if there were no rows. */
   files: EncodedFile[];
-  /** In files. */
+  /** The rows in the files. */
   rows: number;
   /**
-   * XXH64 of each row as it came, the rejected ones too, summed modulo 2^64, in 16 hexadecimal digits. The same rows
-   * have the same in any order.
+   * The XXH64 of each row as it came, including the rejected ones, summed modulo 2^64, in 16 hexadecimal digits. The sum
+   * does not depend on the order of the rows.
    */
   hash: string;
   rejected: number;
 }
 
 /**
- * Writes the rows of a COPY in binary form to files. If it rejects, no file is left open, and those that were closed
- * are the caller's to remove. Memory stays the same however many rows come.
+ * Writes the rows of a COPY in binary form to files. If it rejects, no file is left open, and the caller removes those
+ * that were closed. The use of memory does not depend on the number of rows.
  */
 export async function encodeRows(
   source: AsyncIterable<Buffer>,
@@ -67,11 +68,11 @@ export async function encodeRows(
   try {
     await (signal ? Promise.race([work, aborted(signal, over.signal)]) : work);
   } catch (error) {
-    // Left behind, `work` fails at its next step, or waits for something that nobody awaits any more.
+    // Nobody waits for `work` any more. It fails at its next step, or never settles.
     work.catch(() => undefined);
     encoder.destroy();
     stop(source, iterator);
-    // What went wrong first is what is to be known, whatever goes wrong in tidying up.
+    // The first error is the one to report, even if tidying up fails too.
     await files.abort().catch(() => undefined);
     throw error;
   } finally {
@@ -137,7 +138,7 @@ function createEncoder(kernel: Kernel, files: OutputFiles, options: EncodeOption
 
 const csvName = (name: string) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
 
-/** Rejects when the first signal is given; after the second one, never. */
+/** Rejects when `signal` aborts, but no longer after `over` has aborted. */
 function aborted(signal: AbortSignal, over: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     if (signal.aborted) reject(signal.reason);
@@ -145,7 +146,7 @@ function aborted(signal: AbortSignal, over: AbortSignal): Promise<never> {
   });
 }
 
-/** Lets go of a source that may be waiting for something that never comes. */
+/** Stops a source, even if it waits for something that never comes. */
 function stop(source: AsyncIterable<Buffer>, iterator: AsyncIterator<Buffer>): void {
   if ('destroy' in source && typeof source.destroy === 'function') source.destroy();
   else void iterator.return?.()?.then(undefined, () => undefined);

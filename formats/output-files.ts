@@ -1,15 +1,34 @@
 import { createHash } from 'node:crypto';
-import type { EncodedFile, FileSink } from './file-sink.ts';
 
-export interface OutputOptions {
+/** Takes the bytes of one file. Calls come one at a time. After `abort`, nothing of the file may remain. */
+export interface FileSink {
+  /** When it is done, the memory of the chunk is used again. A sink that needs the bytes longer copies them. */
+  write(chunk: Buffer): void | Promise<void>;
+  close(): Promise<void>;
+  abort(): Promise<void>;
+}
+
+/** A closed file. */
+export interface EncodedFile {
+  index: number;
+  rows: number;
+  /** The size as written. */
+  bytes: number;
+  /** The size before compression. */
+  uncompressedBytes: number;
+  /** The hash of the bytes as written, in hexadecimal. */
+  sha256: string;
+}
+
+interface OutputOptions {
   openFile(index: number): Promise<FileSink>;
   onProgress?: ((rows: number, bytes: number) => void) | undefined;
 }
 
-/** The files of a run, one open at a time. */
+/** The files of a run. One is open at a time. */
 export class OutputFiles {
   readonly files: EncodedFile[] = [];
-  /** Of all files so far, for `onProgress`. */
+  /** The totals of all files so far, for `onProgress`. */
   #rows = 0;
   #bytes = 0;
   #open: OutputFile | undefined;
@@ -30,13 +49,13 @@ export class OutputFiles {
     const sink = await this.#options.openFile(index);
     const file = new OutputFile(sink, index, () => this.#requireRunning());
     this.#open = file;
-    // The run may have ended while the file was being opened.
+    // The run may have ended while the file opened.
     if (this.#stopped) await this.#abortOpen();
     this.#requireRunning();
     return file;
   }
 
-  /** Says that rows are in the current file, with everything written to it so far. */
+  /** Reports that so many further rows are in the current file. */
   progress(rows: number): void {
     const file = this.#open as OutputFile;
     file.rows += rows;
@@ -54,7 +73,7 @@ export class OutputFiles {
     this.files.push({ index, rows, bytes, uncompressedBytes, sha256: file.digest() });
   }
 
-  /** Gives up the file that is open. Whatever is still on its way to it fails. */
+  /** Aborts the open file. Writes that are still under way fail. */
   async abort(): Promise<void> {
     this.#stopped = true;
     await this.#abortOpen();
@@ -71,7 +90,7 @@ export class OutputFiles {
   }
 }
 
-/** A file being written: counts and hashes what goes into it. */
+/** A file that is being written. Counts and hashes its bytes. */
 export class OutputFile {
   rows = 0;
   bytes = 0;

@@ -1,8 +1,8 @@
 import { type Cadence, DAY, fixedLength } from './cadence.ts';
 import { startOfDate, weekdayOf } from './intervals.ts';
-import { zoneOf } from './zone.ts';
+import { cadenceZone } from './zone.ts';
 
-/** What a client sent is no range that can be filled; the message is for the client. */
+/** The client sent a range that cannot be backfilled. The message is for the client. */
 export class BackfillRangeError extends Error {
   override readonly name = 'BackfillRangeError';
   /** The field of the request that is wrong. */
@@ -15,29 +15,29 @@ export class BackfillRangeError extends Error {
 }
 
 export interface BackfillRange {
-  /** Null: from the beginning. */
+  /** Null means from the beginning. */
   start: number | null;
-  /** Null: up to now, whenever that is. */
+  /** Null means up to the present, however long the backfill takes. */
   end: number | null;
 }
 
 export interface BackfillRules {
   now: number;
-  /** Whether a range without a beginning, or without an end, makes sense for the export. */
+  /** Whether the export allows a range without a beginning, or without an end. */
   openStart?: boolean;
   openEnd?: boolean;
 }
 
 interface Moment {
   instant: number;
-  /** Milliseconds east of UTC, for showing it. */
+  /** Milliseconds east of UTC, to show the instant as the client wrote it. */
   offset: number;
 }
 
 /**
- * The range of a backfill as a client asks for it: instants with an offset for intervals of an hour and less, dates for
- * days and weeks, which begin at the export's local hour. What it gives need not lie at the edges of intervals where
- * they are short; see `alignOutward`.
+ * Reads the range of a backfill from a request. For intervals of an hour or less, its bounds are times with an offset.
+ * For days and weeks they are dates, which begin at the local hour of the export. The bounds need not be edges of short
+ * intervals; see `alignOutward`.
  */
 export function readBackfillRange(
   cadence: Cadence,
@@ -77,7 +77,7 @@ const DATETIME =
   /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d)(?::(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?)?(?:([Zz])|([+-])(\d\d):?(\d\d))?)?$/;
 const MAX_SHOWN = 100;
 
-/** Days since 1970; null if there is no such date. */
+/** Returns the number of days since 1970, or null if there is no such date. */
 function dateOf(text: string): number | null {
   const [, year, month, day] = (DATE.exec(text) ?? []).map(Number) as [number, number, number, number];
   const date = new Date(0);
@@ -132,7 +132,7 @@ function readDate(cadence: Cadence, input: unknown, field: 'start_at' | 'end_at'
     );
   }
   const instant = startOfDate(cadence, date);
-  return { instant, offset: zoneOf(cadence.timezone).offsetAt(instant) };
+  return { instant, offset: cadenceZone(cadence).offsetAt(instant) };
 }
 
 const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
@@ -140,7 +140,7 @@ const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
 const inputText = (input: unknown): string =>
   (typeof input === 'string' ? input : (JSON.stringify(input) ?? String(input))).slice(0, MAX_SHOWN);
 
-/** `2026-01-31T13:00:00+01:00`. */
+/** Formats an instant as `2026-01-31T13:00:00+01:00`. */
 function shown({ instant, offset }: Moment): string {
   const wall = new Date(instant + offset).toISOString().slice(0, 19);
   const minutes = Math.floor(Math.abs(offset) / 60_000);

@@ -5,34 +5,40 @@ export type IntervalLength = (typeof INTERVAL_LENGTHS)[number];
 /** How time is cut into intervals. */
 export interface Cadence {
   interval: IntervalLength;
-  /** IANA name: where days and weeks begin. Shorter intervals begin at whole multiples of their length in UTC. */
+  /**
+   * The IANA name of the zone in which days and weeks begin. Shorter intervals begin at multiples of their length in
+   * UTC.
+   */
   timezone: string;
   /** 0–23, the local hour at which days and weeks begin. */
   offsetHour: number;
   /** 0–6, the day on which weeks begin; 0 is Sunday. */
   offsetDay: number;
-  /** An instant at which one interval ends and another begins as well: what came before was cut otherwise. */
+  /**
+   * The instant at which the cadence was changed. One interval ends there and the next one begins, wherever it lies.
+   */
   seam?: number;
 }
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;
 
-/** Milliseconds of the intervals whose length is always the same. */
+/** The lengths that never vary, in milliseconds. Days and weeks vary with the clocks. */
 const FIXED: Partial<Record<IntervalLength, number>> = {
   'every 5 minutes': 300_000,
   'every 15 minutes': 900_000,
   hour: HOUR,
 };
 
+/** Returns the length of the intervals in milliseconds, or undefined for days and weeks. */
 export const fixedLength = (cadence: Cadence): number | undefined => FIXED[cadence.interval];
 
-/** The offsets as they are stored: one number, in seconds. */
+/** Converts the offsets of a cadence to the number of seconds that is stored. */
 export function offsetSeconds({ interval, offsetHour, offsetDay }: Cadence): number {
   return ((interval === 'week' ? offsetDay * 24 : 0) + offsetHour) * 3600;
 }
 
-/** The other way round. */
+/** Builds a cadence from its stored columns. */
 export function cadenceOf(
   interval: IntervalLength,
   timezone: string,

@@ -1,10 +1,10 @@
-/** The time from `start` up to, and without, `end`; in milliseconds since 1970. */
+/** The time from `start` (included) to `end` (excluded), in milliseconds since 1970. */
 export interface Interval {
   start: number;
   end: number;
 }
 
-/** An interval whose `start` may be null: everything up to the end. */
+/** An interval whose `start` may be null, which means everything up to the end. */
 export interface OpenInterval {
   start: number | null;
   end: number;

@@ -1,7 +1,8 @@
 // Time cut into intervals, without gap or overlap: every instant lies in exactly one.
+import { instantOrJump, type Zone } from '../values/zones.ts';
 import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
 import type { Interval } from './interval.ts';
-import { ZONE_DATA, type Zone, zoneOf } from './zone.ts';
+import { cadenceZone, ZONE_DATA } from './zone.ts';
 
 /** 1970-01-01 was a Thursday. */
 const FIRST_WEEKDAY = 4;
@@ -9,39 +10,39 @@ const FIRST_WEEKDAY = 4;
 /** Local dates are counted in days since 1970-01-01. */
 export const weekdayOf = (date: number): number => (((date + FIRST_WEEKDAY) % 7) + 7) % 7;
 
-/** Whether the zone has this date at all: at the date line one was left out now and then. */
+/** Returns whether the zone has the date at all. Zones that moved across the date line left a date out. */
 function hasDate(zone: Zone, date: number): boolean {
-  const midnight = zone.instantOf(date * DAY);
+  const midnight = instantOrJump(date * DAY, zone);
   return Math.floor((midnight + zone.offsetAt(midnight)) / DAY) === date;
 }
 
-/** When the day or week of a date begins. */
+/** Returns the instant at which the day or week of a date begins. */
 export const startOfDate = (cadence: Cadence, date: number): number =>
-  zoneOf(cadence.timezone).instantOf(date * DAY + cadence.offsetHour * HOUR);
+  instantOrJump(date * DAY + cadence.offsetHour * HOUR, cadenceZone(cadence));
 
-/** The nearest date, from `date` on in steps of 1 or -1, on which an interval begins. */
+/** Returns the first date, from `date` on in steps of 1 or -1, on which an interval begins. */
 function nearestDate(cadence: Cadence, date: number, step: 1 | -1): number {
   let found = date;
   if (cadence.interval === 'week') {
     while (weekdayOf(found) !== cadence.offsetDay) found += step;
     return found;
   }
-  const zone = zoneOf(cadence.timezone);
+  const zone = cadenceZone(cadence);
   while (!hasDate(zone, found)) found += step;
   return found;
 }
 
-/** The date on which the day or week that contains the instant began. */
+/** Returns the date on which the day or week that contains the instant began. */
 function dateAt(cadence: Cadence, instant: number): number {
-  const zone = zoneOf(cadence.timezone);
+  const zone = cadenceZone(cadence);
   const wall = instant + zone.offsetAt(instant) - cadence.offsetHour * HOUR;
-  // Where the clocks are changed, the wall clock may be a day off.
+  // Near a change of the clocks, the wall clock may be a day off.
   let date = nearestDate(cadence, Math.floor(wall / DAY) + 1, -1);
   while (startOfDate(cadence, date) > instant) date = nearestDate(cadence, date - 1, -1);
   return date;
 }
 
-/** The interval that contains the instant, but for the seam. */
+/** Returns the interval that contains the instant, as if there were no seam. */
 function seamlessAt(cadence: Cadence, instant: number): Interval {
   const length = fixedLength(cadence);
   if (length !== undefined) {
@@ -55,7 +56,7 @@ function seamlessAt(cadence: Cadence, instant: number): Interval {
   };
 }
 
-/** What the seam makes of an interval: nothing else, or two of it. */
+/** Cuts an interval in two if the seam lies inside it. */
 function* cutAtSeam({ seam }: Cadence, interval: Interval): Generator<Interval> {
   if (seam === undefined || seam <= interval.start || seam >= interval.end) {
     yield interval;
@@ -65,37 +66,31 @@ function* cutAtSeam({ seam }: Cadence, interval: Interval): Generator<Interval> 
   yield { start: seam, end: interval.end };
 }
 
-/** The interval that contains the instant. */
+/** Returns the interval that contains the instant. */
 export function intervalAt(cadence: Cadence, instant: number): Interval {
   const whole = seamlessAt(cadence, instant);
   for (const one of cutAtSeam(cadence, whole)) if (instant < one.end) return one;
   return whole;
 }
 
-/** The last interval that is over at the instant. */
+/** Returns the last interval that is over at the instant. */
 export const lastComplete = (cadence: Cadence, instant: number): Interval =>
   intervalAt(cadence, intervalAt(cadence, instant).start - 1);
-
-export const nextInterval = (cadence: Cadence, interval: Interval): Interval =>
-  intervalAt(cadence, interval.end);
-
-export const previousInterval = (cadence: Cadence, interval: Interval): Interval =>
-  intervalAt(cadence, interval.start - 1);
 
 /** Whether an interval begins, and another ends, at the instant. */
 export const isEdge = (cadence: Cadence, instant: number): boolean =>
   intervalAt(cadence, instant).start === instant;
 
 /**
- * The interval that a schedule's nominal time ends; null if none ends then. Where the clocks are set back over its hour a
- * schedule may fire twice, and the first time is no edge: there is nothing to do.
+ * Returns the interval that ends at the nominal time of a schedule, or null if none does. A schedule may fire twice
+ * when the clocks are set back over its hour. The first time is no edge, so there is nothing to do.
  */
 export function intervalEndingAt(cadence: Cadence, nominal: number): Interval | null {
   const interval = intervalAt(cadence, nominal - 1);
   return interval.end === nominal ? interval : null;
 }
 
-/** The smallest range of whole intervals that contains [from, to). */
+/** Returns the smallest range of whole intervals that contains [start, end). */
 export function alignOutward(cadence: Cadence, { start, end }: Interval): Interval {
   return {
     start: intervalAt(cadence, start).start,
@@ -103,13 +98,13 @@ export function alignOutward(cadence: Cadence, { start, end }: Interval): Interv
   };
 }
 
-/** The largest range of whole intervals within [from, to); empty (start = end) if there is none. */
+/** Returns the largest range of whole intervals within [start, end). It is empty (start = end) if there is none. */
 export function alignInward(cadence: Cadence, { start, end }: Interval): Interval {
   const first = isEdge(cadence, start) ? start : intervalAt(cadence, start).end;
   return { start: first, end: Math.max(first, intervalAt(cadence, end).start) };
 }
 
-/** The whole intervals within [from, to), in their order. */
+/** Lists the whole intervals within [start, end), in order. */
 export function* intervalsWithin(cadence: Cadence, range: Interval): Generator<Interval> {
   const { start, end } = alignInward(cadence, range);
   if (start >= end) return;
@@ -119,7 +114,7 @@ export function* intervalsWithin(cadence: Cadence, range: Interval): Generator<I
   }
 }
 
-/** From an edge on, without end, but for the seam. */
+/** Lists the intervals from an edge on, without end, as if there were no seam. */
 function* seamlessFrom(cadence: Cadence, start: number): Generator<Interval> {
   const length = fixedLength(cadence);
   if (length !== undefined) for (let at = start; ; at += length) yield { start: at, end: at + length };
@@ -132,7 +127,7 @@ function* seamlessFrom(cadence: Cadence, start: number): Generator<Interval> {
   }
 }
 
-/** How many `intervalsWithin` gives. */
+/** Returns how many intervals `intervalsWithin` lists, without listing them. */
 export function countWithin(cadence: Cadence, range: Interval): number {
   const { start, end } = alignInward(cadence, range);
   if (start >= end) return 0;
@@ -142,16 +137,16 @@ export function countWithin(cadence: Cadence, range: Interval): number {
   return countSeamless(cadence, { start: seamlessAt(cadence, start).start, end: last }) + (inside ? 1 : 0);
 }
 
-/** Between two edges, but for the seam. */
+/** Counts the intervals between two edges, as if there were no seam. */
 function countSeamless(cadence: Cadence, { start, end }: Interval): number {
   const length = fixedLength(cadence);
   if (length !== undefined) return (end - start) / length;
   const dates = dateAt(cadence, end) - dateAt(cadence, start);
   if (cadence.interval === 'week') return dates / 7;
-  return dates - missingDates(zoneOf(cadence.timezone), start, end);
+  return dates - missingDates(cadenceZone(cadence), start, end);
 }
 
-/** A zone that leaves a date out is a day further east from then on. */
+/** Counts the dates that a zone leaves out. From such a date on, the zone is a day further east. */
 function missingDates(zone: Zone, from: number, to: number): number {
   const step = 3 * DAY;
   const last = Math.min(to, ZONE_DATA.to);

@@ -1,12 +1,12 @@
-/** The most that a run starts after the end of its interval, in milliseconds. */
+/** The longest delay between the end of an interval and the start of its run, in milliseconds. */
 export const MAX_JITTER = 60_000;
 
 /**
- * How long after the end of its intervals an export starts, so that all hourly exports do not start at once: always the
- * same for an export, spread evenly over exports.
+ * Returns the delay between the end of an interval and the start of its run, in milliseconds. It is always the same for
+ * one export and spread evenly over all exports, so that hourly exports do not start all at once.
  */
 export function jitterOf(exportId: string): number {
-  // FNV-1a, then the finalizer of MurmurHash3: ids that differ in little end up far from each other.
+  // FNV-1a, then the finalizer of MurmurHash3, so that similar ids get very different delays.
   let hash = 0x811c9dc5;
   for (let i = 0; i < exportId.length; i += 1) {
     hash = Math.imul(hash ^ exportId.charCodeAt(i), 0x01000193);

@@ -1,6 +1,6 @@
 import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
 import { startOfDate, weekdayOf } from './intervals.ts';
-import { zoneOf } from './zone.ts';
+import { cadenceZone } from './zone.ts';
 
 const WEEKDAYS = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'] as const;
 const MONTHS = [
@@ -8,7 +8,7 @@ const MONTHS = [
   ...(['JULY', 'AUGUST', 'SEPTEMBER', 'OCTOBER', 'NOVEMBER', 'DECEMBER'] as const),
 ] as const;
 
-/** A local time at which a schedule fires, in the words of Temporal's client. */
+/** A local time at which a schedule fires, in the form that Temporal's client takes. */
 export interface CalendarSpec {
   year?: number;
   month?: (typeof MONTHS)[number];
@@ -28,15 +28,16 @@ export interface ScheduleTimes {
   timezone: string;
 }
 
-/** So many years ahead the times that the clocks jump over are written out. */
+/** For how many years ahead the skipped local times are listed. */
 const YEARS = 10;
 
 /**
- * The times at which the intervals of a cadence end, for a Temporal schedule. Days and weeks need calendars, as interval
- * specs know no time zones. Temporal leaves out a local time that the clocks jump over. That would be a missing run, so
- * those times are written out, as what the clocks show after the jump, for ten years from the beginning of `from`'s
- * year: what this gives changes once a year at most. At a time that the clocks show twice Temporal fires twice, or the
- * second time only (east of Greenwich); firing at the first does no harm, see `intervalEndingAt`.
+ * Returns the times at which the intervals of a cadence end, for a schedule in Temporal. Days and weeks need calendars,
+ * because interval specs have no time zone. Temporal skips a local time that the clocks jump over, and the run of that
+ * interval would be missing. So each such time is listed as the time that the clocks show after the jump, for ten years
+ * from the beginning of `from`'s year. The result therefore changes at most once a year. At a time that the clocks show
+ * twice, Temporal fires twice, or the second time only (east of Greenwich). The first time does no harm, see
+ * `intervalEndingAt`.
  */
 export function scheduleTimes(cadence: Cadence, from: number): ScheduleTimes {
   const every = fixedLength(cadence);
@@ -57,7 +58,7 @@ export function scheduleTimes(cadence: Cadence, from: number): ScheduleTimes {
 
 function jumpedOver(cadence: Cadence, from: number): CalendarSpec[] {
   const year = new Date(from).getUTCFullYear();
-  const zone = zoneOf(cadence.timezone);
+  const zone = cadenceZone(cadence);
   const found: CalendarSpec[] = [];
   const last = Date.UTC(year + YEARS, 0, 1) / DAY;
   for (let date = Date.UTC(year, 0, 1) / DAY; date < last; date += 1) {

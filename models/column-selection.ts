@@ -7,7 +7,7 @@ import { EVENT_COLUMNS } from './event-columns.ts';
 import { ModelError } from './model-query.ts';
 import { misplaced } from './syntax-tree.ts';
 
-/** What an export keeps of a `hogql_query`: its columns, and the query that they make. It is read again at each run. */
+/** The stored form of a `hogql_query`: its columns, and the query that selects them. Each run reads the query again. */
 export interface SelectionSchema {
   fields: { expression: string; alias: string }[];
   values: Record<string, never>;
@@ -15,7 +15,7 @@ export interface SelectionSchema {
 }
 
 export interface ColumnSelection {
-  /** As they were written, with their aliases. */
+  /** The selected expressions as they were written, with their aliases. */
   exprs: Expr[];
   names: string[];
   source: string;
@@ -26,7 +26,7 @@ const refused = (message: string, detail: string | null = null) =>
   new ModelError('hogql_query', message, detail);
 const unsupported = (what: string) => refused(`Unsupported HogQL query: ${what}`);
 
-/** Reads `select … from events`, of which nothing but a list of columns is allowed. */
+/** Reads a query of the form `select … from events`. It may contain nothing but a list of columns. */
 export async function readSelection(
   source: string,
   parser: Pick<Parser, 'select'>,
@@ -40,8 +40,11 @@ export async function readSelection(
   for (const expr of exprs) {
     const wrong = misplaced(expr);
     if (wrong)
-      throw wrong.subquery ? refused('Subqueries or CTEs are not supported') : unsupported(wrong.what);
-    if (hasAggregate(expr)) throw unsupported('an aggregate; an export has a row for each event');
+      throw wrong.subquery
+        ? refused('Subqueries or CTEs are not supported')
+        : unsupported(`it contains ${wrong.what}`);
+    if (hasAggregate(expr))
+      throw unsupported('it contains an aggregate, but an export has one row for each event');
   }
   const fields = exprs.map((expr, index) => ({
     expression: textOf(expr.kind === 'alias' ? expr.expr : expr, source),
@@ -82,7 +85,9 @@ async function parse(source: string, parser: Pick<Parser, 'select'>): Promise<Se
   return node;
 }
 
-/** PostHog's exports take such queries and leave these parts out; here nobody is to think that they do something. */
+/**
+ * Refuses all other parts of a query. PostHog's exports accept and ignore them, so users could believe that they work.
+ */
 function refuseTheRest(node: SelectQuery): void {
   const { from } = node;
   const parts: [string, unknown][] = [
@@ -100,11 +105,11 @@ function refuseTheRest(node: SelectQuery): void {
   ];
   for (const [name, part] of parts) {
     if (part === null || part === undefined) continue;
-    throw unsupported(`it is a list of columns, ${name} has no place in it; 'filters' choose events`);
+    throw unsupported(`it can only list columns, without ${name}; use 'filters' to choose events`);
   }
 }
 
-/** `*` is what goes to files when nothing is chosen. */
+/** Returns the selected expressions. `*` stands for the default columns of exports to files. */
 function columnsOf(node: SelectQuery): Expr[] {
   return node.select.flatMap((one) => {
     const star =
@@ -127,10 +132,10 @@ const nameOf = (expr: Expr, source: string): string =>
 const identifier = (name: string): string =>
   /^[A-Za-z_]\w*$/.test(name) ? name : `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '``')}\``;
 
-/** JSON documents that stand in the row as text: nothing needs to be done for them to be read so. */
+/** Fields that are stored as JSON text, so they need no conversion. */
 const JSON_FIELDS = new Set(['properties', 'person_properties', 'set', 'set_once']);
 
-/** How a selected column of a HogQL type leaves Postgres; `cast` is around its name. */
+/** Returns how a selected expression is exported: the column, and a cast to put around its name in SQL. */
 export function columnOf(
   expr: Expr,
   name: string,

@@ -4,7 +4,7 @@ import type { ColumnSet, Model } from './model-query.ts';
 import { personColumns } from './persons.ts';
 import { SESSION_COLUMNS } from './sessions.ts';
 
-/** What of a model goes to destinations of a family that were not told otherwise. */
+/** Returns the default columns of a model for a group of destinations. */
 export function columnsOf(model: Model, columnSet: ColumnSet): readonly Column[] {
   if (model === 'events') return EVENT_COLUMNS[columnSet];
   if (columnSet === 'http') return [];

@@ -20,7 +20,7 @@ const PROPERTIES = column('properties', 'json');
 const PERSON_PROPERTIES = column('person_properties', 'json');
 const ELEMENTS_CHAIN = column('elements_chain', 'string');
 
-/** What of an event goes to a destination that was not told otherwise. */
+/** The default columns of an event for each group of destinations. */
 export const EVENT_COLUMNS: Readonly<Record<ColumnSet, readonly EventColumn[]>> = {
   files: [
     UUID,
@@ -34,12 +34,12 @@ export const EVENT_COLUMNS: Readonly<Record<ColumnSet, readonly EventColumn[]>> 
     PERSON_PROPERTIES,
     ELEMENTS_CHAIN,
   ],
-  // The table that PostHog's exports make, in its order.
+  // The columns of the table that PostHog's exports create, in their order.
   postgres: [
     UUID,
     EVENT,
     PROPERTIES,
-    // A text in JSON, as the table's column has always held it.
+    // This column has always contained the chain as a JSON string.
     column('elements', 'json', { expr: build.call('toJSONString', build.field('elements_chain')) }),
     column('set', 'json', { nullable: true }),
     column('set_once', 'json', { nullable: true }),

@@ -1,6 +1,6 @@
 import { createSchema, type Schema } from '../hog/sql/index.ts';
 
-/** What filters and selected columns may name: what stands on the event itself. */
+/** The fields that filters and selected columns may name: those that are stored with the event. */
 const READABLE = [
   ...['uuid', 'event', 'distinct_id', 'team_id', 'timestamp', 'created_at', 'inserted_at', '_inserted_at'],
   ...[
@@ -16,7 +16,10 @@ const READABLE = [
   ...['$session_id', '$window_id', '$group_0', '$group_1', '$group_2', '$group_3', '$group_4'],
 ];
 
-/** Events alone, with the person as it was when the event came: nothing is joined, so rows keep their order. */
+/**
+ * The schema of events alone, with the person as of the time when the event came in. It joins nothing, so rows keep
+ * their order.
+ */
 export const EVENT_SCHEMA: Schema = eventSchema();
 
 function eventSchema(): Schema {

@@ -1,4 +1,4 @@
-import { instantText } from '../db/instant-text.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import { build, type Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
@@ -16,21 +16,21 @@ export interface EventOptions {
   projectId: number;
   interval: OpenInterval;
   columnSet: ColumnSet;
-  /** Where days begin, for dates in filters and columns. */
+  /** The time zone of dates in filters and columns. */
   timezone: string;
   /** Names of events; an empty list is no limit. */
   includeEvents?: readonly string[];
   excludeEvents?: readonly string[];
-  /** As the client sent them. */
+  /** The filters as the client sent them. */
   filters?: unknown;
-  /** Other columns than those of the set. */
+  /** A query that selects other columns than the default ones. */
   hogqlQuery?: string | null;
 }
 
 /**
- * Rows come in the order in which they were stored, the order of the heap: partition by partition, block by block, by
- * one process from the beginning. Only scans that keep to it are left to the planner. Which of them it takes makes no
- * difference, so two reads of an interval give the same rows in the same order, unless a partition is rewritten
+ * Rows come in the order in which they were stored: partition by partition, block by block, read by one process from
+ * the beginning. These settings leave the planner only scans that keep this order, and each of them gives the same
+ * rows. So two reads of an interval give the same rows in the same order, unless a partition is rewritten in between
  * (`vacuum full`, a restore, rows moved out of the default partition).
  */
 const IN_ORDER = {
@@ -48,14 +48,14 @@ interface Chosen {
   ) => { column: Column; cast: (name: string) => string }[];
 }
 
-/** Events of a project that came in within an interval. */
+/** Selects the events of a project that were stored within an interval. */
 export async function eventsQuery(parser: Parser, options: EventOptions): Promise<ModelQuery> {
   const { projectId, interval, timezone } = options;
   const chosen = await chosenColumns(parser, options);
   const condition = await filterCondition(options.filters ?? null, parser, { now: interval.end, timezone });
   const { includeEvents = [], excludeEvents = [] } = options;
   const where: Expr[] = [...bounds(interval), ...eventNames(includeEvents, excludeEvents)];
-  // Names are a list, not a part of what somebody wrote: there may be as many as there are.
+  // Event names come from a list of any length and not from a query, so they do not count towards its size.
   const maxNodes = QUERY_LIMITS.maxNodes + includeEvents.length + excludeEvents.length;
   const print = (select: Expr[], all: Expr[]) =>
     printStatement(selection({ table: 'events', select, where: build.and(all) }), {
@@ -64,7 +64,7 @@ export async function eventsQuery(parser: Parser, options: EventOptions): Promis
       timezone,
       limits: { defaultRows: null, maxRows: null, maxNodes },
     });
-  // Alone first: then it is known whose fault a fault is.
+  // The condition is compiled alone first, so that a fault in it is reported for the filters and not for the columns.
   if (condition) faultsOf('filters', () => print([build.field('uuid')], [condition]));
   const statement = faultsOf('hogql_query', () =>
     print(chosen.exprs, condition ? [...where, condition] : where),
@@ -84,7 +84,7 @@ async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOpt
       columns: () =>
         columns.map(({ expr: _, ...column }) => ({
           column,
-          // What HogQL types loosely: a NULL without a type.
+          // HogQL gives some columns no type: a plain NULL.
           cast: (name) => (column.type === 'string' ? `${name}::text` : name),
         })),
     };
@@ -102,10 +102,13 @@ async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOpt
   };
 }
 
-/** Named by their table, so that no alias of the selected columns can stand in for what they test. */
+/**
+ * Builds the conditions for the interval. The table stands before the field, so that no alias of a selected column can
+ * replace it.
+ */
 function bounds({ start, end }: OpenInterval): Expr[] {
   const insertedAt = build.field('events', 'inserted_at');
-  const at = (instant: number) => build.constant(instantText(instant));
+  const at = (instant: number) => build.constant(timestamptzText(instant));
   return [
     ...(start === null ? [] : [build.compare('>=', insertedAt, at(start))]),
     build.compare('<', insertedAt, at(end)),

@@ -1,13 +1,8 @@
 import { build, type Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
-import {
-  FilterError,
-  filterExpression,
-  hogqlSources,
-  type Moment,
-  readFilters,
-} from '../properties/index.ts';
+import { FilterError, filterExpression, hogqlSources, readFilters } from '../properties/index.ts';
+import type { Moment } from '../values/dates.ts';
 import { type Model, ModelError } from './model-query.ts';
 import { misplaced, qualified } from './syntax-tree.ts';
 
@@ -15,7 +10,7 @@ const TYPES = ['event', 'hogql', 'person'];
 const refused = (message: string) => new ModelError('filters', message);
 const invalid = (reason: string) => refused(`One or more provided filters are invalid: ${reason}`);
 
-/** The outer form of an export's filters: a list of objects of known types, for events only. */
+/** Checks the form of an export's filters: a list of objects with known types, for events only. */
 export function checkFilters(
   filters: unknown,
   model: Model,
@@ -40,7 +35,7 @@ export function checkFilters(
   }
 }
 
-/** The condition that all filters make together, over fields named by their table; null: there is none. */
+/** Builds one condition from all filters, with their table before every field. Returns null if there are no filters. */
 export async function filterCondition(
   filters: unknown,
   parser: Pick<Parser, 'expression'>,
@@ -54,7 +49,7 @@ export async function filterCondition(
     for (const source of hogqlSources(tree)) hogql.set(source, await parser.expression(source));
     for (const expr of hogql.values()) {
       const wrong = misplaced(expr);
-      if (wrong) throw invalid(`a filter must not hold ${wrong.what}`);
+      if (wrong) throw invalid(`a filter must not contain ${wrong.what}`);
     }
     return qualified(filterExpression(tree, { moment, scope: 'events', hogql }), 'events');
   } catch (error) {
@@ -65,12 +60,15 @@ export async function filterCondition(
   }
 }
 
-/** A fault of a filter's text; what is the machine's fault (no time, no room) is none. */
+/**
+ * Turns an error in the text of a filter into a ModelError. A parser without time or room is not the fault of the
+ * filter.
+ */
 export function sourceFault(error: SourceError): Error {
   return error.code === 'busy' ? error : invalid(error.message);
 }
 
-/** `event in (…)` and its opposite; an empty list is no limit. */
+/** Builds the conditions `event in (…)` and `event not in (…)`. An empty list sets no condition. */
 export function eventNames(include: readonly string[], exclude: readonly string[]): Expr[] {
   const tuple = (names: readonly string[]): Expr => build.tuple(names.map((name) => build.constant(name)));
   const event = build.field('events', 'event');

@@ -1,6 +1,9 @@
 import { type LiteralType, sqlLiteral } from '../db/sql-literal.ts';
 
-/** A statement without parameters: their values stand in it. Texts from queries are among the values only. */
+/**
+ * Replaces the parameters of a statement by their values. Texts that come from queries are values, so they are always
+ * quoted.
+ */
 export function inlineValues({
   text,
   values,

@@ -4,25 +4,25 @@ import type { Column } from '../formats/columns.ts';
 export const MODELS = ['events', 'persons', 'sessions'] as const;
 export type Model = (typeof MODELS)[number];
 
-/** Families of destinations: each is given columns of its own. */
+/** Groups of destinations that get the same columns. */
 export type ColumnSet = 'files' | 'postgres' | 'http';
 
 export interface ModelQuery {
   /** `copy (select …) to stdout (format binary)`. */
   text: string;
   columns: readonly Column[];
-  /** The SELECT of it; its columns are those above, in their order, under other names. */
+  /** The SELECT inside the COPY. Its columns have the order of `columns` but other names. */
   select: string;
-  /** Settings of Postgres that belong to it, for `copyOut`. */
+  /** Settings of Postgres that the query needs. They are passed to `copyOut`. */
   settings: Readonly<Record<string, string>>;
 }
 
-/** What the export is set up to send cannot be sent; the message is for who set it up. */
+/** The settings of an export make no valid query. The message is for the person who made the settings. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
   /** The field of the export that is wrong. */
   readonly field: 'model' | 'filters' | 'hogql_query';
-  /** More about it, where the message is one that clients know. */
+  /** Says more, when the message must stay a sentence that clients know. */
   readonly detail: string | null;
 
   constructor(field: ModelError['field'], message: string, detail: string | null = null) {

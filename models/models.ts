@@ -10,8 +10,8 @@ export interface ModelOptions extends EventOptions {
 }
 
 /**
- * The statement that gives what an interval of an export has. Throws a ModelError for what the export must not be set up
- * with, whatever the interval: calling it is how settings are checked when they are saved.
+ * Builds the statement that selects the rows of an interval of an export. Throws a ModelError if the settings are
+ * invalid for every interval, so calling this also checks settings before they are saved.
  */
 export async function modelQuery(parser: Parser, options: ModelOptions): Promise<ModelQuery> {
   const { model, projectId, interval, columnSet, hogqlQuery, filters } = options;

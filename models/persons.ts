@@ -1,5 +1,5 @@
-import { instantText } from '../db/instant-text.ts';
 import { sqlLiteral } from '../db/sql-literal.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import type { OpenInterval } from '../intervals/index.ts';
 import { type ColumnSet, copyText, type ModelQuery } from './model-query.ts';
@@ -19,17 +19,18 @@ const INSERTED_AT: Column = { name: '_inserted_at', type: 'timestamp', nullable:
 export const personColumns = (columnSet: ColumnSet): readonly Column[] =>
   columnSet === 'files' ? [...COLUMNS, INSERTED_AT] : COLUMNS;
 
-/** `column >= start and column < end`. */
+/** Builds the condition `column >= start and column < end`. */
 export function within(column: string, { start, end }: OpenInterval): string {
-  const at = (instant: number) => sqlLiteral('timestamptz', instantText(instant));
+  const at = (instant: number) => sqlLiteral('timestamptz', timestamptzText(instant));
   const from = start === null ? '' : `${column} >= ${at(start)} and `;
   return `${from}${column} < ${at(end)}`;
 }
 
 /**
- * A row for each distinct id of the persons whose last change was in the interval, and one for each distinct id whose
- * person was deleted in it and that is nobody else's since. As they are now: who changed again later is in the interval
- * of that change. In no particular order.
+ * Selects a row for each distinct id of the persons whose last change was within the interval, and a row for each
+ * distinct id whose person was deleted within the interval and that no other person has got since. Rows show the
+ * persons as they are now: a person who changes again later belongs to the interval of that change. Rows have no
+ * particular order.
  */
 export function personsQuery(projectId: number, interval: OpenInterval, columnSet: ColumnSet): ModelQuery {
   const project = sqlLiteral('integer', String(projectId));

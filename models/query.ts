@@ -3,7 +3,9 @@ import { isStatementTimeout } from '../db/reading.ts';
 import { quoted } from '../db/sql-literal.ts';
 import type { ModelQuery } from './model-query.ts';
 
-/** The first rows of an interval, as they would be exported, as far as they fit; values as JSON has them. */
+/**
+ * The first rows of an interval as the export would send them, up to a limit of bytes. Values have the form of JSON.
+ */
 export interface Preview {
   columns: string[];
   rows: unknown[][];
@@ -11,16 +13,18 @@ export interface Preview {
 
 export interface Estimate {
   rows: number;
-  /** Whether the rows were counted; otherwise it is the planner's guess. */
+  /** True if the rows were counted, false if Postgres's planner guessed their number. */
   exact: boolean;
-  /** About what the rows take as JSON lines, without compression. */
+  /** The approximate size of the rows as JSON lines, without compression. */
   bytes: number;
 }
 
 const SAMPLE_ROWS = 1_000;
-/** What a query makes of an event can be larger than this process: a preview takes this much of it and no more. */
+/**
+ * A preview takes this much and no more, because a query can produce a row that is larger than this process's memory.
+ */
 const SHOWN_BYTES = 8 * 1024 * 1024;
-/** Postgres's number of the type text. */
+/** Postgres's OID of the type text. */
 const TEXT = 25;
 
 async function inTransaction<T>(
@@ -47,16 +51,17 @@ const bytesOf = (query: ModelQuery) =>
     .join(' + ');
 const from = (query: ModelQuery) => `from (${query.select}) as counted (${fieldsOf(query).join(', ')})`;
 
-/** How many rows the interval has: one row, one column, `rows`. */
+/** Returns the statement that counts the rows of an interval: one row with one column, `rows`. */
 export const countQuery = (query: ModelQuery): string => `select count(*) as rows ${from(query)}`;
 
-/** The first `limit` rows: columns `f1`, `f2`, … */
+/** Returns the statement that selects the first `limit` rows, with columns `f1`, `f2`, … */
 export const previewQuery = (query: ModelQuery, limit: number): string =>
   `select * ${from(query)} limit ${Math.max(0, Math.floor(limit))}`;
 
 /**
- * The same, up to the first row with which they are too large; the last column is how large they are by then. A value
- * that is too large is dropped where it comes about: whoever adds up the rows keeps them.
+ * Returns the statement that selects the first `limit` rows until they exceed the limit of bytes. Its last column is
+ * the size of the rows so far. A value that is too large becomes null at once, because Postgres keeps the rows whose
+ * sizes it adds up.
  */
 function shownQuery(query: ModelQuery, limit: number): string {
   const kept = fieldsOf(query).map(
@@ -83,7 +88,7 @@ export async function previewRows(
 ): Promise<Preview> {
   return inTransaction(pool, query, timeoutMs, async (client) => {
     const { rows, fields } = await client.query({ text: shownQuery(query, limit), rowMode: 'array' });
-    // The driver reads what Postgres calls JSON; other documents come as texts.
+    // The driver parses columns of the type json. Here, JSON in columns of the type text is parsed as well.
     const unread = query.columns.map(
       (one, index) => one.type === 'json' && fields[index]?.dataTypeID === TEXT,
     );
@@ -96,7 +101,10 @@ export async function previewRows(
   });
 }
 
-/** How many rows and bytes an interval has: counted and measured within the time, the planner's guess otherwise. */
+/**
+ * Estimates the rows and bytes of an interval. It counts and measures if the time allows, and otherwise asks the
+ * planner.
+ */
 export async function estimate(pool: Pool, query: ModelQuery, timeoutMs: number): Promise<Estimate> {
   const counted = await unlessTooLong(countRows(pool, query, timeoutMs));
   const rows = counted ?? (await planned(pool, query, timeoutMs)).rows;
@@ -129,14 +137,14 @@ async function planned(
 
 const PLAN_MILLISECONDS = 3_000;
 
-/** Has Postgres plan the statement, in the transaction of the caller: what it will not run it says now. */
+/** Lets Postgres plan the statement in the transaction of the caller, so that Postgres refuses an invalid one now. */
 export async function planQuery(client: Transaction, query: ModelQuery): Promise<void> {
   await client.query(`set local statement_timeout = ${PLAN_MILLISECONDS}`);
   await client.query(`explain ${query.select}`);
   await client.query('set local statement_timeout = 0');
 }
 
-/** Of the first rows on average: the values, their names, and what JSON puts around them. */
+/** Returns the average size of the first rows: their values, their names, and what JSON puts around them. */
 async function bytesOfRow(pool: Pool, query: ModelQuery, timeoutMs: number): Promise<number> {
   const names = query.columns.reduce((sum, one) => sum + Buffer.byteLength(one.name) + 6, 2);
   return inTransaction(pool, query, timeoutMs, async (client) => {

@@ -1,5 +1,5 @@
-import { instantText } from '../db/instant-text.ts';
 import { sqlLiteral } from '../db/sql-literal.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import type { OpenInterval } from '../intervals/index.ts';
 import { copyText, type ModelQuery } from './model-query.ts';
@@ -41,16 +41,19 @@ export const SESSION_COLUMNS: readonly Column[] = [
   ...certain('timestamp', '_inserted_at'),
 ];
 
-/** Session columns that are made here rather than taken as they are. */
+/** Session columns that are computed here instead of taken as they are. */
 const EXPRESSIONS: Readonly<Record<string, string>> = {
-  // As PostHog has it: no earlier than the session's end, so that it can stand for "when it was last other".
+  // As in PostHog, never earlier than the end of the session, so that it can stand for the time of the last change.
   _inserted_at: 'greatest(s._inserted_at, s.end_timestamp)',
 };
 
-/** Sessions of which an event came in within the interval, whole, as they are now. In no particular order. */
+/**
+ * Selects the sessions that received an event within the interval. Each row is the whole session as it is now. Rows
+ * have no particular order.
+ */
 export function sessionsQuery(projectId: number, { start, end }: OpenInterval): ModelQuery {
-  const from = sqlLiteral('timestamptz', start === null ? '-infinity' : instantText(start));
-  const to = sqlLiteral('timestamptz', instantText(end));
+  const from = sqlLiteral('timestamptz', start === null ? '-infinity' : timestamptzText(start));
+  const to = sqlLiteral('timestamptz', timestamptzText(end));
   const selected = SESSION_COLUMNS.map(({ name }) => EXPRESSIONS[name] ?? `s.${name}`).join(', ');
   const project = sqlLiteral('integer', String(projectId));
   const select = `select ${selected} from sessions_changed(${project}, ${from}, ${to}) as s`;

@@ -1,4 +1,4 @@
-// Looking into and changing syntax trees of any kind.
+// Reads and changes syntax trees of any kind.
 import type { Expr } from '../hog/ast/index.ts';
 
 type Node = Record<string, unknown> & { kind: string };
@@ -6,7 +6,7 @@ type Node = Record<string, unknown> & { kind: string };
 const isNode = (value: unknown): value is Node =>
   typeof value === 'object' && value !== null && typeof (value as Node).kind === 'string';
 
-/** All nodes, from the root down. */
+/** Lists all nodes, from the root down. */
 export function* nodesOf(value: unknown): Generator<Node> {
   if (Array.isArray(value)) {
     for (const one of value) yield* nodesOf(one);
@@ -16,7 +16,7 @@ export function* nodesOf(value: unknown): Generator<Node> {
   }
 }
 
-/** The same expression with every field named by its table: what an alias of the same name means is no longer asked. */
+/** Returns the expression with its table before every field, so that no alias of the same name can replace a field. */
 export function qualified(expr: Expr, table: string): Expr {
   return qualify(expr, table, new Set()) as Expr;
 }
@@ -39,14 +39,14 @@ function qualify(value: unknown, table: string, bound: ReadonlySet<string>): unk
 const UNREPEATABLE = new Set(['now', 'now64', 'today', 'yesterday']);
 const QUERIES = new Set(['selectQuery', 'selectSetQuery', 'valuesQuery', 'subquery']);
 
-/** What an expression over single events must not hold, in words; null if there is nothing. */
+/** Names something that an expression over single events must not contain. Returns null if there is nothing. */
 export function misplaced(expr: Expr): { subquery: boolean; what: string } | null {
   for (const node of nodesOf(expr)) {
     if (QUERIES.has(node.kind)) return { subquery: true, what: 'a subquery' };
     if (node.kind === 'windowFunction') return { subquery: false, what: 'a window function' };
     if (node.kind !== 'call') continue;
     const name = String(node.name);
-    if (name === 'arrayJoin') return { subquery: false, what: 'arrayJoin, which makes several rows of one' };
+    if (name === 'arrayJoin') return { subquery: false, what: 'arrayJoin, which turns one row into several' };
     if (UNREPEATABLE.has(name.toLowerCase())) {
       return {
         subquery: false,

@@ -1,16 +1,9 @@
 import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import type { Finding } from '../tenancy/product.ts';
 import { searchAttributes } from '../workflows/names.ts';
 import { connectionSettings } from './connection.ts';
 import { MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import type { SchedulesOptions } from './schedules.ts';
-
-export interface Finding {
-  /** What was looked at, in a word or two. */
-  check: string;
-  ok: boolean;
-  /** What was found; when it is not ok, also what to do. */
-  sentence: string;
-}
 
 const DEADLINE_MILLISECONDS = 5_000;
 const NOT_FOUND = 5;
@@ -27,7 +20,7 @@ async function lookAtNamespace(connection: Connection, namespace: string): Promi
     return finding(
       'Temporal namespace',
       false,
-      `The namespace ${namespace} (TEMPORAL_NAMESPACE) does not exist; create it or name another one.`,
+      `The namespace ${namespace} (TEMPORAL_NAMESPACE) does not exist. Create it or set another one.`,
     );
   }
 }
@@ -42,7 +35,7 @@ async function lookAtSearchAttributes(connection: Connection, namespace: string)
     missing.length === 0,
     missing.length === 0
       ? 'The search attributes are registered.'
-      : `The search attributes ${missing.join(', ')} are missing; a starting worker registers them.`,
+      : `The search attributes ${missing.join(', ')} are missing. A worker registers them when it starts.`,
   );
 }
 
@@ -53,14 +46,18 @@ async function lookAtMaintenance(client: Client): Promise<Finding> {
       return finding(
         'maintenance',
         false,
-        'The maintenance schedule is paused; a worker resumes it within a minute.',
+        'The maintenance schedule is paused. A running worker resumes it within a minute.',
       );
     }
     const last = info.recentActions.at(-1)?.takenAt.toISOString();
     return finding('maintenance', true, `The maintenance schedule runs${last ? `, last at ${last}` : ''}.`);
   } catch (error) {
     if (!(error instanceof ScheduleNotFoundError)) throw error;
-    return finding('maintenance', false, 'The maintenance schedule is missing; a starting worker makes it.');
+    return finding(
+      'maintenance',
+      false,
+      'The maintenance schedule is missing. A worker creates it when it starts.',
+    );
   }
 }
 
@@ -76,11 +73,11 @@ async function lookAtWorkers(connection: Connection, options: SchedulesOptions):
     count > 0,
     count > 0
       ? `${count} worker${count > 1 ? 's poll' : ' polls'} the task queue ${options.SLUICE_TASK_QUEUE}.`
-      : `No worker polls the task queue ${options.SLUICE_TASK_QUEUE}: nothing runs. Start one with \`npm run worker\`.`,
+      : `No worker polls the task queue ${options.SLUICE_TASK_QUEUE}, so no exports run. Start one with \`npm run worker\`.`,
   );
 }
 
-/** Looks at everything that Sluice needs of Temporal. */
+/** Checks everything that Sluice needs from Temporal. */
 export async function diagnoseTemporal(options: SchedulesOptions): Promise<Finding[]> {
   const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '3 seconds' });
   const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });
@@ -104,8 +101,8 @@ export async function diagnoseTemporal(options: SchedulesOptions): Promise<Findi
       finding(
         'Temporal',
         false,
-        `Temporal does not answer at ${options.TEMPORAL_ADDRESS} (${(error as Error).message}). Exports and functions ` +
-          'wait; capture and flags go on. Start it, or correct TEMPORAL_ADDRESS.',
+        `Temporal does not answer at ${options.TEMPORAL_ADDRESS} (${(error as Error).message}). Exports wait until it ` +
+          'does; capture keeps working. Start Temporal, or correct TEMPORAL_ADDRESS.',
       ),
     ];
   } finally {

@@ -13,6 +13,8 @@ import { stopProject } from './stop-project.ts';
 export interface Schedules {
   /** Whether Temporal answered when it was last asked. */
   isReachable(): boolean;
+  /** Asks Temporal whether it is there, for a process that cannot wait until it has been asked. Takes seconds if it is away. */
+  reach(): Promise<boolean>;
   /** Brings search attributes and the maintenance schedule to what this version needs. */
   ensure(): Promise<void>;
   /** Runs maintenance now rather than within a minute. Never fails: maintenance comes by itself. */
@@ -69,6 +71,13 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
 
   const isReachable = () => reachable;
 
+  async function reach(): Promise<boolean> {
+    await pending;
+    // The first connection may take longer than an answer does.
+    if (!reachable) await probe();
+    return reachable;
+  }
+
   async function within<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
     const asked = connection.withDeadline(Date.now() + milliseconds, work);
     const over = asked.then(
@@ -85,6 +94,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
 
   return {
     isReachable,
+    reach,
     within,
     async ensure() {
       const added = await registerSearchAttributes(connection, options.TEMPORAL_NAMESPACE);

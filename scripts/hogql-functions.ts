@@ -1,9 +1,9 @@
-// The lists of functions in docs/hogql.md, from the tables that the printer of SQL has.
+// The lists of functions in docs/hogql.md, from the function tables of the SQL printer.
 import { AGGREGATES, FUNCTION_KINDS, WINDOW_FUNCTIONS } from '../hog/sql/index.ts';
 
 const WIDTH = 118;
 
-/** Names between blanks in lines of the documentation's width. */
+/** Joins names with spaces, in lines as wide as the documentation. */
 function wrapped(names: readonly string[]): string {
   const lines: string[] = [];
   for (const name of names) {
@@ -14,7 +14,7 @@ function wrapped(names: readonly string[]): string {
   return lines.join('\n');
 }
 
-/** `toInt8`, `toInt16`, … as one: `toInt8…256`. */
+/** Writes `toInt8`, `toInt16`, … as `toInt8…256`. */
 function shortened(names: readonly string[]): string[] {
   const sized = /^(to(?:U?Int|Float))(8|16|32|64|128|256)((?:Or\w+)?)$/;
   const seen = new Map<string, string[]>();
@@ -35,8 +35,8 @@ function shortened(names: readonly string[]): string[] {
 export function functionLists(): string {
   const kinds: [string, readonly string[]][] = [
     ...Object.entries(FUNCTION_KINDS).map(([kind, table]): [string, string[]] => [kind, Object.keys(table)]),
-    ['Aggregates, each with `…If` too', Object.keys(AGGREGATES)],
-    ['Of windows, as are the aggregates', Object.keys(WINDOW_FUNCTIONS)],
+    ['Aggregates, each also with the suffix `If`', Object.keys(AGGREGATES)],
+    ['Window functions, in addition to the aggregates', Object.keys(WINDOW_FUNCTIONS)],
   ];
   return kinds
     .map(([kind, names]) => `${kind}:\n\n\`\`\`text\n${wrapped(shortened(names).toSorted())}\n\`\`\``)

@@ -13,7 +13,7 @@ const { History } = proto.temporal.api.history.v1;
 type History = proto.temporal.api.history.v1.History;
 const FOLDER = path.join(import.meta.dirname, '../test/workflows/histories');
 
-/** Writes down the history of a run. */
+/** Saves the history of a run. */
 export async function saveHistory(
   client: Client,
   run: { workflowId: string; runId?: string },
@@ -21,18 +21,21 @@ export async function saveHistory(
 ): Promise<void> {
   const history = await client.workflow.getHandle(run.workflowId, run.runId).fetchHistory();
   mkdirSync(path.dirname(file), { recursive: true });
-  const readable = History.toObject(History.fromObject(history), {
-    longs: String,
-    enums: String,
-    bytes: String,
-  });
-  writeFileSync(file, `${JSON.stringify(readable, withoutPlaces, 2)}\n`);
+  writeFileSync(file, historyText(History.fromObject(history)));
 }
 
-/** Where the code of a failure lies on the machine that ran it matters to no replay. */
-const withoutPlaces = (key: string, value: unknown) => (key === 'stackTrace' ? '' : value);
+/** Writes a history as JSON, one event a line. */
+export function historyText(history: History): string {
+  const { events } = History.toObject(history, { longs: String, enums: String, bytes: String });
+  const lines = (events as object[]).map((event) => JSON.stringify(event, withoutMachine));
+  return `{"events":[\n${lines.join(',\n')}\n]}\n`;
+}
 
-/** Reads what was written down, for a replay. */
+/** Which machine ran the workflow, and where its code lies there, matters to no replay. */
+const withoutMachine = (key: string, value: unknown) =>
+  key === 'stackTrace' || key === 'identity' ? undefined : value;
+
+/** Reads a saved history, for a replay. */
 export function readHistory(file: string): History {
   return History.fromObject(JSON.parse(readFileSync(file, 'utf8')));
 }

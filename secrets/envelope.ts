@@ -1,14 +1,14 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
 /**
- * Envelope encryption: every secret has a random data key of its own (AES-256-GCM), which is wrapped by a key of
- * the keyring. Rotating the keyring re-wraps data keys and leaves the secrets' ciphertext alone. The context
- * (tenant, row, field) is authenticated, so a sealed value moved to another row does not open.
+ * Envelope encryption. Each secret is encrypted (AES-256-GCM) with a random data key of its own, and the data key is
+ * encrypted ("wrapped") with a key of the keyring. When the keyring gets a new key, only data keys are encrypted again.
+ * The context (tenant, row, field) is authenticated, so a sealed value that is moved to another row cannot be opened.
  *
  * Sealed form: `slc1.<key id>.<wrapped data key>.<ciphertext>`, the binary parts as nonce + tag + bytes, base64url.
  */
 export interface Keyring {
-  /** The id of the key that seals. */
+  /** The id of the key that seals new secrets. */
   readonly primary: string;
   readonly keys: ReadonlyMap<string, Buffer>;
 }
@@ -22,7 +22,7 @@ const ALGORITHM = 'aes-256-gcm';
 const NONCE = 12;
 const TAG = 16;
 
-/** Parses `id:base64,id:base64`; the first key seals, all of them open. */
+/** Parses `id:base64,id:base64`. The first key seals secrets, and each key can open them. */
 export function parseKeyring(text: string): Keyring {
   const keys = new Map<string, Buffer>();
   let primary: string | undefined;
@@ -35,19 +35,19 @@ export function parseKeyring(text: string): Keyring {
     const key = Buffer.from(encoded, 'base64');
     if (key.length !== 32)
       throw new SecretError(`${place} (${id}): the key has ${key.length} bytes, 32 are needed`);
-    if (keys.has(id)) throw new SecretError(`${place}: the id ${id} stands twice`);
+    if (keys.has(id)) throw new SecretError(`${place}: the id ${id} appears twice`);
     keys.set(id, key);
     primary ??= id;
   }
   return { primary: primary as string, keys };
 }
 
-/** An id that no other key has, so that a secret can tell which key it needs. */
+/** Creates a random id for a key. A sealed secret contains the id of the key that it needs. */
 export function newKeyId(): string {
   return `k${randomBytes(4).toString('hex')}`;
 }
 
-/** A new keyring entry, `id:base64`. */
+/** Creates a keyring entry with a new key: `id:base64`. */
 export function generateKey(id: string): string {
   return `${id}:${randomBytes(32).toString('base64')}`;
 }
@@ -68,7 +68,9 @@ function decrypt(key: Buffer, text: string, context: string): Buffer {
   try {
     return Buffer.concat([decipher.update(bytes.subarray(NONCE + TAG)), decipher.final()]);
   } catch {
-    throw new SecretError('a sealed secret does not open: it was changed, or belongs to another place');
+    throw new SecretError(
+      'a sealed secret cannot be opened: it was changed, or it belongs to another row or field',
+    );
   }
 }
 
@@ -90,22 +92,29 @@ function keyOf(keyring: Keyring, keyId: string): Buffer {
   return key;
 }
 
-// The wrapped data key is bound to its key id, not to the context: re-wrapping needs no context.
+// The context of a data key is the id of its key, so re-wrapping does not need the context of the secret.
 const wrapContext = (keyId: string) => `${FORMAT}/${keyId}`;
 
+/** Seals a secret with the first key of the keyring. It opens in the same context only. */
 export function seal(keyring: Keyring, secret: string, context: string): string {
   const dataKey = randomBytes(32);
   const wrapped = encrypt(keyOf(keyring, keyring.primary), dataKey, wrapContext(keyring.primary));
   return [FORMAT, keyring.primary, wrapped, encrypt(dataKey, Buffer.from(secret, 'utf8'), context)].join('.');
 }
 
+/**
+ * Opens a sealed secret. Throws a SecretError if the keyring lacks its key, or if the value or its context was changed.
+ */
 export function open(keyring: Keyring, sealed: string, context: string): string {
   const { keyId, wrapped, ciphertext } = split(sealed);
   const dataKey = decrypt(keyOf(keyring, keyId), wrapped, wrapContext(keyId));
   return decrypt(dataKey, ciphertext, context).toString('utf8');
 }
 
-/** The same secret under the keyring's first key; unchanged if it is already. */
+/**
+ * Wraps the data key of a sealed secret with the first key of the keyring. Returns the value unchanged if it has that
+ * key.
+ */
 export function rewrap(keyring: Keyring, sealed: string): string {
   const { keyId, wrapped, ciphertext } = split(sealed);
   if (keyId === keyring.primary) return sealed;
@@ -114,7 +123,7 @@ export function rewrap(keyring: Keyring, sealed: string): string {
   return [FORMAT, keyring.primary, rewrapped, ciphertext].join('.');
 }
 
-/** The id of the key that a sealed value needs. */
+/** Returns the id of the key that a sealed value needs. */
 export function sealedBy(sealed: string): string {
   return split(sealed).keyId;
 }

@@ -13,8 +13,8 @@ import path from 'node:path';
 import { generateKey, newKeyId, parseKeyring } from './envelope.ts';
 
 /**
- * The keyring of an installation that was given none: read from `encryption-keys` in the data directory, made
- * there (mode 0600) if it is missing. Returns the value for SLUICE_ENCRYPTION_KEYS.
+ * Returns the keyring of an installation whose settings name none, as a value for SLUICE_ENCRYPTION_KEYS. The keyring
+ * is in the file `encryption-keys` of the data directory. If the file is missing, this creates it (mode 0600).
  */
 export function ensureKeyFile(dataDir: string): string {
   const file = keyFile(dataDir);
@@ -29,7 +29,7 @@ export function ensureKeyFile(dataDir: string): string {
       closeSync(handle);
     }
     try {
-      // A link, not a rename: when two processes make the file at once, the first one's key stays.
+      // A link instead of a rename: if two processes create the file at once, the first key stays.
       linkSync(temporary, file);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;

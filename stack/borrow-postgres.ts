@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../config.ts';
-import { lockInstance } from './instance-lock.ts';
+import { lockInstance } from './file-lock.ts';
 import { readPassword } from './postgres/cluster.ts';
 import { startPostgres } from './postgres.ts';
 import { type Report, StackProblem } from './problem.ts';
@@ -9,7 +9,7 @@ import { type Report, StackProblem } from './problem.ts';
 /** The line of postmaster.pid that holds the port. */
 const PORT_LINE = 3;
 
-/** The address of the embedded Postgres that `npm start` is running now; undefined when none is. */
+/** The URL of the embedded Postgres that `npm start` runs now; undefined if it does not run. */
 export async function runningDatabaseUrl(dataDir: string): Promise<string | undefined> {
   const cluster = path.join(dataDir, 'postgres');
   const file = path.join(cluster, 'postmaster.pid');
@@ -19,8 +19,8 @@ export async function runningDatabaseUrl(dataDir: string): Promise<string | unde
 }
 
 /**
- * Lends the installation's database to a command: the one of DATABASE_URL, the embedded one that is running, or the
- * embedded one started for as long as the command takes.
+ * Gives a command the URL of the installation's database: the one in DATABASE_URL, or the embedded Postgres. If the
+ * embedded Postgres does not run, it runs for the duration of the command.
  */
 export async function withInstallationDatabase<T>(
   config: Config,
@@ -33,7 +33,7 @@ export async function withInstallationDatabase<T>(
   try {
     lock = lockInstance(dataDir);
   } catch (error) {
-    // Somebody runs it already, which is just as well.
+    // Another process, usually `npm start`, already runs the embedded Postgres.
     const url = error instanceof StackProblem ? await runningDatabaseUrl(dataDir) : undefined;
     if (!url) throw error;
     return work(url);

@@ -10,12 +10,12 @@ const REPEAT_MILLISECONDS = 10_000;
 const SHOWN_LEVELS = new Set(['warn', 'error', 'fatal']);
 
 /**
- * The log of the API or the worker. The process writes into the file itself: through a pipe, a busy supervisor
- * would hold the API up, and a killed one would leave it without its last words. This only reads along, and shows
- * warnings and errors on the terminal, in words, the same sentence at most every ten seconds.
+ * The log of the API or the worker. The process writes into the file itself. With a pipe instead, a busy supervisor
+ * would block the API, and a killed supervisor would lose the last lines. This class only reads the file and shows
+ * warnings and errors on the terminal as sentences, each sentence at most every ten seconds.
  */
 export class ChildLog {
-  /** For the process to write to; appends, so that the file can be emptied under it. */
+  /** The file handle for the process. It appends, so that this class can truncate the file. */
   readonly handle: number;
   private readonly file: string;
   private readonly name: string;
@@ -38,7 +38,7 @@ export class ChildLog {
     this.ticker = setInterval(() => this.look(), LOOK_MILLISECONDS);
   }
 
-  /** Reads what came since the last look. */
+  /** Reads the new lines. */
   look(): void {
     for (;;) {
       const length = readSync(this.reader, this.buffer, 0, this.buffer.length, this.position);
@@ -51,7 +51,7 @@ export class ChildLog {
     if (this.position > ROTATE_BYTES) this.rotate();
   }
 
-  /** Call it when the process has ended: nothing is written any more. */
+  /** Reads the rest and closes the file. Call it after the process has ended. */
   close(): void {
     clearInterval(this.ticker);
     this.look();
@@ -69,7 +69,7 @@ export class ChildLog {
     try {
       copyFileSync(this.file, `${this.file}.1`);
     } catch {
-      // A full disk: keeping the old lines is not worth more of it.
+      // The disk is full. The old lines are not worth more space.
     }
     ftruncateSync(this.handle);
     this.position = 0;
@@ -91,11 +91,11 @@ export class ChildLog {
 
 interface Words {
   sentence: string;
-  /** What it is about: of sentences that differ only in this, one is shown every ten seconds. */
+  /** What the sentence is about. Sentences that differ only in their details count as the same. */
   details: string;
 }
 
-/** A warning or an error as a short line for people; undefined for what need not be shown. */
+/** A warning or an error as a short line for the terminal; undefined for a line that the terminal does not show. */
 export function inWords(line: string): Words | undefined {
   let entry: {
     level?: string;
@@ -107,7 +107,7 @@ export function inWords(line: string): Words | undefined {
   try {
     entry = JSON.parse(line);
   } catch {
-    // Not from the logger: the last words of a crash.
+    // The line is not from the logger. It is the output of a crash.
     return line.trim() ? { sentence: redactText(line.trimEnd()), details: '' } : undefined;
   }
   if (typeof entry !== 'object' || entry === null || !SHOWN_LEVELS.has(entry.level ?? '')) return undefined;

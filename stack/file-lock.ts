@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { StackProblem } from './problem.ts';
 import { isRunning, processStart } from './process.ts';
 
 interface Owner {
   pid: number;
-  /** From processStart(): a process number alone may have been given to another program since. */
+  /** From processStart(), since another program may have got the same process number later. */
   started: string;
-  /** Differs for every acquisition. */
+  /** Differs each time the lock is taken. */
   token: string;
 }
 
@@ -14,9 +16,9 @@ export interface FileLock {
   release(): void;
 }
 
-export interface LockAttempt {
+interface LockAttempt {
   lock?: FileLock;
-  /** Process number of the living owner, if the lock was not had. */
+  /** The process number of the running owner, if the lock was not taken. */
   heldBy?: number;
 }
 
@@ -28,7 +30,7 @@ function readOwner(file: string): Owner | undefined {
   }
 }
 
-/** Creates the file with its content in one step; false when it exists. */
+/** Creates the file with its content in one step. Returns false if it exists. */
 function createExclusively(file: string, content: string): boolean {
   const draft = `${file}.${randomUUID()}`;
   writeFileSync(draft, content, { mode: 0o600 });
@@ -44,9 +46,9 @@ function createExclusively(file: string, content: string): boolean {
 }
 
 /**
- * A lock that dies with its owner: the file names a process and when it began, and whoever finds that process gone
- * takes over. Two that find the same dead owner must not both take over, so that taking over has a lock itself;
- * that one is held for microseconds, and the same is done again should its owner have been killed just then.
+ * Takes a lock that ends with its owner. The file names a process and when it began. If that process is gone, another
+ * one may take the lock over. A second lock protects the take-over, so that two processes cannot both do it. That lock
+ * is held for microseconds. If its owner was killed just then, it is taken over in the same way.
  */
 export function tryLock(file: string, depth = 0): LockAttempt {
   const mine: Owner = {
@@ -68,7 +70,7 @@ export function tryLock(file: string, depth = 0): LockAttempt {
   if (!takeover.lock) return { heldBy: takeover.heldBy as number };
   try {
     const now = readOwner(file);
-    // Somebody else took over, or released, between the two looks.
+    // Another process took over or released the lock between the two reads.
     if (now?.token !== owner?.token) return now ? { heldBy: now.pid } : tryLock(file, depth);
     writeFileSync(`${file}.${mine.token}`, content, { mode: 0o600 });
     renameSync(`${file}.${mine.token}`, file);
@@ -76,4 +78,12 @@ export function tryLock(file: string, depth = 0): LockAttempt {
   } finally {
     takeover.lock.release();
   }
+}
+
+/** Locks the data directory for this `npm start`. If another one runs, throws a StackProblem that names its process. */
+export function lockInstance(dataDir: string): FileLock {
+  mkdirSync(dataDir, { recursive: true });
+  const { lock, heldBy } = tryLock(path.join(dataDir, 'sluice.lock'));
+  if (lock) return lock;
+  throw new StackProblem(`Sluice is already running with this data directory (process ${heldBy}).`);
 }

@@ -5,28 +5,28 @@ import type { Report } from './problem.ts';
 const PROGRESS_MILLISECONDS = 4_000;
 
 export interface GoInstall {
-  /** With its version, as `go install` takes it. */
+  /** The module and its version, as `go install` takes it. */
   module: string;
-  /** What the program is called that comes of it. */
+  /** The name of the resulting program. */
   program: string;
-  /** Where it is put. */
+  /** The directory that receives the program. */
   folder: string;
   report: Report;
   env: NodeJS.ProcessEnv;
   signal?: AbortSignal | undefined;
 }
 
-/** Builds a program with the machine's Go; says every few seconds how far it is. */
+/** Builds a program with the Go of this machine, and reports the progress every few seconds. */
 export function goInstall({ module, program, folder, report, env, signal }: GoInstall): Promise<string> {
   const began = Date.now();
   let compiled = 0;
   let downloaded = 0;
   const lastLines: string[] = [];
   const child = spawn('go', ['install', '-v', module], {
-    // Without cgo no C compiler is needed.
+    // Without cgo, the build needs no C compiler.
     env: { ...env, GOBIN: folder, CGO_ENABLED: '0' },
     stdio: ['ignore', 'ignore', 'pipe'],
-    // The compilers that Go starts must end with it.
+    // In its own process group, so that the compilers that Go starts end with it.
     detached: true,
   });
   const abort = () => {

@@ -4,7 +4,7 @@ import type { Exit, Service, StopOptions } from './process.ts';
 
 /** Milliseconds before each new start; the last one is repeated. */
 const BACKOFF = [200, 1_000, 2_000, 5_000, 10_000];
-/** So many failures within the window mean that starting again does not help. */
+/** After this many failures within the window, the keeper gives up. */
 const FAILURE_LIMIT = 5;
 const FAILURE_WINDOW = 60_000;
 
@@ -34,8 +34,8 @@ function describeExit(exit: Exit): string {
 }
 
 /**
- * Starts a part and starts it again whenever it ends by itself, with growing pauses; gives up when it fails several
- * times in quick succession. The very first start is not repeated: its error is the caller's.
+ * Starts a part and restarts it whenever it ends unexpectedly, after growing pauses. Gives up after several failures
+ * in quick succession. If the very first start fails, the error goes to the caller.
  */
 export async function keepRunning<S extends Service>(
   part: KeptPart<S>,
@@ -54,7 +54,7 @@ export async function keepRunning<S extends Service>(
     if (failures.length >= FAILURE_LIMIT) {
       options.giveUp(
         new StackProblem(
-          `${part.name} failed ${failures.length} times within a minute (last: ${reason}), so Sluice stops; the reason should stand in ${part.logFile}.`,
+          `${part.name} failed ${failures.length} times within a minute (last: ${reason}), so Sluice stops. See ${part.logFile} for the reason.`,
         ),
       );
       return false;
@@ -76,7 +76,7 @@ export async function keepRunning<S extends Service>(
           break;
         } catch (error) {
           if (stopping.signal.aborted) return;
-          reason = `could not be started: ${(error as Error).message}`;
+          reason = `could not start: ${(error as Error).message}`;
         }
       }
       // The stop may have come while the new one was starting: it stops what it finds in `current`.

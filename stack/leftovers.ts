@@ -8,7 +8,7 @@ function recordOf(dataDir: string, name: string): string {
   return path.join(dataDir, 'processes', `${name}.json`);
 }
 
-/** Remembers a process on disk, so that the next start finds it should this one be killed. */
+/** Records a process on disk. If this process is killed, the next start finds the recorded one and stops it. */
 export function recordProcess(dataDir: string, name: string, pid: number): void {
   const file = recordOf(dataDir, name);
   mkdirSync(path.dirname(file), { recursive: true });
@@ -20,7 +20,7 @@ export function forgetProcess(dataDir: string, name: string): void {
   rmSync(recordOf(dataDir, name), { force: true });
 }
 
-/** Stops the process that a killed supervisor left running under this name, if there is one. */
+/** Stops the recorded process of this name, if an earlier start was killed and left it running. */
 export async function stopLeftover(
   dataDir: string,
   name: string,
@@ -41,7 +41,7 @@ export async function stopLeftover(
     await stopOrphan(left.pid, left.started, steps);
     if (isRunning(left.pid, left.started)) {
       throw new StackProblem(
-        `The ${name} of an earlier start (process ${left.pid}) does not stop; end it ("kill -9 ${left.pid}") and start again.`,
+        `The ${name} of an earlier start (process ${left.pid}) does not stop. End it with "kill -9 ${left.pid}", then start Sluice again.`,
       );
     }
   }

@@ -1,14 +1,13 @@
 // `npm start`: a real Postgres, a real Temporal, the API and the worker, in one command.
 import { ConfigError, loadConfig } from '../config.ts';
 import { MigrationError } from '../db/migrate.ts';
-import type { FileLock } from './file-lock.ts';
-import { lockInstance } from './instance-lock.ts';
+import { type FileLock, lockInstance } from './file-lock.ts';
 import { requireWritable } from './preflight.ts';
 import { StackProblem } from './problem.ts';
 import { StackRunner } from './stack.ts';
 import { readyText } from './terminal.ts';
 
-/** npm passes the terminal's signal on although this process already had it from the terminal. */
+/** A terminal and npm both send the signal of one Ctrl-C. Signals within this time count as one. */
 const SAME_SIGNAL_MILLISECONDS = 700;
 
 const report = (line: string) => console.log(line);
@@ -17,7 +16,7 @@ const hurry = new AbortController();
 let exitCode = 0;
 let signalledAt = 0;
 
-// A terminal that is closed (SIGHUP) takes the output with it; stopping in order matters more than the words.
+// Writes fail once the terminal is closed (SIGHUP). The stop must go on in order nevertheless.
 process.stdout.on('error', () => undefined);
 process.stderr.on('error', () => undefined);
 
@@ -25,16 +24,16 @@ function onSignal(): void {
   const now = Date.now();
   if (!stopping.signal.aborted) {
     signalledAt = now;
-    report('\nStopping … (ctrl-C again to hurry)');
+    report('\nStopping … (press Ctrl-C again to stop at once)');
     stopping.abort(new Error('stopped'));
   } else if (now - signalledAt > SAME_SIGNAL_MILLISECONDS && !hurry.signal.aborted) {
-    report('Hurrying: what still runs is ended at once; nothing that was committed is lost.');
+    report('Stopping at once. Committed data is safe.');
     hurry.abort();
   }
 }
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal);
 
-/** Shows why it does not go on, and begins to stop. */
+/** Prints why Sluice cannot go on, and stops it. */
 function fail(error: unknown): void {
   const known =
     error instanceof StackProblem || error instanceof ConfigError || error instanceof MigrationError;
@@ -64,7 +63,7 @@ async function run(): Promise<void> {
       report(readyText(started, ((Date.now() - began) / 1000).toFixed(1)));
       await stopped;
     }
-    // A start that is under way gives up by itself soon; what it did start must be known before it is stopped.
+    // The start gives up on its own soon. Until then the runner does not know all parts that it has to stop.
     await Promise.race([starting.catch(() => undefined), patience()]);
   } catch (error) {
     if (!stopping.signal.aborted) fail(error);

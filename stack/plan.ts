@@ -3,7 +3,7 @@ import type { Config } from '../config.ts';
 import { freePort, requireFreePort } from './preflight.ts';
 import { StackProblem } from './problem.ts';
 
-/** What this start runs itself, and where everything is. Every port is a real one: 0 has been replaced. */
+/** What this start runs itself, and where everything is. A port of 0 in the settings is already replaced by a free port. */
 export interface Plan {
   dataDir: string;
   cacheDir: string;
@@ -11,9 +11,9 @@ export interface Plan {
   ownPostgres: boolean;
   ownTemporal: boolean;
   ports: Ports;
-  /** For users. */
+  /** URL of the API for users. */
   baseUrl: string;
-  /** For this machine. */
+  /** URL of the API on this machine. */
   localUrl: string;
   temporalAddress: string;
   temporalUiUrl: string | null;
@@ -64,7 +64,7 @@ function localHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host;
 }
 
-/** Refuses ports that cannot be had, before anything is started. */
+/** Throws a StackProblem if a port is not free, or if two settings have the same port. Runs before anything starts. */
 export async function requirePorts(plan: Plan, host: string): Promise<void> {
   const { ports } = plan;
   const wanted: { port: number; setting: string; host: string }[] = [
@@ -90,7 +90,7 @@ export async function requirePorts(plan: Plan, host: string): Promise<void> {
     const other = users.get(port);
     if (other !== undefined) {
       throw new StackProblem(
-        `Port ${port} is given to both ${other} and ${setting}; set one of them to another port.`,
+        `Both ${other} and ${setting} are set to port ${port}; set one of them to another port.`,
       );
     }
     users.set(port, setting);

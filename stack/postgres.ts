@@ -26,12 +26,12 @@ export interface PostgresOptions {
   port: number;
   /** Created if it is missing. */
   database?: string;
-  /** Settings of postgresql.conf beyond or instead of Sluice's own. */
+  /** More settings for postgresql.conf. They override Sluice's own. */
   settings?: Record<string, string>;
   report?: Report;
-  /** Gives up waiting for a server that takes long to recover. */
+  /** Stops the wait for a server that takes long to recover. */
   signal?: AbortSignal;
-  /** Does without user namespaces, as some machines must. */
+  /** Does not use user namespaces. Tests use it to behave like a machine without them. */
   withoutNamespace?: boolean;
 }
 
@@ -40,7 +40,7 @@ export interface Postgres extends Service {
   port: number;
 }
 
-/** For a small machine that also runs everything else; durability is as Postgres ships it. */
+/** Settings for a small machine that also runs everything else. Durability stays at the defaults of Postgres. */
 const SETTINGS: Record<string, string> = {
   max_connections: '200',
   shared_buffers: '256MB',
@@ -61,7 +61,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   requireWritable(options.dataDir, 'SLUICE_DATA_DIR');
   requireSpace(options.dataDir, 'SLUICE_DATA_DIR');
   const binaries = await postgresBinaries(options.cacheDir);
-  // Postgres reports its directory with symbolic links resolved, and what an earlier start left is found by it.
+  // clearLeftovers compares this directory with the one that Postgres reports, which has no symbolic links.
   const dataDir = await realpath(options.dataDir);
   const cluster = path.join(dataDir, 'postgres');
   const program = path.join(binaries.home, 'bin', 'postgres');
@@ -85,13 +85,13 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   await mkdir(logs, { recursive: true });
   const logFile = path.join(logs, 'postgres.log');
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
-  // Making the database takes its time; somebody may have thought better of it.
+  // Creating the database takes a while. The user may have stopped the start in the meantime.
   options.signal?.throwIfAborted();
   const service = await startService(
     {
       ...invocation(runAs, program, [
         ...['-D', cluster],
-        // Where it listens is not for ALTER SYSTEM to change. No unix socket: its path may be too long.
+        // As arguments, so that ALTER SYSTEM cannot change where it listens. No unix socket: its path may be too long.
         ...['-c', 'listen_addresses=127.0.0.1', '-c', `port=${port}`, '-c', 'unix_socket_directories='],
       ]),
       env: POSTGRES_ENV,
@@ -126,7 +126,7 @@ interface Waiting {
   signal: AbortSignal | undefined;
 }
 
-/** Recovery after a crash may take long, so there is no limit but the life of the server process. */
+/** Waits until Postgres accepts connections. There is no time limit, because recovery after a crash may take long. */
 async function waitForPostgres(waiting: Waiting): Promise<void> {
   const { service, url, report, lastWords } = waiting;
   let exited = false;
@@ -137,11 +137,11 @@ async function waitForPostgres(waiting: Waiting): Promise<void> {
   for (;;) {
     waiting.signal?.throwIfAborted();
     if (exited) {
-      throw new StackProblem(`Postgres ended while it was starting. Its last words:\n  ${lastWords()}`);
+      throw new StackProblem(`Postgres ended during its start. The last lines of its log:\n  ${lastWords()}`);
     }
     const failure = await tryToConnect(url);
     if (!failure) return;
-    // 57P03: starting up or recovering. Anything else that answers, answers wrongly.
+    // 57P03 means that Postgres starts up or recovers. Any other answer is an error.
     if (failure.code !== 'ECONNREFUSED' && failure.code !== 'ECONNRESET' && failure.code !== '57P03') {
       throw new StackProblem(
         `The embedded Postgres does not accept Sluice's connection: ${failure.message}.`,

@@ -4,10 +4,10 @@ import net from 'node:net';
 import path from 'node:path';
 import { StackProblem } from './problem.ts';
 
-/** Below this, Postgres would soon stop for want of space: its write-ahead log alone takes segments of 16 MB. */
+/** With less free space Postgres would soon stop: its write-ahead log alone grows in segments of 16 MB. */
 export const DISK_FLOOR_MB = 300;
 
-/** Creates the directory if need be and writes a byte into it, or says in one sentence why that is impossible. */
+/** Creates the directory if it is missing and writes a file into it. Throws a StackProblem if that fails. */
 export function requireWritable(directory: string, variable: string): void {
   const probe = path.join(directory, `.probe-${randomUUID()}`);
   try {
@@ -36,13 +36,13 @@ export function requireSpace(directory: string, variable: string, floorMb = DISK
   const freeMb = Math.floor((disk.bavail * disk.bsize) / (1024 * 1024));
   if (freeMb < floorMb) {
     throw new StackProblem(
-      `The disk that holds ${directory} (${variable}) has ${freeMb} MB left, Sluice needs at least ${floorMb} MB; ` +
+      `The disk that holds ${directory} (${variable}) has ${freeMb} MB left, but Sluice needs at least ${floorMb} MB; ` +
         `free some space or set ${variable} to a directory on another disk.`,
     );
   }
 }
 
-/** The code of the error that listening on the port gives, or undefined if it can be had. */
+/** The code of the error when listening on the port; undefined if the port is free. */
 function portError(port: number, host: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = net.createServer();
@@ -51,7 +51,7 @@ function portError(port: number, host: string): Promise<string | undefined> {
   });
 }
 
-/** A port that nothing listens on at this moment. */
+/** A port that is free at the moment. */
 export function freePort(host = '127.0.0.1'): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = net.createServer();
@@ -63,7 +63,7 @@ export function freePort(host = '127.0.0.1'): Promise<number> {
   });
 }
 
-/** Refuses a port that cannot be had. `variable` is the setting that moves Sluice to another port. */
+/** Throws a StackProblem if the port is not free. `variable` is the setting that changes the port. */
 export async function requireFreePort(port: number, variable: string, host = '127.0.0.1'): Promise<void> {
   const code = await portError(port, host);
   if (code === undefined) return;
@@ -74,10 +74,10 @@ export async function requireFreePort(port: number, variable: string, host = '12
   }
   if (code === 'EACCES') {
     throw new StackProblem(
-      `Port ${port} (${variable}) may not be opened by this user; set ${variable} to one above 1023.`,
+      `This user may not open port ${port} (${variable}). Set ${variable} to a port above 1023.`,
     );
   }
   throw new StackProblem(
-    `Port ${port} (${variable}) cannot be opened on ${host} (${code}); check ${variable} and SLUICE_HOST.`,
+    `Sluice cannot open port ${port} (${variable}) on ${host}: ${code}. Check ${variable} and SLUICE_HOST.`,
   );
 }

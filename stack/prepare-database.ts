@@ -1,32 +1,78 @@
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+import path from 'node:path';
 import { migrate, migrationState, readMigrations } from '../db/migrate.ts';
 import { createPool, isDatabaseUnavailable } from '../db/pool.ts';
 import { bootstrap } from '../tenancy/bootstrap.ts';
-import { type Credentials, credentialsFile, readCredentials, writeCredentials } from './credentials.ts';
 import { type Report, StackProblem } from './problem.ts';
 
-export interface Addresses {
+/** The content of `credentials.json` in the data directory, which tools and tests of the operator read. */
+export interface Credentials {
+  base_url: string;
+  capture_url: string;
+  /** Null if an external Temporal is used and TEMPORAL_UI_URL is not set. */
+  temporal_ui_url: string | null;
+  personal_api_key: string;
+  project_api_key: string;
+  organization_id: string;
+  project_id: number;
+}
+
+export function credentialsFile(dataDir: string): string {
+  return path.join(dataDir, 'credentials.json');
+}
+
+/** The credentials of an earlier start. Undefined if there are none or the file cannot be read. */
+function readCredentials(dataDir: string): Credentials | undefined {
+  try {
+    const found = JSON.parse(readFileSync(credentialsFile(dataDir), 'utf8'));
+    return typeof found?.personal_api_key === 'string' && typeof found.project_api_key === 'string'
+      ? found
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Replaces the file in one step, so that a reader sees either the old or the new credentials. Only the owner can read
+ * it.
+ */
+function writeCredentials(dataDir: string, credentials: Credentials): void {
+  const file = credentialsFile(dataDir);
+  const draft = `${file}.${process.pid}`;
+  const handle = openSync(draft, 'w', 0o600);
+  try {
+    writeSync(handle, `${JSON.stringify(credentials, null, 2)}\n`);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+  renameSync(draft, file);
+}
+
+interface Addresses {
   base_url: string;
   temporal_ui_url: string | null;
 }
 
 export interface PreparedDatabase {
-  /** Undefined when the installation was set up elsewhere and this data directory has no keys of it. */
+  /** Undefined if the installation was set up elsewhere, so that this data directory has no keys. */
   credentials: Credentials | undefined;
   firstStart: boolean;
 }
 
-export interface DatabaseToPrepare {
+interface DatabaseToPrepare {
   url: string;
   dataDir: string;
   addresses: Addresses;
-  /** Whether it is the operator's own, named by DATABASE_URL. */
+  /** Whether DATABASE_URL names the database, so that it is the operator's own. */
   external: boolean;
-  /** SLUICE_MIGRATE. */
+  /** The setting SLUICE_MIGRATE. */
   mayMigrate: boolean;
   report: Report;
 }
 
-/** Migrates the database, sets an empty installation up, and writes credentials.json. */
+/** Migrates the database, sets up an empty installation, and writes credentials.json. */
 export async function prepareDatabase(options: DatabaseToPrepare): Promise<PreparedDatabase> {
   const { url, dataDir } = options;
   const pool = createPool({ url, size: 1, name: 'stack' });
@@ -50,7 +96,7 @@ export async function prepareDatabase(options: DatabaseToPrepare): Promise<Prepa
     if (!options.external || !isDatabaseUnavailable(error)) throw error;
     const { host } = new URL(url);
     throw new StackProblem(
-      `The Postgres at ${host} (DATABASE_URL) cannot be used: ${describe(error)}. Start it, or unset DATABASE_URL to let Sluice run its own.`,
+      `The Postgres at ${host} (DATABASE_URL) cannot be used: ${describe(error)}. Start it, or unset DATABASE_URL so that Sluice runs its own Postgres.`,
       { cause: error },
     );
   } finally {
@@ -74,21 +120,24 @@ async function requireMigrated(pool: Parameters<typeof migrationState>[0]): Prom
   const { applied, known } = await migrationState(pool, readMigrations());
   if (applied < known) {
     throw new StackProblem(
-      `The database has ${applied} of ${known} migrations and SLUICE_MIGRATE is off; set SLUICE_MIGRATE=true, or start once with it on.`,
+      `The database has only ${applied} of ${known} migrations, and SLUICE_MIGRATE is false. Run \`npx sluice migrate\`, or set SLUICE_MIGRATE=true.`,
     );
   }
 }
 
-/** A failed connection to a name with several addresses is an AggregateError without a message. */
+/**
+ * The reason of an error. A failed connection to a name with several addresses gives an AggregateError without a
+ * message.
+ */
 function describe(error: unknown): string {
   const { code, message } = error as Error & { code?: string };
   return message || code || String(error);
 }
 
-/** What to tell a person whose data directory has no keys of a database that was set up before. */
+/** The hint for a person whose data directory has no keys of the installation. */
 export function missingCredentialsHint(dataDir: string): string {
   return (
-    `There is no ${credentialsFile(dataDir)}, and keys cannot be shown again: make a new one with ` +
-    '"npx sluice key create" if you need one.'
+    `There is no ${credentialsFile(dataDir)}, and Sluice cannot show existing keys again. If you need a key, ` +
+    'create one with "npx sluice key create".'
   );
 }

@@ -1,10 +1,10 @@
 /**
- * Something about this machine keeps Sluice from starting. The message is written for the person who typed
- * `npm start`: whole sentences with the place, the value and what to do; it is printed without a stack trace.
+ * Sluice cannot start on this machine. The message is for the person who typed `npm start`: whole sentences with the
+ * place, the value and what to do. The terminal shows it without a stack trace.
  */
 export class StackProblem extends Error {
   override name = 'StackProblem';
 }
 
-/** Takes one progress line for the terminal. */
+/** Prints one progress line on the terminal. */
 export type Report = (line: string) => void;

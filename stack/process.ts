@@ -8,25 +8,25 @@ export interface Exit {
   signal: NodeJS.Signals | null;
 }
 
-/** A process that belongs to the stack, and how to end it. */
+/** A process of the stack. */
 export interface Service {
   pid: number;
-  /** Settles when the process has ended, for whatever reason; never rejects. */
+  /** Resolves when the process has ended for any reason; never rejects. */
   exited: Promise<Exit>;
-  /** Ends the process in its gentle way, and less gently when that takes too long. May be called repeatedly. */
+  /** Ends the process gently, and harder if that takes too long. You can call it repeatedly. */
   stop(options?: StopOptions): Promise<void>;
 }
 
 export interface StopOptions {
-  /** How long the gentle way may take, in milliseconds. */
+  /** Time limit of the gentle way in milliseconds. */
   within?: number;
-  /** When it fires, the gentle way is not waited for: the next, less gentle one is taken. */
+  /** Ends the wait for the gentle way: the process is ended the harder way at once. */
   hurry?: AbortSignal;
 }
 
 /**
- * When a process began, as a text that no other process with the same number shares; undefined when there is no
- * such process. With it, a recorded process number that was given to another program later is recognised.
+ * The start of a process, as a text that differs for every process with the same number; undefined if there is no such
+ * process. It shows whether a recorded process number now belongs to another program.
  */
 export function processStart(pid: number): string | undefined {
   if (process.platform !== 'linux') {
@@ -43,9 +43,9 @@ export function processStart(pid: number): string | undefined {
   }
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the program's name in parentheses and may itself contain spaces and parentheses.
+    // The second field is the name of the program in parentheses. The name may contain spaces and parentheses.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    // A zombie has ended; it only waits for its parent to notice.
+    // A zombie has ended and only waits for its parent to collect it.
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot} ${fields[19]}`;
@@ -54,7 +54,7 @@ export function processStart(pid: number): string | undefined {
   }
 }
 
-/** Whether the number is in use at all; unlike isRunning() also by a process that ended and was not collected yet. */
+/** Whether the process number is in use. Unlike isRunning(), also true for a process that ended but is not collected yet. */
 export function isTaken(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -69,7 +69,7 @@ export function isRunning(pid: number, started?: string): boolean {
   return now !== undefined && (started === undefined || now === started);
 }
 
-/** Settles with true as soon as the process is gone, with false when that takes longer than `milliseconds`. */
+/** Resolves with true when the process is gone, or with false after `milliseconds`. */
 export async function waitUntilGone(pid: number, started: string, milliseconds: number): Promise<boolean> {
   const end = Date.now() + milliseconds;
   while (isRunning(pid, started)) {
@@ -94,7 +94,7 @@ export async function stopOrphan(pid: number, started: string, steps: StopStep[]
   }
 }
 
-/** Sends a signal; a process that has ended in the meantime is no error. */
+/** Sends a signal. It is not an error if the process has already ended. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -105,7 +105,7 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
 
 const ROTATE_BYTES = 10 * 1024 * 1024;
 
-/** Opens a log for appending; one that has grown large is set aside as `<name>.1` first. */
+/** Opens a log for appending. Renames a large log to `<name>.1` first. */
 export function openLog(file: string): number {
   mkdirSync(path.dirname(file), { recursive: true });
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
@@ -113,7 +113,7 @@ export function openLog(file: string): number {
   return openSync(file, 'a', 0o600);
 }
 
-/** The end of a log from byte `from` on, for an error message. */
+/** The last lines of a log, not before byte `from`, for an error message. */
 export function logTail(file: string, from = 0, lines = 6): string {
   try {
     const text = readFileSync(file).subarray(from).toString('utf8').trim();

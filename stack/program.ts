@@ -24,8 +24,8 @@ export interface Program extends Service {
 }
 
 /**
- * Starts one of Sluice's own processes. It has a process group of its own, so that ctrl-C in the terminal does not
- * reach it, and a channel to this process, so that it ends when this one is gone.
+ * Starts one of Sluice's own processes. It gets its own process group, so that Ctrl-C in the terminal does not reach
+ * it. It also gets a channel to this process, so that it ends when this process is gone.
  */
 export async function startProgram(options: ProgramOptions): Promise<Program> {
   const log = new ChildLog(options.logFile, options.name, options.report);
@@ -79,8 +79,7 @@ export async function waitForApi(
   });
   for (;;) {
     signal.throwIfAborted();
-    if (ended)
-      throw new StackProblem(`The API ended while it was starting; the reason should stand in ${logFile}.`);
+    if (ended) throw new StackProblem(`The API ended during its start. See ${logFile} for the reason.`);
     try {
       const response = await fetch(`${url}/_readyz`, {
         signal: AbortSignal.any([signal, AbortSignal.timeout(5_000)]),
@@ -93,7 +92,7 @@ export async function waitForApi(
     }
     if (Date.now() > limit) {
       throw new StackProblem(
-        `The API did not become ready within a minute (${state}); more should stand in ${logFile}.`,
+        `The API did not become ready within a minute (${state}). See ${logFile} for the reason.`,
       );
     }
     if (Date.now() >= nextLine) {

@@ -14,21 +14,21 @@ import { startProgram, waitForApi } from './program.ts';
 import { startTemporal } from './temporal.ts';
 
 const ROOT = path.dirname(import.meta.dirname);
-/** Why: docs/ingestion.md, Memory. The script `api` of package.json, the Dockerfile and the compose file say the same. */
+/** The reason is in docs/ingestion.md, Memory. package.json (script `api`), Dockerfile and compose file have the same options. */
 const API_NODE_OPTIONS = ['--max-semi-space-size=32', '--heap-growing-percent=100'];
-/** All four parts together stop within ten seconds; what is left of them goes to the later ones. */
+/** All four parts together stop within ten seconds. Time that an earlier part does not use goes to the later ones. */
 const STOP_MILLISECONDS = 9_000;
 const API_STOP = 3_500;
 const WORKER_STOP = 3_000;
 const TEMPORAL_STOP = 2_000;
-/** The worker may wait for an external Temporal as long as it likes; the terminal does not. */
+/** The worker waits for an external Temporal without a limit, but the start does not wait longer than this for the worker. */
 const WORKER_READY = 20_000;
 
 export interface StackOptions {
   config: Config;
   env: NodeJS.ProcessEnv;
   report: Report;
-  /** Fires when the start is to be abandoned. */
+  /** Aborts the start. */
   signal: AbortSignal;
   /** Called when a part fails again and again. */
   giveUp: (error: Error) => void;
@@ -42,7 +42,7 @@ export interface Stack {
   workerIsReady: boolean;
 }
 
-/** Everything that `npm start` runs: starts in order, stops in the reverse order. */
+/** Starts everything that `npm start` runs, in order, and stops it in the reverse order. */
 export class StackRunner {
   private readonly options: StackOptions;
   private api: Kept<Service> | undefined;
@@ -86,7 +86,7 @@ export class StackRunner {
     return { plan, database, workerIsReady };
   }
 
-  /** Stops what was started: first what uses the others. `hurry` skips the waiting. */
+  /** Stops all running parts: those that use other parts first. `hurry` skips the waiting. */
   async stop(hurry: AbortSignal): Promise<void> {
     const end = Date.now() + STOP_MILLISECONDS;
     const stopPart = async (part: Kept<Service> | undefined, within: number) => {
@@ -101,7 +101,7 @@ export class StackRunner {
     await stopPart(this.postgres, STOP_MILLISECONDS);
   }
 
-  /** Ends what a killed start left; its ports become free only then. */
+  /** Stops what a killed start left running, which frees its ports. */
   private async clear(dataDir: string): Promise<void> {
     const { report } = this.options;
     await Promise.all([
@@ -112,7 +112,7 @@ export class StackRunner {
     ]);
   }
 
-  /** Postgres and Temporal, as far as they are embedded; returns their addresses. */
+  /** Starts Postgres and Temporal, unless they are external. Returns their addresses. */
   private startServers(plan: Plan): Promise<[string, string]> {
     const { config, report } = this.options;
     const common = { dataDir: plan.dataDir, cacheDir: plan.cacheDir, report };
@@ -144,7 +144,7 @@ export class StackRunner {
     const { dataDir } = plan;
     const start = () =>
       startProgram({ name: 'API', file, nodeOptions: API_NODE_OPTIONS, env, dataDir, logFile, report });
-    // Until it is ready, its end is the end of the start; only then is it kept running.
+    // If the API ends before it is ready, the start fails. Only a ready API is restarted when it ends.
     let first: Awaited<ReturnType<typeof start>> | undefined = await start();
     const startAgain = async () => {
       const program = first ?? (await start());
@@ -160,7 +160,7 @@ export class StackRunner {
     this.api = await this.keep('API', startAgain, logFile);
   }
 
-  /** Returns whether the worker became ready; it goes on trying when Temporal is not there yet. */
+  /** Returns whether the worker became ready in time. If not, the worker keeps waiting for Temporal. */
   private async startWorker(plan: Plan, apiEnv: NodeJS.ProcessEnv, signal: AbortSignal): Promise<boolean> {
     const { report } = this.options;
     const logFile = path.join(plan.logsDir, 'worker.log');
@@ -183,7 +183,7 @@ export class StackRunner {
       PORT: String(plan.ports.api),
       DATABASE_URL: databaseUrl,
       TEMPORAL_ADDRESS: plan.temporalAddress,
-      // What an external Temporal would need; the embedded one speaks plainly.
+      // These settings are for an external Temporal. The embedded one uses no TLS.
       ...(plan.ownTemporal && {
         TEMPORAL_API_KEY: '',
         TEMPORAL_TLS: '',
@@ -197,15 +197,15 @@ export class StackRunner {
       SLUICE_EXPORT_ROOT: config.SLUICE_EXPORT_ROOT,
       SLUICE_ENCRYPTION_KEYS: config.SLUICE_ENCRYPTION_KEYS ?? ensureKeyFile(plan.dataDir),
       SLUICE_METRICS_PORT: String(plan.ports.apiMetrics),
-      // They must have ended by themselves before this process loses its patience.
+      // The processes must end on their own before this process kills them.
       SLUICE_SHUTDOWN_SECONDS: String(Math.min(config.SLUICE_SHUTDOWN_SECONDS, 2)),
     };
   }
 }
 
 /**
- * Does several things at once. When one fails the others are told to give up, and are waited for, so that nothing
- * is still being started when the caller stops what was.
+ * Runs several tasks at once. If one fails, aborts the others and waits for them, so that no task still starts
+ * something while the caller stops what is running.
  */
 async function allOrNothing<T extends unknown[]>(
   signal: AbortSignal,
@@ -221,7 +221,7 @@ async function allOrNothing<T extends unknown[]>(
       }),
     ),
   );
-  // The first failure, not what followed from it.
+  // Throws the first failure, not the aborts that followed from it.
   either.throwIfAborted();
   return results.map((result) => (result as PromiseFulfilledResult<unknown>).value) as T;
 }

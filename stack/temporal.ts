@@ -24,7 +24,7 @@ export interface TemporalOptions {
   /** Namespaces beyond `default`. */
   namespaces?: string[];
   report?: Report;
-  /** Ends a download or a build that is under way. */
+  /** Stops a running download or build. */
   signal?: AbortSignal;
 }
 
@@ -59,7 +59,7 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
       args: [
         ...['server', 'start-dev', '--ip', '127.0.0.1', '--port', String(port), '--ui-port', String(uiPort)],
         ...['--db-filename', path.join(folder, 'temporal.db')],
-        // Four times the workflow rate of the default, and still whole after a kill at any moment.
+        // Four times the workflow rate of the defaults. The database still survives a kill at any moment.
         ...['--sqlite-pragma', 'journal_mode=wal', '--sqlite-pragma', 'synchronous=normal'],
         ...['--log-level', 'warn', '--log-format', 'json'],
         ...namespaces.flatMap((name) => ['--namespace', name]),
@@ -89,7 +89,10 @@ export async function startTemporal(options: TemporalOptions): Promise<Temporal>
   return { ...service, stop, address, port, uiUrl: `http://localhost:${uiPort}` };
 }
 
-/** No TEMPORAL_* variable may change what the embedded server or its client does: they are Sluice's settings too. */
+/**
+ * The environment of the embedded server, without TEMPORAL_* variables. They are settings of Sluice, but the Temporal
+ * program would read them too.
+ */
 function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TEMPORAL_')));
 }
@@ -132,9 +135,9 @@ async function waitForTemporal(waiting: Waiting): Promise<void> {
   for (;;) {
     waiting.signal?.throwIfAborted();
     if (exited) {
-      throw new StackProblem(`Temporal ended while it was starting. Its last words:\n  ${lastWords()}`);
+      throw new StackProblem(`Temporal ended during its start. The last lines of its log:\n  ${lastWords()}`);
     }
-    // The gRPC port opens before the services behind it serve, and the namespaces are registered last.
+    // The gRPC port opens before the services are ready. Temporal registers the namespaces last.
     if (
       (await accepts(port)) &&
       (await ask('operator', 'cluster', 'health'))?.includes('SERVING') &&
@@ -145,7 +148,7 @@ async function waitForTemporal(waiting: Waiting): Promise<void> {
     }
     if (Date.now() - began > START_MILLISECONDS) {
       throw new StackProblem(
-        `Temporal did not become ready within ${START_MILLISECONDS / 1000} s. Its last words:\n  ${lastWords()}`,
+        `Temporal did not become ready within ${START_MILLISECONDS / 1000} s. The last lines of its log:\n  ${lastWords()}`,
       );
     }
     if (Date.now() >= nextLine) {

@@ -1,8 +1,7 @@
-import { type Credentials, credentialsFile } from './credentials.ts';
-import { missingCredentialsHint } from './prepare-database.ts';
+import { type Credentials, credentialsFile, missingCredentialsHint } from './prepare-database.ts';
 import type { Stack } from './stack.ts';
 
-/** What the person at the terminal reads when everything runs. */
+/** The text that `npm start` prints when everything runs. */
 export function readyText(stack: Stack, seconds: string): string {
   const { plan, database } = stack;
   const { credentials, firstStart } = database;
@@ -23,13 +22,13 @@ export function readyText(stack: Stack, seconds: string): string {
   ];
   if (!stack.workerIsReady) {
     lines.push(
-      `The worker is not ready yet: it waits for Temporal at ${plan.temporalAddress} and goes on by itself.`,
+      `The worker is not ready yet. It waits for Temporal at ${plan.temporalAddress} and starts as soon as Temporal answers.`,
       '',
     );
   }
   if (credentials && firstStart) {
     lines.push(
-      'The keys of this installation, shown only this once:',
+      'The keys of this installation (Sluice prints them only once):',
       `  personal API key  ${credentials.personal_api_key}`,
       `  project API key   ${credentials.project_api_key}`,
       `They are also in ${credentialsFile(plan.dataDir)}, which only you can read.`,
@@ -43,7 +42,7 @@ export function readyText(stack: Stack, seconds: string): string {
   const key = firstStart && credentials ? credentials.personal_api_key : '$KEY';
   lines.push(
     'Try it:',
-    // Later the shell reads the key, so that it is not shown again.
+    // On later starts the shell reads the key from the file, so that the terminal does not show it again.
     ...(key === '$KEY' ? [`  KEY=${readKey(plan.dataDir, credentials !== undefined)}`] : []),
     `  curl -H "Authorization: Bearer ${key}" ${plan.baseUrl}/api/users/@me/`,
     `  curl -H "Content-Type: application/json" -d '${sampleEvent(credentials)}' ${plan.baseUrl}/i/v0/e/`,
@@ -54,7 +53,7 @@ export function readyText(stack: Stack, seconds: string): string {
   return lines.join('\n');
 }
 
-/** The project key is public: whoever sends events has it. */
+/** An example event with the project key. That key is public: everybody who sends events has it. */
 function sampleEvent(credentials: Credentials | undefined): string {
   const api_key = credentials?.project_api_key ?? 'your project API key';
   return JSON.stringify({ api_key, event: 'hello', distinct_id: 'me' });

@@ -1,6 +1,6 @@
 import type { Metric, Registry } from 'prom-client';
 
-/** How often something took how long, for one combination of labels. */
+/** The durations of one combination of labels. */
 export interface Durations {
   observe(seconds: number): void;
 }
@@ -18,8 +18,8 @@ interface Value {
 }
 
 /**
- * A histogram of a registry whose series are looked up once and then cost nothing but an addition. The library's own
- * builds a text of all labels for each value, which is too much for something that comes with every request.
+ * A histogram whose callers look up a series once, so that each value costs only an addition. The histogram of
+ * prom-client builds a text of all labels for each value, which is too slow for every request.
  */
 export class DurationHistogram {
   readonly type = 'histogram';
@@ -36,7 +36,7 @@ export class DurationHistogram {
     options.registry.registerMetric(this as unknown as Metric);
   }
 
-  /** The series of these labels, always the same one. */
+  /** The series of these labels. The same labels always give the same series. */
   series(labels: Record<string, string>): Durations {
     const key = Object.values(labels).join('\n');
     let series = this.#series.get(key);
@@ -64,10 +64,10 @@ export class DurationHistogram {
     this.#series = new Map();
   }
 
-  /** What a registry asks for. */
+  /** The values in the form that a registry of prom-client reads. */
   async get() {
     const values = [...this.#series.values()].flatMap(({ labels, counts, sum }) => {
-      // Looked up, but nothing of the kind has happened.
+      // A series without values does not appear.
       if (counts.every((count) => count === 0)) return [];
       let below = 0;
       const buckets = [...counts].map((count, index): Value => {

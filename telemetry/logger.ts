@@ -2,7 +2,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 
 export type { Logger };
 
-/** Names under which a secret may turn up in a logged object, at any of the first levels. */
+/** Fields that may contain a secret. The logger redacts them in the first three levels of a logged object. */
 const SECRET_NAMES = [
   'authorization',
   'personal_api_key',
@@ -20,10 +20,10 @@ const SECRET_NAMES = [
 ];
 const paths = SECRET_NAMES.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
 const KEY_TEXT = /(?<![A-Za-z0-9])(ph[xsa]_)[A-Za-z0-9]{6,}/g;
-// Up to the last @: a password that somebody forgot to encode may contain one.
+// Matches up to the last @, because a password that is not URL-encoded may contain one.
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@"]*:)[^\s/"]+@/gi;
 
-/** Takes keys and URL passwords out of free text (messages of errors, URLs of requests). */
+/** Redacts keys and URL passwords in free text, such as error messages and request URLs. */
 export function redactText(text: string): string {
   return text.replace(KEY_TEXT, '$1[redacted]').replace(URL_PASSWORD, '$1[redacted]@');
 }
@@ -34,7 +34,7 @@ export interface LoggerOptions {
   name: string;
 }
 
-/** A structured logger, one JSON object a line. Secrets do not pass: by name of field, and by their look in texts. */
+/** Creates a structured logger that writes one JSON object per line. It redacts secret fields and keys inside texts. */
 export function createLogger(options: LoggerOptions, destination?: DestinationStream): Logger {
   const settings = {
     level: options.level,

@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 
 export { Counter, Gauge, Histogram, type Registry };
 
-/** The numbers of one process. */
+/** The metrics of one process. */
 export function createRegistry(processName: string): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ process: processName });
@@ -11,7 +11,7 @@ export function createRegistry(processName: string): Registry {
   return registry;
 }
 
-/** Serves `GET /metrics` on a port of its own, away from what users reach. Port 0 in the settings means off. */
+/** Serves `GET /metrics` on a separate port, which users do not reach. The caller leaves it out if the port is 0. */
 export async function serveMetrics(
   registry: Registry,
   options: { host: string; port: number },
@@ -39,4 +39,19 @@ export async function serveMetrics(
     server.listen(options.port, options.host, resolve);
   });
   return server;
+}
+
+/** Adds up a number that grows with every request, and passes the sum to its counter when the metrics are read. */
+export class Tally {
+  #waiting = 0;
+
+  add(count: number): void {
+    this.#waiting += count;
+  }
+
+  /** Call it in the `collect` of the counter. */
+  tell<T extends string>(counter: Counter<T>, labels: Partial<Record<T, string>>): void {
+    counter.inc(labels, this.#waiting);
+    this.#waiting = 0;
+  }
 }

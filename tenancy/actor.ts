@@ -21,10 +21,14 @@ export interface UserActor {
 /** Who runs a command: a user, the operator at the command line, or Sluice itself. The activity log names the actor. */
 export type Actor = UserActor | { kind: 'operator' } | { kind: 'system' };
 
-/** Whoever operates the installation. May see everything. */
+/** The person who operates the installation. The operator may see everything. */
 export const OPERATOR: Actor = { kind: 'operator' };
-/** Sluice itself, for example when it pauses an export whose runs fail. May see everything. */
+/** Sluice itself, for example when it pauses an export whose runs fail. It may see everything. */
 export const SYSTEM: Actor = { kind: 'system' };
+
+/** Names the request of a user in the log of the process, under the name that the log of requests uses. */
+export const requestOf = (actor: Actor): { reqId?: string } =>
+  actor.kind === 'user' ? { reqId: actor.requestId } : {};
 
 /** Answers whether the actor may know what is in a project. */
 export async function maySeeProject(queryable: Queryable, actor: Actor, projectId: number): Promise<boolean> {

@@ -18,18 +18,22 @@ export interface Activity {
     | 'retried'
     | 'cancelled'
     | 'started';
+  /** Default: the organization of the project. */
   organizationId?: string;
   projectId?: number;
   detail?: Record<string, unknown>;
 }
 
-/** Returns the address in a form that Postgres can hold: without the interface of a link-local one; null if it is none. */
+/**
+ * Returns the address without its network interface (`%eth0`), which Postgres cannot store. Returns null if it is no
+ * address.
+ */
 function storableAddress(ip: string): string | null {
   const address = ip.split('%', 1)[0] as string;
   return isIP(address) === 0 ? null : address;
 }
 
-/** Writes down who changed what. Call it in the transaction of the change. */
+/** Records who changed what. Call it in the transaction of the change. */
 export async function audit(queryable: Queryable, actor: Actor, entry: Activity): Promise<void> {
   const user = actor.kind === 'user' ? actor : undefined;
   await insertActivity(queryable, {

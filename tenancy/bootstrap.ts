@@ -19,9 +19,9 @@ export interface BootstrapInput {
 }
 
 /**
- * The first organization, project, user and key of an empty installation; undefined when it is not empty. Two
- * processes that start at once make one of each. `beforeCommit` puts the key into safety: it cannot be shown
- * again, so that a process killed after the commit and before the key was written down would have lost it.
+ * Creates the first organization, project, user and key of an empty installation. Returns undefined if the installation
+ * is not empty. If two processes start at once, only one of them creates anything. `beforeCommit` must save the key.
+ * The key cannot be shown again, so a process that was killed between the commit and the saving would lose it.
  */
 export async function bootstrap(
   pool: Pool,

@@ -1,4 +1,4 @@
-/** Membership levels of an organization; a higher number may do all that a lower one may. */
+/** Membership levels of an organization. A level may do everything that a lower one may. */
 export const MEMBER = 1;
 export const ADMIN = 8;
 export const OWNER = 15;

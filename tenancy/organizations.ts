@@ -11,8 +11,8 @@ import { newProjectToken, randomLetters } from './tokens.ts';
 const SLUG_ATTEMPTS = 10;
 
 /**
- * A new organization with its default project, owned by the user, who goes on working in it. Run it in a
- * transaction. Two creations of the same name at once get different slugs.
+ * Creates an organization with a default project. The user becomes its owner and works in it from now on. Call it in a
+ * transaction. Two organizations that are created at once with the same name get different slugs.
  */
 export async function createOrganization(
   queryable: Queryable,
@@ -40,7 +40,7 @@ export async function createOrganization(
   return { organizationId, project };
 }
 
-/** A new project, which becomes the one that the user works in. */
+/** Creates a project. The user works in it from now on. */
 export async function createProject(
   queryable: Queryable,
   input: { name: string; organizationId: string; userId: number; timezone?: string },

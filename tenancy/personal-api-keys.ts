@@ -9,7 +9,7 @@ import { hashToken, maskToken, newKeyId, newPersonalApiKey } from './tokens.ts';
 
 export const KEYS_PER_USER = 10;
 
-/** The user has as many keys as one may have. */
+/** The user already has the maximum number of keys. */
 export class TooManyKeysError extends Error {
   override name = 'TooManyKeysError';
   constructor() {
@@ -21,11 +21,11 @@ export class TooManyKeysError extends Error {
 
 export interface IssuedKey {
   row: PersonalApiKeyRow;
-  /** The key itself; it is not stored and cannot be shown again. */
+  /** The key itself. It is not stored, so it cannot be shown again. */
   value: string;
 }
 
-/** Issues a key; run it in a transaction. */
+/** Creates a key for a user. Call it in a transaction. */
 export async function issuePersonalApiKey(
   queryable: Queryable,
   input: {
@@ -53,7 +53,7 @@ export async function issuePersonalApiKey(
   return { row, value };
 }
 
-/** Replaces the key's value; the old one stops working at once. */
+/** Replaces the value of a key, and returns the new one. The old value stops working at once. */
 export async function rollPersonalApiKey(queryable: Queryable, id: string): Promise<string> {
   const value = newPersonalApiKey();
   await updatePersonalApiKey(queryable, id, {

@@ -1,6 +1,6 @@
 export const SLUG_LENGTH = 48;
 
-/** A name as it stands in addresses: ASCII, lower case, words joined by `-`. May be empty. */
+/** Turns a name into a slug for URLs: ASCII, lower case, words joined by `-`. The slug may be empty. */
 export function slugify(name: string): string {
   return name
     .normalize('NFKD')
@@ -12,7 +12,7 @@ export function slugify(name: string): string {
     .replace(/^[-_]+|[-_]+$/g, '');
 }
 
-/** The slug to try at the n-th attempt (from 0): the plain one, then with four random letters. */
+/** Returns the slug for an attempt. Attempt 0 gets the plain slug, the others get one with four random letters. */
 export function slugCandidate(
   name: string,
   attempt: number,

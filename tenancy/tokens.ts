@@ -14,16 +14,19 @@ function base62(bytes: Buffer): string {
 
 const secret = (prefix: string) => `${prefix}_${base62(randomBytes(32))}`;
 
-/** `phx_…`: acts for a user on the management API. Shown once, stored as a hash. */
+/**
+ * Creates a personal API key (`phx_…`), which acts for a user in the management API. It is shown once and stored as a
+ * hash.
+ */
 export const newPersonalApiKey = () => secret('phx');
-/** `phc_…`: names a project to capture and flags; public. */
+/** Creates a project key (`phc_…`), which names the project in public requests. It is not a secret. */
 export const newProjectToken = () => secret('phc');
-/** `phs_…`: reads a project's flag definitions. */
+/** Creates a secret token of a project (`phs_…`), which is meant to read the definitions of its feature flags. */
 export const newProjectSecret = () => secret('phs');
-/** The id of a key's row; not a secret. */
+/** Creates the id of a key. It is not a secret. */
 export const newKeyId = () => base62(randomBytes(16));
 
-/** What is stored of a key. A key has 256 random bits, so a plain hash cannot be searched. */
+/** Hashes a key for storage. A key has 256 random bits, so nobody can find it by trying keys against the hash. */
 export function hashToken(token: string): string {
   return `sha256$${createHash('sha256').update(token).digest('hex')}`;
 }
@@ -32,7 +35,7 @@ export function maskToken(token: string): string {
   return `${token.slice(0, 4)}...${token.slice(-4)}`;
 }
 
-/** Lower-case letters and digits, for the wizard's hash and for slugs. */
+/** Returns random characters of the alphabet. */
 export function randomLetters(length: number, alphabet = 'abcdefghijklmnopqrstuvwxyz0123456789'): string {
   return Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('');
 }

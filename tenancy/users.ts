@@ -3,7 +3,7 @@ import { insertUser, type UserRow } from '../db/users.ts';
 import { uuidv7 } from '../db/uuid.ts';
 import { randomLetters } from './tokens.ts';
 
-/** A new user; undefined when the e-mail address is taken. */
+/** Creates a user. Returns undefined if the e-mail address is taken. */
 export async function createUser(
   queryable: Queryable,
   input: { email: string; firstName?: string; lastName?: string },

@@ -1,13 +1,16 @@
 import path from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { ExportMetrics } from '../activities/exports/metrics.ts';
+import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Patience } from '../destinations/retry.ts';
+import type { ExportMetrics } from '../exports/runs/metrics.ts';
+import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import type { Product } from '../tenancy/product.ts';
 import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
 import { createExportTools } from './export-tools.ts';
 
@@ -16,9 +19,11 @@ export interface WorkerDependencies {
   pool: Pool;
   schedules: Schedules;
   logger: Logger;
-  /** The numbers of exports; by default they are for nobody. */
+  /** By default all products of Sluice. */
+  products?: readonly Product<ActivityDependencies>[];
+  /** Counts what becomes of exports. Without it nobody sees the counts. */
   exportMetrics?: ExportMetrics;
-  /** How long destinations are asked again before the run is done anew, where it is not as usual. */
+  /** How long destinations are asked again before an attempt fails. Without it, as long as usual. */
   patience?: Patience;
   /** A file with the bundled workflows. Without it the worker bundles them when it starts. */
   workflowBundle?: string | undefined;
@@ -50,27 +55,27 @@ export async function startWorker({
   pool,
   schedules,
   logger,
+  products = PRODUCTS,
   exportMetrics,
   patience,
   workflowBundle,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
-  const tools = createExportTools(config, logger, exportMetrics);
+  const temporal = schedules.exports;
+  const shared = { pool, temporal, logger, metrics: exportMetrics, ...(patience ? { patience } : {}) };
+  const tools = createExportTools(config, shared);
   const close = async () => {
     await connection.close();
     await tools.close();
   };
   try {
     await schedules.ensure();
-    const dependencies = {
+    const dependencies: ActivityDependencies = {
       pool,
+      products,
       schedules,
-      logger,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
-      exportLogDays: config.SLUICE_EXPORT_LOG_DAYS,
-      exportRunDays: config.SLUICE_EXPORT_RUN_DAYS,
-      exportRepair: config.SLUICE_EXPORT_REPAIR,
-      exports: { ...tools.dependencies, ...(patience ? { patience } : {}) },
+      exports: tools.dependencies,
     };
     const common = {
       connection,

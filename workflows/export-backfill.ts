@@ -22,7 +22,7 @@ import type { IntervalText } from '../intervals/index.ts';
 import { rangeText } from './details.ts';
 import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from './names.ts';
 
-/** So many intervals are exported at once. */
+/** How many intervals are exported at once. */
 const AT_ONCE = 3;
 const PAGE = 50;
 const CANCELLED = 'The backfill was cancelled';
@@ -59,7 +59,7 @@ export async function exportBackfill(input: ExportBackfillInput): Promise<Export
     const whole = await exportAll(input, progress);
     if (CancellationScope.current().consideredCancelled) throw new CancelledFailure(CANCELLED);
     if (!whole) return await continueAsNew<typeof exportBackfill>({ ...input, from: progress });
-    // Of a range without an end there may be more intervals by now than were counted.
+    // A range without an end may have more intervals by now than were counted.
     const isWhole = progress.failed + progress.cancelled === 0 && progress.completed >= progress.total;
     const status = isWhole ? 'Completed' : 'Failed';
     return await finish(input, progress, status);
@@ -72,7 +72,7 @@ export async function exportBackfill(input: ExportBackfillInput): Promise<Export
 
 const NOTHING: BackfillProgressNote = { after: null, total: 0, completed: 0, failed: 0, cancelled: 0 };
 
-/** False: the history has become long, and there is more to do. Nothing runs any more then. */
+/** Returns false if the history has become long and there is more to do. Nothing runs any more then. */
 async function exportAll(input: ExportBackfillInput, progress: BackfillProgressNote): Promise<boolean> {
   const running = new Set<Promise<void>>();
   const scope = CancellationScope.current();
@@ -85,8 +85,7 @@ async function exportAll(input: ExportBackfillInput, progress: BackfillProgressN
         after: progress.after,
         limit: PAGE,
       });
-      // Answers of earlier versions do not have it.
-      progress.completed += skipped ?? 0;
+      progress.completed += skipped;
       for (const { done, ...interval } of intervals) {
         if (done) {
           progress.completed += 1;
@@ -108,7 +107,7 @@ async function exportAll(input: ExportBackfillInput, progress: BackfillProgressN
       progress.after = last;
     }
   } finally {
-    // Also after a cancellation: what they were about to show is taken back before the backfill is over.
+    // After a cancellation too: the runs take back what they were about to show before the backfill is over.
     await Promise.all(running);
   }
 }
@@ -127,7 +126,7 @@ async function exportOne(
       workflowId: `${exportId}-${interval.end}-${backfillId}`,
       args: [run],
       cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-      // Whoever terminates the backfill does not leave half an upload behind.
+      // If somebody terminates the backfill, its runs are cancelled, and no half upload stays.
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
       typedSearchAttributes: [
         ...inherited,

@@ -5,29 +5,30 @@ import {
   ApplicationFailure,
   CancellationScope,
   CancelledFailure,
+  deprecatePatch,
   isCancellation,
   log,
-  patched,
+  ParentClosePolicy,
   proxyActivities,
   setCurrentDetails,
+  startChild,
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { StartRunResult } from '../activities/exports/start-run.ts';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
+import type { StartRunResult } from '../exports/runs/start-run.ts';
 import type { ExportRunInput, ExportRunResult, NoticeInput } from '../exports/temporal.ts';
 import { fenced, rangeText } from './details.ts';
-import { backfillsQueue, exportsQueue, RUN_FAILED, searchAttributes } from './names.ts';
-import { startNotice } from './start-notice.ts';
+import { backfillsQueue, EXPORT_KIND, exportsQueue, NOTICE, RUN_FAILED, searchAttributes } from './names.ts';
 
 const scheduledFor = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
 
-/** Five times as long as an attempt is silent at most, whatever it waits for. */
+/** Five times as long as an attempt is ever silent, whatever it waits for. */
 const SILENCE = '15 seconds';
-/** Without an end: what can succeed later is tried until it does, or somebody cancels the run. */
+/** There is no last attempt: what can succeed later is tried until it does, or somebody cancels the run. */
 const retry = { initialInterval: '1 second', backoffCoefficient: 2 } as const;
 const { startExportRun, finishExportRun } = proxyActivities<Activities>({
-  // A few statements; a worker that stands still takes one of these with it, and so long.
+  // Each takes a few statements. This is how long one is lost with a worker that stands still.
   startToCloseTimeout: '30 seconds',
   retry: { ...retry, maximumInterval: '1 minute' },
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -41,8 +42,8 @@ interface Progress {
 }
 
 /**
- * Exports one interval of a batch export: exactly that, however often something fails on the way. The workflow of a run
- * that failed fails, that of a cancelled one is cancelled, so that Temporal's own lists and alerts tell of them.
+ * Exports one interval of a batch export, however often something fails on the way. If the run fails, its workflow fails;
+ * if the run is cancelled, its workflow is cancelled. So Temporal's own lists and alerts tell of both.
  */
 export async function exportRun(input: ExportRunInput): Promise<ExportRunResult> {
   const progress: Progress = {};
@@ -95,15 +96,15 @@ function heavy({ backfillId }: ExportRunInput, started: Started): HeavyActivitie
     taskQueue: queueOf(workflowInfo().taskQueue),
     startToCloseTimeout: started.attemptMilliseconds,
     heartbeatTimeout: SILENCE,
-    // Attempts that fail say themselves when the next one begins; these are the pauses after a worker that is gone.
+    // An attempt that fails says when the next one begins. These are the pauses after a worker that is gone.
     retry: { ...retry, maximumInterval: '30 seconds' },
-    // The upload is to be taken back before the run is called cancelled.
+    // The upload is taken back before the run counts as cancelled.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     summary: `Export ${started.what}`,
   });
 }
 
-/** Whatever happened, the run's row says it in the end. */
+/** Makes the run's row say what happened. */
 async function finish(
   input: ExportRunInput,
   { started }: Progress,
@@ -122,12 +123,10 @@ async function finish(
   const why = reason === null ? '' : fenced(reason);
   setCurrentDetails(`**${done.status}**${what}${why}\n\n${nameOf(done.runId)}`);
   for (const notice of done.notices) await tell(notice);
-  // Runs of versions that completed all the same can still be looked at.
-  if (patched('ends-as-its-run')) {
-    if (done.status === 'Failed' && reason !== null)
-      throw ApplicationFailure.nonRetryable(reason, RUN_FAILED);
-    if (done.status === 'Cancelled' && isCancellation(error)) throw error;
-  }
+  // Runs that began under the version before have this mark in their history.
+  deprecatePatch('ends-as-its-run');
+  if (done.status === 'Failed' && reason !== null) throw ApplicationFailure.nonRetryable(reason, RUN_FAILED);
+  if (done.status === 'Cancelled' && isCancellation(error)) throw error;
   return { runId: done.runId, status: done.status, records: done.records };
 }
 
@@ -137,11 +136,21 @@ function reasonOf(error: unknown): string {
   return at.message;
 }
 
-/** No run fails because nobody could be told of it. */
+/** Starts a notice, which is a workflow of its own: no run waits for a webhook, or fails because of one. */
 async function tell(notice: NoticeInput): Promise<void> {
   const { workflowId, runId } = workflowInfo();
   try {
-    await startNotice(`${workflowId}-${notice.event}-${runId}`, notice);
+    await startChild(NOTICE, {
+      workflowId: `${workflowId}-${notice.event}-${runId}`,
+      args: [notice],
+      parentClosePolicy: ParentClosePolicy.ABANDON,
+      typedSearchAttributes: [
+        { key: searchAttributes.kind, value: EXPORT_KIND },
+        { key: searchAttributes.project, value: notice.projectId },
+        { key: searchAttributes.export, value: notice.exportId },
+      ],
+      staticSummary: `Tell of ${notice.event}`,
+    });
   } catch (error) {
     log.warn('a notice was not sent', { event: notice.event, error });
   }

@@ -1,7 +1,5 @@
-import { isCancellation, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
+import { isCancellation, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
-import type { NoticeInput } from '../exports/temporal.ts';
-import { startNotice } from './start-notice.ts';
 
 const PAGE = 100;
 
@@ -18,14 +16,14 @@ export interface ReconcileReport {
   differs: number;
   /** Intervals that were started again. */
   repaired: number;
-  /** Runs that were compared with the database, and those whose rows are others now. */
+  /** Runs that were compared with the database, and those that differ from it. */
   checked: number;
   differ: number;
   /** Exports, or whole steps, that failed; the next pass tries them again. */
   failed: number;
 }
 
-/** Every few minutes: whether every interval of every batch export was exported, and whether it was all of it. */
+/** Finds out, every few minutes, whether every interval of every batch export was exported, and completely. */
 export async function reconcileExports(): Promise<ReconcileReport> {
   const report = {
     exports: 0,
@@ -37,19 +35,10 @@ export async function reconcileExports(): Promise<ReconcileReport> {
     differ: 0,
     failed: 0,
   };
-  let told = 0;
-  const tell = async (notices: readonly NoticeInput[]) => {
-    for (const notice of notices) {
-      told += 1;
-      const { workflowId, runId } = workflowInfo();
-      await startNotice(`${workflowId}-${runId.slice(0, 8)}-notice-${told}`, notice);
-    }
-  };
   try {
-    const { checked, differ, notices } = await checkSources();
+    const { checked, differ } = await checkSources();
     report.checked = checked;
     report.differ = differ;
-    await tell(notices);
   } catch (error) {
     if (isCancellation(error)) throw error;
     report.failed += 1;
@@ -59,7 +48,6 @@ export async function reconcileExports(): Promise<ReconcileReport> {
     const page: Awaited<ReturnType<typeof reconcilePage>> = await reconcilePage({ after, limit: PAGE });
     for (const count of ['exports', 'missing', 'late', 'differs', 'repaired', 'failed'] as const)
       report[count] += page[count];
-    await tell(page.notices);
     after = page.next;
   } while (after !== null);
   setCurrentDetails(

@@ -1,36 +1,41 @@
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { useBody } from '../../capture/decode/decode.ts';
-import type { Submitted } from '../../capture/ingest.ts';
+import { DecodeError } from '../../capture/decode/limits.ts';
+import { EventsRefusedError, IngestUnavailableError, type Submitted } from '../../capture/ingest.ts';
+import { InconsistentTokensError } from '../../capture/parse/envelope.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import type { Notices } from '../../capture/parse/notices.ts';
 import {
   NoEventError,
   type ParseContext,
   type Parsed,
-  parseEventsAtOnce,
+  parseEvents,
   removeAddresses,
 } from '../../capture/parse/parse.ts';
-import { checkToken, TokenError } from '../../capture/parse/token.ts';
 import type { TransformEvents } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
-import type { CaptureProjectRow } from '../../db/projects.ts';
+import type { PublicProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { ApiDependencies } from '../dependencies.ts';
-import type { ApiError } from '../errors.ts';
-import type { BodyPool } from './body-pool.ts';
-import type { Gate, Ticket } from './gate.ts';
+import { ApiError, errors } from '../errors.ts';
+import { lastOf, type Query } from '../public/exchange.ts';
+import type { Gate, Ticket } from '../public/gate.ts';
+import type { Lane } from '../public/lane.ts';
+import { checkToken } from '../public/project-keys.ts';
+import { bodyRefusal } from '../public/read-body.ts';
 import type { CaptureMetrics } from './metrics.ts';
-import type { ProjectKeys } from './project-keys.ts';
-import { type CaptureQuery, lastOf } from './query.ts';
-import { toRefusal } from './refusals.ts';
 
-/** A capture request, without the framework around it. */
+/** The memory that an event takes until it is committed, besides its own bytes. */
+const EVENT_BYTES = 1024;
+const NOTHING = Buffer.alloc(0);
+
+/** A capture request without the framework around it. */
 export interface CaptureRequest {
   body: Buffer;
   ticket: Ticket;
   contentType: string | undefined;
   contentEncoding: string | undefined;
-  query: CaptureQuery;
+  query: Query;
   ip: string | undefined;
   isEngage: boolean;
   v1?: { sdk: string | undefined; token: string | undefined };
@@ -38,66 +43,55 @@ export interface CaptureRequest {
 
 /** What became of a request's events. */
 export interface Handled {
-  /** Of those that were stored, as their client spelled them, in the newer form, which answers for each. */
+  /** The uuids of the stored events as their client spelled them. Only v1 requests have them. */
   uuids: readonly string[];
   notices: Notices;
 }
 
-export interface Capture {
-  /** Stores the request's events; resolves when they are committed, rejects with the refusal. */
-  handle(request: CaptureRequest): Promise<Handled>;
-  /** The project of a key, or a refusal with 401. */
-  authenticate(token: unknown): Promise<CaptureProjectRow>;
-}
-
-const NOTHING = Buffer.alloc(0);
+/** Stores the request's events. Resolves when they are committed, rejects with the refusal. */
+export type Capture = (request: CaptureRequest) => Promise<Handled>;
 
 /** From bytes to committed events: the whole way of a capture request. */
 export function createCapture(deps: {
   ingest: ApiDependencies['ingest'];
-  keys: ProjectKeys;
+  transform: TransformEvents | undefined;
   warnings: Warnings;
   metrics: CaptureMetrics;
+  lane: Pick<Lane, 'keys' | 'bodies'>;
   gate: Gate;
-  bodies: BodyPool;
-  transform: TransformEvents | undefined;
 }): Capture {
-  const { ingest, keys, warnings, metrics, gate, bodies, transform } = deps;
+  const { ingest, transform, warnings, metrics, gate } = deps;
+  const { keys, bodies } = deps.lane;
 
-  function known(project: CaptureProjectRow | undefined): CaptureProjectRow {
-    if (!project) throw new TokenError('API key is not valid: unknown');
-    return project;
-  }
-
-  /** The project of a key, from memory mostly. */
-  function find(given: unknown): CaptureProjectRow | Promise<CaptureProjectRow> {
-    const found = keys.find(checkToken(given));
-    return found instanceof Promise ? found.then(known) : known(found);
-  }
-
-  /** What went wrong, or that the key is wrong: whoever shows none is told nothing of a migration or an empty request. */
+  /**
+   * The refusal of an error. Some errors tell about a project's events: they are told only to a client that shows the
+   * key of a project, and any other client gets 401.
+   */
   async function judge(error: unknown): Promise<unknown> {
-    const ofSomebody = error instanceof HistoricalMigrationError;
-    if (!ofSomebody && !(error instanceof NoEventError && error.token !== undefined)) return toRefusal(error);
+    const needsKey =
+      error instanceof HistoricalMigrationError ||
+      (error instanceof NoEventError && error.token !== undefined);
+    if (!needsKey) return toRefusal(error);
     try {
-      await find(error.token);
+      await keys.authenticate(error.token);
       return toRefusal(error);
     } catch (refusal) {
-      return toRefusal(refusal);
+      return refusal;
     }
   }
 
-  /** The events of the bytes. Nothing that was made on the way, much more than the events, outlives this. */
+  /** Reads the events out of the bytes. What is made on the way is much larger than the events, and does not outlive this. */
   function read(request: CaptureRequest, now: number): Parsed | Promise<Parsed> {
     const { query, ticket, body } = request;
     const context: ParseContext = {
       now,
       ip: request.ip,
       newUuid: uuidv7,
+      checkToken,
       sentAt: lastOf(query._),
       isEngage: request.isEngage,
       token: request.v1?.token ?? lastOf(query.api_key) ?? lastOf(query.token),
-      expect: (events) => gate.expect(ticket, events),
+      expect: (events) => gate.expect(ticket, events * EVENT_BYTES),
     };
     if (request.v1) context.v1 = { sdk: request.v1.sdk };
     const wire = {
@@ -114,18 +108,18 @@ export function createCapture(deps: {
     request.body = NOTHING;
     return useBody(wire, (decoded) => {
       bodies.give(body);
-      return parseEventsAtOnce(decoded, context);
+      return parseEvents(decoded, context);
     });
   }
 
-  function submit(project: CaptureProjectRow, events: CapturedEvent[]): Promise<Submitted> | undefined {
-    // Last, so that what follows from an address is known before the address is not.
+  function submit(project: PublicProjectRow, events: CapturedEvent[]): Promise<Submitted> | undefined {
+    // The transformation before this may need the addresses.
     if (project.anonymize_ips) removeAddresses(events);
     return events.length > 0 ? ingest.submit({ projectId: project.id, events }) : undefined;
   }
 
-  /** Hands the events over and lets go of them: until the commit, only what is still needed of them is to be kept. */
-  function store(project: CaptureProjectRow, parsed: Parsed): Promise<Submitted | undefined> | undefined {
+  /** Hands the events over and lets go of them, so that their values need not wait in memory for the commit. */
+  function store(project: PublicProjectRow, parsed: Parsed): Promise<Submitted | undefined> | undefined {
     const events = transform ? transform(project.id, parsed.events) : parsed.events;
     parsed.events = [];
     return events instanceof Promise
@@ -136,10 +130,10 @@ export function createCapture(deps: {
   async function process(request: CaptureRequest): Promise<Handled> {
     metrics.received(request.body.length);
     const now = Date.now();
-    // Each promise that is not waited for is one turn less, for each of thousands of requests a second.
+    // With thousands of requests a second, each promise that is not awaited saves a turn for each of them.
     const reading = read(request, now);
     const parsed = reading instanceof Promise ? await reading : reading;
-    const found = find(parsed.token);
+    const found = keys.authenticate(parsed.token);
     const project = found instanceof Promise ? await found : found;
     const { notices, given } = parsed;
     const count = parsed.events.length;
@@ -151,22 +145,33 @@ export function createCapture(deps: {
     return { uuids: given, notices };
   }
 
-  return {
-    async authenticate(token) {
-      try {
-        return await find(token);
-      } catch (error) {
-        throw toRefusal(error);
-      }
-    },
-    async handle(request) {
-      try {
-        return await process(request);
-      } catch (error) {
-        const refusal = await judge(error);
-        metrics.refused((refusal as ApiError).status ?? 500);
-        throw refusal;
-      }
-    },
+  return async (request) => {
+    try {
+      return await process(request);
+    } catch (error) {
+      const refusal = await judge(error);
+      metrics.refused((refusal as ApiError).status ?? 500);
+      throw refusal;
+    }
   };
+}
+
+/** Turns an error of capture into a refusal. Clients send again only after 408, 413 (in halves), 429 and 5xx. */
+function toRefusal(error: unknown): unknown {
+  if (error instanceof DecodeError) return bodyRefusal(error.status, error.message);
+  if (error instanceof InconsistentTokensError) return errors.authenticationFailed(error.message);
+  if (error instanceof HistoricalMigrationError) {
+    return new ApiError(400, {
+      type: 'validation_error',
+      code: 'historical_migration',
+      detail: error.message,
+      attr: 'batch',
+      errors: [...error.offences],
+    });
+  }
+  if (error instanceof IngestUnavailableError) {
+    return errors.unavailable(error.message, error.retryAfterSeconds);
+  }
+  if (error instanceof EventsRefusedError) return errors.validation('invalid_input', error.message, null);
+  return error;
 }

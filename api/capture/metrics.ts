@@ -1,9 +1,8 @@
 import type { Notices } from '../../capture/parse/notices.ts';
-import { Counter, Gauge, type Registry } from '../../telemetry/metrics.ts';
-import { Tally } from '../../telemetry/tally.ts';
-import type { Gate } from './gate.ts';
+import { Counter, Gauge, type Registry, Tally } from '../../telemetry/metrics.ts';
+import type { Gate } from '../public/gate.ts';
 
-/** What came in at the edge; what became of it is counted by the ingest. */
+/** Counts what comes in. The ingest counts what becomes of it. */
 export function createCaptureMetrics(registry: Registry, gate: Gate) {
   const registers = [registry];
   const [ok, events, received, decoded] = [new Tally(), new Tally(), new Tally(), new Tally()];
@@ -22,7 +21,7 @@ export function createCaptureMetrics(registry: Registry, gate: Gate) {
     labelNames: ['reason'] as const,
     registers,
   });
-  // Registered is enough for the others: they are read when somebody asks.
+  // The registry reads the others when somebody asks.
   new Counter({
     name: 'sluice_capture_events_total',
     help: 'Events whose request was answered with 200 after they were committed, repeated ones included.',

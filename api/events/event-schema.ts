@@ -6,8 +6,10 @@ import { freeForm, timestamp } from '../fields.ts';
 
 const personOfEvent = z.object({
   is_identified: z.boolean(),
-  distinct_ids: z.array(z.string()).meta({ description: 'One of them.' }),
-  properties: freeForm.meta({ description: 'The email, name and username, as far as they are known.' }),
+  distinct_ids: z.array(z.string()).meta({ description: 'One distinct id of the person.' }),
+  properties: freeForm.meta({
+    description: 'The email, name and username of the person, if they are known.',
+  }),
 });
 
 export const eventRecord = z
@@ -18,7 +20,8 @@ export const eventRecord = z
     event: z.string(),
     timestamp,
     person: personOfEvent.nullable().meta({
-      description: 'Who the distinct_id is now; null: nobody is known, or `include_person` is not set.',
+      description:
+        'The person that the distinct_id belongs to now. Null if there is none, or without `include_person`.',
     }),
     elements: z.array(freeForm),
     elements_chain: z.string(),
@@ -27,7 +30,7 @@ export const eventRecord = z
 
 export const eventPage = z.object({ next: z.string().nullable(), results: z.array(eventRecord) });
 
-/** `2024-01-02T03:04:05.123456+00:00`, as events have always been shown. */
+/** Formats a time as the events API always has: `2024-01-02T03:04:05.123456+00:00`. */
 export const eventTime = (iso: string) => iso.replace(/Z$/, '+00:00');
 
 export function eventView(row: EventRow, person: PersonOutline | undefined): z.output<typeof eventRecord> {

@@ -13,7 +13,7 @@ import { eventPage, eventRecord, eventTime, eventView } from './event-schema.ts'
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 50_000;
 const MAX_OFFSET = 50_000;
-/** Clocks of clients are a little ahead of ours. */
+/** How far into the future a list without `before` reaches, because the clocks of clients may be ahead. */
 const AHEAD_MILLISECONDS = 5_000;
 const whole = (max: number, message: string) =>
   z
@@ -26,32 +26,32 @@ const whole = (max: number, message: string) =>
 const includePerson = z
   .enum(['true', 'false', 'True', 'False'])
   .optional()
-  .meta({ description: 'Whether records tell of the person; default `false`.' });
+  .meta({ description: 'Whether each event contains its person. Default: `false`.' });
 
 const ORDERS = ['["-timestamp"]', '["timestamp"]'] as const;
 
 const listQuery = z.strictObject({
-  event: z.string().optional().meta({ description: 'Only events of this name.' }),
-  distinct_id: z.string().optional().meta({ description: 'Only events of this distinct_id.' }),
+  event: z.string().optional().meta({ description: 'Only events with this name.' }),
+  distinct_id: z.string().optional().meta({ description: 'Only events with this distinct_id.' }),
   person_id: z.string().optional().meta({
-    description: "Only events of this person's distinct ids; the uuid of a person.",
+    description: 'Only events of the person with this uuid.',
   }),
   include_person: includePerson,
-  after: eventMoment.meta({ description: 'Only events after this time: ISO 8601, or relative as `-7d`.' }),
-  before: eventMoment.meta({ description: 'Only events before this time; default: in five seconds.' }),
-  after_uuid: z
-    .uuid()
-    .optional()
-    .meta({ description: 'Set by `next`: which event at `after` was the last.' }),
-  before_uuid: z
-    .uuid()
-    .optional()
-    .meta({ description: 'Set by `next`: which event at `before` was the last.' }),
+  after: eventMoment.meta({
+    description: 'Only events after this time, in ISO 8601 or relative such as `-7d`.',
+  }),
+  before: eventMoment.meta({ description: 'Only events before this time. Default: five seconds from now.' }),
+  after_uuid: z.uuid().optional().meta({
+    description: 'The last event of the previous page, at the time `after`. The link `next` contains it.',
+  }),
+  before_uuid: z.uuid().optional().meta({
+    description: 'The last event of the previous page, at the time `before`. The link `next` contains it.',
+  }),
   limit: whole(Number.MAX_SAFE_INTEGER, '').meta({
-    description: `At most ${MAX_LIMIT}; default ${DEFAULT_LIMIT}.`,
+    description: `Events per page: ${DEFAULT_LIMIT} by default, at most ${MAX_LIMIT}.`,
   }),
   offset: whole(MAX_OFFSET, `Offset is deprecated. Max supported offset value is ${MAX_OFFSET}.`).meta({
-    description: 'Deprecated: follow `next`.',
+    description: 'Deprecated. Follow `next` instead.',
   }),
   orderBy: z
     .enum(ORDERS)
@@ -78,9 +78,9 @@ function nextLink(request: FastifyRequest, publicUrl: string, { next }: EventPag
 
 const ADVICE = 'Narrow it with `after` and `before`.';
 
-/** Reading stored events back: the plain part, by time and by what the columns say. */
+/** Adds the routes that read stored events, filtered by time and by columns. */
 export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
-  /** The persons of events by distinct_id, where they are asked for. */
+  /** Finds the persons of events by distinct_id, if the request asks for them. */
   const personsOf = async (
     rows: readonly EventRow[],
     { project, query }: { project: { id: number }; query: { include_person?: string | undefined } },
@@ -109,10 +109,10 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
       const { person_id: person, after_uuid, before_uuid } = query;
       for (const bound of ['after', 'before'] as const) {
         if (query[`${bound}_uuid`] === undefined || query[bound] !== undefined) continue;
-        const message = `It names an event at the time \`${bound}\`, which is missing.`;
+        const message = `\`${bound}_uuid\` needs \`${bound}\`, the time of the event that it names.`;
         throw errors.validation('invalid_input', message, `${bound}_uuid`);
       }
-      // A person that cannot be known has no events.
+      // An id that is not a uuid belongs to no person.
       if (person !== undefined && !isUuid(person)) return { next: null, results: [] };
       const cursor = ascending ? after_uuid : before_uuid;
       const bound = ascending ? query.after : query.before;
@@ -123,7 +123,7 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
           event: query.event,
           distinctId: query.distinct_id,
           personId: person,
-          // With a cursor, events at the bound itself are still to come.
+          // After a cursor there may be more events at exactly this time, so the position replaces the bound.
           after: position && ascending ? undefined : query.after,
           before:
             position && !ascending
@@ -150,7 +150,7 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
       config: { access: { scope: 'query:read' } },
       schema: {
         tags: ['events'],
-        summary: 'One event',
+        summary: 'Retrieve an event',
         deprecated: true,
         params: z.object({ project_id: z.string(), id: z.string() }),
         querystring: z.strictObject({

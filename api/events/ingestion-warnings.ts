@@ -2,10 +2,28 @@ import { z } from 'zod';
 import type { Warnings } from '../../capture/warnings.ts';
 import { listIngestionWarnings } from '../../db/ingestion-warnings.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
+import { freeForm, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
-import { ingestionWarning } from '../schemas/capture.ts';
 
-/** What was skipped or changed among a project's events, newest first. */
+const ingestionWarning = z
+  .object({
+    reason: z.string().meta({ description: 'Why events were skipped or changed.' }),
+    effect: z.enum(['skipped', 'changed', 'not_applied']).meta({
+      description:
+        '`skipped`: the events were not stored. `changed`: they were stored with changes. `not_applied`: they were ' +
+        'stored, but what they say about persons or groups was not applied.',
+    }),
+    day: z.string().meta({ format: 'date' }),
+    count: z.int(),
+    first_seen_at: timestamp,
+    last_seen_at: timestamp,
+    sample: freeForm.meta({
+      description: 'The newest of the events: its index in the request, and details that help to find it.',
+    }),
+  })
+  .meta({ id: 'IngestionWarning' });
+
+/** Adds the route that lists why events of a project were skipped or changed, newest day first. */
 export function ingestionWarningRoutes(
   app: App,
   { pool, config, warnings }: Pick<ApiDependencies, 'pool' | 'config'> & { warnings: Warnings },

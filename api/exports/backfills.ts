@@ -1,14 +1,15 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { transaction } from '../../db/pool.ts';
+import { backfillExport } from '../../exports/commands/backfill.ts';
+import { cancelBackfill } from '../../exports/commands/cancel.ts';
 import { type BackfillRow, findBackfillOf, listBackfills } from '../../exports/rows/backfills.ts';
-import { beginBackfill, readRange } from '../batch-exports/backfills.ts';
-import { cancelBackfill } from '../batch-exports/cancel.ts';
-import { follow } from '../batch-exports/follow.ts';
-import { findsExport, keyOf, PROJECT_PLACE, READ, WRITE } from '../batch-exports/places.ts';
+import { keyOf } from '../../exports/rows/batch-exports.ts';
+import { actorOf } from '../actor.ts';
 import { cursorPage, cursorQuery, readCursorPage } from '../cursor-pages.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
+import { findsExport } from './find-export.ts';
+import { PROJECT_PLACE, READ, WRITE } from './places.ts';
 import { backfill, backfillView } from './run-schema.ts';
 
 const TAGS = ['batch exports'];
@@ -33,8 +34,8 @@ const listQuery = cursorQuery.extend({
 const begun = (description: string) => z.object({ backfill_id: z.string().meta({ description }) });
 
 /** Intervals of the past, exported again or for the first time. */
-export function backfillRoutes(app: App, deps: ApiDependencies): void {
-  const { pool, config, schedules } = deps;
+export function backfillRoutes(app: App, deps: ExportRouteDependencies): void {
+  const { pool, publicUrl } = deps;
   const { prefix, params } = PROJECT_PLACE;
   const exportParams = params.extend({ id: z.string() });
   const backfillParams = exportParams.extend({ backfill_id: z.string() });
@@ -50,13 +51,8 @@ export function backfillRoutes(app: App, deps: ApiDependencies): void {
   };
 
   const create = async (request: FastifyRequest, body: z.output<typeof newBackfill>) => {
-    const row = request.batchExport;
-    const range = readRange(row, body, Date.now());
-    const { backfill: made, isNew } = await transaction(pool, (client) =>
-      beginBackfill(client, request, row, range),
-    );
-    if (isNew) await follow(deps, request, 'a backfill', () => schedules.exports.startBackfill(row, made));
-    return made;
+    const begun = await backfillExport(deps, actorOf(request), request.batchExport, body);
+    return begun.backfill;
   };
 
   app.get(
@@ -77,7 +73,7 @@ export function backfillRoutes(app: App, deps: ApiDependencies): void {
       const column = ordering.endsWith('start_at') ? 'start_at' : 'created_at';
       const { rows, ...links } = await readCursorPage<BackfillRow>({
         request,
-        publicUrl: config.SLUICE_PUBLIC_URL,
+        publicUrl,
         cursor,
         ascending: !ordering.startsWith('-'),
         read: ({ position, ascending }) =>
@@ -162,7 +158,7 @@ export function backfillRoutes(app: App, deps: ApiDependencies): void {
       },
     },
     async (request) => {
-      await cancelBackfill(deps, request, await findOne(request));
+      await cancelBackfill(deps, actorOf(request), await findOne(request));
       return { cancelled: true as const };
     },
   );

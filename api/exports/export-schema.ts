@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { shownSettings } from '../../destinations/settings.ts';
+import { shownExport } from '../../exports/reads/shown-export.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { Health } from '../../exports/rows/health.ts';
-import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { INTERVAL_LENGTHS, isZone } from '../../intervals/index.ts';
+import { INTERVAL_LENGTHS } from '../../intervals/index.ts';
 import { MODELS } from '../../models/index.ts';
+import { isIanaZone } from '../../values/zones.ts';
 import { freeForm, instant, text, timestamp } from '../fields.ts';
 import { changedDestination, destination, newDestination } from './destination-schema.ts';
 import { type RunView, run } from './run-schema.ts';
@@ -60,26 +60,15 @@ export function batchExportView(
   latestRuns: RunView[],
   health?: Pick<Health, 'missing' | 'lag_seconds'>,
 ): BatchExportView {
-  const { offsetDay, offsetHour } = cadenceOfRow(row);
+  const shown = shownExport(row);
   return {
     id: row.id,
     team_id: row.project_id,
-    name: row.name,
-    model: row.model,
-    destination: shownSettings({ type: row.destination_type, config: row.config }),
-    interval: row.interval,
-    timezone: row.timezone,
-    offset_day: row.interval === 'week' ? offsetDay : null,
-    offset_hour: row.interval === 'week' || row.interval === 'day' ? offsetHour : null,
-    paused: row.paused,
+    ...shown,
+    schema: shown.schema as BatchExportView['schema'],
+    filters: shown.filters as BatchExportView['filters'],
     created_at: row.created_at,
     last_updated_at: row.last_updated_at,
-    last_paused_at: row.last_paused_at,
-    start_at: row.start_at,
-    end_at: row.end_at,
-    hogql_query: row.hogql_query,
-    schema: row.schema as BatchExportView['schema'],
-    filters: row.filters as BatchExportView['filters'],
     missing: health?.missing ?? null,
     lag: health ? Math.round(health.lag_seconds) : null,
     latest_runs: latestRuns,
@@ -88,7 +77,7 @@ export function batchExportView(
 
 const zone = z
   .string()
-  .refine(isZone, {
+  .refine(isIanaZone, {
     params: { code: 'invalid_choice' },
     error: ({ input }) => `${JSON.stringify(input)} is not a valid choice.`,
   })

@@ -1,4 +1,4 @@
-import type { ApiDependencies, App } from '../dependencies.ts';
+import { type ApiDependencies, type App, exportRouteDependencies } from '../dependencies.ts';
 import { backfillRoutes } from './backfills.ts';
 import { intervalRoutes } from './intervals.ts';
 import { logRoutes } from './logs.ts';
@@ -12,7 +12,8 @@ import { testRoutes } from './tests.ts';
 import { verifyRoutes } from './verify.ts';
 
 /** Batch exports and everything that stands below one of them. */
-export function batchExportRoutes(app: App, deps: ApiDependencies): void {
+export function batchExportRoutes(app: App, api: ApiDependencies): void {
+  const deps = exportRouteDependencies(api);
   resourceRoutes(app, deps);
   pausingRoutes(app, deps);
   runRoutes(app, deps);

@@ -3,12 +3,14 @@ import { healthOf, intervalMap } from '../../exports/reads/health.ts';
 import { RUN_STATUSES } from '../../exports/rows/runs.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { INTERVAL_STATES } from '../../exports/rules/interval-states.ts';
-import { countWithin, instantText } from '../../intervals/index.ts';
-import { findsExport, PLACES, READ } from '../batch-exports/places.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
+import { countWithin } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
 import { instantOf, millisecondsOf, moment } from '../moment.ts';
+import { findsExport } from './find-export.ts';
+import { PLACES, READ } from './places.ts';
 
 const MOST_INTERVALS = 10_000;
 
@@ -47,7 +49,7 @@ const intervalMapAnswer = z
   .meta({ id: 'BatchExportIntervals' });
 
 /** What became of each interval. */
-export function intervalRoutes(app: App, { pool }: ApiDependencies): void {
+export function intervalRoutes(app: App, { pool }: ExportRouteDependencies): void {
   const find = findsExport(pool);
   for (const { prefix, params, access, of } of PLACES) {
     app.get(

@@ -1,14 +1,15 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
+import { keyOf } from '../../exports/rows/batch-exports.ts';
 import { LOG_LEVELS, type LogLevel, listLogs } from '../../exports/rows/logs.ts';
-import { findsExport, keyOf, PLACES, PROJECT_PLACE, READ } from '../batch-exports/places.ts';
 import { bounded } from '../bounded-query.ts';
 import { several } from '../cursor-pages.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { moment } from '../moment.ts';
 import { page } from '../pagination.ts';
+import { findsExport, findsRun } from './find-export.ts';
+import { PLACES, PROJECT_PLACE, READ } from './places.ts';
 import { logEntry, logEntryView } from './run-schema.ts';
-import { runOf } from './runs.ts';
 
 const TAGS = ['batch exports'];
 const LIMIT = 50;
@@ -42,7 +43,7 @@ const exportQuery = query.extend({
 });
 
 /** What exports and their runs say. */
-export function logRoutes(app: App, { pool }: ApiDependencies): void {
+export function logRoutes(app: App, { pool }: ExportRouteDependencies): void {
   const find = findsExport(pool);
   const read = async (
     key: ReturnType<typeof keyOf>,
@@ -79,7 +80,7 @@ export function logRoutes(app: App, { pool }: ApiDependencies): void {
   }
 
   const { prefix, params } = PROJECT_PLACE;
-  const findRunOf = runOf(pool);
+  const findRunOf = findsRun(pool);
   app.get(
     `${prefix}:id/runs/:run_id/logs/`,
     {

@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import { listMetrics, type MetricQuery, type MetricRow, metricTotals } from '../../exports/rows/metrics.ts';
-import { findsExport, keyOf, PLACES, READ } from '../batch-exports/places.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { instantOf, millisecondsOf, moment } from '../moment.ts';
 import { bucketLabel, bucketsWithin } from '../time-buckets.ts';
+import { findsExport } from './find-export.ts';
+import { PLACES, READ } from './places.ts';
 
 const TAGS = ['batch exports'];
 const MOST_BUCKETS = 10_000;
@@ -72,7 +73,7 @@ function seriesOf(
 }
 
 /** Counts of how runs ended and of the rows that they exported, with the names that functions use. */
-export function metricRoutes(app: App, { pool }: ApiDependencies): void {
+export function metricRoutes(app: App, { pool }: ExportRouteDependencies): void {
   const find = findsExport(pool);
   for (const { prefix, params, access, of } of PLACES) {
     const exportParams = params.extend({ id: z.string() });

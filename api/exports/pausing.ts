@@ -1,12 +1,15 @@
 import { z } from 'zod';
-import { setExportPaused } from '../batch-exports/pausing.ts';
-import { findsExport, PLACES, WRITE } from '../batch-exports/places.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
+import { pauseExport, unpauseExport } from '../../exports/commands/pause.ts';
+import { keyOf } from '../../exports/rows/batch-exports.ts';
+import { actorOf } from '../actor.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
+import { findsExport } from './find-export.ts';
+import { PLACES, WRITE } from './places.ts';
 
 const answer = z.object({ paused: z.boolean() });
 
 /** Pausing exports and letting them go on. */
-export function pausingRoutes(app: App, deps: ApiDependencies): void {
+export function pausingRoutes(app: App, deps: ExportRouteDependencies): void {
   const find = findsExport(deps.pool, (id) => `BatchExport ID '${id}' not found.`);
   for (const { prefix, params, access, of } of PLACES) {
     const schema = {
@@ -27,7 +30,7 @@ export function pausingRoutes(app: App, deps: ApiDependencies): void {
         },
       },
       async (request) => {
-        await setExportPaused(deps, request, true);
+        await pauseExport(deps, actorOf(request), keyOf(request.batchExport));
         return { paused: true };
       },
     );
@@ -49,7 +52,8 @@ export function pausingRoutes(app: App, deps: ApiDependencies): void {
         },
       },
       async (request) => {
-        await setExportPaused(deps, request, false, request.body.backfill);
+        const { batchExport, body } = request;
+        await unpauseExport(deps, actorOf(request), batchExport, { backfill: body.backfill });
         return { paused: false };
       },
     );

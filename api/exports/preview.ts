@@ -1,16 +1,12 @@
 import { z } from 'zod';
-import { uuidv7 } from '../../db/uuid.ts';
-import type { ExportQueryRow } from '../../exports/reads/query.ts';
-import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { type Interval, instantText, lastComplete } from '../../intervals/index.ts';
-import { chooseProject } from '../batch-exports/choose-project.ts';
-import { intervalChoice, pickInterval } from '../batch-exports/pick-interval.ts';
-import { findsExport, PLACES, WRITE } from '../batch-exports/places.ts';
-import { prepareExport } from '../batch-exports/prepare.ts';
-import { previewExport } from '../batch-exports/preview.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
+import { type ExportPreview, previewExport, previewNewExport } from '../../exports/commands/preview.ts';
+import { instantText } from '../../values/dates.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { newBatchExport, newOrganizationBatchExport } from './export-schema.ts';
+import { findsExport } from './find-export.ts';
+import { intervalChoice } from './interval-choice.ts';
+import { chooseProject, PLACES, WRITE } from './places.ts';
 
 const TAGS = ['batch exports'];
 const ROWS = 10;
@@ -38,15 +34,15 @@ const preview = z
   })
   .meta({ id: 'BatchExportPreview' });
 
-/** What exports would send, before they do. */
-export function previewRoutes(app: App, deps: ApiDependencies): void {
-  const find = findsExport(deps.pool);
+const view = ({ interval, ...shown }: ExportPreview): z.output<typeof preview> => ({
+  data_interval_start: instantText(interval.start),
+  data_interval_end: instantText(interval.end),
+  ...shown,
+});
 
-  const show = async (row: ExportQueryRow, interval: Interval, rows: number) => ({
-    data_interval_start: instantText(interval.start),
-    data_interval_end: instantText(interval.end),
-    ...(await previewExport(deps, row, interval, rows)),
-  });
+/** What exports would send, before they do. */
+export function previewRoutes(app: App, deps: ExportRouteDependencies): void {
+  const find = findsExport(deps.pool);
 
   for (const { prefix, params, access, of } of PLACES) {
     app.post(
@@ -66,10 +62,7 @@ export function previewRoutes(app: App, deps: ApiDependencies): void {
       },
       async (request) => {
         const { limit: rows, ...body } = request.body;
-        const subject = { projectId: chooseProject(request), exportId: uuidv7() };
-        const { fields } = await prepareExport(deps, subject, body);
-        const interval = lastComplete(cadenceOfRow(fields), Date.now());
-        return show({ ...fields, project_id: subject.projectId }, interval, rows);
+        return view(await previewNewExport(deps, chooseProject(request), body, rows));
       },
     );
 
@@ -88,7 +81,7 @@ export function previewRoutes(app: App, deps: ApiDependencies): void {
         },
       },
       async ({ batchExport: row, body: { limit: rows, ...choice } }) =>
-        show(row, pickInterval(row, choice, Date.now()), rows),
+        view(await previewExport(deps, row, choice, rows)),
     );
   }
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { type BatchExportRow, listBatchExports } from '../../exports/rows/batch-exports.ts';
+import { changeExport } from '../../exports/commands/change.ts';
+import { createExport } from '../../exports/commands/create.ts';
+import { removeExport } from '../../exports/commands/remove.ts';
+import { type BatchExportRow, keyOf, listBatchExports } from '../../exports/rows/batch-exports.ts';
 import { findHealth } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
-import { chooseProject } from '../batch-exports/choose-project.ts';
-import { findsExport, keyOf, PLACES, projectIdsOf, READ, WRITE } from '../batch-exports/places.ts';
-import { removeExport } from '../batch-exports/remove.ts';
-import { changeExport, createExport } from '../batch-exports/save.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
+import { actorOf } from '../actor.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {
   batchExport,
@@ -16,14 +16,16 @@ import {
   newOrganizationBatchExport,
   wholeBatchExport,
 } from './export-schema.ts';
+import { findsExport } from './find-export.ts';
+import { chooseProject, PLACES, projectIdsOf, READ, WRITE } from './places.ts';
 import { runView } from './run-schema.ts';
 
 const TAGS = ['batch exports'];
 const LATEST_RUNS = 10;
 
 /** Making, reading, changing and deleting exports, under projects and under organizations. */
-export function resourceRoutes(app: App, deps: ApiDependencies): void {
-  const { pool, config, schedules } = deps;
+export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
+  const { pool, temporal, publicUrl } = deps;
   const find = findsExport(pool);
 
   const views = async (rows: readonly BatchExportRow[]) => {
@@ -32,7 +34,7 @@ export function resourceRoutes(app: App, deps: ApiDependencies): void {
     return rows.map((row) =>
       batchExportView(
         row,
-        (runs.get(row.id) ?? []).map((run) => runView(run, schedules.exports.runUrl)),
+        (runs.get(row.id) ?? []).map((run) => runView(run, temporal.runUrl)),
         health.get(row.id),
       ),
     );
@@ -57,7 +59,7 @@ export function resourceRoutes(app: App, deps: ApiDependencies): void {
       async (request) => {
         const wanted = pageOf(request.query);
         const { count, rows } = await listBatchExports(pool, projectIdsOf(request), wanted);
-        return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, await views(rows));
+        return paginated(request, publicUrl, wanted, count, await views(rows));
       },
     );
 
@@ -74,7 +76,7 @@ export function resourceRoutes(app: App, deps: ApiDependencies): void {
         },
       },
       async (request, reply) => {
-        const row = await createExport(deps, request, chooseProject(request), request.body);
+        const row = await createExport(deps, actorOf(request), chooseProject(request), request.body);
         reply.code(201);
         return view(row);
       },
@@ -113,7 +115,8 @@ export function resourceRoutes(app: App, deps: ApiDependencies): void {
           body,
           response: { 200: batchExport },
         },
-        handler: async (request) => view(await changeExport(deps, request, request.body)),
+        handler: async (request) =>
+          view(await changeExport(deps, actorOf(request), keyOf(request.batchExport), request.body)),
       });
     }
 
@@ -131,7 +134,7 @@ export function resourceRoutes(app: App, deps: ApiDependencies): void {
         },
       },
       async (request, reply) => {
-        await removeExport(deps, request);
+        await removeExport(deps, actorOf(request), request.batchExport);
         return reply.code(204).send(null);
       },
     );

@@ -1,23 +1,11 @@
 import { z } from 'zod';
-import { transaction } from '../../db/pool.ts';
-import { isPartEnd } from '../../exports/rows/parts.ts';
-import { cadenceOfRow } from '../../exports/rules/cadence.ts';
-import { instantText, intervalAt } from '../../intervals/index.ts';
-import { audit } from '../../tenancy/audit.ts';
+import { runExport } from '../../exports/commands/run-now.ts';
 import { actorOf } from '../actor.ts';
-import { intervalChoice, pickCompleteInterval } from '../batch-exports/pick-interval.ts';
-import { findsExport, PLACES, placeOf, WRITE } from '../batch-exports/places.ts';
-import { hasRows } from '../batch-exports/preview.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
-import { errors } from '../errors.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { timestamp } from '../fields.ts';
-
-const RETRY_SECONDS = 10;
-/** Milliseconds that Temporal has for beginning a run. */
-const PATIENCE = 5_000;
-
-/** A part is known by its end, which is none of any interval. */
-const endOfPart = (now: number) => (isPartEnd(new Date(now).toISOString()) ? now : now - 1);
+import { findsExport } from './find-export.ts';
+import { intervalChoice } from './interval-choice.ts';
+import { PLACES, WRITE } from './places.ts';
 
 const body = z.object({
   ...intervalChoice,
@@ -35,9 +23,8 @@ const started = z.object({
 });
 
 /** Runs that do not wait for their time. */
-export function runNowRoutes(app: App, deps: ApiDependencies): void {
-  const { pool, schedules } = deps;
-  const find = findsExport(pool);
+export function runNowRoutes(app: App, deps: ExportRouteDependencies): void {
+  const find = findsExport(deps.pool);
   for (const { prefix, params, access, of } of PLACES) {
     app.post(
       `${prefix}:id/run/`,
@@ -55,44 +42,20 @@ export function runNowRoutes(app: App, deps: ApiDependencies): void {
         },
       },
       async (request, reply) => {
-        const { batchExport: row, body: wanted } = request;
-        const now = Date.now();
-        if (wanted.partial && (wanted.start_at || wanted.end_at)) {
-          throw errors.validation(
-            'invalid_input',
-            "'partial' is the current interval up to now: it goes without 'start_at' and 'end_at'",
-            'partial',
-          );
-        }
-        const complete = pickCompleteInterval(row, wanted, now);
-        const named = Boolean(wanted.start_at || wanted.end_at);
-        const partial = wanted.partial ?? (!named && !(await hasRows(deps, row, complete)));
-        const interval = partial
-          ? { start: intervalAt(cadenceOfRow(row), now).start, end: endOfPart(now) }
-          : complete;
-        const [start, end] = [instantText(interval.start), instantText(interval.end)];
-        const { workflowId, workflowRunId } = await schedules
-          .within(PATIENCE, () => schedules.exports.startRun(row, { start, end }))
-          .catch((error) => {
-            request.log.warn({ err: error }, 'a run could not be started');
-            throw errors.temporalAway(RETRY_SECONDS);
-          });
-        await transaction(pool, (client) =>
-          audit(client, actorOf(request), {
-            scope: 'BatchExport',
-            itemId: row.id,
-            activity: 'started',
-            ...placeOf(request, row.project_id),
-            detail: { data_interval_start: start, data_interval_end: end },
-          }),
+        const { batchExport, body: wanted } = request;
+        const { interval, workflowId, workflowRunId } = await runExport(
+          deps,
+          actorOf(request),
+          batchExport,
+          wanted,
         );
         reply.code(201);
         return {
-          data_interval_start: start,
-          data_interval_end: end,
+          data_interval_start: interval.start,
+          data_interval_end: interval.end,
           workflow_id: workflowId,
           workflow_run_id: workflowRunId,
-          temporal_url: schedules.exports.runUrl({ workflow_id: workflowId, workflow_run_id: workflowRunId }),
+          temporal_url: deps.temporal.runUrl({ workflow_id: workflowId, workflow_run_id: workflowRunId }),
         };
       },
     );

@@ -1,15 +1,15 @@
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isUuid } from '../../db/uuid.ts';
-import { findRun, listRuns, type RunQuery } from '../../exports/rows/run-lists.ts';
+import { cancelRun } from '../../exports/commands/cancel.ts';
+import { retryRun } from '../../exports/commands/retry.ts';
+import { keyOf } from '../../exports/rows/batch-exports.ts';
+import { listRuns, type RunQuery } from '../../exports/rows/run-lists.ts';
 import { RUN_STATUSES, type RunRow } from '../../exports/rows/runs.ts';
-import { cancelRun } from '../batch-exports/cancel.ts';
-import { findsExport, keyOf, PROJECT_PLACE, READ, WRITE } from '../batch-exports/places.ts';
-import { retryRun } from '../batch-exports/retry.ts';
+import { actorOf } from '../actor.ts';
 import { cursorPage, cursorQuery, readCursorPage, several } from '../cursor-pages.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
-import { errors } from '../errors.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { instantOf, moment } from '../moment.ts';
+import { findsExport, findsRun } from './find-export.ts';
+import { PROJECT_PLACE, READ, WRITE } from './places.ts';
 import { run, runView } from './run-schema.ts';
 
 const TAGS = ['batch exports'];
@@ -45,27 +45,16 @@ function readQuery(query: z.output<typeof listQuery>): Omit<RunQuery, 'projectId
   };
 }
 
-/** The run of the path: one of the export's. */
-export function runOf(pool: ApiDependencies['pool']) {
-  return async (request: FastifyRequest): Promise<RunRow> => {
-    const { run_id: runId } = request.params as { run_id: string };
-    const { project_id: projectId, id } = request.batchExport;
-    const row = isUuid(runId) ? await findRun(pool, { projectId, runId }) : undefined;
-    if (row?.batch_export_id !== id) throw errors.notFound();
-    return row;
-  };
-}
-
 /** The runs of an export. */
-export function runRoutes(app: App, deps: ApiDependencies): void {
-  const { pool, config, schedules } = deps;
+export function runRoutes(app: App, deps: ExportRouteDependencies): void {
+  const { pool, temporal, publicUrl } = deps;
   const find = findsExport(pool);
   const { prefix, params } = PROJECT_PLACE;
   const exportParams = params.extend({ id: z.string() });
   const runParams = exportParams.extend({ run_id: z.string() });
-  const findRunOf = runOf(pool);
+  const findRunOf = findsRun(pool);
   const runs = `${prefix}:id/runs/`;
-  const view = (row: RunRow) => runView(row, schedules.exports.runUrl);
+  const view = (row: RunRow) => runView(row, temporal.runUrl);
 
   app.get(
     runs,
@@ -86,7 +75,7 @@ export function runRoutes(app: App, deps: ApiDependencies): void {
       const [from, to] = wanted.ordering === 'created_at' ? ['after', 'before'] : ['start', 'end'];
       const { rows, ...links } = await readCursorPage({
         request,
-        publicUrl: config.SLUICE_PUBLIC_URL,
+        publicUrl,
         cursor: query.cursor,
         ascending: wanted.ascending,
         pinned: { [from]: wanted.from, [to]: wanted.to },
@@ -136,7 +125,8 @@ export function runRoutes(app: App, deps: ApiDependencies): void {
       },
     },
     async (request, reply) => {
-      const backfill = await retryRun(deps, request, await findRunOf(request));
+      const { batchExport } = request;
+      const { backfill } = await retryRun(deps, actorOf(request), batchExport, await findRunOf(request));
       reply.code(201);
       return { backfill_id: backfill.workflow_id };
     },
@@ -155,7 +145,7 @@ export function runRoutes(app: App, deps: ApiDependencies): void {
       },
     },
     async (request) => {
-      await cancelRun(deps, request, await findRunOf(request));
+      await cancelRun(deps, actorOf(request), await findRunOf(request));
       return { cancelled: true as const };
     },
   );

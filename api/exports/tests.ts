@@ -1,14 +1,13 @@
 import { z } from 'zod';
-import { mergeConfig } from '../../destinations/config.ts';
-import { DestinationConfigError } from '../../destinations/errors.ts';
-import { findDestination, requireDestination } from '../../destinations/registry.ts';
-import { type DestinationSettings, runTestStep, testSteps } from '../../destinations/settings.ts';
-import { openSettings } from '../../exports/reads/settings.ts';
-import { findsExport, PLACES, READ, WRITE } from '../batch-exports/places.ts';
-import { refusing } from '../batch-exports/refusals.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
-import { errors } from '../errors.ts';
+import {
+  listTestSteps,
+  testDestination,
+  testExportDestination,
+} from '../../exports/commands/test-destination.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { changedDestination, destination } from './destination-schema.ts';
+import { findsExport } from './find-export.ts';
+import { PLACES, READ, WRITE } from './places.ts';
 
 const TAGS = ['batch exports'];
 
@@ -29,20 +28,8 @@ const storedTest = z.object({
 });
 
 /** Tests of destinations, step by step: a client goes on until one fails. Nothing is kept of them. */
-export function testRoutes(app: App, { pool, config, egress, keyring }: ApiDependencies): void {
-  const find = findsExport(pool);
-
-  const run = async (settings: DestinationSettings, at: number) => {
-    const done = await runTestStep(settings, at, { egress, exportRoot: config.SLUICE_EXPORT_ROOT });
-    if (done) return done;
-    const count = testSteps(settings.type)?.length ?? 0;
-    if (count === 0) throw errors.notFound(`There is no test of ${settings.type}.`);
-    throw errors.validation(
-      'invalid_input',
-      `There is no step ${at}: the test of ${settings.type} has ${count} steps, from 0 on.`,
-      'step',
-    );
-  };
+export function testRoutes(app: App, deps: ExportRouteDependencies): void {
+  const find = findsExport(deps.pool);
 
   for (const { prefix, params, access, of } of PLACES) {
     app.get(
@@ -60,16 +47,7 @@ export function testRoutes(app: App, { pool, config, egress, keyring }: ApiDepen
           response: { 200: z.object({ steps: z.array(step) }) },
         },
       },
-      async ({ query }) => {
-        const steps = testSteps(query.destination);
-        if (!steps) {
-          const known = findDestination(query.destination) !== undefined;
-          throw errors.notFound(
-            known ? `There is no test of ${query.destination}.` : 'There is no such type of destination.',
-          );
-        }
-        return { steps };
-      },
+      async ({ query }) => ({ steps: listTestSteps(query.destination) }),
     );
 
     app.post(
@@ -85,8 +63,7 @@ export function testRoutes(app: App, { pool, config, egress, keyring }: ApiDepen
           response: { 200: step },
         },
       },
-      async ({ body }) =>
-        run({ type: body.destination.type, config: body.destination.config ?? {} }, body.step),
+      async ({ body }) => testDestination(deps, body.destination, body.step),
     );
 
     app.post(
@@ -103,20 +80,7 @@ export function testRoutes(app: App, { pool, config, egress, keyring }: ApiDepen
           response: { 200: step },
         },
       },
-      async ({ batchExport, body: { destination: sent, step: at } }) => {
-        const settings = await refusing(() => {
-          const stored = openSettings(keyring, batchExport);
-          const type = sent?.type ?? stored.type;
-          if (!requireDestination(type).types.includes(stored.type)) {
-            throw new DestinationConfigError(
-              `Cannot change destination type from '${stored.type}' to '${type}'. Delete this batch export and create a new one with the new destination type.`,
-              'type',
-            );
-          }
-          return { type, config: mergeConfig(stored.config, sent?.config ?? {}) };
-        });
-        return run(settings, at);
-      },
+      async ({ batchExport, body }) => testExportDestination(deps, batchExport, body.destination, body.step),
     );
   }
 }

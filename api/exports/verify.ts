@@ -1,22 +1,17 @@
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { findRun, listRuns } from '../../exports/rows/run-lists.ts';
+import { intervalToVerify, verifyExport } from '../../exports/commands/verify.ts';
 import { VERDICTS } from '../../exports/rules/verify-report.ts';
-import type { IntervalText } from '../../intervals/index.ts';
-import { instantText } from '../../intervals/index.ts';
-import { TooManyVerificationsError, VerifyError } from '../../schedules/exports/verify.ts';
-import { intervalChoice, pickCompleteInterval } from '../batch-exports/pick-interval.ts';
-import { findsExport, keyOf, PLACES, READ } from '../batch-exports/places.ts';
-import type { ApiDependencies, App } from '../dependencies.ts';
-import { errors } from '../errors.ts';
+import { instantText } from '../../values/dates.ts';
+import { actorOf } from '../actor.ts';
+import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { timestamp } from '../fields.ts';
+import { findsExport } from './find-export.ts';
+import { intervalChoice } from './interval-choice.ts';
+import { PLACES, READ } from './places.ts';
 
 const WAIT_SECONDS = 20;
 const LONGEST_WAIT_SECONDS = 50;
 const RETRY_SECONDS = 5;
-const CROWD_RETRY_SECONDS = 60;
-/** Earlier than any interval, for asking for the newest run of all. */
-const EVER = '-infinity';
 
 const body = z.object({
   ...intervalChoice,
@@ -64,34 +59,8 @@ const underWay = z
   .meta({ id: 'BatchExportVerificationUnderWay' });
 
 /** Whether what is at the destination is what was exported. */
-export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): void {
-  const find = findsExport(pool);
-
-  const intervalOf = async (
-    { batchExport: row }: FastifyRequest,
-    { run_id: runId, ...choice }: z.output<typeof body>,
-  ): Promise<IntervalText> => {
-    if (runId) {
-      if (choice.start_at || choice.end_at) {
-        const detail = "'run_id' goes without 'start_at' and 'end_at'";
-        throw errors.validation('invalid_input', detail, 'run_id');
-      }
-      const run = await findRun(pool, { projectId: row.project_id, runId });
-      if (run?.batch_export_id !== row.id) {
-        throw errors.validation('does_not_exist', 'This batch export has no such run.', 'run_id');
-      }
-      return textsOf(run);
-    }
-    if (!choice.start_at && !choice.end_at) {
-      const { rows } = await listRuns(pool, {
-        ...{ ...keyOf(row), ordering: 'data_interval_start', ascending: false },
-        ...{ from: EVER, to: new Date().toISOString(), statuses: ['Completed'], limit: 1 },
-      });
-      if (rows[0]) return textsOf(rows[0]);
-    }
-    const { start, end } = pickCompleteInterval(row, choice, Date.now());
-    return { start: exact(start), end: exact(end) };
-  };
+export function verifyRoutes(app: App, deps: ExportRouteDependencies): void {
+  const find = findsExport(deps.pool);
 
   for (const { prefix, params, access, of } of PLACES) {
     app.post(
@@ -110,28 +79,17 @@ export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): vo
         },
       },
       async (request, reply) => {
-        const wanted = await intervalOf(request, request.body);
-        const seconds = schedules.isReachable() ? request.body.wait_seconds : 1;
-        const waitMilliseconds = seconds * 1000;
-        const found = await schedules
-          .within(waitMilliseconds, () =>
-            schedules.exports.verify(request.batchExport, wanted, { waitMilliseconds }),
-          )
-          .catch((error) => {
-            if (error instanceof TooManyVerificationsError) {
-              throw errors.tooMany(error.message, CROWD_RETRY_SECONDS);
-            }
-            if (error instanceof VerifyError) throw errors.validation('invalid_input', error.message, null);
-            request.log.warn({ err: error }, 'a verification could not be asked for');
-            throw errors.temporalAway(RETRY_SECONDS);
-          });
-        const { start, end } = wanted;
+        const { batchExport, body: wanted } = request;
+        const interval = await intervalToVerify(deps, batchExport, wanted);
+        const found = await verifyExport(deps, actorOf(request), batchExport, interval, {
+          waitMilliseconds: wanted.wait_seconds * 1000,
+        });
+        const { start, end } = interval;
         const named = {
           data_interval_start: start === null ? null : instantText(start),
           data_interval_end: instantText(end),
         };
         if (!found) {
-          if (!schedules.isReachable()) throw errors.temporalAway(RETRY_SECONDS);
           return reply
             .code(202)
             .header('retry-after', String(RETRY_SECONDS))
@@ -142,12 +100,4 @@ export function verifyRoutes(app: App, { pool, schedules }: ApiDependencies): vo
       },
     );
   }
-}
-
-/** As all that verify the same interval name it. */
-const exact = (instant: number) => new Date(instant).toISOString();
-
-function textsOf(run: { data_interval_start: string | null; data_interval_end: string }): IntervalText {
-  const { data_interval_start: start, data_interval_end: end } = run;
-  return { start: start === null ? null : exact(Date.parse(start)), end: exact(Date.parse(end)) };
 }

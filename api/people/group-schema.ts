@@ -22,7 +22,7 @@ export function groupView({ properties, ...row }: GroupRow): z.output<typeof gro
 }
 
 const RANGE = `Must be a whole number from 0 to ${TYPES - 1}.`;
-/** The index of a type as it stands in a query. */
+/** The index of a group type in a query. */
 export const groupTypeIndex = z
   .string()
   .regex(/^[0-4]$/, RANGE)

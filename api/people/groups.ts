@@ -17,7 +17,7 @@ const params = z.object({ project_id: z.string() });
 const groupParams = params.extend({ id: z.string() });
 const noQuery = z.strictObject({ personal_api_key: z.string().optional() });
 
-/** Groups are made by events (capture); here they are read and deleted, and their types named. */
+/** Adds the routes that read and delete groups and name their types. Events create groups. */
 export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
   app.get(
     '/api/projects/:project_id/groups/',
@@ -29,7 +29,7 @@ export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
         params,
         querystring: strictPageQuery.extend({
           group_type_index: groupTypeIndex.optional().meta({ description: 'Only groups of this type.' }),
-          search: z.string().optional().meta({ description: 'Only groups whose key begins so.' }),
+          search: z.string().optional().meta({ description: 'Only groups whose key begins with this text.' }),
         }),
         response: { 200: page(group) },
       },
@@ -89,7 +89,7 @@ export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
       schema: {
         tags: TAGS,
         summary: 'Delete a group',
-        description: 'Its events stay. A later `$groupidentify` makes it anew.',
+        description: 'The events of the group stay. A later `$groupidentify` event creates the group again.',
         params: groupParams,
         querystring: noQuery,
         response: { 204: z.null() },
@@ -119,7 +119,7 @@ export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
       config: { access: { scope: 'group:read' } },
       schema: {
         tags: TAGS,
-        summary: 'List the types of groups, in the order of their indexes',
+        summary: 'List the group types in the order of their indexes',
         params,
         querystring: noQuery,
         response: { 200: z.array(groupType) },
@@ -134,8 +134,8 @@ export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
       config: { access: { scope: 'group:write' } },
       schema: {
         tags: TAGS,
-        summary: 'Name types of groups, for people to read',
-        description: 'Takes and answers a bare list. The type itself, which events name, cannot be changed.',
+        summary: 'Set the display names of group types',
+        description: 'The body and the answer are lists. `group_type`, which events use, cannot be changed.',
         params,
         querystring: noQuery,
         body: groupTypeNames,

@@ -1,10 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type DoomedPersons, deletePersons } from '../../db/person-deletions.ts';
+import type { DoomedPersons } from '../../db/person-deletions.ts';
 import { findPerson, listPersons } from '../../db/persons.ts';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { audit } from '../../tenancy/audit.ts';
+import { removePersons } from '../../tenancy/deletion.ts';
+import type { Product } from '../../tenancy/product.ts';
 import { actorOf } from '../actor.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
@@ -24,21 +26,23 @@ const params = z.object({ project_id: z.string() });
 const personParams = params.extend({ id: z.string() });
 
 const listQuery = strictPageQuery.extend({
-  distinct_id: z.string().optional().meta({ description: 'Only the person that this distinct_id is.' }),
-  email: z.string().optional().meta({ description: 'Only persons with this email, in upper or lower case.' }),
+  distinct_id: z.string().optional().meta({ description: 'Only the person with this distinct_id.' }),
+  email: z.string().optional().meta({ description: 'Only persons with this email, in any case.' }),
   search: z.string().optional().meta({
-    description: 'Only persons with a distinct_id, email or name that begins so; email and name in any case.',
+    description:
+      'Only persons whose distinct_id, email or name begins with this text. Case matters for the distinct_id only.',
   }),
 });
 
-/** Who somebody was is not written down when they are deleted: the log outlives them. */
+/** Deletes persons and records it. The log outlives a person, so it must not say who the person was. */
 async function deleteAndAudit(
   client: Transaction,
   request: FastifyRequest,
   doomed: DoomedPersons,
+  products: readonly Product[],
 ): Promise<number> {
   const { id: projectId, organization_id: organizationId } = request.project;
-  const deleted = await deletePersons(client, projectId, doomed);
+  const deleted = await removePersons(client, projectId, doomed, products);
   for (const { id, distinct_ids } of deleted) {
     await audit(client, actorOf(request), {
       scope: 'Person',
@@ -52,8 +56,8 @@ async function deleteAndAudit(
   return deleted.length;
 }
 
-/** Persons are made by events (capture); here they are read and deleted. */
-export function personRoutes(app: App, { pool, config }: ApiDependencies): void {
+/** Adds the routes that read and delete persons. Events create persons. */
+export function personRoutes(app: App, { pool, config, products }: ApiDependencies): void {
   app.get(
     '/api/projects/:project_id/persons/',
     {
@@ -104,7 +108,8 @@ export function personRoutes(app: App, { pool, config }: ApiDependencies): void 
       schema: {
         tags: TAGS,
         summary: 'Delete a person',
-        description: 'Their events stay. A later event of one of their distinct ids makes a new person.',
+        description:
+          'The events of the person stay. A later event with one of the distinct ids creates a new person.',
         params: personParams,
         querystring: z.strictObject({ personal_api_key: z.string().optional() }),
         response: { 204: z.null() },
@@ -113,7 +118,9 @@ export function personRoutes(app: App, { pool, config }: ApiDependencies): void 
     async (request, reply) => {
       const { id } = request.params;
       if (!isUuid(id)) throw errors.notFound();
-      const deleted = await transaction(pool, (client) => deleteAndAudit(client, request, { ids: [id] }));
+      const deleted = await transaction(pool, (client) =>
+        deleteAndAudit(client, request, { ids: [id] }, products),
+      );
       if (deleted === 0) throw errors.notFound();
       return reply.code(204).send(null);
     },
@@ -135,7 +142,7 @@ export function personRoutes(app: App, { pool, config }: ApiDependencies): void 
     async (request) => {
       const { ids, distinct_ids: distinctIds } = request.body;
       const doomed = ids ? { ids } : { distinctIds: distinctIds ?? [] };
-      const deleted = await transaction(pool, (client) => deleteAndAudit(client, request, doomed));
+      const deleted = await transaction(pool, (client) => deleteAndAudit(client, request, doomed, products));
       return { persons_deleted: deleted };
     },
   );

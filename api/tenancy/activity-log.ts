@@ -13,7 +13,7 @@ const activity = z
     project_id: z.int().nullable(),
     actor: z.enum(['user', 'operator', 'system']).meta({
       description:
-        '`user`: through the API. `operator`: at the command line. `system`: Sluice itself, which has no user and no key.',
+        'Who made the change. `user`: a user, through the API. `operator`: somebody at the command line. `system`: Sluice itself.',
     }),
     user_id: z.int().nullable(),
     personal_api_key_id: z.string().nullable(),
@@ -30,7 +30,7 @@ function activityView({ at, ...row }: ActivityRow): z.output<typeof activity> {
   return { ...row, created_at: at };
 }
 
-/** Who changed what, newest first: of an organization, or of one project. */
+/** Adds the routes that list who changed what, newest first. */
 export function activityLogRoutes(app: App, { pool, config }: ApiDependencies): void {
   app.get(
     '/api/organizations/:organization_id/activity_log/',
@@ -38,7 +38,7 @@ export function activityLogRoutes(app: App, { pool, config }: ApiDependencies): 
       config: { access: { scope: 'activity_log:read', level: ADMIN } },
       schema: {
         tags: ['activity log'],
-        summary: 'List what was changed in an organization',
+        summary: 'List the changes in an organization, newest first',
         params: z.object({ organization_id: z.string() }),
         querystring: pageQuery,
         response: { 200: page(activity) },
@@ -57,7 +57,7 @@ export function activityLogRoutes(app: App, { pool, config }: ApiDependencies): 
       config: { access: { scope: 'activity_log:read' } },
       schema: {
         tags: ['activity log'],
-        summary: 'List what was changed in a project',
+        summary: 'List the changes in a project, newest first',
         params: z.object({ project_id: z.string() }),
         querystring: pageQuery,
         response: { 200: page(activity) },

@@ -37,7 +37,7 @@ const member = z
 
 const levels = z.literal([MEMBER, ADMIN, OWNER]);
 
-/** People come in by keys alone: there is no password, second factor or social login to report. */
+/** Shows a member. Users have keys only, so there is no second factor or social login to report. */
 function memberView(row: MemberRow): z.output<typeof member> {
   return {
     id: row.id,
@@ -70,7 +70,7 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
           order: z
             .unknown()
             .optional()
-            .meta({ type: 'string', description: '`joined_at` or `-joined_at` (default).' }),
+            .meta({ type: 'string', description: 'The order: `joined_at`, or `-joined_at` (the default).' }),
         }),
         response: { 200: page(member) },
       },
@@ -96,14 +96,15 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
     '/api/organizations/:organization_id/members/:user_uuid/',
     {
       config: { access: { scope: 'organization_member:write', level: ADMIN } },
-      // The lookup comes before the validation of the body.
+      // Looks the member up before the body is validated, so that an unknown member is a 404 whatever the body says.
       preValidation: async ({ organization, params: { user_uuid: uuid } }) => {
         await find(pool, organization.id, uuid);
       },
       schema: {
         tags: TAGS,
         summary: "Change a member's level",
-        description: 'Making somebody the owner (15) makes the giver an admin (8).',
+        description:
+          'The levels are 1 (member), 8 (admin) and 15 (owner). An owner who makes somebody else the owner becomes an admin.',
         params: memberParams,
         body: z.object({ level: levels.optional() }),
         response: { 200: member },
@@ -146,7 +147,7 @@ export function memberRoutes(app: App, { pool, config }: ApiDependencies): void 
       config: { access: { scope: 'organization_member:write' } },
       schema: {
         tags: TAGS,
-        summary: 'Remove a member, or leave',
+        summary: 'Remove a member, or leave the organization',
         params: memberParams,
         response: { 204: z.null() },
       },

@@ -3,7 +3,7 @@ import type { MemberOrganizationRow } from '../../db/organizations.ts';
 import { freeForm, text, timestamp } from '../fields.ts';
 import { projectSummary, projectSummaryView } from './project-schema.ts';
 
-/** Who may install plugins upstream; Sluice has one level for all. */
+/** The level that PostHog asks for to install plugins. Sluice has no plugins and always answers the same. */
 const PLUGINS_ACCESS_LEVEL = 9;
 
 export const organization = z
@@ -61,7 +61,7 @@ export function organizationView(
 
 const writable = {
   name: text(64),
-  /** Sluice keeps no media; any UUID is stored for the client that set it. */
+  /** Sluice stores no media. It keeps any UUID for the client that set it. */
   logo_media_id: z.uuid().nullable().optional(),
   is_member_join_email_enabled: z.boolean().optional(),
   enforce_2fa: z.boolean().nullable().optional(),
@@ -74,7 +74,7 @@ const writable = {
 export const newOrganization = z.object(writable);
 export const organizationPatch = newOrganization.partial();
 
-/** The organization as it stands in a user's list. */
+/** An organization in the list of a user. */
 export const organizationSummary = organization
   .pick({
     id: true,

@@ -13,6 +13,7 @@ import { audit, changes } from '../../tenancy/audit.ts';
 import { removeOrganization } from '../../tenancy/deletion.ts';
 import { ADMIN, OWNER } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
+import { projectTables } from '../../tenancy/product.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -49,7 +50,7 @@ function parseMappings(body: Record<string, unknown>): Map<number, number> {
   return mappings;
 }
 
-export function organizationRoutes(app: App, { pool, config, schedules }: ApiDependencies): void {
+export function organizationRoutes(app: App, { pool, config, schedules, products }: ApiDependencies): void {
   const view = (row: Parameters<typeof organizationView>[0]) =>
     organizationView(row, config.SLUICE_INSTANCE_TAG);
   const reload = async (userId: number, id: string) => {
@@ -86,7 +87,8 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       config: { access: { scope: 'organization:write' } },
       schema: {
         tags: TAGS,
-        summary: 'Create an organization with a default project, owned by the caller',
+        summary: 'Create an organization',
+        description: 'The caller becomes its owner. It starts with a default project.',
         body: newOrganization,
         response: { 201: organization },
       },
@@ -165,7 +167,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       schema: {
         tags: TAGS,
         summary: 'Delete an organization with all its projects',
-        description: 'Its schedules are stopped and its events deleted in the background.',
+        description: 'Its schedules are stopped and its events are deleted in the background.',
         params,
         response: { 204: z.null() },
       },
@@ -173,7 +175,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
     async (request, reply) => {
       const { id, name } = request.organization;
       await transaction(pool, async (client) => {
-        if (!(await removeOrganization(client, id))) throw errors.notFound();
+        if (!(await removeOrganization(client, id, products))) throw errors.notFound();
         await audit(client, actorOf(request), {
           scope: 'Organization',
           itemId: id,
@@ -193,8 +195,9 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       config: { access: { scope: 'organization:write', level: ADMIN, isOrganization: true } },
       schema: {
         tags: TAGS,
-        summary: 'Move the configuration of some projects onto others, once',
-        description: 'The body maps ids of source projects to ids of target projects.',
+        summary: 'Move the configuration of projects to other projects',
+        description:
+          'The body maps the id of each source project to the id of its target. An organization can do this once.',
         params,
         body: z.record(z.string(), z.unknown()),
         response: { 200: rollbackAnswer },
@@ -211,7 +214,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
       if (request.organization.environments_rollback_at) throw requested();
       const mappings = parseMappings(request.body);
       await transaction(pool, async (client) => {
-        // A project that is deleted at this moment must not be given anything.
+        // The lock keeps a project from being deleted while configuration moves to it.
         if (!(await lockProjectsOf(client, id))) throw errors.notFound();
         const own = new Set(await projectIdsOf(client, id));
         const missing = [...mappings].flat().filter((one) => !own.has(one));
@@ -220,7 +223,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
           throw errors.validation('invalid_input', `Environments not found: {${list}}`, null);
         }
         if (!(await markEnvironmentsRollback(client, id))) throw requested();
-        await moveConfiguration(client, mappings);
+        await moveConfiguration(client, mappings, projectTables(products));
         await audit(client, actorOf(request), {
           scope: 'Organization',
           itemId: id,

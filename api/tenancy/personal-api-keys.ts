@@ -15,16 +15,12 @@ import {
   rollPersonalApiKey,
   TooManyKeysError,
 } from '../../tenancy/personal-api-keys.ts';
+import { allScopes } from '../../tenancy/scopes.ts';
 import { type Caller, requireUnlimited } from '../access.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import {
-  newPersonalApiKey,
-  personalApiKey,
-  personalApiKeyPatch,
-  personalApiKeyView,
-} from './personal-api-key-schema.ts';
+import { keyBodies, personalApiKey, personalApiKeyView } from './personal-api-key-schema.ts';
 
 const TAGS = ['personal API keys'];
 const params = z.object({ key_id: z.string() });
@@ -35,7 +31,7 @@ interface Bounds {
   scoped_organizations?: string[] | undefined;
 }
 
-/** A key may be bound only to places where its user is a member. */
+/** Refuses bounds to projects or organizations of which the user is not a member. */
 async function requireOwnPlaces(queryable: Queryable, userId: number, bounds: Bounds): Promise<void> {
   const teams = [...new Set(bounds.scoped_teams ?? [])];
   if ((await countMemberProjects(queryable, userId, teams)) < teams.length) {
@@ -55,14 +51,16 @@ async function requireOwnPlaces(queryable: Queryable, userId: number, bounds: Bo
   }
 }
 
-export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void {
+export function personalApiKeyRoutes(app: App, { pool, products }: ApiDependencies): void {
+  const { newPersonalApiKey, personalApiKeyPatch } = keyBodies(allScopes(products));
+
   async function find(caller: Caller, id: string): Promise<PersonalApiKeyRow> {
     const wanted = id === '@current' ? caller.key.id : id;
     const row = KEY_ID.test(wanted) ? await findPersonalApiKey(pool, caller.user.id, wanted) : undefined;
     if (!row) throw errors.notFound();
     return row;
   }
-  /** The lookup comes before the validation of the body. */
+  /** Looks the key up before the body is validated, so that an unknown key is a 404 whatever the body says. */
   const requireFound = async (request: { caller: Caller; params: unknown }) => {
     await find(request.caller, (request.params as { key_id: string }).key_id);
   };
@@ -89,7 +87,8 @@ export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void 
       config: { access: { scope: '*' } },
       schema: {
         tags: TAGS,
-        summary: 'Create a key; its value is in this answer only',
+        summary: 'Create a key',
+        description: 'Only this answer contains the value of the key. It cannot be shown again.',
         body: newPersonalApiKey,
         response: { 201: personalApiKey },
       },
@@ -131,7 +130,8 @@ export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void 
       schema: {
         tags: TAGS,
         summary: 'Retrieve a key',
-        description: 'Every key may retrieve itself, as `@current`; other keys only one with the scope `*`.',
+        description:
+          'A key may retrieve itself, as `@current`. Only a key with the scope `*` and no bounds may retrieve others.',
         params,
         response: { 200: personalApiKey },
       },
@@ -180,7 +180,8 @@ export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void 
       config: { access: { scope: '*' } },
       schema: {
         tags: TAGS,
-        summary: 'Replace the value of a key; the old one stops working at once',
+        summary: 'Replace the value of a key',
+        description: 'The old value stops working at once. Only this answer contains the new one.',
         params,
         response: { 200: personalApiKey },
       },

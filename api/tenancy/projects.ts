@@ -29,14 +29,14 @@ const TAGS = ['projects'];
 const params = z.object({ project_id: z.string() });
 const organizationParams = z.object({ organization_id: z.string() });
 
-export function projectRoutes(app: App, { pool, config, schedules }: ApiDependencies): void {
+export function projectRoutes(app: App, { pool, config, schedules, products }: ApiDependencies): void {
   const reload = async (userId: number, id: number) => {
     const row = await findMemberProject(pool, userId, id);
     if (!row) throw errors.notFound('Project not found.');
     return projectView(row);
   };
 
-  // The same two operations stand under an organization and, for the caller's current one, at the top.
+  // The same two operations exist under an organization, and at the top level for the caller's current organization.
   for (const prefix of ['/api/organizations/:organization_id/projects/', '/api/projects/'] as const) {
     const nested = prefix.includes(':');
     const where = nested ? 'of an organization' : "of the caller's current organization";
@@ -152,7 +152,7 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
       schema: {
         tags: TAGS,
         summary: 'Delete a project',
-        description: 'Its schedules are stopped and its events deleted in the background.',
+        description: 'Its schedules are stopped and its events are deleted in the background.',
         params,
         response: { 204: z.null() },
       },
@@ -160,7 +160,8 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
     async (request, reply) => {
       const { id, organization_id, name } = request.project;
       await transaction(pool, async (client) => {
-        if (!(await removeProject(client, id, organization_id))) throw errors.notFound('Project not found.');
+        if (!(await removeProject(client, id, organization_id, products)))
+          throw errors.notFound('Project not found.');
         await audit(client, actorOf(request), {
           scope: 'Project',
           itemId: String(id),
@@ -175,14 +176,14 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
     },
   );
 
-  // The tokens of a project: the public one is replaced, the secret one moves to the backup first.
+  // A new project key ends the old one. A new secret token leaves the old one valid as the backup.
   const rotations = [
-    { path: 'reset_token', summary: 'Replace the project key; the old one stops working' },
+    { path: 'reset_token', summary: 'Replace the project key; the old key stops working' },
     {
       path: 'rotate_secret_token',
-      summary: 'Make a new secret token; the old one stays valid as the backup',
+      summary: 'Create a new secret token; the old one stays valid as the backup',
     },
-    { path: 'delete_secret_token_backup', summary: 'End the validity of the old secret token' },
+    { path: 'delete_secret_token_backup', summary: 'Revoke the backup of the secret token' },
   ] as const;
   for (const { path, summary } of rotations) {
     app.patch(

@@ -65,7 +65,7 @@ const patch = z.object({
 });
 
 export function userRoutes(app: App, { pool, config }: ApiDependencies): void {
-  /** The project the user works in, or the first one that is there. */
+  /** Returns the project that the user chose last, or else the first one of the organization. */
   function currentProject(
     user: { current_project_id: number | null },
     current: MemberOrganizationRow | undefined,
@@ -101,7 +101,7 @@ export function userRoutes(app: App, { pool, config }: ApiDependencies): void {
     '/api/users/:user_id/',
     {
       config: { access: { scope: 'user:read', ignoresBounds: true } },
-      schema: { tags: TAGS, summary: 'Retrieve the caller, as `@me`', params, response: { 200: me } },
+      schema: { tags: TAGS, summary: 'Retrieve your own user, as `@me`', params, response: { 200: me } },
     },
     async (request) => {
       requireMe(request.caller, request.params.user_id);
@@ -115,7 +115,7 @@ export function userRoutes(app: App, { pool, config }: ApiDependencies): void {
       config: { access: { scope: 'user:write', ignoresBounds: true } },
       schema: {
         tags: TAGS,
-        summary: 'Change the caller, as `@me`',
+        summary: 'Change your own user, as `@me`',
         params,
         body: patch,
         response: { 200: me },

@@ -27,8 +27,8 @@ const authenticate = newOrganization.partial().extend({
 });
 
 /**
- * The setup wizard's device flow: the command line asks for a hash, somebody with a key authenticates it for a
- * project, the command line polls until it is given that project's public key.
+ * Adds the routes of the setup wizard. The command line starts a session and gets its hash. A user with a key connects
+ * the session to a project. The command line polls until it gets the public key of that project.
  */
 export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void {
   app.post(
@@ -37,7 +37,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
       config: { access: 'public' },
       schema: {
         tags: TAGS,
-        summary: 'Begin a wizard session; it lasts ten minutes',
+        summary: 'Start a wizard session, which lasts ten minutes',
         response: { 200: z.object({ hash: z.string() }) },
       },
     },
@@ -54,7 +54,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
       config: { access: 'public' },
       schema: {
         tags: TAGS,
-        summary: 'Ask whether the session was authenticated, and for which project',
+        summary: 'Get the project of a wizard session, once a user has connected it',
         headers: z.object({
           'x-posthog-wizard-hash': z.string().optional().meta({ description: 'The hash of the session.' }),
         }),
@@ -92,7 +92,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
       config: { access: { scope: 'team:read', isOrganization: true, budget: 'wizard' } },
       schema: {
         tags: TAGS,
-        summary: 'Let the wizard session with this hash work for a project of the organization',
+        summary: 'Connect a wizard session to a project of the organization',
         params: z.object({ organization_id: z.string() }),
         body: authenticate,
         response: {

@@ -1,21 +1,110 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { decodeBase64, isBase64 } from './base64.ts';
-import { isForm, readForm } from './form.ts';
-import { inflate, isGzip } from './gzip.ts';
+import { gunzip, gunzipSync } from 'node:zlib';
 import { type Decoded, readJson } from './json.ts';
 import { DecodeError, MAX_BODY_BYTES, tooLarge } from './limits.ts';
 import { decompressLz64 } from './lz64.ts';
 
-/** A body as it came over the wire, with what was said about it. */
+const STRICT_BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+const LENIENT_BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
+/** The first characters show that most bodies are not base64. */
+const BASE64_SAMPLE = 64;
+
+/** Whether the whole body is base64. JSON of an event never is, since it begins with a bracket. */
+function isBase64(bytes: Buffer): boolean {
+  if (bytes.length < 4 || bytes.length % 4 !== 0) return false;
+  if (!STRICT_BASE64.test(bytes.toString('latin1', 0, BASE64_SAMPLE))) return false;
+  return STRICT_BASE64.test(bytes.toString('latin1'));
+}
+
+/**
+ * Decodes a body that is declared as base64. Accepts the URL alphabet, missing padding, and spaces that a form made of
+ * plus signs. Undefined if the body is not base64.
+ */
+function decodeBase64(bytes: Buffer): Buffer | undefined {
+  const text = bytes
+    .toString('latin1')
+    .trim()
+    .replaceAll(' ', '+')
+    .replace(/[\r\n]+/g, '');
+  return LENIENT_BASE64.test(text) ? Buffer.from(text, 'base64') : undefined;
+}
+
+interface FormFields {
+  data: Buffer | undefined;
+  compression: string | undefined;
+  token: string | undefined;
+}
+
+const FORM_LIKE = /^[\w$.%+-]+(?:\[\])?=/;
+
+function isForm(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(contentType);
+}
+
+/** Reads the fields of a form that matter here: `data`, `compression`, and the project key. */
+function readForm(bytes: Buffer): FormFields {
+  const text = bytes.toString('utf8');
+  if (!FORM_LIKE.test(text.slice(0, 256))) {
+    throw new DecodeError(
+      'failed to decode request: expected form data in POST request payload: the Content-Type says ' +
+        'application/x-www-form-urlencoded, the body does not start with a field such as data=',
+    );
+  }
+  const fields = new URLSearchParams(text);
+  const data = fields.get('data');
+  return {
+    data: data === null ? undefined : Buffer.from(data),
+    compression: fields.get('compression') ?? undefined,
+    token: fields.get('api_key') ?? fields.get('token') ?? undefined,
+  };
+}
+
+/** Up to these sizes, decompression takes well under a millisecond. The thread pool would take longer. */
+const SYNC_GZIP_INPUT = 32 * 1024;
+const SYNC_GZIP_OUTPUT = 256 * 1024;
+
+function isGzip(bytes: Buffer): boolean {
+  return bytes.length > 2 && bytes[0] === 0x1f && bytes[1] === 0x8b && bytes[2] === 0x08;
+}
+
+function gzipRefusal(error: unknown): DecodeError {
+  if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('the decompressed body');
+  return new DecodeError(
+    `failed to decode request: invalid GZIP data (${(error as Error).message}): send the whole gzip stream, or no compression`,
+  );
+}
+
+function inflateElsewhere(bytes: Buffer): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    // zlib stops at the limit, so a decompression bomb costs at most 20 MB.
+    gunzip(bytes, { maxOutputLength: MAX_BODY_BYTES }, (error, result) => {
+      if (error) reject(gzipRefusal(error));
+      else resolve(result);
+    });
+  });
+}
+
+/** Decompresses small bodies at once, and large ones on the thread pool. */
+function inflate(bytes: Buffer): Buffer | Promise<Buffer> {
+  if (bytes.length > SYNC_GZIP_INPUT) return inflateElsewhere(bytes);
+  try {
+    return gunzipSync(bytes, { maxOutputLength: SYNC_GZIP_OUTPUT });
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') return inflateElsewhere(bytes);
+    throw gzipRefusal(error);
+  }
+}
+
+/** A body as it came over the wire, with what the request said about it. */
 export interface WireBody {
   bytes: Buffer;
   contentType?: string | undefined;
   contentEncoding?: string | undefined;
   /** The query's `compression`. */
   compression?: string | undefined;
-  /** The query's `data`: the payload of a request without a body. */
+  /** The query's `data`. It is the payload of a request without a body. */
   data?: string | undefined;
-  /** Told the size of what is to be parsed, before it is; may let it wait, or refuse it by throwing. */
+  /** Called with the size of the JSON before it is parsed. May let it wait by a promise, or refuse it by throwing. */
   admit?: (bytes: number) => void | Promise<void>;
 }
 
@@ -30,7 +119,7 @@ const HINTS: ReadonlyMap<string, Hint> = new Map([
   ['base64', 'base64'],
   ['b64', 'base64'],
 ]);
-/** Clients and proxies wrap each other: base64 of gzip, gzip of gzip. More is nobody's honest work. */
+/** Clients and proxies may each add a layer: base64 of gzip, gzip of gzip. More layers are an attack. */
 const MAX_LAYERS = 4;
 
 function hintOf(...said: (string | undefined)[]): Hint {
@@ -41,7 +130,7 @@ function hintOf(...said: (string | undefined)[]): Hint {
   return undefined;
 }
 
-/** Index of the first byte that is neither white space nor a byte order mark. */
+/** The index of the first byte that is neither white space nor a byte order mark. */
 function firstByte(bytes: Buffer): number {
   let index = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   while (index < bytes.length && (bytes[index] as number) <= 0x20) index += 1;
@@ -53,12 +142,14 @@ function looksLikeJson(bytes: Buffer): boolean {
   return first === 0x7b || first === 0x5b;
 }
 
-/** Takes off what is around the JSON, declared or visible. Bytes that already are JSON are never touched. */
+/**
+ * Removes the layers around the JSON, both declared and recognised ones. Bytes that are JSON already stay as they are.
+ */
 async function unwrap(payload: Buffer, hint: Hint, encoding: string | undefined): Promise<Buffer> {
   let bytes = payload;
   let declared = hint;
   for (let layer = 0; layer < MAX_LAYERS; layer += 1) {
-    // What a proxy decompressed on the way keeps its header.
+    // A proxy may have decompressed the body and kept the header.
     if (looksLikeJson(bytes)) return bytes;
     if (isGzip(bytes)) {
       bytes = await inflate(bytes);
@@ -87,7 +178,7 @@ async function unwrap(payload: Buffer, hint: Hint, encoding: string | undefined)
   return bytes;
 }
 
-/** Forms and queries turn the plus signs of base64 into spaces. */
+/** Restores the plus signs of base64, which forms and queries turn into spaces. */
 function fromText(bytes: Buffer): Buffer {
   if (looksLikeJson(bytes) || !bytes.includes(0x20)) return bytes;
   return Buffer.from(bytes.toString('latin1').trim().replaceAll(' ', '+'), 'latin1');
@@ -107,13 +198,13 @@ function notJson(bytes: Buffer, encoding: string | undefined): DecodeError {
 }
 
 function toJson(bytes: Buffer): Decoded | Promise<Decoded> {
-  // Nearly all events are ASCII, the quickest of all to turn into text.
+  // Nearly all events are ASCII, which is the fastest to turn into text.
   if (isAscii(bytes)) return readJson(bytes.toString('latin1'), false);
-  // Invalid bytes become U+FFFD: the rest of the event is worth more than its refusal.
+  // Invalid bytes become U+FFFD: the rest of the event is worth more than its gzipRefusal.
   return readJson(bytes.toString('utf8', bytes[0] === 0xef ? firstByte(bytes) : 0), !isUtf8(bytes));
 }
 
-/** An object that carries the events as text in its `data`, as some forwarders send it. */
+/** The `data` of an object that carries the events as text, as some forwarders send it. */
 function dataField(root: unknown): Buffer | undefined {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) return undefined;
   const { data, event, batch } = root as Record<string, unknown>;
@@ -127,7 +218,7 @@ interface Payload {
   formToken?: string | undefined;
 }
 
-/** Finds the payload: in the body, in a field of a form, in the query. */
+/** Finds the payload in the body, in a field of a form, or in the query. */
 function payloadOf(wire: WireBody): Payload {
   const { bytes, compression, contentEncoding } = wire;
   if (bytes.length === 0) return { bytes: fromText(Buffer.from(wire.data ?? '')), hint: hintOf(compression) };
@@ -142,7 +233,7 @@ function payloadOf(wire: WireBody): Payload {
   };
 }
 
-/** JSON as it is, or what it carries in its `data`. */
+/** Parses JSON. If it carries the events in its `data`, decodes and parses that instead. */
 function readBytes<T>(bytes: Buffer, formToken: string | undefined, use: Use<T>): T | Promise<T> {
   const decoded = toJson(bytes);
   const unfold = (one: Decoded): T | Promise<T> => {
@@ -165,7 +256,7 @@ async function decodeInner(
   return { ...content, formToken: typeof outerToken === 'string' ? outerToken : formToken };
 }
 
-/** A body that is more than plain JSON: what is around it taken off, and its turn waited for. */
+/** Decodes a body that is not plain JSON, and waits for its turn to be parsed. */
 async function open(wire: WireBody): Promise<Pick<Payload, 'bytes' | 'formToken'>> {
   const { bytes, hint, formToken } = payloadOf(wire);
   if (bytes.length === 0) throw new DecodeError('request missing data payload');
@@ -176,15 +267,16 @@ async function open(wire: WireBody): Promise<Pick<Payload, 'bytes' | 'formToken'
   return { bytes: json, formToken };
 }
 
-/** What is to be done with a decoded body. */
-export type Use<T> = (decoded: Decoded) => T | Promise<T>;
+/** What the caller does with a decoded body. */
+type Use<T> = (decoded: Decoded) => T | Promise<T>;
 
 /**
- * Any accepted form of a body → its JSON, handed to `use`, without waiting where nothing is to be waited for: most
- * bodies are JSON as it is, and small. Fails with a DecodeError that says what could not be decoded.
+ * Decodes a body of any accepted form and hands its JSON to `use`. Plain, small JSON, the usual case, takes no promise.
+ * Throws a DecodeError that says what could not be decoded.
  *
- * A promise of the JSON would be there before a body that waits for its turn is parsed. By then it is old, and what
- * old objects hold, dead or not, the garbage collector keeps until it looks at everything. Hence `use`.
+ * Why `use` and not a promise of the JSON: a promise would exist while the body waits for its turn, and so be an old
+ * object when it resolves. The garbage collector keeps what an old object refers to until its next full collection,
+ * even if the object is dead.
  */
 export function useBody<T>(wire: WireBody, use: Use<T>): T | Promise<T> {
   const { bytes } = wire;
@@ -195,7 +287,7 @@ export function useBody<T>(wire: WireBody, use: Use<T>): T | Promise<T> {
   return wait ? wait.then(() => readBytes(bytes, undefined, use)) : readBytes(bytes, undefined, use);
 }
 
-/** The same as a promise. */
+/** Decodes a body like `useBody`, and returns its JSON as a promise. */
 export async function decodeBody(wire: WireBody): Promise<Decoded> {
   return useBody(wire, (decoded) => decoded);
 }

@@ -1,48 +1,70 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DecodeError, MAX_DEPTH } from './limits.ts';
-import { withoutNoNumbers } from './no-numbers.ts';
-import { type Outline, outline } from './outline.ts';
+import { endOfString, type Outline, outline } from './outline.ts';
 
-/** In place of an event that nests too deep; it is never parsed. */
+/** NaN or Infinity as a value of its own, not as a part of another word. */
+const NO_NUMBER = /(?<![\w.+-])(?:NaN|-?Infinity)(?![\w.+-])/g;
+
+/**
+ * Replaces NaN, Infinity and -Infinity outside of strings by null. JSON does not know them, but Python's encoder writes
+ * them, and one would make the whole batch invalid. Undefined if the text has none.
+ */
+function withoutNoNumbers(text: string): string | undefined {
+  if (!text.includes('NaN') && !text.includes('Infinity')) return undefined;
+  const parts: string[] = [];
+  let found = false;
+  for (let from = 0; from < text.length; ) {
+    const quote = text.indexOf('"', from);
+    const until = quote === -1 ? text.length : quote;
+    const before = text.slice(from, until);
+    const after = before.replace(NO_NUMBER, 'null');
+    found ||= after !== before;
+    from = quote === -1 ? until : Math.min(endOfString(text, quote + 1) + 1, text.length);
+    parts.push(after, text.slice(until, from));
+  }
+  return found ? parts.join('') : undefined;
+}
+
+/** Takes the place of an event that nests too deep. That event is never parsed. */
 export const TOO_DEEP = Object.freeze({ tooDeep: true });
 
-/** Several events of a body, as parsed. */
-export interface Chunk {
+/** Some parsed events of a body. */
+interface Chunk {
   values: unknown[];
-  /** Whether texts may hold what cannot be stored: NUL, half a surrogate pair. */
+  /** Whether texts may hold characters that cannot be stored: NUL, half a surrogate pair. */
   mayNeedCleaning: boolean;
 }
 
 export interface Decoded {
-  /** The body; when `chunks` is there, with an empty array in place of the events. */
+  /** The parsed body. If `chunks` is set, an empty array takes the place of the events. */
   root: unknown;
   mayNeedCleaning: boolean;
-  /** Bytes that were replaced by U+FFFD because they are no UTF-8. */
+  /** Whether bytes that are not UTF-8 were replaced by U+FFFD. */
   invalidUtf8: boolean;
-  /** The events of a large body, parsed a part at a time so that other requests get their turn. */
+  /** The events of a large body, parsed in parts so that other requests get their turn. */
   chunks?: () => AsyncGenerator<Chunk>;
-  /** How many there are, with `chunks`. */
+  /** The number of events in `chunks`. */
   count?: number;
-  /** The key, where it came in a form field next to the body. */
+  /** The project key, if it came in a form field or around the payload. */
   formToken?: string | undefined;
 }
 
-/** A body up to this size is parsed in one go: some milliseconds. */
+/** Bodies up to this size are parsed in one go, within some milliseconds. */
 const ONE_GO = 512 * 1024;
 const CHUNK = 256 * 1024;
 
-/** `\u0000`, and each half of a surrogate pair, can only come in as escapes. */
+/** NUL and half a surrogate pair can only come in as escapes. */
 const UNSTORABLE = /\\u(?:0000|[dD][89a-fA-F])/;
 const INTEGER = /^-?\d+$/;
 
-/** Few texts hold an escape of this kind at all, which is quicker to find out. */
+/** Few texts have such escapes at all, so a cheap search comes first. */
 function mayNeedCleaning(text: string): boolean {
   return text.includes('\\u') && UNSTORABLE.test(text);
 }
 
 /**
- * The rule for numbers: one that a double cannot hold (1e400), or an integer that it would change (2^53 + 1), is kept
- * as its text. Everything else is a number.
+ * Keeps the text of a number that a double cannot hold (1e400), and of an integer that a double would change
+ * (2^53 + 1). All others become numbers.
  */
 function keepExact(_key: string, value: unknown, context?: { source?: string }): unknown {
   if (typeof value !== 'number' || context?.source === undefined) return value;
@@ -58,7 +80,7 @@ const PLAIN = 0;
 const INEXACT = 1;
 const DEEP = 2;
 
-/** Looks through a parsed value for numbers that may have lost digits, and for more levels than are left. */
+/** Searches a parsed value for numbers that may have lost digits, and for more than `levels` levels. */
 function inspect(value: object, levels: number): number {
   if (levels === 0) return DEEP;
   let found = PLAIN;
@@ -68,12 +90,12 @@ function inspect(value: object, levels: number): number {
     } else if (typeof one === 'object' && one !== null) found |= inspect(one, levels - 1);
   };
   if (Array.isArray(value)) for (const one of value) look(one);
-  // What JSON.parse makes inherits nothing that can be enumerated.
+  // Objects from JSON.parse inherit nothing that can be enumerated.
   else for (const key in value) look((value as Record<string, unknown>)[key]);
   return found;
 }
 
-/** JSON.parse, which also takes what Python writes for numbers that are none. */
+/** JSON.parse that also accepts NaN and Infinity, as Python writes them. */
 function parseLeniently(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -84,13 +106,13 @@ function parseLeniently(text: string): unknown {
   }
 }
 
-/** A text as a value, its numbers exact; TOO_DEEP when it nests deeper than anything may. */
+/** Parses a text and keeps its numbers exact. Returns TOO_DEEP if it nests too deep. */
 function parseText(text: string): unknown {
   try {
     const value: unknown = parseLeniently(text);
     const found = typeof value === 'object' && value !== null ? inspect(value, MAX_DEPTH) : INEXACT;
     if (found === PLAIN) return value;
-    // Only here, as JSON.parse with a function recurses.
+    // Checked before, since JSON.parse with a function recurses.
     return found >= DEEP ? TOO_DEEP : JSON.parse(withoutNoNumbers(text) ?? text, keepExact);
   } catch (error) {
     throw refusal(error);
@@ -113,7 +135,7 @@ async function* readElements(text: string, plan: Outline): AsyncGenerator<Chunk>
   if (values.length > 0) yield { values, mayNeedCleaning: mayNeedCleaning(text.slice(from)) };
 }
 
-/** JSON text into values: in one go where that is quick and safe, else event by event. */
+/** Finds the events of a JSON text without parsing it, so that they can be parsed one by one. */
 export async function readLargeJson(text: string, invalidUtf8: boolean): Promise<Decoded> {
   const plan = await outline(text);
   if (plan.restDepth > MAX_DEPTH) {
@@ -130,10 +152,11 @@ export async function readLargeJson(text: string, invalidUtf8: boolean): Promise
   return plan.list ? { ...decoded, chunks: () => readElements(text, plan), count: plan.count } : decoded;
 }
 
+/** Parses JSON: in one go if that is fast and safe, or else event by event. */
 export function readJson(text: string, invalidUtf8: boolean): Decoded | Promise<Decoded> {
   if (text.length > ONE_GO) return readLargeJson(text, invalidUtf8);
   const root = parseText(text);
-  // One event of a list may be the deep one: the others are to be had.
+  // Perhaps only one event of a list nests too deep. Then the others are kept.
   if (root === TOO_DEEP) return readLargeJson(text, invalidUtf8);
   return { root, mayNeedCleaning: mayNeedCleaning(text), invalidUtf8 };
 }

@@ -1,18 +1,20 @@
-/** What a request may carry, compressed or not: 20 MiB. A body of exactly this size is accepted. */
+/**
+ * The most that a request may carry, both compressed and decompressed: 20 MiB. A body of exactly this size is accepted.
+ */
 export const MAX_BODY_BYTES = 20_971_520;
-/** How deep one event may nest. Everything after parsing recurses: cleaning, storing, exporting. */
+/** How deep an event may nest. All later steps recurse: cleaning, storing, exporting. */
 export const MAX_DEPTH = 200;
 
 /**
- * How many events one request may hold. All of a request is stored or nothing, so all of its events are in memory at
- * once, each some hundred bytes whatever its size; clients send some hundreds.
+ * How many events a request may hold. A request is stored as a whole, so all of its events are in memory at once, and
+ * each takes at least some hundred bytes. Clients send some hundred events.
  */
 export const MAX_EVENTS = 100_000;
 
-/** A body that cannot be turned into events; the message is for whoever sent it. */
+/** The body cannot be turned into events. The message is for the client. */
 export class DecodeError extends Error {
   override name = 'DecodeError';
-  /** 400: it is not what it claims to be. 413: it is too large, as sent or decompressed. */
+  /** 400: the body is not valid. 413: it is too large, compressed or decompressed. */
   readonly status: 400 | 413;
 
   constructor(message: string, status: 400 | 413 = 400) {

@@ -9,16 +9,16 @@ const PADDING = 0x3d;
 const CHAR_8_BIT = 0;
 const CHAR_16_BIT = 1;
 const END = 2;
-/** Codes 0 to 2 are the commands above; entries of the dictionary come after them. */
+/** Codes 0 to 2 are the commands above. The entries of the dictionary follow. */
 const FIRST_ENTRY = 3;
-/** How many codes are read before other requests get their turn. */
+/** After so many codes, other requests get their turn. */
 const CODES_PER_TURN = 50_000;
 
 function invalid(what: string): DecodeError {
   return new DecodeError(`failed to decode request: invalid lz64 data: ${what}`);
 }
 
-/** Six bits for each letter, the highest first; numbers are stored with their lowest bit first. */
+/** Reads bits. Each letter holds six, the highest first. Numbers are stored with their lowest bit first. */
 class BitReader {
   readonly #bytes: Buffer;
   #position = 0;
@@ -51,8 +51,8 @@ class BitReader {
 }
 
 /**
- * What lz-string's `compressToBase64` made. Written out here because the library has no limit: each code may
- * stand for a text as long as there were codes before it, so a body of some kilobytes can unfold to gigabytes.
+ * Decompresses what lz-string's `compressToBase64` made. The library itself has no limit: each code may stand for a
+ * text as long as the number of codes before it, so some kilobytes can unfold to gigabytes.
  */
 export async function decompressLz64(bytes: Buffer): Promise<string> {
   const reader = new BitReader(bytes);

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { MAX_DEPTH } from './limits.ts';
 
-/** Where the events of a JSON text stand, found without parsing it. */
+/** Where the events of a JSON text are, found without parsing it. */
 export interface Outline {
-  /** The inside of the list of events, between its brackets; absent when the body is one event. */
+  /** Where the list of events begins and ends, without its brackets. Undefined if the body is one event. */
   list: { start: number; end: number } | undefined;
   count: number;
-  /** Start, end, and whether it nests too deep. */
+  /** The start and end of an event, and whether it nests too deep. */
   element(index: number): [start: number, end: number, tooDeep: boolean];
   /** How deep the text nests outside the list. */
   restDepth: number;
@@ -22,7 +22,7 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const STEPS_PER_TURN = 1_000_000;
 
-/** Index of the quote that ends the string whose first letter is at `from`. */
+/** The index of the quote that ends the string whose first character is at `from`. */
 export function endOfString(text: string, from: number): number {
   let end = text.indexOf('"', from);
   while (end !== -1) {
@@ -35,7 +35,7 @@ export function endOfString(text: string, from: number): number {
   return text.length;
 }
 
-/** Offsets of any number of elements, three numbers each, without an object for each. */
+/** The offsets of any number of events, as three numbers each instead of an object each. */
 class Offsets {
   #values = new Uint32Array(3 * 1024);
   count = 0;
@@ -60,8 +60,8 @@ class Offsets {
 }
 
 /**
- * Reads the brackets of a JSON text: where the list of events is (the body itself, or its `batch`), where each one
- * starts and ends, how deep it nests. It judges nothing else; each part is still parsed by `JSON.parse`.
+ * Reads the brackets of a JSON text: where the list of events is (the body itself, or its `batch`), where each event
+ * begins and ends, how deep it nests. It checks nothing else; `JSON.parse` still parses each part.
  */
 export async function outline(text: string): Promise<Outline> {
   let offsets = new Offsets();
@@ -91,7 +91,7 @@ export async function outline(text: string): Promise<Outline> {
       if (inList) {
         if (depth - listDepth > elementDepth) elementDepth = depth - listDepth;
       } else if (code === OPEN_LIST && (depth === 1 || (depth === 2 && key === 'batch'))) {
-        // A key that comes twice: the last one counts, as it does for JSON.parse.
+        // If a key comes twice, the last one counts, as for JSON.parse.
         offsets = new Offsets();
         inList = true;
         listDepth = depth;

@@ -1,4 +1,4 @@
-/** Events cannot be stored at the moment: too much is waiting, or Postgres is slow or away. Nothing was accepted. */
+/** The events cannot be stored now: too much is waiting, or Postgres is slow or down. None of them was accepted. */
 export class IngestUnavailableError extends Error {
   override name = 'IngestUnavailableError';
   readonly retryAfterSeconds: number;
@@ -9,12 +9,24 @@ export class IngestUnavailableError extends Error {
   }
 }
 
-/** Postgres will never take one of these events, and so none of them was stored. Sending them again is no use. */
+/** Postgres refuses at least one of these events, so none was stored. It would refuse them again. */
 export class EventsRefusedError extends Error {
   override name = 'EventsRefusedError';
 }
 
-/** Another transaction changed the same persons first. The same work succeeds when it is done again. */
+/** Another transaction changed the same persons first. A retry of the whole transaction succeeds. */
 export class PersonConflictError extends Error {
   override name = 'PersonConflictError';
+}
+
+/** Classes of SQLSTATE that concern the data: bad values, broken constraints, exceeded limits such as nesting. */
+const DATA_CLASSES = new Set(['22', '23', '54']);
+
+/**
+ * Whether Postgres refuses the data itself, and would refuse it again. Any other error (no connection, no space, a
+ * deadlock, a missing migration) may be gone at the next attempt.
+ */
+export function refusesData(error: unknown): boolean {
+  const code = (error as { code?: unknown } | undefined)?.code;
+  return typeof code === 'string' && code.length === 5 && DATA_CLASSES.has(code.slice(0, 2));
 }

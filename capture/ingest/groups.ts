@@ -1,4 +1,10 @@
-import { type GroupValues, writeGroups } from '../../db/group-writes.ts';
+import {
+  addGroupType,
+  type GroupValues,
+  MOST_GROUP_TYPES,
+  readGroupTypes,
+  writeGroups,
+} from '../../db/group-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
 import {
   GROUP_IDENTIFY,
@@ -8,14 +14,55 @@ import {
   MOST_GROUP_PROPERTIES,
   membershipsOf,
 } from '../persons/groups.ts';
+import { groupId } from '../persons/identity.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import { groupId } from '../persons/person-id.ts';
 import { put } from '../persons/update.ts';
-import type { GroupTypes } from './group-types.ts';
-import type { PendingEvent } from './pending.ts';
-import { propertiesText } from './text.ts';
+import { type PendingEvent, propertiesText } from './event-row.ts';
 
-export type Notify = (event: PendingEvent, notice: PersonNotice) => void;
+type Types = ReadonlyMap<string, number>;
+
+const NONE: Types = new Map();
+/** How many projects are remembered. */
+const REMEMBERED = 10_000;
+
+/** The group types of projects. A type is never changed or removed, so what was read once stays true. */
+export class GroupTypes {
+  readonly #known = new Map<number, Types>();
+
+  /**
+   * Finds the indexes of the group types that events mention, for each project. A new type gets an index while the
+   * project has one left. The caller calls `committed` after the commit.
+   */
+  async resolve(client: Transaction, wanted: ReadonlyMap<number, ReadonlySet<string>>) {
+    const resolved = new Map<number, Types>();
+    const seen: [number, Types][] = [];
+    // Projects come in a fixed order, because a new type makes other transactions wait for this one.
+    for (const projectId of [...wanted.keys()].sort((a, b) => a - b)) {
+      let types = this.#known.get(projectId) ?? NONE;
+      const missing = () => [...(wanted.get(projectId) ?? [])].filter((type) => !types.has(type));
+      if (types.size < MOST_GROUP_TYPES && missing().length > 0) {
+        types = await readGroupTypes(client, projectId);
+        for (
+          let next = missing()[0];
+          next !== undefined && types.size < MOST_GROUP_TYPES;
+          next = missing()[0]
+        ) {
+          await addGroupType(client, projectId, next);
+          types = await readGroupTypes(client, projectId);
+        }
+        seen.push([projectId, types]);
+      }
+      resolved.set(projectId, types);
+    }
+    const committed = () => {
+      if (this.#known.size + seen.length > REMEMBERED) this.#known.clear();
+      for (const [projectId, types] of seen) this.#known.set(projectId, types);
+    };
+    return { types: resolved, committed };
+  }
+}
+
+type Notify = (event: PendingEvent, notice: PersonNotice) => void;
 
 interface Mentions {
   pending: PendingEvent;
@@ -23,18 +70,20 @@ interface Mentions {
   update: GroupUpdate | undefined;
 }
 
-/** Several updates of one group, joined. */
+/** All updates of one group in the transaction, joined. */
 interface Update {
   values: Omit<GroupValues, 'text'>;
   set: Record<string, unknown>;
   last: PendingEvent;
 }
 
-/** The groups of a transaction's events: their keys by the index of their types, and what is to be written of them. */
-export interface GroupsOfEvents {
+/** The groups of a transaction's events. */
+interface GroupsOfEvents {
+  /** The keys of the event's groups, by the index of their type. */
   keysOf(event: PendingEvent): readonly (string | null)[] | undefined;
-  /** Writes what the events say of the groups themselves. */
+  /** Writes the properties that events set on groups. */
   write(client: Transaction): Promise<void>;
+  /** Call it after the commit. */
   committed(): void;
 }
 

@@ -3,7 +3,7 @@ import { Counter, Gauge, Histogram, type Registry } from '../../telemetry/metric
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SIZES = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 50_000];
 
-export interface IngestMetrics {
+interface IngestMetrics {
   events: Counter<'result'>;
   unavailable: Counter<'reason'>;
   persons: Counter<'change'>;
@@ -11,7 +11,7 @@ export interface IngestMetrics {
   batchEvents: Histogram;
 }
 
-/** What operators see of ingestion; `queue` is asked when the numbers are read. */
+/** The metrics of ingestion. `queue` is called when the metrics are read. */
 export function createIngestMetrics(
   registry: Registry | undefined,
   queue: () => { bytes: number; events: number },

@@ -1,4 +1,4 @@
-/** As many transactions expect others to change persons after one did. */
+/** After a transaction that changed persons, so many further ones expect others to change persons too. */
 const LIVELY = 16;
 
 type Keys = Pick<ReadonlySet<string>, 'has' | 'size' | 'keys'>;
@@ -11,9 +11,9 @@ function overlap(one: Keys, other: Keys): boolean {
   return false;
 }
 
-/** A transaction's part in the order of those that name the same distinct_ids. */
+/** The turn of one transaction among those that mention the same distinct_ids. */
 export class PersonTurn {
-  /** All that it names; what it changes, once that is known. */
+  /** The distinct_ids that the transaction mentions; later, only those that it changes. */
   keys: Keys;
   isSettled = false;
   readonly settled: Promise<void>;
@@ -31,14 +31,14 @@ export class PersonTurn {
     });
   }
 
-  /** These, and no others, are going to change. */
+  /** Says which distinct_ids the transaction is going to change. No others will follow. */
   settle(keys: Keys): void {
     this.keys = keys;
     this.isSettled = true;
     this.#settle();
   }
 
-  /** Nothing more changes. */
+  /** The transaction has ended. */
   end(): void {
     this.settle(NONE);
     this.#end();
@@ -46,22 +46,23 @@ export class PersonTurn {
 }
 
 /**
- * Lets a transaction wait for those before it, of this process, that change its persons. Without that it would read
- * them, apply the rules, wait for their locks, and have to do all of it again. Only saves work: what is changed by
- * others is found out all the same.
+ * Lets a transaction wait for the earlier ones of this process that change its persons. Without waiting, it would read
+ * the persons, apply the rules, wait for locks, and then have to repeat all of it. This only saves work: the
+ * transaction notices changes by other processes in any case.
  *
- * Nobody waits in a circle: who begins waits for those that began before, and has locked nothing of persons or groups.
+ * Transactions never wait for each other in a circle: one waits only for those that began before it, and it holds no
+ * lock on persons or groups while it waits.
  */
 export class PersonTurns {
   readonly #running = new Set<PersonTurn>();
   #lively = 0;
 
-  /** Whether persons change at the moment. */
+  /** Whether transactions have changed persons recently. */
   get isLively(): boolean {
     return this.#lively > 0;
   }
 
-  /** Of a transaction that names these distinct_ids. Must be ended, whatever becomes of it. */
+  /** Begins the turn of a transaction that mentions these distinct_ids. The caller must end it in any case. */
   async begin(keys: Keys): Promise<{ turn: PersonTurn; hasWaited: boolean }> {
     const before = [...this.#running];
     const turn = new PersonTurn(keys);
@@ -70,7 +71,7 @@ export class PersonTurns {
     if (isLively) this.#lively -= 1;
     let hasWaited = false;
     for (const other of before) {
-      // Where hardly anybody changes, it is not worth waiting to know what.
+      // If persons rarely change, it is not worth waiting until it is known which ones do.
       if (!(isLively || other.isSettled) || !overlap(other.keys, keys)) continue;
       hasWaited = true;
       await other.settled;

@@ -3,53 +3,46 @@ import {
   insertDistinctIds,
   insertPersons,
   lockPersons,
-  type PersonValues,
+  type PersonMerge,
   updatePersons,
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import { type Actor, type Draft, idKey, People } from '../persons/people.ts';
+import { type Draft, idKey, People } from '../persons/people.ts';
 import { PersonConflictError } from './errors.ts';
-import { GroupTypes } from './group-types.ts';
-import { resolveGroups } from './groups.ts';
-import type { PendingEvent } from './pending.ts';
-import { type EarlyLook, type Names, namesOf, PersonReader } from './person-look.ts';
+import { type PendingEvent, type PersonOfEvent, propertiesText } from './event-row.ts';
+import { GroupTypes, resolveGroups } from './groups.ts';
+import { type EarlyLook, type Names, namesOf, PersonReader } from './person-reader.ts';
 import { type PersonTurn, PersonTurns } from './person-turns.ts';
-import { propertiesText } from './text.ts';
 
-/** The person of an event as it is written into the event's row. */
-export interface PersonOfEvent extends Actor {
-  /** Keys of the event's groups by the index of their type; absent: the event has none. */
-  groups?: readonly (string | null)[] | undefined;
-}
-
-export interface ResolvedPersons {
-  /** One for each event, in their order. */
+interface ResolvedPersons {
+  /** The person of each event, in the order of the events. */
   persons: readonly PersonOfEvent[];
   notices: ReadonlyMap<PendingEvent, readonly PersonNotice[]>;
-  /** To be called when the transaction was committed. */
+  /** Call it after the commit. */
   committed(): PersonChanges;
-  /** To be called after that, or when it was not committed. */
+  /** Call it at the end in any case, committed or not. */
   ended(): void;
 }
 
-/** How many persons a transaction created, changed and merged away. */
+/** How many persons a transaction created, changed, and merged into others. */
 export interface PersonChanges {
   created: number;
   changed: number;
   merged: number;
 }
 
-/** The place where persons and groups join in. */
+/** How the transaction that stores events finds, creates and changes their persons and groups. */
 export interface PersonRule {
   /**
-   * What is to be asked when the transaction is opened, to save asking it later; undefined when it is likely that the
-   * answer would be out of date by then.
+   * The query for the persons, to be sent together with the one that opens the transaction: that saves a round trip.
+   * Undefined if the answer would probably be outdated when it is needed.
    */
   askEarly(events: readonly PendingEvent[]): EarlyLook | undefined;
   /**
-   * Called once for each transaction, after the new events are known and before their rows are written, with the
-   * client of that transaction. `stamp` is the transaction's inserted_at; `asked` what was asked for the same events.
+   * Finds and changes the persons of a transaction. It is called once for each transaction, after it is known which
+   * events are new and before their rows are written. `client` belongs to the transaction, `stamp` is its inserted_at,
+   * `asked` is what `askEarly` returned for the same events.
    */
   resolve(
     client: Transaction,
@@ -60,15 +53,21 @@ export interface PersonRule {
 }
 
 const CACHE_BYTES = 48 * 1024 * 1024;
-/** Looks at persons that others change meanwhile, before the transaction gives way. */
+/** How often a transaction reads persons again that others have changed meanwhile, before it gives up. */
 const MOST_LOOKS = 10;
 
 const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
 
-const valuesOf = (draft: Draft): PersonValues => draft;
+/** Told of persons that became part of others, in the transaction that makes them so and holds the locks on them. */
+export type PersonsMerged = (client: Transaction, merges: readonly PersonMerge[]) => Promise<void>;
 
-/** Writes what became of the persons; all stored ones among them are locked. */
-async function write(client: Transaction, drafts: readonly Draft[], stamp: string): Promise<PersonChanges> {
+/** Writes the changes of the persons. The transaction already holds locks on those that are stored. */
+async function write(
+  client: Transaction,
+  drafts: readonly Draft[],
+  stamp: string,
+  personsMerged?: PersonsMerged,
+): Promise<PersonChanges> {
   const mappings = drafts.flatMap(({ projectId, id, newIds }) =>
     newIds.map((distinctId) => ({ projectId, distinctId, personId: id })),
   );
@@ -76,13 +75,16 @@ async function write(client: Transaction, drafts: readonly Draft[], stamp: strin
     throw new PersonConflictError('A distinct_id got a person in another transaction at the same time.');
   }
   const created = drafts.filter((draft) => !draft.stored);
-  if (created.length > 0) await insertPersons(client, created.map(valuesOf), stamp);
+  if (created.length > 0) await insertPersons(client, created, stamp);
   const changed = drafts.filter((draft) => draft.stored);
-  if (changed.length > 0) await updatePersons(client, changed.map(valuesOf), stamp);
+  if (changed.length > 0) await updatePersons(client, changed, stamp);
   const merges = drafts.flatMap(({ projectId, id, absorbed }) =>
     absorbed.map((one) => ({ projectId, absorbedId: one.id, intoId: id })),
   );
-  if (merges.length > 0) await absorbPersons(client, merges, stamp);
+  if (merges.length > 0) {
+    await absorbPersons(client, merges, stamp);
+    await personsMerged?.(client, merges);
+  }
   return { created: created.length, changed: changed.length, merged: merges.length };
 }
 
@@ -92,13 +94,13 @@ interface Work {
   early: EarlyLook | undefined;
 }
 
-/** Persons and groups as events make them. Any number of processes may do so at the same time. */
-export function createPersonRule(): PersonRule {
+/** The rule that makes persons and groups from events. Any number of processes may run it at the same time. */
+export function createPersonRule(personsMerged?: PersonsMerged): PersonRule {
   const reader = new PersonReader(CACHE_BYTES);
   const groupTypes = new GroupTypes();
   const turns = new PersonTurns();
 
-  /** Applies the rules to persons that stay as they are until the end of the transaction. */
+  /** Applies the rules, then locks the persons that change. Repeats both until no other transaction was faster. */
   async function settle(client: Transaction, events: readonly PendingEvent[], { names, turn, early }: Work) {
     const locked = new Map<string, number>();
     for (let looks = 0; looks < MOST_LOOKS; looks += 1) {
@@ -126,7 +128,7 @@ export function createPersonRule(): PersonRule {
       if (open.every((one) => locked.get(idKey(one.projectId, one.id)) === one.version)) {
         return { actors, notices, drafts, people };
       }
-      // Somebody was faster: look again, at persons of whom more are locked now.
+      // Another transaction was faster. Read again; more of the persons are locked now.
     }
     throw new PersonConflictError('Others change the same persons all the time.');
   }
@@ -142,7 +144,7 @@ export function createPersonRule(): PersonRule {
       early.set(event, [...(early.get(event) ?? []), notice]);
     });
     const { actors, notices, drafts, people } = await settle(client, events, work);
-    const changes = await write(client, drafts, stamp);
+    const changes = await write(client, drafts, stamp, personsMerged);
     await groups.write(client);
     for (const [event, own] of early) notices.set(event, [...own, ...(notices.get(event) ?? [])]);
     return {

@@ -7,27 +7,25 @@ import {
 } from '../../db/event-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
+import { storableTime } from '../captured-event.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import { storableTime } from '../storable-time.ts';
-import { recycle } from './chunks.ts';
-import type { PendingEvent } from './pending.ts';
-import type { EarlyLook } from './person-look.ts';
+import { recycle } from './copy-bytes.ts';
+import { compareUuids, EventRows, type PendingEvent, uuidOf, writeIdRows } from './event-row.ts';
+import type { EarlyLook } from './person-reader.ts';
 import type { PersonChanges, PersonRule } from './persons.ts';
-import { compareUuids, uuidOf } from './row-heads.ts';
-import { EventRows, writeIdRows } from './rows.ts';
 
-/** Rows between two looks at how much Postgres has taken. */
+/** After so many rows, writing waits until Postgres has taken enough of them. */
 const SLICE = 500;
-/** As many transactions expect further known ids after one had some: who sends again sends more. */
+/** After a transaction with known ids, so many further ones expect known ids: a client that resends sends more. */
 const WARY = 16;
 
 function compareKeys(a: PendingEvent, b: PendingEvent): number {
   return a.projectId - b.projectId || compareUuids(a.head, b.head);
 }
 
-/** The events in the order of their keys, the first of each; the others go into `duplicates`. */
+/** The events in the order of their keys. Of equal keys the first event stays; the others go into `duplicates`. */
 function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<PendingEvent>): PendingEvent[] {
-  // Sorting is stable: of equal keys, the one that came first stays first.
+  // Sorting is stable, so of equal keys the event that came first stays first.
   const sorted = [...events].sort(compareKeys);
   let kept = 0;
   for (let index = 0; index < sorted.length; index += 1) {
@@ -40,17 +38,17 @@ function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<Pendin
 }
 
 export interface Stored {
-  /** Events that were known or came twice. */
+  /** Events that were stored before, or came twice. */
   duplicates: ReadonlySet<PendingEvent>;
-  /** What events wanted of persons or groups and did not get. */
+  /** Changes of persons or groups that an event asked for and that were not made. */
   notices: ReadonlyMap<PendingEvent, readonly PersonNotice[]>;
   persons: PersonChanges;
 }
 
 type Written = Omit<Stored, 'duplicates'>;
 
-/** Stores events in one transaction, each once. */
-export type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
+/** Stores the events in one transaction, each (project, uuid) once. */
+type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
 
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
 const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };
@@ -92,7 +90,7 @@ export function createStore(rule: PersonRule): StoreEvents {
     }
   }
 
-  /** The usual case, all events new: answers undefined, with nothing stored, when one is not. */
+  /** The usual case: all events are new. If one is not, stores nothing and returns undefined. */
   async function storeNew(
     client: Transaction,
     keys: readonly PendingEvent[],

@@ -1,26 +1,42 @@
 import type { Decoded } from '../decode/json.ts';
 import { DecodeError } from '../decode/limits.ts';
-import { eventToken } from './token.ts';
 
-/** What a request says about all of its events. */
+type Fields = Record<string, unknown>;
+
+/** The events of one request name different project keys. */
+export class InconsistentTokensError extends Error {
+  override name = 'InconsistentTokensError';
+
+  constructor() {
+    super('batch submitted with inconsistent api_key values');
+  }
+}
+
+/** The project key that an event names in its fields, or else in its properties. */
+export function eventToken(event: Fields): unknown {
+  const own = event.api_key ?? event.token ?? event.$token;
+  if (own !== undefined && own !== null) return own;
+  const { properties } = event;
+  return typeof properties === 'object' && properties !== null ? (properties as Fields).token : undefined;
+}
+
+/** What a request says about all of its events together. */
 export interface Envelope {
-  /** The key given for all events; undefined when the events name it. */
+  /** The project key for all events. Undefined if each event names it. */
   token: unknown;
   sentAt: unknown;
   historical: boolean;
-  /** The events of a small body; those of a large one come in chunks. */
+  /** The events of a small body. The events of a large one come in chunks. */
   events: unknown[];
-  /** Whether the request is one event by itself, so that refusing it loses no other. */
+  /** Whether the request is a single event, so that refusing the request loses no other event. */
   single: boolean;
 }
-
-type Fields = Record<string, unknown>;
 
 function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `{ data: … }`, the content of which is an event or a list of them. */
+/** The content of a body `{ data: … }`: an event or a list of events. */
 function inner(root: Fields): unknown {
   const { data } = root;
   const wraps =
@@ -31,7 +47,10 @@ function inner(root: Fields): unknown {
 const YES: ReadonlySet<unknown> = new Set([true, 1, 'true', '1']);
 const NO: ReadonlySet<unknown> = new Set([undefined, null, false, 0, 'false', '0', '']);
 
-/** Whether it is a migration. What says neither is refused: taken for live events, the past would set things off. */
+/**
+ * Whether the request is a historical migration. An unclear value is refused: taken as live, old events would trigger
+ * things.
+ */
 function isHistorical({ historical_migration: value }: Fields): boolean {
   const known = typeof value === 'string' ? value.trim().toLowerCase() : value;
   if (YES.has(known)) return true;
@@ -41,7 +60,7 @@ function isHistorical({ historical_migration: value }: Fields): boolean {
   );
 }
 
-/** Tells the forms of a body apart: a list of events, a batch, a wrapped payload, one event. */
+/** Reads the envelope of any form of body: a list of events, a batch, a wrapped payload, one event. */
 export function readEnvelope(decoded: Decoded): Envelope {
   const { root, formToken } = decoded;
   if (Array.isArray(root)) {

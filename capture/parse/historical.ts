@@ -1,10 +1,10 @@
 import { parseIso } from './timestamp.ts';
 
-/** What is imported must have happened at least so long ago. */
+/** Imported events must be at least this old. */
 const LEAST_AGE_HOURS = 48;
-/** Years before it cannot be stored: their events would keep no time at all. */
+/** Earlier times cannot be stored. */
 const FIRST_YEAR = Date.parse('0000-01-01T00:00:00Z');
-/** In the answer's list, and in its sentence. */
+/** How many offences the answer lists, and how many its message shows. */
 const LISTED = 100;
 const SHOWN = 3;
 
@@ -25,7 +25,7 @@ function timestampOffence(timestamp: unknown, now: number): string | undefined {
   return undefined;
 }
 
-/** Why an event may not be part of a historical migration, all of it; undefined when it may. */
+/** All reasons why an event may not be part of a historical migration. Undefined if it may. */
 export function historicalOffence(
   timestamp: unknown,
   hasDistinctId: boolean,
@@ -37,12 +37,12 @@ export function historicalOffence(
   return offence === undefined ? missing : `${missing}, ${offence}`;
 }
 
-/** A migration's batch breaks the rules: nothing of it is stored. */
+/** The batch of a historical migration breaks the rules. None of it is stored. */
 export class HistoricalMigrationError extends Error {
   override name = 'HistoricalMigrationError';
-  /** The first of them, in the order of the batch. */
+  /** The first offences, in the order of the batch. */
   readonly offences: readonly HistoricalOffence[];
-  /** Whose batch it is, as far as the request says: to be known before the offences are told. */
+  /** The project key of the request. It must be checked before the offences are shown. */
   readonly token: unknown;
 
   constructor(offences: readonly HistoricalOffence[], total: number, events: number, token: unknown) {
@@ -61,7 +61,7 @@ export class HistoricalMigrationError extends Error {
   }
 }
 
-/** Collects the offences of a batch; a list of all would be as large as the batch. */
+/** Collects the first offences of a batch. A list of all could be as large as the batch. */
 export class HistoricalCheck {
   readonly #offences: HistoricalOffence[] = [];
   #total = 0;

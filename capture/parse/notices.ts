@@ -1,7 +1,7 @@
 import type { SkippedEvent } from '../captured-event.ts';
 import { PERSON_REASONS, type PersonReason } from '../persons/notice.ts';
 
-/** Why an event is not stored although its request is answered with 200. */
+/** Why an event is not stored, although its request is answered with 200. */
 export const SKIP_REASONS = [
   'missing_event_name',
   'missing_distinct_id',
@@ -21,7 +21,7 @@ export const CHANGE_REASONS = [
   'timestamp_out_of_range',
 ] as const;
 
-/** What became of the events of a reason. */
+/** What happened to the events of a reason. */
 export type Effect = 'skipped' | 'changed' | 'not_applied';
 export type SkipReason = (typeof SKIP_REASONS)[number];
 export type ChangeReason = (typeof CHANGE_REASONS)[number];
@@ -35,17 +35,17 @@ export function effectOf(reason: Reason): Effect {
   return NOT_APPLIED.has(reason) ? 'not_applied' : 'changed';
 }
 
-/** How often something was noticed in one request, with the first event it was noticed in. */
+/** How often a reason occurred in one request, and the first event with it. */
 export interface Notice {
   count: number;
   first: SkippedEvent;
 }
 
-/** So many skipped events are listed one by one; the counts have them all. */
+/** How many skipped events are listed one by one. The counts include all of them. */
 const LISTED = 1000;
 const SAMPLE_LENGTH = 200;
 
-/** A value as part of a warning: short, whatever it was. */
+/** A value, shortened for a warning. */
 export function sample(value: unknown): unknown {
   if (value === undefined || value === null || typeof value === 'number' || typeof value === 'boolean') {
     return value ?? null;
@@ -54,7 +54,7 @@ export function sample(value: unknown): unknown {
   return text.slice(0, SAMPLE_LENGTH).toWellFormed().replaceAll('\u0000', '\ufffd');
 }
 
-/** What one request's events gave reason to tell its project. */
+/** Collects what the project should know about the events of one request. */
 export class Notices {
   readonly skipped: SkippedEvent[] = [];
   readonly counts = new Map<Reason, Notice>();
@@ -70,7 +70,7 @@ export class Notices {
     this.#count(reason, index, detail);
   }
 
-  /** The event is stored, but what it wanted of persons or groups was not done. */
+  /** The event is stored, but the change of a person or group that it asked for was not made. */
   notApplied(reason: PersonReason, index: number, detail: Record<string, unknown>): void {
     this.#count(reason, index, detail);
   }

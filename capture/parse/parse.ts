@@ -1,10 +1,11 @@
+import { cleanValue } from '../../values/texts.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, TOO_DEEP } from '../decode/json.ts';
 import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
-import { cleanValue } from './clean-text.ts';
-import { type Envelope, readEnvelope, typeName } from './envelope.ts';
+import { type Envelope, eventToken, InconsistentTokensError, readEnvelope, typeName } from './envelope.ts';
 import {
   chainElements,
+  fromV1,
   liftSets,
   limitPersonChanges,
   readDistinctId,
@@ -15,25 +16,25 @@ import {
 import { HistoricalCheck, historicalOffence } from './historical.ts';
 import { Notices, sample } from './notices.ts';
 import { type Clocks, readSentAt, resolveTimestamp } from './timestamp.ts';
-import { checkToken, eventToken, TokenError } from './token.ts';
-import { fromV1 } from './v1.ts';
 
-/** What parsing needs to know beside the body. */
+/** What parsing needs besides the body. */
 export interface ParseContext {
   /** When the request came in, in milliseconds. */
   now: number;
-  /** Where it came from. */
+  /** The client's address. */
   ip: string | undefined;
   newUuid: () => string;
-  /** The query's `_`: when the client sent it, by its clock. */
+  /** Returns a project key in its usual spelling, or throws the refusal of what cannot be one. */
+  checkToken: (given: unknown) => string;
+  /** The query's `_`: when the client sent the request, by its own clock. */
   sentAt?: string | undefined;
-  /** On `/engage` an event without a name is `$identify`. */
+  /** On `/engage`, an event without a name is `$identify`. */
   isEngage?: boolean;
-  /** The newer form: options outside of the properties, the time of sending in `created_at`. */
+  /** Set for the newer form, with options outside of the properties and the time of sending in `created_at`. */
   v1?: { sdk: string | undefined };
-  /** A key given beside the body: bearer token or query. */
+  /** A project key from outside of the body: bearer token or query. */
   token?: string | undefined;
-  /** Told how many events there are, before they are made. */
+  /** Called with the number of events, before they are created. */
   expect?: (events: number) => void;
 }
 
@@ -41,11 +42,11 @@ export interface Parsed {
   token: string;
   events: CapturedEvent[];
   notices: Notices;
-  /** In the newer form: the uuids of the events as their client spelled them. */
+  /** Only for the newer form: the uuids of the events, as the client spelled them. */
   given: readonly string[];
 }
 
-/** A request without any event; whose it is, is to be known before that is told. */
+/** The request has no event. Its project key must be checked before the client is told so. */
 export class NoEventError extends DecodeError {
   readonly token: unknown;
 
@@ -57,12 +58,12 @@ export class NoEventError extends DecodeError {
 
 type Fields = Record<string, unknown>;
 
-/** The uuid that the client gave finds the event in its own logs, and in the answer of the v1 form. */
+/** Adds the client's own uuid, by which the client finds the event in its logs and in the answer of the v1 form. */
 function withUuid(detail: Fields, { uuid }: Fields): Fields {
   return typeof uuid === 'string' && uuid !== '' ? { ...detail, uuid: sample(uuid) } : detail;
 }
 
-/** Turns the events of one request into CapturedEvents, in their order, chunk by chunk. */
+/** Turns the events of one request into CapturedEvents, in order and chunk by chunk. */
 class EventParser {
   readonly events: CapturedEvent[] = [];
   readonly notices = new Notices();
@@ -77,11 +78,11 @@ class EventParser {
   constructor(envelope: Envelope, context: ParseContext) {
     this.#envelope = envelope;
     this.#context = context;
-    // A past event's time was not read off the sender's clock when sending, so that clock's fault is not in it.
+    // The times of past events do not come from the clock of the sending machine, so they need no correction.
     const sentAt = envelope.historical ? undefined : readSentAt(envelope.sentAt, context.sentAt);
     this.#clocks = { now: context.now, sentAt };
     const token = envelope.token ?? context.token;
-    if (token !== undefined && token !== null) this.#token = checkToken(token);
+    if (token !== undefined && token !== null) this.#token = context.checkToken(token);
   }
 
   add(values: unknown[], mayNeedCleaning: boolean): void {
@@ -103,17 +104,21 @@ class EventParser {
   finish(): Parsed {
     if (this.#index === 0) throw new NoEventError(this.#token);
     this.#migration.finish(this.#index, this.#token);
-    return { token: checkToken(this.#token), events: this.events, notices: this.notices, given: this.#given };
+    const token = this.#context.checkToken(this.#token);
+    return { token, events: this.events, notices: this.notices, given: this.#given };
   }
 
   #agree(value: unknown): void {
     if (value === undefined || value === null) return;
-    const token = checkToken(value);
+    const token = this.#context.checkToken(value);
     this.#token ??= token;
-    if (token !== this.#token) throw new TokenError('batch submitted with inconsistent api_key values');
+    if (token !== this.#token) throw new InconsistentTokensError();
   }
 
-  /** An event that is not usable: left out, or the end of a migration, or of a request that is nothing else. */
+  /**
+   * Leaves an unusable event out. A request that consists of this event alone is refused, and so is a historical
+   * migration.
+   */
   #refuse(
     reason: 'not_an_object' | 'nested_too_deep' | 'properties_not_an_object',
     index: number,
@@ -163,7 +168,7 @@ class EventParser {
     const moment = resolveTimestamp(
       {
         timestamp: event.timestamp,
-        // The time of an event of a migration is the one that was checked.
+        // A historical migration keeps exactly the time that was checked.
         offset: historical ? undefined : event.offset,
         ignoreSentAt: properties.$ignore_sent_at === true,
       },
@@ -207,13 +212,11 @@ class EventParser {
   }
 }
 
-/** A decoded body → its events, and what is to be told about those that are missing or changed. */
-export async function parseEvents(decoded: Decoded, context: ParseContext): Promise<Parsed> {
-  return parseEventsAtOnce(decoded, context);
-}
-
-/** The same, without waiting where nothing is to be waited for. */
-export function parseEventsAtOnce(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
+/**
+ * Parses the events of a decoded body. The notices say which events are missing or changed. The answer is a promise only
+ * for a body that is parsed in chunks.
+ */
+export function parseEvents(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
   const envelope = readEnvelope(decoded);
   if (context.v1) envelope.sentAt = (decoded.root as Fields).created_at;
   const parser = new EventParser(envelope, context);
@@ -246,7 +249,7 @@ function finish(decoded: Decoded, parser: EventParser): Parsed {
   return parsed;
 }
 
-/** Takes the addresses out of events, for projects that do not want to know them. */
+/** Removes addresses from events, for projects that anonymize them. */
 export function removeAddresses(events: CapturedEvent[]): void {
   for (const event of events) {
     event.ip = undefined;

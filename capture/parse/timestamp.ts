@@ -1,25 +1,27 @@
 const ISO =
   /^(\d{4}|[+-]\d{6})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,12}))?)?\s*([Zz]|[+-]\d\d(?::?\d\d)?)?)?$/;
-/** ISO 8601 without the separators, `20260102T030405Z`. */
+/** ISO 8601 without separators, `20260102T030405Z`. */
 const BASIC_ISO =
   /^(\d{4})(\d\d)(\d\d)(?:[Tt](\d\d)(\d\d)(?:(\d\d)(?:[.,](\d{1,12}))?)?([Zz]|[+-]\d\d(?::?\d\d)?)?)?$/;
 const RFC_2822 =
   /^(?:[A-Za-z]{3},?\s+)?(\d{1,2})\s+([A-Za-z]{3})\s+(\d{4})\s+(\d\d):(\d\d)(?::(\d\d))?\s*([Zz]|UTC|GMT|[+-]\d{4})?$/;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const NUMERIC = /^\d{9,19}(?:\.\d{1,9})?$/;
-/** The zone behind a time as databases (`… UTC`) and Java (`…+01:00[Europe/Paris]`) write it. */
+/** A time with a zone behind it, as databases (`… UTC`) and Java (`…+01:00[Europe/Paris]`) write it. */
 const NAMED_ZONE = /^(.*\d)(?:\s?(?:UTC|GMT)|(Z|[+-]\d\d:?\d\d)\[[\w/+-]+\])$/;
-/** What JavaScript makes of a date that is put into a text. */
+/** A date as JavaScript writes it when it becomes a text. */
 const JS_TEXT = /^[A-Za-z]{3} ([A-Za-z]{3}) (\d\d) (\d{4}) (\d\d:\d\d:\d\d) GMT([+-]\d{4})(?: \([^)]*\))?$/;
 const LONGEST = 100;
-/** Seconds up to the year 5138; a larger number counts milliseconds, microseconds or nanoseconds. */
+/**
+ * Numbers up to this count seconds, until the year 5138. Larger ones count milliseconds, microseconds or nanoseconds.
+ */
 const LARGEST_SECONDS = 1e11;
 const FURTHEST_AHEAD = 23 * 3_600_000;
 const YEAR_ZERO = Date.parse('0000-01-01T00:00:00Z');
 const YEAR_10000 = Date.UTC(10_000, 0, 1);
 const END_OF_2020 = Date.UTC(2021, 0, 1);
 
-/** NaN for an offset that no clock shows. */
+/** The offset of a zone in minutes. NaN if no zone can have it. */
 function zoneMinutes(zone: string | undefined): number {
   if (zone === undefined || !/^[+-]/.test(zone)) return 0;
   const digits = zone.replace(':', '');
@@ -28,11 +30,11 @@ function zoneMinutes(zone: string | undefined): number {
   return (digits[0] === '-' ? -1 : 1) * (hours * 60 + minutes);
 }
 
-/** Milliseconds of a date that exists; NaN for the 30th of February or the 25th hour. */
+/** The instant in milliseconds. NaN for dates that do not exist, such as the 30th of February. */
 function instant(parts: number[], milliseconds: number, zone: string | undefined): number {
   const [year, month, day, hour, minute, second] = parts as [number, number, number, number, number, number];
   if (month < 1 || month > 12 || hour > 24 || minute > 59 || second > 60) return Number.NaN;
-  // The end of a day, and nothing behind it.
+  // 24:00 is the end of a day. 24:01 does not exist.
   if (hour === 24 && minute + second + milliseconds > 0) return Number.NaN;
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
@@ -44,13 +46,16 @@ function instant(parts: number[], milliseconds: number, zone: string | undefined
 const ZERO = 0x30;
 const DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Two digits as a number; NaN when they are none. */
+/** Two digits as a number. NaN if they are not digits. */
 function twoDigits(text: string, at: number): number {
   const [tens, ones] = [text.charCodeAt(at) - ZERO, text.charCodeAt(at + 1) - ZERO];
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : Number.NaN;
 }
 
-/** The spelling that nearly all clients use, `2026-01-02T03:04:05.678Z`; NaN for what is to be looked at closer. */
+/**
+ * Reads the spelling that nearly all clients use, `2026-01-02T03:04:05.678Z`. NaN for all others, which `parseIso`
+ * then reads.
+ */
 function parseUsualIso(text: string): number {
   if (text.length !== 24 || text[23] !== 'Z' || text[10] !== 'T' || text[19] !== '.') return Number.NaN;
   if (text[4] !== '-' || text[7] !== '-' || text[13] !== ':' || text[16] !== ':') return Number.NaN;
@@ -58,14 +63,14 @@ function parseUsualIso(text: string): number {
   const [month, day] = [twoDigits(text, 5), twoDigits(text, 8)];
   const [hour, minute, second] = [twoDigits(text, 11), twoDigits(text, 14), twoDigits(text, 17)];
   const milliseconds = twoDigits(text, 20) * 10 + (text.charCodeAt(22) - ZERO);
-  // The 29th of February is looked at closer, too.
+  // The 29th of February is left to `parseIso`, too.
   const plain =
     year >= 1000 && day >= 1 && day <= (DAYS[month - 1] ?? 0) && hour <= 23 && minute <= 59 && second <= 59;
   if (!plain || !(text.charCodeAt(22) - ZERO >= 0 && text.charCodeAt(22) - ZERO <= 9)) return Number.NaN;
   return Date.UTC(year, month - 1, day, hour, minute, second, milliseconds);
 }
 
-/** ISO 8601: a date, or a date with a time, with or without a zone (none means UTC). */
+/** Reads ISO 8601: a date, or a date with a time. Without a zone, the time is in UTC. */
 export function parseIso(text: string): number {
   const usual = parseUsualIso(text);
   if (!Number.isNaN(usual)) return usual;
@@ -84,7 +89,7 @@ function parseRfc2822(text: string): number {
   return instant([year, index + 1, day, hour, minute, second ?? 0].map(Number), 0, zone);
 }
 
-/** Any spelling of a moment that clients use, in milliseconds; NaN when it is none. */
+/** Reads any spelling of a moment that clients use. Returns milliseconds, or NaN if the value is not a moment. */
 export function parseMoment(value: unknown): number {
   if (typeof value === 'number') return fromNumber(value);
   if (typeof value !== 'string') return Number.NaN;
@@ -105,18 +110,18 @@ function fromNumber(value: number): number {
   return Math.floor(value * unit);
 }
 
-/** When the request was sent by the client's clock: the body's `sent_at`, else the query's `_`. */
+/** When the client sent the request, by its own clock: the body's `sent_at`, or else the query's `_`. */
 export function readSentAt(bodySentAt: unknown, querySentAt: string | undefined): number | undefined {
   const fromBody = parseMoment(bodySentAt);
   if (!Number.isNaN(fromBody)) return fromBody;
   const fromQuery = querySentAt !== undefined && /^\d{10,16}$/.test(querySentAt) ? Number(querySentAt) : 0;
-  // A client whose clock stands before this service existed is not to be corrected by.
+  // A clock that is years behind is not used for corrections.
   return fromQuery >= END_OF_2020 && fromQuery < YEAR_10000 ? fromQuery : undefined;
 }
 
-export interface Moment {
+export interface EventTime {
   milliseconds: number;
-  /** What was wrong with the time that the client gave. */
+  /** What was wrong with the client's time. */
   problem?: 'timestamp_unreadable' | 'timestamp_in_future' | 'timestamp_out_of_range';
 }
 
@@ -125,11 +130,11 @@ export interface Clocks {
   sentAt: number | undefined;
 }
 
-/** When the event happened, by our clock. The client's clock is wrong by as much as its sent_at is. */
+/** When the event happened, by our clock. The client's clock is off by as much as its sent_at. */
 export function resolveTimestamp(
   given: { timestamp: unknown; offset: unknown; ignoreSentAt: boolean },
   { now, sentAt }: Clocks,
-): Moment {
+): EventTime {
   if (typeof given.offset === 'number' && Number.isFinite(given.offset)) {
     return clamp(Math.floor(now - given.offset), now);
   }
@@ -142,7 +147,7 @@ export function resolveTimestamp(
   return clamp(moment - skew, now);
 }
 
-function clamp(milliseconds: number, now: number): Moment {
+function clamp(milliseconds: number, now: number): EventTime {
   if (milliseconds < YEAR_ZERO || milliseconds >= YEAR_10000) {
     return { milliseconds: 0, problem: 'timestamp_out_of_range' };
   }

@@ -1,11 +1,10 @@
-import type { CapturedEvent } from '../captured-event.ts';
-import { storableTime } from '../storable-time.ts';
+import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import type { PersonNotice } from './notice.ts';
 
 type Properties = Record<string, unknown>;
 type Notify = (notice: PersonNotice) => void;
 
-/** Characters that the type of a group, and its key, may have. */
+/** How many characters the type of a group, and its key, may have. */
 export const LONGEST_GROUP_NAME = 400;
 export const MOST_GROUP_PROPERTIES = 512 * 1024;
 
@@ -15,27 +14,27 @@ export interface Membership {
   key: string;
 }
 
-/** What a `$groupidentify` says of its group. */
+/** What a `$groupidentify` changes in its group. */
 export interface GroupUpdate extends Membership {
   set: Readonly<Properties>;
   /** When the event happened, in milliseconds. */
   at: number;
 }
 
-/** The second is how some guides spell it. */
+/** Some guides use the second spelling. */
 export const GROUP_IDENTIFY: ReadonlySet<string> = new Set(['$groupidentify', '$group_identify']);
 
 const isObject = (value: unknown): value is Properties =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Undefined: there is none. */
+/** The value as a type or a key. Undefined if it is missing or empty. */
 function asKey(value: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   return text.trim() === '' ? undefined : text;
 }
 
-/** Characters as people count them: half of a pair is none. */
+/** Counts characters, not units of UTF-16. */
 function isTooLong(text: string): boolean {
   return text.length > LONGEST_GROUP_NAME && Array.from(text).length > LONGEST_GROUP_NAME;
 }
@@ -53,7 +52,7 @@ function fits(membership: Membership, event: string, notice: Notify): boolean {
   return true;
 }
 
-/** The groups that the event names in `$groups`; a key that is missing or empty names none. */
+/** The groups that the event names in `$groups`. Entries without a key are left out. */
 export function membershipsOf({ event, properties }: CapturedEvent, notice: Notify): Membership[] {
   const { $groups: groups } = properties;
   if (!isObject(groups)) return [];
@@ -66,7 +65,7 @@ export function membershipsOf({ event, properties }: CapturedEvent, notice: Noti
   return memberships;
 }
 
-/** What a `$groupidentify` changes; undefined for all other events. */
+/** What the event changes in its group. Undefined unless it is a `$groupidentify`. */
 export function groupUpdateOf(captured: CapturedEvent, notice: Notify): GroupUpdate | undefined {
   const { event, properties } = captured;
   if (!GROUP_IDENTIFY.has(event) || properties.$process_person_profile === false) return undefined;

@@ -1,7 +1,39 @@
-import type { CapturedEvent } from '../captured-event.ts';
-import { cut } from '../parse/event.ts';
+import { createHash } from 'node:crypto';
+import { type CapturedEvent, cut } from '../captured-event.ts';
 
-/** Ids that many different people share by mistake; joining on one would make one person of all of them. */
+const NAMESPACE = Buffer.from('932979b465c3442484670b66ec27bc22', 'hex');
+const TEXT = /^(.{8})(.{4})(.{4})(.{4})(.{12})$/;
+
+function uuidV5(name: string): string {
+  const digest = createHash('sha1').update(NAMESPACE).update(name).digest();
+  digest[6] = ((digest[6] as number) & 0x0f) | 0x50;
+  digest[8] = ((digest[8] as number) & 0x3f) | 0x80;
+  return digest.toString('hex', 0, 16).replace(TEXT, '$1-$2-$3-$4-$5');
+}
+
+/** How many ids are remembered, so that a frequent distinct_id is hashed only once. */
+const REMEMBERED = 20_000;
+let remembered = new Map<string, string>();
+
+/**
+ * The uuid (version 5) of the person that a distinct_id creates. Anonymous events carry it before that person exists,
+ * so they need no change when it is created.
+ */
+export function personId(projectId: number, distinctId: string): string {
+  const name = `${projectId}:${distinctId}`;
+  const known = remembered.get(name);
+  if (known !== undefined) return known;
+  if (remembered.size >= REMEMBERED) remembered = new Map();
+  const id = uuidV5(name);
+  remembered.set(name, id);
+  return id;
+}
+
+export function groupId(projectId: number, groupTypeIndex: number, key: string): string {
+  return uuidV5(`${projectId}:group ${groupTypeIndex}:${key}`);
+}
+
+/** Ids that many people share by mistake. Merging on one of them would make a single person of all these people. */
 const ILLEGAL = new Set(['[object Object]', 'NaN', 'None', 'none', 'null', '0']);
 const ILLEGAL_IN_ANY_CASE = new Set([
   ...['anonymous', 'guest', 'distinctid', 'distinct_id', 'id', 'not_authenticated', 'email', 'undefined'],
@@ -16,13 +48,13 @@ export function isIllegalId(distinctId: string): boolean {
   return bare.trim() === '' || ILLEGAL.has(bare) || ILLEGAL_IN_ANY_CASE.has(bare.toLowerCase());
 }
 
-/** Two ids that an event says to be one person's. */
-export interface Merge {
-  /** Whose person stays. */
+/** Two distinct_ids that belong to one person, according to an event. */
+interface Merge {
+  /** The person of this distinct_id stays. */
   into: string;
-  /** Whose person is absorbed. */
+  /** The person of this distinct_id is absorbed. */
   from: string;
-  /** Also when the absorbed person was identified before. */
+  /** Whether they are merged even if the absorbed person was identified before. */
   always: boolean;
 }
 
@@ -32,7 +64,7 @@ function asDistinctId(value: unknown): string | undefined {
   return text.trim() === '' ? undefined : cut(text);
 }
 
-/** What the event wants to be one person; undefined for most events. */
+/** The merge that the event asks for. Undefined for most events. */
 export function mergeOf({ event, distinct_id, properties }: CapturedEvent): Merge | undefined {
   if (event === '$identify') {
     const from = asDistinctId(properties.$anon_distinct_id);

@@ -1,4 +1,4 @@
-/** What an event wanted of persons or groups and did not get; the event itself is stored. */
+/** Why a change of a person or group that an event asked for was not made. The event itself is stored. */
 export const PERSON_REASONS = [
   'cannot_merge_with_illegal_distinct_id',
   'cannot_merge_already_identified',

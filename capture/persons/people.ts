@@ -1,73 +1,71 @@
-import type { CapturedEvent } from '../captured-event.ts';
-import { storableTime } from '../storable-time.ts';
+import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
-import { isIllegalId, mergeOf } from './identity.ts';
+import { isIllegalId, mergeOf, personId } from './identity.ts';
 import type { PersonNotice } from './notice.ts';
-import { personId } from './person-id.ts';
 import { type Changes, changesOf, own, put } from './update.ts';
 
 type Properties = Record<string, unknown>;
 
-/** A person as it is stored. Never changed: what an event does to it goes into a draft. */
+/** A person as it is stored. It is never changed here; changes go into a draft. */
 export interface StoredPerson {
   readonly projectId: number;
   readonly id: string;
-  /** Milliseconds. */
+  /** In milliseconds since 1970. */
   readonly createdAt: number;
   readonly isIdentified: boolean;
   readonly version: number;
-  /** When it was changed last, in the horizon's microseconds since 2000. */
+  /** When it was last changed, as the horizon counts: microseconds since 2000. */
   readonly changedAt: number;
-  /** Only to be asked by `own`: `constructor` is a name like any other. */
+  /** Read it with `own`, since a property may be called `constructor`. */
   readonly properties: Readonly<Properties>;
-  /** The same as JSON. */
+  /** The properties as JSON. */
   readonly text: string;
 }
 
-/** A person as it is to be after the events so far. */
+/** A person as the events so far have changed it. */
 export interface Draft {
   readonly projectId: number;
   readonly id: string;
-  /** Undefined: not stored yet. */
+  /** Undefined if the person is new. */
   readonly stored: StoredPerson | undefined;
   createdAt: number;
   isIdentified: boolean;
   properties: Readonly<Properties>;
   text: string;
   changed: boolean;
-  /** Ids that come to this person and were nobody's. */
+  /** distinct_ids that had no person and now get this one. */
   readonly newIds: string[];
-  /** Stored persons that this one has taken in. */
+  /** Stored persons that were merged into this one. */
   readonly absorbed: StoredPerson[];
   mergedInto: Draft | undefined;
 }
 
-/** Who did an event, as far as its row tells. */
+/** The person of an event, as the event's row holds it. */
 export interface Actor {
   id: string;
-  /** JSON text. */
+  /** The person's properties, as JSON. */
   properties: string;
   mode: 'full' | 'propertyless' | 'force_upgrade';
 }
 
-/** A person's properties are written into each of its events, so they must not grow without end. */
+/** The limit in bytes. The properties are written into each event of the person, so they must not grow without end. */
 export const MOST_PROPERTIES = 512 * 1024;
-/** An anonymous event counts as the person's own when the person was there this long before. */
+/** An anonymous event is given to the person of its distinct_id if that person was created this long before it. */
 const UPGRADE_AFTER = 60_000;
-/** Events that have no other purpose than to change persons or groups. */
+/** Events whose only purpose is to change persons or groups. */
 const ABOUT_PERSONS = new Set(['$identify', '$create_alias', '$merge_dangerously', ...GROUP_IDENTIFY]);
 const NO_PROPERTIES: Readonly<Properties> = Object.freeze({});
 const NO_TEXT = '{}';
 
-/** One text for a distinct_id of a project. */
+/** A key for a distinct_id of a project. */
 export const idKey = (projectId: number, distinctId: string) => `${projectId}:${distinctId}`;
 
 /**
- * The rules of persons, applied to events one after the other: who they belong to, what they change, which ids
- * become one person. Pure: it starts from persons that were read and ends with drafts that are to be written.
+ * Applies the rules of persons to events, one after the other: which person an event belongs to, what it changes, which
+ * distinct_ids become one person. Pure: it starts from stored persons and ends with drafts for the caller to write.
  */
 export class People {
-  /** Of each distinct_id that the events name; made from the stored person when it is first asked for. */
+  /** The draft of each distinct_id that was looked up. It is made from the stored person at the first look-up. */
   readonly #byId = new Map<string, Draft>();
   readonly #drafts = new Map<StoredPerson, Draft>();
   readonly #made: Draft[] = [];
@@ -76,14 +74,14 @@ export class People {
 
   constructor(options: {
     known: (projectId: number, distinctId: string) => StoredPerson | undefined;
-    /** Properties as JSON that can be stored. */
+    /** Writes properties as JSON that can be stored. */
     write: (properties: Readonly<Properties>) => string;
   }) {
     this.#known = options.known;
     this.#write = options.write;
   }
 
-  /** What becomes of one event; `notice` is told what the project should know. */
+  /** Applies one event and returns its person. Calls `notice` with what the project should know. */
   apply(projectId: number, captured: CapturedEvent, notice: (notice: PersonNotice) => void): Actor {
     const { distinct_id: distinctId, properties } = captured;
     if (properties.$process_person_profile === false) return this.#anonymous(projectId, captured, notice);
@@ -91,7 +89,7 @@ export class People {
     const merged = this.#merge(projectId, captured, notice);
     let draft = merged ?? this.#find(projectId, distinctId);
     if (!draft) {
-      // SDKs make up an id for each of these: a person of it would be nobody.
+      // SDKs make up a distinct_id for each of these events. It should not become a person.
       if (GROUP_IDENTIFY.has(captured.event)) {
         return { id: personId(projectId, distinctId), properties: NO_TEXT, mode: 'full' };
       }
@@ -107,21 +105,24 @@ export class People {
     return { id: draft.id, properties: draft.text, mode: 'full' };
   }
 
-  /** Persons that are new or different from what was read, without those that were taken in. */
+  /** The persons that are new or changed, without those that were merged into others. */
   *outcome(): Generator<Draft> {
     for (const draft of this.#made) {
       if (draft.changed && !draft.mergedInto) yield draft;
     }
   }
 
-  /** The keys of the ids that were asked for and whose persons are new or different from what was read. */
+  /** The keys of the distinct_ids that were looked up and whose persons are new or changed. */
   changed(): Set<string> {
     const keys = new Set<string>();
     for (const [key, draft] of this.#byId) if (draft.changed || draft.mergedInto) keys.add(key);
     return keys;
   }
 
-  /** The persons as they are once the outcome is stored with this stamp, by the keys of the ids that were asked for. */
+  /**
+   * The persons as they are after the outcome is stored with this stamp, by the keys of the distinct_ids that were
+   * looked up.
+   */
   *stored(stamp: number): Generator<[string, StoredPerson]> {
     const after = new Map<Draft, StoredPerson>();
     for (const [key, found] of this.#byId) {
@@ -193,12 +194,12 @@ export class People {
     return draft;
   }
 
-  /** Answers false, with nothing changed, when the properties would become too large. */
+  /** Changes properties. If they would become too large, changes nothing and returns false. */
   #change(draft: Draft, changes: Changes): boolean {
     const properties = { ...draft.properties };
     for (const [name, value] of changes) put(properties, name, value);
     const text = this.#write(properties);
-    // A character takes three bytes at most, so that nearly all texts need no counting.
+    // A character takes at most three bytes, so nearly all texts need no counting.
     const mayBeTooLarge = text.length > draft.text.length && text.length * 3 > MOST_PROPERTIES;
     if (mayBeTooLarge && Buffer.byteLength(text) > MOST_PROPERTIES) return false;
     draft.properties = properties;
@@ -207,7 +208,10 @@ export class People {
     return true;
   }
 
-  /** Joins what the event says to be one person; the person of both, or undefined when there is nothing to join. */
+  /**
+   * Makes the merge that the event asks for. Returns the person of both distinct_ids, or undefined if there is no
+   * merge.
+   */
   #merge(
     projectId: number,
     captured: CapturedEvent,
@@ -246,14 +250,14 @@ export class People {
     return person;
   }
 
-  /** An id that was nobody's becomes the person's. */
+  /** Gives the person a distinct_id that had no person. */
   #adopt(person: Draft, distinctId: string): void {
     person.newIds.push(distinctId);
     person.changed = true;
     this.#byId.set(idKey(person.projectId, distinctId), person);
   }
 
-  /** The source becomes part of the target, whose own properties win. */
+  /** Merges the source into the target. Where both have a property, the target's value stays. */
   #absorb(target: Draft, source: Draft, tooLarge: () => void): void {
     const inherited: Changes = new Map();
     for (const [name, value] of Object.entries(source.properties)) {

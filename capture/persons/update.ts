@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { CapturedEvent } from '../captured-event.ts';
-import { storableTime } from '../storable-time.ts';
+import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
 
 type Properties = Record<string, unknown>;
 
-/** Properties of events that say something about the person: the latest value, and the first one as `$initial_…`. */
+/** Event properties that are copied to the person: the latest value, and the first one as `$initial_…`. */
 const LIFTED = [
   ...['$app_build', '$app_name', '$app_namespace', '$app_version', '$browser', '$browser_version'],
   ...['$device_type', '$current_url', '$pathname', '$os', '$os_name', '$os_version', '$referring_domain'],
@@ -21,7 +20,7 @@ const LIFTED = [
   ...['gclid', 'gad_source', 'gclsrc', 'dclid', 'gbraid', 'wbraid', 'fbclid', 'msclkid', 'twclid'],
   ...['li_fat_id', 'mc_cid', 'igshid', 'ttclid', 'rdt_cid', 'epik', 'qclid', 'sccid', 'irclid', '_kx'],
 ];
-/** Where somebody is: all of it changes at once, so what is not known any more is null. */
+/** Properties of a place. They change together, so those that the new place lacks become null. */
 const PLACE = [
   ...['$geoip_city_name', '$geoip_country_name', '$geoip_country_code', '$geoip_continent_name'],
   ...['$geoip_continent_code', '$geoip_postal_code', '$geoip_latitude', '$geoip_longitude'],
@@ -32,25 +31,25 @@ const PLACE = [
 const initialOf = (name: string) => `$initial_${name.replace(/^\$/, '')}`;
 const INITIAL = new Map([...LIFTED, ...PLACE].map((name) => [name, initialOf(name)]));
 const OF_SERVERS = new Set(['$os', '$os_version']);
-/** Events that tell nothing about a person, whatever they carry. */
+/** Events that never change a person. */
 const SILENT = new Set(['$exception', '$$heatmap', ...GROUP_IDENTIFY]);
 
 const isObject = (value: unknown): value is Properties =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Whether two values from JSON are the same; Postgres does not keep the order of keys. */
+/** Whether two values from JSON are equal. The order of keys does not count, since Postgres does not keep it. */
 function same(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
   return isDeepStrictEqual(one, other);
 }
 
-/** A property of an object from JSON; what objects have by themselves is none. */
+/** The object's own property, never an inherited one such as `constructor`. */
 export function own(properties: Readonly<Properties>, name: string): unknown {
   return Object.hasOwn(properties, name) ? properties[name] : undefined;
 }
 
-/** Sets a property, or takes it away when its value is undefined. */
+/** Sets a property, or removes it if the value is undefined. */
 export function put(properties: Properties, name: string, value: unknown): void {
   if (value === undefined) delete properties[name];
   else if (name !== '__proto__') properties[name] = value;
@@ -58,10 +57,10 @@ export function put(properties: Properties, name: string, value: unknown): void 
     Object.defineProperty(properties, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** Changes of properties, by name; `undefined` takes one away. */
+/** Changed properties by name. `undefined` removes a property. */
 export type Changes = Map<string, unknown>;
 
-/** What the event changes in the person's properties; undefined: nothing. */
+/** What the event changes in the person's properties. Undefined if it changes nothing. */
 export function changesOf(captured: CapturedEvent, person: Readonly<Properties>): Changes | undefined {
   const { event, properties } = captured;
   if (SILENT.has(event)) return undefined;
@@ -85,7 +84,7 @@ export function changesOf(captured: CapturedEvent, person: Readonly<Properties>)
     if (initial === undefined || (ofServer && OF_SERVERS.has(name))) continue;
     const value = properties[name];
     if (value === undefined) continue;
-    // No object has these names by itself. Nearly always, nothing is new.
+    // No object inherits these names, so `own` is not needed. Nearly always the value is the same as before.
     if (person[name] !== value) setIfNew(name, value);
     if (person[initial] === undefined) setOnce(initial, value);
   }
@@ -101,7 +100,7 @@ export function changesOf(captured: CapturedEvent, person: Readonly<Properties>)
   }
   if (isObject(given)) {
     for (const name of Object.keys(given)) {
-      // What is set by name wins over what was lifted, also when it is what the person has already.
+      // A value in `$set` wins over a copied one, even if the person has it already.
       if (!same(own(person, name), given[name])) set(name, given[name]);
       else changes?.delete(name);
     }

@@ -2,23 +2,25 @@ import type { Command } from 'commander';
 import { backUp } from '../../backup/backup.ts';
 import { restore } from '../../backup/restore.ts';
 import { keyFile } from '../../secrets/key-file.ts';
+import { type Product, sealedColumns } from '../../tenancy/product.ts';
 import { encryptionKeyIds, remark, say, withUrl } from '../context.ts';
 
-export function backupCommands(program: Command): void {
+export function backupCommands(program: Command, products: readonly Product[]): void {
   program
     .command('backup <directory>')
-    .description('Write everything in the database, as of one moment, into a new directory.')
+    .description('Write a consistent copy of the whole database into a new directory.')
     .action((directory: string) =>
       withUrl(async (url, config) => {
         const manifest = await backUp({
           url,
           directory,
+          sealed: sealedColumns(products),
           report: remark,
         });
         const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
         say(`Backed up ${rows} rows of ${manifest.tables.length} tables to ${directory}.`);
         remark(
-          'The keys that open stored secrets are not in it. Keep them apart from it: ' +
+          'The backup does not contain the encryption keys. Keep a copy of them in another place: ' +
             (config.SLUICE_ENCRYPTION_KEYS ? 'SLUICE_ENCRYPTION_KEYS' : keyFile(config.SLUICE_DATA_DIR)),
         );
       }),
@@ -26,7 +28,9 @@ export function backupCommands(program: Command): void {
 
   program
     .command('restore <directory>')
-    .description('Fill an empty database with a backup; schedules follow by themselves.')
+    .description(
+      'Restore a backup into an empty database. Sluice then creates the Temporal schedules on its own.',
+    )
     .action((directory: string) =>
       withUrl(async (url, config) => {
         const manifest = await restore({

@@ -2,10 +2,12 @@ import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Config } from '../../config.ts';
 import { type DatabaseReport, diagnoseDatabase } from '../../db/diagnose.ts';
-import { diagnoseTemporal, type Finding } from '../../schedules/diagnose.ts';
+import { createPool } from '../../db/pool.ts';
+import { diagnoseTemporal } from '../../schedules/diagnose.ts';
 import { parseKeyring } from '../../secrets/envelope.ts';
 import { keyFile } from '../../secrets/key-file.ts';
 import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
+import type { Finding, Product } from '../../tenancy/product.ts';
 import { say, settings } from '../context.ts';
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
@@ -19,7 +21,7 @@ function lookAtNode(): Finding {
     major >= 24,
     major >= 24
       ? `Node ${process.versions.node} runs Sluice.`
-      : `Node ${process.versions.node} is too old, 24 is needed; use \`npx sluice\` or \`npm run\`, which bring their own.`,
+      : `Node ${process.versions.node} is too old: Sluice needs Node 24. On Linux, \`npx sluice\` and \`npm run\` bring their own Node.`,
   );
 }
 
@@ -30,27 +32,25 @@ function lookAtDataDir(config: Config): Finding[] {
       finding(
         'data directory',
         true,
-        `${directory} does not exist yet; \`npm start\` makes it (not needed with external services).`,
+        `${directory} does not exist yet. \`npm start\` creates it. With external services you do not need it.`,
       ),
     ];
   }
   try {
     accessSync(directory, constants.W_OK);
   } catch {
-    return [
-      finding('data directory', false, `${directory} (SLUICE_DATA_DIR) cannot be written by this user.`),
-    ];
+    return [finding('data directory', false, `This user cannot write to ${directory} (SLUICE_DATA_DIR).`)];
   }
   const { bavail, bsize } = statfsSync(directory);
   const free = (bavail * bsize) / GIBIBYTE;
   return [
-    finding('data directory', true, `${directory} can be written.`),
+    finding('data directory', true, `${directory} is writable.`),
     finding(
       'disk space',
       free >= 1,
       free >= 1
-        ? `${free.toFixed(1)} GiB are free in the data directory.`
-        : `Only ${free.toFixed(2)} GiB are free in ${directory}; make room before events are refused.`,
+        ? `The disk of the data directory has ${free.toFixed(1)} GiB free.`
+        : `The disk of ${directory} has only ${free.toFixed(2)} GiB free. When it is full, Sluice refuses events.`,
     ),
   ];
 }
@@ -63,7 +63,7 @@ function lookAtKeys(config: Config): Finding {
       return finding(
         'encryption keys',
         true,
-        `Secrets are sealed with the key ${primary}; ${keys.size} can be opened with.`,
+        `The key ${primary} encrypts new secrets. ${keys.size} ${keys.size === 1 ? 'key is' : 'keys are'} available for decryption.`,
       );
     } catch (error) {
       return finding('encryption keys', false, (error as Error).message);
@@ -73,12 +73,12 @@ function lookAtKeys(config: Config): Finding {
     ? finding(
         'encryption keys',
         true,
-        `Secrets are sealed with the keys in ${file}; keep a copy of it elsewhere.`,
+        `The keys in ${file} encrypt stored secrets. Keep a copy of this file elsewhere.`,
       )
     : finding(
         'encryption keys',
         true,
-        `There are no encryption keys yet; \`npm start\` makes ${file}. With \`npm run api\`, set SLUICE_ENCRYPTION_KEYS.`,
+        `There are no encryption keys yet. \`npm start\` creates ${file}. For \`npm run api\` and \`npm run worker\`, set SLUICE_ENCRYPTION_KEYS.`,
       );
 }
 
@@ -89,7 +89,9 @@ function lookAtReport(report: DatabaseReport): Finding[] {
     finding(
       'Postgres',
       report.version >= 16,
-      `Postgres ${report.version} answers${report.version >= 16 ? '' : '; 16 or newer is needed'}.`,
+      report.version >= 16
+        ? `Postgres ${report.version} answers.`
+        : `Postgres ${report.version} is too old: Sluice needs version 16 or newer.`,
     ),
     finding(
       'migrations',
@@ -97,39 +99,60 @@ function lookAtReport(report: DatabaseReport): Finding[] {
       lacking === 0
         ? `All ${report.known} migrations are applied.`
         : lacking > 0
-          ? `${lacking} of ${report.known} migrations are missing; run \`npx sluice migrate\` or restart Sluice.`
-          : `The database is newer than this Sluice (${report.applied} migrations, ${report.known} known); use the newer version.`,
+          ? `${lacking} of ${report.known} migrations are missing. Run \`npx sluice migrate\` or restart Sluice.`
+          : `The database has ${report.applied} migrations, but this version of Sluice knows only ${report.known}. Use the newer version.`,
     ),
     finding(
       'clocks',
       skew <= CLOCK_TOLERANCE_SECONDS,
       skew <= CLOCK_TOLERANCE_SECONDS
         ? 'The clocks of this machine and of Postgres agree.'
-        : `The clock of Postgres differs by ${skew.toFixed(1)} s from this machine's; set both by NTP.`,
+        : `The clocks of this machine and of Postgres differ by ${skew.toFixed(1)} s. Synchronise both with NTP.`,
     ),
     finding(
       'organizations',
       report.organizations > 0,
       report.organizations > 0
-        ? `There are ${report.organizations} organization(s) and ${report.users} active user(s).`
-        : 'There is no organization yet; run `npx sluice init` or `npm start`.',
+        ? `Organizations: ${report.organizations}. Active users: ${report.users}.`
+        : 'There is no organization yet. Run `npx sluice init` or `npm start`.',
     ),
   ];
 }
 
-async function lookAtDatabase(config: Config): Promise<Finding[]> {
+/** Lets each product look for what is wrong. One that cannot does not keep the others from it. */
+async function lookAtProducts(url: string, products: readonly Product[]): Promise<Finding[]> {
+  const pool = createPool({ url, size: 1, name: 'doctor' });
+  const found: Finding[] = [];
+  try {
+    for (const product of products) {
+      try {
+        found.push(...((await product.diagnose?.(pool)) ?? []));
+      } catch (error) {
+        found.push(finding(product.name, false, `It cannot be looked at: ${(error as Error).message}.`));
+      }
+    }
+  } finally {
+    await pool.end();
+  }
+  return found;
+}
+
+async function lookAtDatabase(config: Config, products: readonly Product[]): Promise<Finding[]> {
   const url = config.DATABASE_URL ?? (await runningDatabaseUrl(config.SLUICE_DATA_DIR));
   if (!url) {
     return [
       finding(
         'Postgres',
         false,
-        'DATABASE_URL is not set and `npm start` is not running with this data directory. Start it.',
+        'DATABASE_URL is not set, and `npm start` is not running with this data directory. Do one of the two.',
       ),
     ];
   }
   try {
-    return lookAtReport(await diagnoseDatabase(url));
+    const report = await diagnoseDatabase(url);
+    const found = lookAtReport(report);
+    if (report.applied !== report.known) return found;
+    return [...found, ...(await lookAtProducts(url, products))];
   } catch (error) {
     const place = config.DATABASE_URL ? 'DATABASE_URL' : 'the embedded Postgres';
     return [
@@ -152,7 +175,7 @@ async function lookAtApi(config: Config): Promise<Finding> {
       : finding(
           'API',
           false,
-          `The API answers on port ${config.PORT} but is not ready: ${JSON.stringify(body.checks)}.`,
+          `The API answers on port ${config.PORT}, but it is not ready: ${JSON.stringify(body.checks)}.`,
         );
   } catch (error) {
     const cause = (error as { cause?: Error }).cause ?? (error as Error);
@@ -164,13 +187,13 @@ async function lookAtApi(config: Config): Promise<Finding> {
   }
 }
 
-async function diagnose(): Promise<Finding[]> {
+async function diagnose(products: readonly Product[]): Promise<Finding[]> {
   const config = settings();
   return [
     lookAtNode(),
     ...lookAtDataDir(config),
     lookAtKeys(config),
-    ...(await lookAtDatabase(config)),
+    ...(await lookAtDatabase(config, products)),
     ...(await diagnoseTemporal({
       ...config,
       TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS ?? `127.0.0.1:${config.SLUICE_TEMPORAL_PORT}`,
@@ -179,19 +202,20 @@ async function diagnose(): Promise<Finding[]> {
   ];
 }
 
-export function doctorCommand(program: Command): void {
+export function doctorCommand(program: Command, products: readonly Product[]): void {
   program
     .command('doctor')
-    .description('Say in sentences what is wrong with this installation; exit code 1 when something is.')
-    .option('--json', 'for programs')
+    .description('Check this installation. Exits with code 1 if a check fails.')
+    .option('--json', 'print the result as JSON')
     .action(async (options: { json?: boolean }) => {
-      const findings = await diagnose();
+      const findings = await diagnose(products);
       const wrong = findings.filter((one) => !one.ok);
       if (options.json) say(JSON.stringify({ ok: wrong.length === 0, findings }, null, 2));
       else {
         for (const { ok, check, sentence } of findings)
           say(`${ok ? 'ok    ' : 'WRONG '} ${check}: ${sentence}`);
-        say(wrong.length === 0 ? 'Nothing is wrong.' : `${wrong.length} thing(s) to mend.`);
+        const count = wrong.length === 1 ? '1 check' : `${wrong.length} checks`;
+        say(wrong.length === 0 ? 'All checks passed.' : `${count} failed.`);
       }
       if (wrong.length > 0) process.exitCode = 1;
     });

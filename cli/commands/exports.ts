@@ -1,23 +1,13 @@
 import type { Command } from 'commander';
-import type { Queryable } from '../../db/pool.ts';
 import { exportHealth } from '../../exports/reads/health.ts';
-import { type BatchExportRow, pageBatchExports } from '../../exports/rows/batch-exports.ts';
+import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { Health } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
-import { instantText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import { CommandError, say, withPool } from '../context.ts';
-
-const PAGE = 500;
-
-export async function* allExports(queryable: Queryable): AsyncGenerator<BatchExportRow> {
-  for (let after: string | null = null; ; ) {
-    const rows: BatchExportRow[] = await pageBatchExports(queryable, after, PAGE);
-    yield* rows;
-    if (rows.length < PAGE) return;
-    after = (rows.at(-1) as BatchExportRow).id;
-  }
-}
+import { allExports } from '../find-export.ts';
+import { exportActions } from './export-actions.ts';
 
 const UNITS = [
   ['day', 86_400],
@@ -25,14 +15,14 @@ const UNITS = [
   ['minute', 60],
 ] as const;
 
-/** In the largest unit that says enough: `3 hours`. */
+/** Writes a duration in the largest unit of which there are two or more: `3 hours`. */
 export function durationText(seconds: number): string {
   const [name, size] = UNITS.find(([, one]) => seconds >= 2 * one) ?? ['second', 1];
   const count = Math.round(seconds / size);
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
-/** How an export does, in a few words; the first of them is what matters most. */
+/** Tells in a few words how an export does. What matters most comes first. */
 export function stateText(row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>, health: Health): string {
   const found = [
     row.paused && `paused${row.last_paused_at ? ` since ${instantText(row.last_paused_at)}` : ''}`,
@@ -48,10 +38,12 @@ const runText = (run: RunRow | undefined) =>
   run ? `last run ${run.status}, of the interval until ${instantText(run.data_interval_end)}` : 'no run yet';
 
 export function exportsCommand(program: Command): void {
-  program
-    .command('exports')
+  const group = program.command('exports');
+  group
+    .enablePositionalOptions()
     .description(
-      'List the batch exports with what is missing and how far each is behind; exit code 1 if any is.',
+      'List the batch exports with what is missing and how far each is behind; exit code 1 if any is. ' +
+        'With a subcommand, act on one of them.',
     )
     .option('--project <id>', 'only those of this project')
     .option('--json', 'for programs')
@@ -95,4 +87,5 @@ export function exportsCommand(program: Command): void {
         if (wrong > 0) process.exitCode = 1;
       }),
     );
+  exportActions(group);
 }

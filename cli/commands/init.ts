@@ -7,7 +7,7 @@ import { CommandError, remark, say, withUrl } from '../context.ts';
 export function initCommand(program: Command): void {
   program
     .command('migrate')
-    .description('Apply missing migrations to the database.')
+    .description('Apply all missing migrations to the database.')
     .action(() =>
       withUrl(async (url) => {
         const { applied } = await migrate(url, { log: remark });
@@ -18,11 +18,11 @@ export function initCommand(program: Command): void {
   program
     .command('init')
     .description(
-      'Set up an empty database: schema, first organization, project, user and keys (printed once).',
+      'Set up an empty database: create the schema, the first organization, project, user and keys. Prints the keys as JSON, once.',
     )
     .option('--organization <name>', 'name of the organization', 'My organization')
-    .option('--email <address>', "the first user's e-mail address", 'admin@localhost')
-    .option('--name <first name>', "the first user's first name", 'Admin')
+    .option('--email <address>', 'e-mail address of the first user', 'admin@localhost')
+    .option('--name <first name>', 'first name of the first user', 'Admin')
     .action((options: { organization: string; email: string; name: string }) =>
       withUrl(async (url) => {
         await migrate(url, { log: remark });
@@ -35,7 +35,7 @@ export function initCommand(program: Command): void {
           });
           if (!created) {
             throw new CommandError(
-              'This installation has an organization already. Use `npx sluice user create` and `npx sluice key create`.',
+              'This installation already has an organization. Use `npx sluice user create` and `npx sluice key create`.',
             );
           }
           say(JSON.stringify(created, null, 2));

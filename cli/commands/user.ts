@@ -21,8 +21,8 @@ async function requireOrganization(queryable: Queryable, name?: string): Promise
   if (name !== undefined) throw new CommandError(`There is no organization with the id or slug ${name}.`);
   throw new CommandError(
     found.length === 0
-      ? 'There is no organization yet; run `npx sluice init` first.'
-      : `There are several organizations; name one with --organization: ${found.map((one) => one.slug).join(', ')}`,
+      ? 'There is no organization yet. Run `npx sluice init` first.'
+      : `There are several organizations. Choose one with --organization: ${found.map((one) => one.slug).join(', ')}`,
   );
 }
 
@@ -33,11 +33,11 @@ export function userCommands(program: Command): void {
 
   user
     .command('create <email>')
-    .description('Create a user and make them a member of an organization.')
-    .option('--organization <id or slug>', 'the organization; needed when there are several')
-    .option('--level <member|admin>', 'what they may do in it', 'member')
-    .option('--first-name <name>', '', '')
-    .option('--last-name <name>', '', '')
+    .description('Create a user as a member of an organization.')
+    .option('--organization <id or slug>', 'the organization; required if there are several')
+    .option('--level <member|admin>', 'membership level in the organization', 'member')
+    .option('--first-name <name>', 'first name of the user', '')
+    .option('--last-name <name>', 'last name of the user', '')
     .action(
       (
         email: string,
@@ -49,7 +49,7 @@ export function userCommands(program: Command): void {
           const level = LEVELS[options.level];
           if (level === undefined) {
             throw new CommandError(
-              `--level is "${options.level}"; it can be: ${Object.keys(LEVELS).join(', ')}`,
+              `--level: "${options.level}" is not a level. Use one of: ${Object.keys(LEVELS).join(', ')}`,
             );
           }
           const created = await transaction(pool, async (client) => {
@@ -59,7 +59,7 @@ export function userCommands(program: Command): void {
               firstName: options.firstName,
               lastName: options.lastName,
             });
-            if (!row) throw new CommandError(`There is a user with the e-mail address ${email} already.`);
+            if (!row) throw new CommandError(`A user with the e-mail address ${email} already exists.`);
             await insertMembership(client, {
               id: uuidv7(),
               organization_id: organization.id,
@@ -75,7 +75,7 @@ export function userCommands(program: Command): void {
           });
           say(
             `Created ${email} (${created.row.uuid}), ${options.level} of ${created.organization.name}. ` +
-              `Give them a key: npx sluice key create ${email} --scopes '*'`,
+              `Create a key for this user: npx sluice key create ${email} --scopes '*'`,
           );
         }),
     );
@@ -97,7 +97,11 @@ export function userCommands(program: Command): void {
   ] as const) {
     user
       .command(`${name} <email>`)
-      .description(active ? "Let a user's keys work again." : "Stop all of a user's keys at once.")
+      .description(
+        active
+          ? 'Activate a user: their keys work again.'
+          : 'Deactivate a user: their keys stop working at once.',
+      )
       .action((email: string) =>
         withPool(async (pool) => {
           const { id } = await requireUser(pool, email);

@@ -21,7 +21,7 @@ const CODES: Record<string, [DestinationErrorCode, string]> = {
   ENOENT: ['overtaken', 'somebody removed it while it was being written'],
 };
 
-/** What an error of the file system means to an export. */
+/** Turns an error of the file system into a DestinationError. */
 export function fileError(error: unknown, place: string): DestinationError {
   if (error instanceof DestinationError) return error;
   const code = (error as NodeJS.ErrnoException).code ?? '';
@@ -33,11 +33,11 @@ export function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
-/** What file systems take as one name, and of the longest way (4,096) what is left beside the root and the name of a file. */
+/** Limits in bytes. File systems take paths of 4,096; the root and the name of the file need some of them. */
 const LONGEST_SEGMENT = 255;
 const LONGEST_DIRECTORY = 2048;
 
-/** Why the directory of a configuration cannot be used; undefined if it can. */
+/** Why the directory of a configuration cannot be used. Undefined if it can. */
 export function directoryProblem(directory: string): string | undefined {
   if (directory.trim() === '') return "The following inputs are empty: ['directory']";
   if (path.isAbsolute(directory)) return 'directory must be relative: it lies below SLUICE_EXPORT_ROOT';
@@ -53,7 +53,7 @@ export function directoryProblem(directory: string): string | undefined {
   return undefined;
 }
 
-/** A directory below the export root. Every way into it is resolved, so that no symbolic link leads out of the root. */
+/** A directory below the export root. It resolves each step of a path, so that no symbolic link leads out. */
 export class Folder {
   readonly #root: string;
   readonly #directory: string;
@@ -67,7 +67,7 @@ export class Folder {
     return `File ${JSON.stringify(path.posix.join(this.#directory, key))}`;
   }
 
-  /** Where a key's file is; with `make`, its directories are made first. */
+  /** The path of a key's file. With `make`, missing directories are created first. */
   async locate(key: string, make: boolean): Promise<string> {
     try {
       if (make) await mkdir(this.#root, { recursive: true });
@@ -76,7 +76,7 @@ export class Folder {
       let at = root;
       for (const segment of segments.slice(0, -1)) {
         const next = path.join(at, segment);
-        // One by one: of a directory that leads elsewhere, nothing is made.
+        // One by one, so that nothing is created below a directory that leads out of the root.
         if (make && (await this.#isAbsent(next))) await makeDirectory(next, at);
         at = await realpath(next);
         if (at !== root && !at.startsWith(`${root}${path.sep}`)) {
@@ -111,13 +111,13 @@ async function makeDirectory(name: string, parent: string): Promise<void> {
   await syncDirectory(parent);
 }
 
-/** Makes the names in a directory survive a power failure. */
+/** Syncs a directory, so that the names in it survive a power failure. */
 export async function syncDirectory(name: string): Promise<void> {
   const handle = await open(name, constants.O_RDONLY);
   try {
     await handle.sync();
   } catch (error) {
-    // Some file systems cannot, and need not.
+    // Some file systems cannot do this, and need not.
     if (!['EINVAL', 'ENOTSUP'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   } finally {
     await handle.close();

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, link, open, readdir, rename, rm, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import type { FileStore, HiddenFile, StoredBytes } from '../file-store.ts';
+import type { FileStore, HiddenFile, StoredBytes } from '../destination.ts';
 import { type Folder, fileError, isMissing, syncDirectory } from './folder.ts';
 
 const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.partial$/;
@@ -54,7 +54,7 @@ class HiddenLocalFile implements HiddenFile {
 
   async publish(): Promise<void> {
     try {
-      // Looked up again: a directory may have become a link since.
+      // Resolved again, since a directory may have been replaced by a link.
       const file = await this.#locate();
       await rename(this.#temporary, file);
       await syncDirectory(path.dirname(file));
@@ -70,7 +70,7 @@ class HiddenLocalFile implements HiddenFile {
   }
 }
 
-/** The version of a small file: its content, since times of files are no proof. */
+/** The version of a small file is a hash of its content, since the times of files prove nothing. */
 const versionOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 async function linkOrRename(temporary: string, file: string): Promise<void> {
@@ -78,7 +78,7 @@ async function linkOrRename(temporary: string, file: string): Promise<void> {
     await link(temporary, file);
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    // File systems without hard links, such as those of many network drives.
+    // The file system has no hard links, like many network drives.
     if (!['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK'].includes(code)) throw error;
     await (await open(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644)).close();
     await rename(temporary, file);
@@ -150,7 +150,7 @@ export function localStore(folder: Folder): FileStore {
           await handle.close();
         }
         if (seen === undefined) {
-          // Unlike a rename, a link is refused where there is something.
+          // Unlike a rename, a link fails if the file exists.
           await linkOrRename(temporary, file);
         } else {
           if ((await get(key))?.version !== seen.version) return false;

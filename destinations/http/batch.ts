@@ -1,11 +1,11 @@
 import type { Column } from '../../formats/columns.ts';
 import type { CopyRows } from '../../formats/copy-rows.ts';
 
-/** The number of events that PostHog's own exports put into a request. */
+/** PostHog's own exports put this many events into a request. */
 const MOST_EVENTS = 5_000;
-/** Sluice takes 20,971,520 bytes; a request stays below by what the envelope may need. */
+/** Receivers take bodies of 20,971,520 bytes. A request stays below that. */
 export const MOST_BODY_BYTES = 20_971_519;
-/** A request is sent when it has so much, so that those on their way fit into memory. One event may be larger. */
+/** A request of this size is sent, so that the requests under way fit into memory. A single event may be larger. */
 const FULL_BODY_BYTES = 4 * 1024 * 1024;
 
 const MILLISECONDS_2000 = Date.UTC(2000, 0, 1);
@@ -15,7 +15,7 @@ const COMMA = Buffer.from(',');
 const isSpace = (byte: number | undefined) =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
-/** Microseconds since 2000 as ISO 8601 in UTC, none of them lost. */
+/** Microseconds since 2000 as ISO 8601 in UTC, to the microsecond. */
 export function timestampText(microseconds: bigint): string {
   const within = ((microseconds % 1_000_000n) + 1_000_000n) % 1_000_000n;
   const seconds = (microseconds - within) / 1_000_000n;
@@ -23,12 +23,12 @@ export function timestampText(microseconds: bigint): string {
   return `${text.slice(0, -5)}.${String(within).padStart(6, '0')}Z`;
 }
 
-export function uuidText(bytes: Buffer): string {
+function uuidText(bytes: Buffer): string {
   const hex = bytes.toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
-/** Members added to the text of a JSON object. Behind the others: of two members with a name, readers take the last. */
+/** Adds members to the text of a JSON object. They come last, since readers take the last of two equal names. */
 export function withMembers(object: Buffer | null, members: string): Buffer {
   if (object === null) return Buffer.from(`{${members}}`);
   let last = object.length - 1;
@@ -42,7 +42,7 @@ export function withMembers(object: Buffer | null, members: string): Buffer {
   return Buffer.concat([object.subarray(first, last), Buffer.from(`${separator}${members}}`)]);
 }
 
-export interface EventColumns {
+interface EventColumns {
   uuid: number;
   event: number;
   distinctId: number;
@@ -52,7 +52,7 @@ export interface EventColumns {
   isBinaryUuid: boolean;
 }
 
-/** Where the fields of an event are; undefined if one is missing that an event cannot do without. */
+/** The indexes of an event's columns. Undefined if one is missing that every event needs. */
 export function eventColumns(columns: readonly Column[]): EventColumns | undefined {
   const at = (name: string) => columns.findIndex((column) => column.name === name);
   const found = {
@@ -68,14 +68,14 @@ export function eventColumns(columns: readonly Column[]): EventColumns | undefin
   return { ...found, isBinaryUuid: columns[found.uuid]?.type === 'uuid' };
 }
 
-export interface WireEvent {
+interface WireEvent {
   uuid: string;
-  /** Milliseconds since 1970. */
+  /** The event's timestamp in milliseconds since 1970. */
   time: number;
   bytes: Buffer;
 }
 
-/** The current row as an event of the capture API. The document of properties is not parsed but carried over. */
+/** Writes the current row as an event of the capture API. The properties are copied as text, without being parsed. */
 export function wireEvent(rows: CopyRows, columns: EventColumns): WireEvent {
   const text = (index: number) => rows.field(index)?.toString('utf8') ?? '';
   const id = rows.field(columns.uuid) ?? Buffer.alloc(16);
@@ -103,10 +103,10 @@ export function wireEvent(rows: CopyRows, columns: EventColumns): WireEvent {
 
 const TAIL = Buffer.from(']}');
 
-/** Events that are sent together; a part of them can be sent too. */
+/** A complete batch of events. Parts of it can be sent too. */
 export class FullBatch {
   readonly uuids: readonly string[];
-  /** Where each event begins in the body, and behind the last one where another would. */
+  /** Where each event begins in the body, and where one behind the last would begin. */
   readonly #starts: readonly number[];
   readonly #body: Buffer;
 
@@ -116,7 +116,7 @@ export class FullBatch {
     this.#starts = starts;
   }
 
-  /** The request with the events from the one up to, but without, the other; all of them, by default. */
+  /** The body of a request with the events from `from` up to, but not including, `to`. By default all events. */
   body(from = 0, to = this.uuids.length): Buffer {
     if (from === 0 && to === this.uuids.length) return this.#body;
     const [first, start, end] = [this.#starts[0], this.#starts[from], this.#starts[to]] as [
@@ -128,7 +128,7 @@ export class FullBatch {
   }
 }
 
-/** A request that fills up. */
+/** Collects events for a request. */
 export class Batch {
   readonly #head: Buffer;
   #pieces: Buffer[] = [];
@@ -147,7 +147,7 @@ export class Batch {
     return this.#uuids.length;
   }
 
-  /** Whether the event fits into a request of its own. */
+  /** Whether the event fits into a request alone. */
   couldTake(event: Buffer): boolean {
     return this.#head.length + TAIL.length + event.length <= MOST_BODY_BYTES;
   }
@@ -166,7 +166,7 @@ export class Batch {
     this.#bytes += bytes.length + 1;
   }
 
-  /** What it holds, after which it is empty. */
+  /** Takes the collected events. The batch is empty afterwards. */
   take(): FullBatch {
     const full = new FullBatch(Buffer.concat([this.#head, ...this.#pieces, TAIL]), this.#uuids, this.#starts);
     this.#pieces = [];

@@ -1,22 +1,21 @@
 import { CopyRows } from '../../formats/copy-rows.ts';
 import type { Delivered, Delivery, Rejection, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
-import type { HttpConfig } from '../http.ts';
-import { Batch, eventColumns, MOST_BODY_BYTES, wireEvent } from './batch.ts';
-import { postNarrowing } from './narrow.ts';
+import { Batch, eventColumns, type FullBatch, MOST_BODY_BYTES, wireEvent } from './batch.ts';
+import type { HttpConfig } from './config.ts';
 import { place, post } from './send.ts';
 
-/** Receivers refuse events younger than 48 hours as historical ones; their clocks may go after ours. */
+/** Receivers refuse historical events younger than 48 hours. Their clocks may be behind ours. */
 const HISTORICAL_MILLISECONDS = 49 * 3_600_000;
 const MOST_REJECTIONS = 20;
-/** When so many were refused and none was taken, the receiver is not one that takes events. */
+/** After so many refused events and none taken, the run ends: the receiver does not take events. */
 const HOPELESS = 20;
-/** Requests on their way at a time; each holds its body in memory. */
+/** How many requests run at the same time. Each keeps its body in memory. */
 const CONCURRENCY = 3;
 
 /**
- * Posts events in batches. An attempt that fails leaves what it has sent so far at the receiver, which takes each uuid
- * once: the next attempt sends all of it again.
+ * Posts events in batches. After a failed attempt, the next one sends all events again. The receiver stores each uuid
+ * once.
  */
 export async function deliverByHttp(
   config: HttpConfig,
@@ -109,4 +108,37 @@ export async function deliverByHttp(
   if (failure) throw failure;
   if (refusal && written === 0) throw refusal;
   return { rows, bytes, written, rejected, rejections };
+}
+
+interface Narrowing {
+  post(body: Buffer): Promise<void>;
+  onTaken(events: number, bytes: number): void;
+  /** Called with an event that the receiver refuses even alone. Throws if there is no point in sending others. */
+  onRefused(uuid: string, error: DestinationError): void;
+}
+
+/**
+ * Sends a batch. If the receiver refuses its content, sends it in halves, and these again in halves. So bad events do
+ * not hold up the others, and a receiver that takes smaller requests gets them.
+ */
+async function postNarrowing(
+  batch: FullBatch,
+  work: Narrowing,
+  from = 0,
+  to = batch.uuids.length,
+): Promise<void> {
+  const body = batch.body(from, to);
+  try {
+    await work.post(body);
+    work.onTaken(to - from, body.length);
+  } catch (error) {
+    if (!(error instanceof DestinationError) || error.code !== 'rejected') throw error;
+    if (to - from === 1) {
+      work.onRefused(batch.uuids[from] as string, error);
+      return;
+    }
+    const middle = Math.ceil((from + to) / 2);
+    await postNarrowing(batch, work, from, middle);
+    await postNarrowing(batch, work, middle, to);
+  }
 }

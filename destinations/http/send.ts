@@ -1,8 +1,8 @@
 import type { FetchAnswer } from '../../egress/fetch.ts';
 import type { Surroundings } from '../destination.ts';
 import { DestinationError, networkError, withoutSecrets } from '../errors.ts';
-import type { HttpConfig } from '../http.ts';
 import { patiently } from '../retry.ts';
+import type { HttpConfig } from './config.ts';
 
 const ANSWER_MILLISECONDS = 60_000;
 const MOST_ANSWER_BYTES = 64 * 1024;
@@ -12,19 +12,15 @@ export function place(config: HttpConfig): string {
   return `HTTP ${url.origin}${url.pathname}`;
 }
 
-/** Seconds, or a date. */
+/** The milliseconds of a `Retry-After`, which holds seconds or a date. */
 export function retryAfter(value: string | undefined, now: Date): number | undefined {
   if (value === undefined) return undefined;
   const milliseconds = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now.getTime();
   return Number.isNaN(milliseconds) ? undefined : Math.max(0, milliseconds);
 }
 
-/** What an answer means to an export; undefined: the receiver took the batch. */
-export function answerError(
-  answer: FetchAnswer,
-  config: HttpConfig,
-  now: Date,
-): DestinationError | undefined {
+/** The error that an answer means. Undefined if the receiver took the batch. */
+function answerError(answer: FetchAnswer, config: HttpConfig, now: Date): DestinationError | undefined {
   const { status } = answer;
   if (status >= 200 && status < 300) return undefined;
   const where = place(config);
@@ -50,7 +46,7 @@ export function answerError(
   return new DestinationError('rejected', text);
 }
 
-/** Posts a body until it is taken, or until there is no point in it. */
+/** Posts a body. Repeats the request while a retry may help. */
 export async function post(
   config: HttpConfig,
   surroundings: Surroundings,

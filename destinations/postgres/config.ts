@@ -1,22 +1,25 @@
 import { z } from 'zod';
 import { eventNames, listText, secret } from '../config.ts';
 
-/** Postgres cuts longer names off, and then finds another table. */
+/** Postgres cuts off longer names, and would use another table. */
 const LONGEST_NAME = 63;
 
 export const postgresFields = z
   .object({
-    user: secret(z.string()).describe('Who logs in.'),
-    password: secret(z.string()).describe('With what.'),
-    host: z.string().describe('Name or address of the server.'),
-    database: z.string().describe('The database; it has to be there.'),
-    schema: z.string().default('public').describe('The schema; it has to be there.'),
-    table_name: z.string().default('events').describe('The table; it is made if it is not there.'),
+    user: secret(z.string()).describe('Name of the Postgres user.'),
+    password: secret(z.string()).describe('Password of the Postgres user.'),
+    host: z.string().describe('Host name or IP address of the server.'),
+    database: z.string().describe('Name of the database. It must exist.'),
+    schema: z.string().default('public').describe('Name of the schema. It must exist.'),
+    table_name: z
+      .string()
+      .default('events')
+      .describe('Name of the table. The export creates it if it does not exist.'),
     port: z.number().default(5432).describe('Port of the server.'),
     has_self_signed_cert: z
       .boolean()
       .default(false)
-      .describe('Whether the certificate of the server is accepted although no known authority signed it.'),
+      .describe('Accept a server certificate that no known certificate authority signed.'),
     ...eventNames,
   })
   .superRefine((config, context) => {
@@ -29,7 +32,7 @@ export const postgresFields = z
       if (Buffer.byteLength(config[key]) > LONGEST_NAME || config[key].includes('\0'))
         complain(key, `${key} must have at most ${LONGEST_NAME} bytes and no NUL`);
     }
-    // What begins with a slash would be a socket of the machine that Sluice runs on.
+    // A host that begins with a slash would be a socket of this machine.
     if (/[\s/@?#,]/.test(config.host.trim()) || config.host.includes('\0'))
       complain('host', 'host must be the name or the address of a host, nothing else');
     if (config.port < 1 || config.port > 65_535)

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type pg from 'pg';
 import type { Submittable } from 'pg';
 
-/** As much may wait in memory for the server to take it. */
+/** So many bytes may wait in memory for the server. */
 const HIGH_WATER = 2 * 1024 * 1024;
 const COPY_DATA = 0x64;
 const COPY_DONE = Buffer.of(0x63, 0, 0, 0, 4);
@@ -13,7 +13,7 @@ interface Connection {
   sendCopyFail(message: string): void;
 }
 
-/** What the rows come from broke, or the caller's own check: not the destination's fault, and not to be blamed on it. */
+/** The source of the rows or the caller's fence failed. This is not an error of the destination. */
 export class CallerError extends Error {
   override name = 'CallerError';
   readonly original: unknown;
@@ -23,7 +23,7 @@ export class CallerError extends Error {
   }
 }
 
-/** A COPY FROM STDIN. The server may refuse it at any time; then what is still to come is not sent. */
+/** A COPY FROM STDIN. The server may refuse it at any time; then no further rows are sent. */
 class CopyIn implements Submittable {
   readonly ready: Promise<void>;
   readonly done: Promise<void>;
@@ -39,7 +39,7 @@ class CopyIn implements Submittable {
     this.#text = text;
     this.ready = this.#ready.promise;
     this.done = this.#done.promise;
-    // They are awaited one after the other; a failure of either is no surprise to the process.
+    // They are awaited one after the other. Until then, a failure must not count as unhandled.
     this.ready.catch(() => undefined);
     this.done.catch(() => undefined);
   }
@@ -49,7 +49,7 @@ class CopyIn implements Submittable {
     this.#connection.query(this.#text);
   }
 
-  /** Writes a chunk; resolves when there is room for more. Throws once the server has refused. */
+  /** Writes a chunk and resolves when there is room for more. Throws if the server has refused the COPY. */
   async write(chunk: Buffer): Promise<void> {
     if (this.failure) throw this.failure;
     const { stream } = this.#connection;
@@ -103,7 +103,7 @@ class CopyIn implements Submittable {
   handlePortalSuspended(): void {}
 }
 
-/** Sends a binary COPY as it comes; answers how many rows and bytes arrived. */
+/** Sends a binary COPY chunk by chunk. Returns how many rows and bytes arrived. */
 export async function sendCopy(
   client: pg.Client,
   text: string,

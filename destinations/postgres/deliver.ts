@@ -2,18 +2,17 @@ import type pg from 'pg';
 import type { Delivered, Delivery, RowsFound, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { PostgresConfig } from './config.ts';
-import { withConnection } from './connect.ts';
+import { place, postgresError, stateOf, withConnection } from './connection.ts';
 import { CallerError, sendCopy } from './copy-in.ts';
 import { directChanges, directRows } from './direct.ts';
-import { place, postgresError, stateOf } from './errors.ts';
 import { columnsToMerge, countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
 import { lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
 
 const MOST_REJECTIONS = 20;
 
 /**
- * A transaction that no setting of the user's role ends halfway. Where the way to this machine breaks, the server ends it
- * within a minute rather than in hours: its rows would stand in the way of the attempt that follows.
+ * Begins a transaction that no setting of the user's role ends early. If the network breaks, the server ends it within
+ * a minute rather than in hours, so that its rows do not block the next attempt.
  */
 const BEGIN = `begin; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
 set local tcp_keepalives_idle = 30; set local tcp_keepalives_interval = 10; set local tcp_keepalives_count = 3`;
@@ -26,8 +25,8 @@ const isDuplicate = (error: unknown) => stateOf(error) === '23505';
 const isBadValue = (error: unknown) => stateOf(error)?.startsWith('22') === true;
 
 /**
- * Straight into the table: nothing is written twice, and what is there already makes its unique index refuse the whole.
- * Undefined if it did.
+ * Copies the rows straight into the table, so that they are written only once. If one of them is there already, the
+ * unique index refuses all. Then, and if a value does not fit, this returns undefined.
  */
 async function deliverDirectly(
   client: pg.Client,
@@ -81,7 +80,7 @@ async function deliverStaged(
 ): Promise<Delivered> {
   await begin(client);
   const { rows, bytes } = await stageRows(client, delivery);
-  // Without a unique index, two attempts at once would each find that the other's rows are not there.
+  // Without a unique index, two attempts at the same time would not see each other's rows.
   if (!table.uniqueOn) await lockTable(client, config);
   const inserted = await insertStaged(client, config, table, delivery);
   if (rows > 0 && inserted.rejected === rows) {
@@ -106,7 +105,7 @@ function requireColumns(config: PostgresConfig, table: TargetTable, delivery: De
   }
 }
 
-/** One transaction: all rows, each once, or nothing. */
+/** Writes all rows in one transaction, each once, or none. */
 export async function deliverToPostgres(
   config: PostgresConfig,
   surroundings: Surroundings,
@@ -122,7 +121,7 @@ export async function deliverToPostgres(
   }).catch((error) => rethrow(error, config, delivery.signal));
 }
 
-/** Asks the table which of the rows it has; changes nothing. */
+/** Counts how many of the rows the table has. Changes nothing. */
 export async function findInPostgres(
   config: PostgresConfig,
   surroundings: Surroundings,
@@ -144,7 +143,7 @@ async function askFence(delivery: Delivery): Promise<void> {
   });
 }
 
-/** Errors of the source and of the fence are not the destination's, and stay what they are. */
+/** Errors of the source and of the fence are rethrown as they are. */
 function rethrow(error: unknown, config: PostgresConfig, signal: AbortSignal | undefined): never {
   signal?.throwIfAborted();
   if (error instanceof CallerError) throw error.original;

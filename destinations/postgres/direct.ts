@@ -1,5 +1,5 @@
 import type { Column } from '../../formats/columns.ts';
-import { COPY_HEADER } from '../../formats/copy-header.ts';
+import { COPY_HEADER } from '../../formats/copy-format.ts';
 import { CopyRows } from '../../formats/copy-rows.ts';
 import type { TargetColumn } from './table.ts';
 
@@ -7,7 +7,7 @@ const OUTPUT_BYTES = 256 * 1024;
 const JSONB_VERSION = 1;
 const UUID_TEXT_BYTES = 36;
 
-/** How a field has to be changed so that the target's type reads it: not at all, or as named. */
+/** How a field is changed so that the target's type can read it. */
 type Change = 'as is' | 'to jsonb' | 'uuid to text';
 
 const SAME: Record<Column['type'], readonly string[]> = {
@@ -29,7 +29,7 @@ function changeOf({ source, type }: TargetColumn): Change | undefined {
   return undefined;
 }
 
-/** Per column of the source: undefined where the table has no such column. Undefined as a whole if casts are needed. */
+/** The change for each column of the source. A column that the table lacks has none. Undefined if a cast is needed. */
 export function directChanges(
   source: readonly Column[],
   target: readonly TargetColumn[],
@@ -52,8 +52,8 @@ function writeUuid(from: Buffer, start: number, to: Buffer, at: number): void {
 }
 
 /**
- * The rows of a binary COPY as the types of a table read them: documents get the version that `jsonb` begins with,
- * uuids become text, columns that the table does not have are left out. Bytes are moved, no value is looked at.
+ * Changes the rows of a binary COPY so that a table can read them: documents get the version with which `jsonb` begins,
+ * uuids become text, columns that the table lacks are left out. It moves bytes and parses no value.
  */
 export async function* directRows(
   source: AsyncIterable<Buffer>,

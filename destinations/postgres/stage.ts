@@ -4,11 +4,11 @@ import type { Delivery, ModelName } from '../destination.ts';
 import { sendCopy } from './copy-in.ts';
 import { KEYS, quoted, type TargetColumn, type TargetTable } from './table.ts';
 
-/** In the schema of temporary tables, so that no table of the user's is ever meant. */
-export const STAGE = 'pg_temp.sluice_stage';
+/** The schema of temporary tables is named, so that this can never be a table of the user. */
+const STAGE = 'pg_temp.sluice_stage';
 const REJECTED = 'pg_temp.sluice_rejected';
 
-/** The types whose binary form is the one that the rows come in: the server reads them as they are. */
+/** Types whose binary form is that of the rows, so that the server can read them unchanged. */
 const STAGED: Record<Column['type'], string> = {
   string: 'text',
   json: 'text',
@@ -21,7 +21,7 @@ const STAGED: Record<Column['type'], string> = {
   strings: 'text[]',
 };
 
-/** Loads all rows into a table of this transaction's own. */
+/** Loads all rows into a temporary table of this transaction. */
 export async function stageRows(
   client: pg.Client,
   delivery: Delivery,
@@ -35,12 +35,12 @@ export async function stageRows(
     delivery.read(),
     (bytes) => delivery.onProgress?.(0, bytes),
   );
-  // The server knows nothing of a new temporary table, and would plan as if it were almost empty.
+  // The server has no statistics of a new table, and would plan as if it were almost empty.
   await client.query(`analyze ${STAGE}`);
   return sent;
 }
 
-/** A staged column as the table's type. What assignment converts by itself is left to it: it checks lengths, a cast cuts. */
+/** A staged column in the table's type. Where it can, assignment converts: it checks lengths, a cast would cut texts. */
 function converted({ name, type, isText, source }: TargetColumn): string {
   const staged = `s.${quoted(name)}`;
   const isStagedAsText = STAGED[source.type] === 'text';
@@ -58,39 +58,39 @@ function sameKey(table: TargetTable, key: readonly string[], target: string): st
     .join(' and ');
 }
 
-/** The best key of a model that the table has all columns of. */
-export function keyOf(table: TargetTable, model: ModelName): readonly string[] {
+/** The best key of the model for which the table has all columns. */
+function keyOf(table: TargetTable, model: ModelName): readonly string[] {
   const names = new Set(table.columns.map((column) => column.name));
   const found = table.uniqueOn ?? KEYS[model].find((key) => key.every((name) => names.has(name)));
   return found as readonly string[];
 }
 
 interface Newer {
-  /** Columns that tell it, the weightiest first: the higher is the newer. */
+  /** Columns that decide, the most important first. The higher value is newer. */
   order: readonly string[];
-  /** Columns of the table that tell it too, where it has them. */
+  /** Further columns that decide, if the table has them. */
   finer: readonly string[];
-  /** Whether the newer one has to be different in one of them. */
+  /** Whether the newer row must differ in one of these columns. */
   strictly: boolean;
 }
 
-/** Which of two rows with the same key stays: runs of several intervals may come in any order. */
+/** Which of two rows with the same key stays. Runs of several intervals may come in any order. */
 const NEWER: Record<ModelName, Newer> = {
   events: { order: [], finer: [], strictly: false },
-  // Versions of persons are of the same person only while the distinct id is theirs.
+  // Versions of persons can be compared only while the distinct_id belongs to the same person.
   persons: { order: ['person_distinct_id_version', 'person_version'], finer: [], strictly: true },
-  // What came late into the middle of a session changes its counts and not its end.
+  // A late event in the middle of a session changes its counts, but not its end.
   sessions: { order: ['end_timestamp'], finer: ['_inserted_at'], strictly: false },
 };
 
-/** The columns of the table that tell which of two rows is newer. */
+/** The columns of the table that decide which of two rows is newer. */
 function orderOf(table: TargetTable, model: ModelName): string[] {
   const names = new Set(table.columns.map((column) => column.name));
   const { order, finer } = NEWER[model];
   return [...order, ...finer.filter((name) => names.has(name))];
 }
 
-/** Where a row of before has no value there, it is the older one. */
+/** The condition for replacing a row. A row without a value in these columns counts as older. */
 function wins(table: TargetTable, model: ModelName): string {
   const order = orderOf(table, model).map(quoted);
   const [ours, theirs] = ['excluded', 't'].map(
@@ -104,14 +104,14 @@ export function columnsToMerge(model: ModelName): readonly string[] {
   return NEWER[model].order;
 }
 
-/** Brings staged rows into the table; of rows that are there already, nothing is doubled. `where` picks staged rows. */
+/** The statement that inserts staged rows and does not duplicate rows that are there. `where` selects staged rows. */
 export function insertText(table: TargetTable, name: string, model: ModelName, where = 'true'): string {
   const names = table.columns.map((column) => quoted(column.name));
   const key = keyOf(table, model);
   const values = table.columns.map(converted).join(', ');
   const insert = `insert into ${name} as t (${names.join(', ')})`;
   if (model === 'events') {
-    // A uuid that stands twice in the source, where no index would notice.
+    // Without a unique index, a uuid that comes twice in the source is inserted twice.
     const rows = `select ${values} from ${STAGE} s where ${where}`;
     return table.uniqueOn
       ? `${insert} ${rows} on conflict (${key.map(quoted).join(', ')}) do nothing`
@@ -130,8 +130,8 @@ export function insertText(table: TargetTable, name: string, model: ModelName, w
 }
 
 /**
- * The same, row by row: slower by far, and needed only where a value does not fit its column. Rows with such a value
- * are kept apart with the reason, and the others go in.
+ * Inserts staged rows one by one, which is much slower. It is needed only if a value does not fit its column. Rows with
+ * such a value are set aside with the reason, and the others are inserted.
  */
 export async function insertEach(
   client: pg.Client,
@@ -144,7 +144,7 @@ export async function insertEach(
   const newest = orderOf(table, model).map((one) => `s.${quoted(one)} asc nulls first`);
   const order = newest.length > 0 ? `order by ${newest.join(', ')}` : '';
   const insert = insertText(table, name, model, 's.ctid = one.place');
-  // The texts are made of quoted names only; the tag cannot end early, since names with it are refused.
+  // The statement contains only quoted names. The tag cannot end early, since names that contain it are refused.
   const tag = '$sluice_rows$';
   if (insert.includes(tag)) throw new Error(`a column must not be called ${tag}`);
   await client.query(
@@ -182,7 +182,7 @@ export async function rejectedRows(
   return { rejected: Number(counted.rows[0]?.count), rejections: rows };
 }
 
-/** How many different staged rows there are, and how many of them the table has. */
+/** Counts the different staged rows, and how many of them the table has. */
 export async function countStaged(
   client: pg.Client,
   table: TargetTable,

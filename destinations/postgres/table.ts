@@ -3,12 +3,12 @@ import type { Column } from '../../formats/columns.ts';
 import type { ModelName } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { PostgresConfig } from './config.ts';
-import { place } from './errors.ts';
+import { place } from './connection.ts';
 
 export const quoted = (name: string) => pg.escapeIdentifier(name);
 export const tableName = (config: PostgresConfig) => `${quoted(config.schema)}.${quoted(config.table_name)}`;
 
-/** What tells one row from another, best first. */
+/** The possible keys of a model's rows, best first. */
 export const KEYS: Record<ModelName, readonly (readonly [string, ...string[]])[]> = {
   events: [['team_id', 'uuid'], ['uuid']],
   persons: [['team_id', 'distinct_id']],
@@ -17,17 +17,17 @@ export const KEYS: Record<ModelName, readonly (readonly [string, ...string[]])[]
 
 export interface TargetColumn {
   name: string;
-  /** As Postgres names it, without length: `character varying`, `jsonb`, `text[]`. */
+  /** The type as Postgres names it, without its length: `character varying`, `jsonb`, `text[]`. */
   type: string;
-  /** Whether it is one of the types of text. */
+  /** Whether it is a type of text. */
   isText: boolean;
   source: Column;
 }
 
 export interface TargetTable {
-  /** Columns that the rows have and the table too, in the order of the rows. */
+  /** The columns that both the rows and the table have, in the order of the rows. */
   columns: TargetColumn[];
-  /** Columns of an index that is unique over them, so that a row cannot be there twice. */
+  /** The columns of a unique index. Undefined if the table has none over a key. */
   uniqueOn: readonly string[] | undefined;
 }
 
@@ -45,8 +45,8 @@ const BY_TYPE: Record<Column['type'], string> = {
 const DOCUMENTS = new Set(['properties', 'set', 'set_once', 'person_properties', 'elements']);
 const SHORT_TEXTS = new Set(['uuid', 'event', 'distinct_id', 'ip', 'site_url']);
 
-/** The type of a column in a table that Sluice makes. */
-export function createdType(column: Column, model: ModelName): string {
+/** The type of a column in a table that Sluice creates. */
+function createdType(column: Column, model: ModelName): string {
   if (DOCUMENTS.has(column.name) && ['string', 'json'].includes(column.type)) return 'jsonb';
   if (model === 'events' && SHORT_TEXTS.has(column.name)) return 'varchar(200)';
   return BY_TYPE[column.type];
@@ -78,7 +78,7 @@ async function findTable(client: pg.Client, config: PostgresConfig): Promise<Fou
   return rows[0];
 }
 
-/** Serialises what Sluice does with a table where two runs at once would disturb each other; until the transaction ends. */
+/** Locks the table against other runs of Sluice that would disturb this one, until the transaction ends. */
 export async function lockTable(client: pg.Client, config: PostgresConfig): Promise<void> {
   await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `sluice export ${tableName(config)}`,
@@ -92,13 +92,13 @@ async function createTable(
   model: ModelName,
 ): Promise<void> {
   await client.query('begin');
-  // `if not exists` alone fails when two transactions find at once that it does not.
+  // `if not exists` alone fails if two transactions create the table at the same time.
   await lockTable(client, config);
   await client.query(createTableText(config, columns, model));
   await client.query('commit');
 }
 
-/** The table as it is, made first if it is not there. No column is ever added or changed: that is the owner's choice. */
+/** Reads the table, and creates it if it is missing. Never adds or changes a column: that is the owner's choice. */
 export async function prepareTable(
   client: pg.Client,
   config: PostgresConfig,
@@ -150,7 +150,7 @@ export async function prepareTable(
   return { columns: common, uniqueOn };
 }
 
-/** The first key over exactly whose columns the table has a unique index that `on conflict` can use. */
+/** The first key for which the table has a unique index, over exactly its columns, that `on conflict` can use. */
 async function uniqueKey(
   client: pg.Client,
   oid: string,

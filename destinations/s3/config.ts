@@ -6,22 +6,28 @@ const ENCRYPTIONS = ['AES256', 'aws:kms'];
 
 export const s3Fields = z
   .object({
-    bucket_name: z.string().describe('The bucket; it has to be there.'),
+    bucket_name: z.string().describe('Name of the bucket. It must exist.'),
     region: z
       .string()
-      .describe(
-        'Its region, such as eu-central-1; of a server of your own what it is set to, mostly us-east-1.',
-      ),
-    prefix: z.string().describe('What keys begin with; a template.'),
-    aws_access_key_id: secret(z.string().nullish()).describe('A run needs it.'),
-    aws_secret_access_key: secret(z.string().nullish()).describe('A run needs it.'),
-    endpoint_url: z.string().nullish().describe('Of an S3-compatible server; none: AWS.'),
+      .describe('Region of the bucket, such as eu-central-1. S3-compatible servers often use us-east-1.'),
+    prefix: z.string().describe('Prefix of all object keys. A template, such as events/{year}/{month}.'),
+    aws_access_key_id: secret(z.string().nullish()).describe('Access key ID. A run fails without it.'),
+    aws_secret_access_key: secret(z.string().nullish()).describe(
+      'Secret access key. A run fails without it.',
+    ),
+    endpoint_url: z.string().nullish().describe('URL of an S3-compatible server. Without it, AWS.'),
     use_virtual_style_addressing: z
       .boolean()
       .default(false)
-      .describe('Whether the bucket is part of the host name rather than of the path.'),
-    encryption: z.string().nullish().describe('AES256 or aws:kms.'),
-    kms_key_id: z.string().nullish().describe('Key for aws:kms; none: the one of the account.'),
+      .describe('Put the name of the bucket into the host name instead of the path.'),
+    encryption: z
+      .string()
+      .nullish()
+      .describe('Server-side encryption: AES256 or aws:kms. Without it, the default of the bucket.'),
+    kms_key_id: z
+      .string()
+      .nullish()
+      .describe("ID of the KMS key for aws:kms. Without it, the account's default key."),
     ...fileFields,
   })
   .superRefine((config, context) => {
@@ -35,12 +41,12 @@ export const s3Fields = z
     checkFileFields(config, context);
     const { bucket_name: bucket, region, endpoint_url: endpoint, encryption, kms_key_id: key } = config;
     if (!/^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/.test(bucket) || bucket.includes('..'))
-      complain('bucket_name', `bucket_name: ${JSON.stringify(bucket)} is no name of a bucket`);
+      complain('bucket_name', `bucket_name: ${JSON.stringify(bucket)} is not a valid bucket name`);
     if (!/^[A-Za-z0-9-]{1,64}$/.test(region))
-      complain('region', `region: ${JSON.stringify(region)} is no name of a region`);
+      complain('region', `region: ${JSON.stringify(region)} is not a valid region name`);
     if (endpoint) {
       const url = URL.parse(endpoint);
-      // The text is not repeated: a URL may hold a password.
+      // The message does not repeat the URL, since it may contain a password.
       if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
         complain(
           'endpoint_url',
@@ -53,18 +59,18 @@ export const s3Fields = z
         `Encryption ${encryption} is not supported. Supported encryptions are ${listText(ENCRYPTIONS)}`,
       );
     }
-    if (key && encryption !== 'aws:kms') complain('kms_key_id', 'kms_key_id needs the encryption aws:kms');
+    if (key && encryption !== 'aws:kms') complain('kms_key_id', 'kms_key_id requires the encryption aws:kms');
     if (!config.aws_access_key_id !== !config.aws_secret_access_key) {
       complain(
         config.aws_access_key_id ? 'aws_secret_access_key' : 'aws_access_key_id',
-        'aws_access_key_id and aws_secret_access_key belong together: one of them is missing',
+        'aws_access_key_id and aws_secret_access_key must be set together: one of them is missing',
       );
     }
   });
 
 export type S3Config = z.output<typeof s3Fields>;
 
-/** What every request that makes an object says about its encryption. */
+/** The encryption, as every request that creates an object states it. */
 export function encryptionOf(config: S3Config) {
   return {
     ...(config.encryption ? { ServerSideEncryption: config.encryption as 'AES256' } : {}),

@@ -1,19 +1,26 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { DeleteObjectCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
-import type { Surroundings } from '../destination.ts';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListMultipartUploadsCommand,
+  PutObjectCommand,
+} from '@aws-sdk/client-s3';
+import type { FileStore, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
-import type { FileStore } from '../file-store.ts';
 import type { ObjectKeys } from '../object-keys.ts';
-import { connectS3 } from './client.ts';
 import { encryptionOf, type S3Config } from './config.ts';
-import { place } from './errors.ts';
-import { S3File } from './file.ts';
-import { conditionOf, isConditionUnknown, isOutdated } from './objects.ts';
-import { crc32Text, PartBuffers } from './parts.ts';
-import { abortUploads } from './uploads.ts';
+import {
+  conditionOf,
+  connectS3,
+  isConditionUnknown,
+  isOutdated,
+  place,
+  type S3Connection,
+} from './connection.ts';
+import { abortUpload, crc32Text, PartBuffers, S3Upload } from './upload.ts';
 
-/** No manifest is larger; what is, is none. */
+/** A larger object cannot be a manifest. */
 const MOST_SMALL_BYTES = 64 * 1024 * 1024;
 
 export function s3Store(config: S3Config, surroundings: Surroundings): FileStore {
@@ -34,7 +41,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
 
     async open(key, labels, signal) {
       opened += 1;
-      return new S3File({
+      return new S3Upload({
         connection,
         buffers,
         key,
@@ -137,4 +144,48 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
 function absent(error: unknown): undefined {
   if ((error as Error).name === 'NoSuchKey') return undefined;
   throw error;
+}
+
+interface Upload {
+  key: string;
+  id: string;
+}
+interface Position {
+  KeyMarker?: string | undefined;
+  UploadIdMarker?: string | undefined;
+}
+
+async function pageOfUploads(
+  connection: S3Connection,
+  prefix: string,
+  position: Position,
+): Promise<{ uploads: Upload[]; next: Position | undefined }> {
+  const command = { Bucket: connection.config.bucket_name, Prefix: prefix, ...position };
+  const page = await connection.send((client) => client.send(new ListMultipartUploadsCommand(command)), {
+    doing: 's3:ListBucketMultipartUploads',
+  });
+  return {
+    uploads: (page.Uploads ?? []).flatMap(({ Key, UploadId }) =>
+      Key === undefined || UploadId === undefined ? [] : [{ key: Key, id: UploadId }],
+    ),
+    next: page.IsTruncated
+      ? { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker }
+      : undefined,
+  };
+}
+
+/** Aborts uploads of these keys that nobody will complete. Does nothing if the right to list uploads is missing. */
+async function abortUploads(connection: S3Connection, keys: ObjectKeys): Promise<void> {
+  const found: Upload[] = [];
+  try {
+    for (let at: Position | undefined = {}; at; ) {
+      const page = await pageOfUploads(connection, keys.stem, at);
+      found.push(...page.uploads.filter(({ key }) => keys.owns(key)));
+      at = page.next;
+    }
+  } catch (error) {
+    const code = error instanceof DestinationError ? error.code : undefined;
+    if (code !== 'denied' && code !== 'rejected') throw error;
+  }
+  for (const { key, id } of found) await abortUpload(connection, key, id);
 }

@@ -5,7 +5,7 @@ import { listChecks } from '../rows/checks.ts';
 import type { Health } from '../rows/health.ts';
 import { listPauses } from '../rows/pauses.ts';
 import { listIntervalOutcomes, listWholeRuns } from '../rows/run-lists.ts';
-import { patienceOf } from '../rules/due.ts';
+import { upkeepTimesOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalStates, type Known } from '../rules/interval-states.ts';
 
 /** What the database knows of the intervals within the window. */
@@ -53,7 +53,7 @@ export function healthOf(entries: readonly IntervalEntry[]): Health {
 
 /** The time that maintenance looks back. */
 export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number): Interval {
-  return { start: now - patienceOf(row).lookback, end: now };
+  return { start: now - upkeepTimesOf(row).lookback, end: now };
 }
 
 /** How complete an export is as of now: what the API shows as `missing` and `lag`. */

@@ -1,8 +1,8 @@
-import { LOCK_KINDS } from '../../db/locks.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
 import { isUuid, uuidv7 } from '../../db/uuid.ts';
 import type { ExportKey } from './batch-exports.ts';
+import { LOCK_KINDS } from './locks.ts';
 
 export type BackfillStatus =
   | 'Starting'
@@ -32,7 +32,7 @@ export interface BackfillRow {
   created_at: string;
   last_updated_at: string;
   finished_at: string | null;
-  /** Intervals of it whose run came to an end, counted while it is under way; of one that ended otherwise than well 0. */
+  /** How many of its intervals have a run that ended. Counted while it is under way; 0 if it ended without completing. */
   finished_runs: number;
 }
 
@@ -44,7 +44,7 @@ export interface BackfillKey {
 const ACTIVE = "status in ('Starting', 'Running')";
 const MAX_ERROR = 10_000;
 
-/** Runs that were cancelled are to be done again; several runs of one interval count once. */
+/** Cancelled runs do not count, because their intervals are still to be done. Several runs of an interval count once. */
 const WITH_PROGRESS = `b.*, case when b.status = 'Completed' then coalesce(b.total_runs, 0) when b.${ACTIVE} then (
   select count(distinct (r.data_interval_start, r.data_interval_end))::int from batch_export_runs r
   where r.project_id = b.project_id and r.backfill_id = b.id
@@ -60,15 +60,15 @@ export interface NewBackfill extends ExportKey {
 }
 
 /**
- * - `started`: it is there
- * - `exists`: the same range is being filled already
- * - `too_many`: the project has as many as it may have
+ * - `started`: the backfill is there
+ * - `exists`: a backfill of the same range is under way already
+ * - `too_many`: the project has as many backfills as it may have
  */
 export type StartedBackfill =
   | { outcome: 'started' | 'exists'; backfill: BackfillRow }
   | { outcome: 'too_many'; active: number };
 
-/** Begins a backfill, unless the project has `most` of them under way. */
+/** Begins a backfill, unless the project has `most` backfills under way. */
 export async function insertBackfill(
   client: Transaction,
   row: NewBackfill,
@@ -113,7 +113,17 @@ export async function findBackfill(
   return rows[0];
 }
 
-/** One of an export, by its id or, the newest of its name, by its workflow. */
+/** Finds a backfill by its id alone, for operators, who see all projects. */
+export async function findBackfillById(queryable: Queryable, id: string): Promise<BackfillRow | undefined> {
+  const { rows } = await queryable.query(
+    `select ${WITH_PROGRESS} from (select distinct project_id from batch_exports) p
+     join batch_export_backfills b on b.project_id = p.project_id and b.id = $1`,
+    [id],
+  );
+  return rows[0];
+}
+
+/** Finds a backfill of an export by its id or by the name of its workflow. Of several with that name it finds the newest. */
 export async function findBackfillOf(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -129,7 +139,7 @@ export async function findBackfillOf(
 }
 
 export interface BackfillPosition {
-  /** Null: among those without a beginning, which come before all others. */
+  /** Null: among the backfills without a beginning, which come before all others. */
   value: string | null;
   id: string;
 }
@@ -163,7 +173,7 @@ export async function listBackfills(
   return { rows: rows.slice(0, limit), next: last && { value: last[ordering], id: last.id } };
 }
 
-/** Those of an export that are under way. */
+/** Lists the backfills of an export that are under way. */
 export async function activeBackfills(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -176,7 +186,22 @@ export async function activeBackfills(
   return rows;
 }
 
-/** Those of all exports that are under way, as their rows say, and were begun before; oldest first. */
+/** Lists the backfills of an export that ended for a reason since an instant. */
+export async function backfillsEndedFor(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { reason, since }: { reason: string; since: string },
+): Promise<BackfillRow[]> {
+  const { rows } = await queryable.query(
+    `select ${WITH_PROGRESS} from batch_export_backfills b
+     where project_id = $1 and batch_export_id = $2 and latest_error = $3 and finished_at >= $4
+     order by created_at, id`,
+    [projectId, exportId, reason, since],
+  );
+  return rows;
+}
+
+/** Lists backfills of all exports that are under way by their rows and began before an instant, oldest first. */
 export async function listActiveBackfills(
   queryable: Queryable,
   begunBefore: string,
@@ -190,7 +215,7 @@ export async function listActiveBackfills(
   return rows;
 }
 
-/** The ends of the intervals in (after, until] that a backfill has completed. */
+/** Lists the ends of the intervals in (after, until] that a backfill has completed. */
 export async function completedByBackfill(
   queryable: Queryable,
   { projectId, backfillId }: BackfillKey,
@@ -205,7 +230,7 @@ export async function completedByBackfill(
   return rows.map((row) => row.data_interval_end);
 }
 
-/** It is under way: what is known of its size by now. False: it is over. */
+/** Writes down that a backfill is under way, and what is known of its size. False: it is over. */
 export async function runBackfill(
   queryable: Queryable,
   { projectId, backfillId }: BackfillKey,
@@ -252,7 +277,7 @@ export interface BackfillProgress {
   progress: number | null;
 }
 
-/** How far it is, as far as that can be said. */
+/** Tells how far a backfill is. Null: that is not known. */
 export function progressOf(row: BackfillRow): BackfillProgress | null {
   if (row.status === 'Completed') {
     return { total_runs: row.total_runs, finished_runs: row.total_runs, progress: 1 };

@@ -1,6 +1,6 @@
-import { LOCK_KINDS } from '../../db/locks.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { LOCK_KINDS } from './locks.ts';
 
 export interface BatchExportRow {
   project_id: number;
@@ -62,6 +62,11 @@ export interface ExportKey {
   exportId: string;
 }
 
+export const keyOf = (row: Pick<BatchExportRow, 'project_id' | 'id'>): ExportKey => ({
+  projectId: row.project_id,
+  exportId: row.id,
+});
+
 const stored = (column: string, value: unknown): unknown =>
   JSON_COLUMNS.has(column) && value !== null ? JSON.stringify(value) : value;
 
@@ -77,19 +82,7 @@ export async function insertBatchExport(queryable: Queryable, row: NewBatchExpor
   return rows[0];
 }
 
-/** An export that is not deleted. */
-export async function findBatchExport(
-  queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-): Promise<BatchExportRow | undefined> {
-  const { rows } = await queryable.query(
-    'select * from batch_exports where project_id = $1 and id = $2 and deleted_at is null',
-    [projectId, exportId],
-  );
-  return rows[0];
-}
-
-/** The same, of whichever of these projects. */
+/** An export of one of these projects that is not deleted. */
 export async function findBatchExportIn(
   queryable: Queryable,
   projectIds: readonly number[],

@@ -2,6 +2,7 @@ import type { Queryable } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import type { ExportKey } from './batch-exports.ts';
+import type { RunRow } from './runs.ts';
 
 export type CheckState = 'same' | 'differs' | 'missing' | 'expired';
 
@@ -28,7 +29,7 @@ export interface Check extends IntervalText {
 
 const MAX_PROBLEM = 10_000;
 
-/** Writes down what was found. True: it was not so the last time, or there was no last time. */
+/** Writes down what was found. Returns whether something else was found the last time, or nothing. */
 export async function recordCheck(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -54,7 +55,7 @@ export async function recordCheck(
   return rows[0].changed;
 }
 
-/** Of the intervals that ended in (after, until], in their order. */
+/** Lists the checks of the intervals that ended in (after, until], in their order. */
 export async function listChecks(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -71,7 +72,7 @@ export async function listChecks(
   return rows;
 }
 
-/** An interval that is missing is started again. False: somebody else has just done so. */
+/** Notes that a missing interval is started again. False: somebody else has just noted it. */
 export async function noteRepair(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -87,7 +88,7 @@ export async function noteRepair(
   return rowCount === 1;
 }
 
-/** Intervals that no run had completed, and one has now. */
+/** Forgets that intervals were missing: a run has completed them. */
 export async function clearMissing(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -100,4 +101,34 @@ export async function clearMissing(
        and run_id is null`,
     [projectId, exportId, ends],
   );
+}
+
+/**
+ * Lists completed runs of events, made since an instant, that nobody has compared with the database yet; oldest first.
+ * Only the last run of an interval counts, and only if its export still has the same settings. Runs without a beginning
+ * are left out.
+ */
+export async function listUncheckedRuns(
+  queryable: Queryable,
+  since: string,
+  limit: number,
+): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select r.* from batch_export_runs r
+     join batch_exports e on e.project_id = r.project_id and e.id = r.batch_export_id
+     where r.created_at >= $1 and r.status = 'Completed' and r.data_interval_start is not null
+       and e.model = 'events' and e.deleted_at is null and e.last_updated_at <= r.created_at
+       and not exists (
+         select from batch_export_checks c
+         where c.project_id = r.project_id and c.batch_export_id = r.batch_export_id and c.run_id = r.id
+           and c.data_interval_end = r.data_interval_end and c.data_interval_start = r.data_interval_start)
+       and not exists (
+         select from batch_export_runs n
+         where n.project_id = r.project_id and n.batch_export_id = r.batch_export_id and n.status = 'Completed'
+           and n.data_interval_end = r.data_interval_end and n.data_interval_start = r.data_interval_start
+           and (n.finished_at, n.id) > (r.finished_at, r.id))
+     order by r.created_at, r.id limit $2`,
+    [since, limit],
+  );
+  return rows;
 }

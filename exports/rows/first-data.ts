@@ -4,12 +4,13 @@ import { isStatementTimeout } from '../../db/reading.ts';
 import type { BatchExportRow } from './batch-exports.ts';
 
 const WEEK = 7 * 86_400_000;
-/** Since when there can be events: `inserted_at` is the clock of an installation. */
+/** No event came in before this: `inserted_at` is the clock of an installation. */
 const EARLIEST = Date.UTC(2020, 0, 1);
 
 /**
- * When the first row of a model came in within [start, end), about: at the latest then. Null: none did. Events are
- * looked for week by week, as they are kept; a week that takes too long counts from its beginning on.
+ * Finds when the first row of a model came in within [start, end). The row came in then or later, never before. Null: no
+ * row did. Events are looked for week by week, as they are stored; a week that takes too long counts as having a row at
+ * its beginning.
  */
 export async function firstDataWithin(
   pool: Pool,

@@ -3,15 +3,15 @@ import type { ExportKey } from './batch-exports.ts';
 
 /** How complete an export is, within the time that is looked back. */
 export interface Health {
-  /** Intervals that are due long since and were not completed. */
+  /** Intervals that have been due for long and are not completed. */
   missing: number;
   /** Intervals that take longer than they should. */
   late: number;
-  /** Intervals whose rows in the database are not those that were exported. */
+  /** Intervals whose rows in the database differ from those that were exported. */
   differs: number;
-  /** Intervals that are over, from the first that is not completed on. */
+  /** How many intervals are over and not completed. 0 while all of these are running. */
   lag_intervals: number;
-  /** From the end of the last interval before that first one to the end of the last interval that is over. */
+  /** From the beginning of the first of them to the end of the last interval that is over. */
   lag_seconds: number;
 }
 
@@ -33,7 +33,7 @@ export async function saveHealth(
   );
 }
 
-/** What was found last of each of these exports, by export id; one that nobody looked at yet is left out. */
+/** Finds the health of these exports by export id. An export that nobody has looked at yet is left out. */
 export async function findHealth(
   queryable: Queryable,
   exports: readonly ExportKey[],
@@ -53,7 +53,7 @@ export interface ExportHealthRow extends Health {
   destination_type: string;
 }
 
-/** The exports of the installation that are not as they should be, the worst first. */
+/** Lists the exports of the installation that are not as they should be, the worst first. */
 export async function listUnhealthy(queryable: Queryable, limit: number): Promise<ExportHealthRow[]> {
   const { rows } = await queryable.query(
     `select h.project_id, h.batch_export_id, e.destination_type, missing, late, differs, lag_intervals, lag_seconds
@@ -66,7 +66,7 @@ export async function listUnhealthy(queryable: Queryable, limit: number): Promis
   return rows;
 }
 
-/** Over all exports of the installation. */
+/** Sums up all exports of the installation. */
 export async function sumHealth(
   queryable: Queryable,
 ): Promise<Pick<Health, 'missing' | 'late' | 'differs'> & { worst_lag_seconds: number }> {
@@ -79,7 +79,10 @@ export async function sumHealth(
   return rows[0];
 }
 
-/** Seconds since the export was looked at, or made, that was not looked at for longest; null: there is none. */
+/**
+ * Tells for how many seconds nobody has looked at the export that waits longest. A new export waits since it was made.
+ * Null: there is no export.
+ */
 export async function secondsSinceChecked(queryable: Queryable): Promise<number | null> {
   const { rows } = await queryable.query(
     `select extract(epoch from clock_timestamp() - min(coalesce(h.checked_at, e.created_at)))::float8 as seconds

@@ -19,11 +19,11 @@ export interface LogRow extends LogEntry {
 }
 
 const MAX_MESSAGE = 10_000;
-/** A run says no more than this; of warnings and errors the rest is kept for what it says in the end. */
+/** So many entries are kept of a run. The rest up to the second number is for warnings and errors, which come at the end. */
 export const MAX_RUN_ENTRIES = 1_000;
 export const MAX_RUN_TROUBLES = 1_200;
 
-/** Adds entries in their order; answers how many: a run that says too much is cut off. */
+/** Adds entries in their order, up to the limit of the run. Returns how many. */
 export async function insertLogs(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -53,16 +53,16 @@ export async function insertLogs(
 
 export interface LogQuery extends ExportKey {
   runId?: string | undefined;
-  /** Later, and earlier, than these. */
+  /** Entries after the one and before the other instant. */
   after?: string | undefined;
   before?: string | undefined;
   levels?: readonly LogLevel[] | undefined;
-  /** A part of the message, in any case. */
+  /** A part of the message. Case does not matter. */
   search?: string | undefined;
   limit: number;
 }
 
-/** Newest first. */
+/** Lists entries, newest first. */
 export async function listLogs(queryable: Queryable, query: LogQuery): Promise<LogRow[]> {
   const { runId, after, before, levels, search } = query;
   const values: unknown[] = [query.projectId, query.exportId];
@@ -81,7 +81,7 @@ export async function listLogs(queryable: Queryable, query: LogQuery): Promise<L
   return rows;
 }
 
-/** Deletes up to `limit` entries from before an instant, of all exports; answers how many. */
+/** Deletes up to `limit` entries of all exports from before an instant. Returns how many. */
 export async function deleteOldLogs(queryable: Queryable, before: string, limit: number): Promise<number> {
   const { rowCount } = await queryable.query(
     `delete from batch_export_logs where ctid = any(array(

@@ -1,9 +1,9 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { ExportKey } from './batch-exports.ts';
 
-/** Counts are added where runs end, in exports/rows/runs.ts. */
+/** `runs.ts` adds the counts where runs end. */
 export interface MetricQuery extends ExportKey {
-  /** Hours from this one on, up to and with that one; as texts that Postgres reads. */
+  /** The first and the last hour, as texts that Postgres reads. */
   after: string;
   before: string;
   kinds?: readonly string[];
@@ -30,7 +30,7 @@ const valuesOf = (query: MetricQuery) => [
   query.names && query.names.length > 0 ? query.names : null,
 ];
 
-/** Only what was counted: hours without anything are not among them. */
+/** Lists counts. Hours without any are left out. */
 export async function listMetrics(
   queryable: Queryable,
   query: MetricQuery,

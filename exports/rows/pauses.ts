@@ -1,14 +1,14 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { ExportKey } from './batch-exports.ts';
 
-/** Rows come about by a trigger on batch_exports, whoever pauses or unpauses. */
+/** A trigger on batch_exports makes these rows, whoever pauses or unpauses. */
 export interface PauseRow {
   paused_at: string;
-  /** Null: it is paused still. */
+  /** Null: the export is still paused. */
   resumed_at: string | null;
 }
 
-/** Pauses of an export that lasted beyond `after`, in their order. */
+/** Lists the pauses of an export that lasted beyond `after`, in their order. */
 export async function listPauses(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 
-/** Everything that came before an instant, of all exports; each statement deletes up to `limit` rows. */
+/** Deletes up to `limit` rows of all exports from before an instant. Returns how many. */
 type Expiry = (queryable: Queryable, before: string, limit: number) => Promise<number>;
 
 const expiry =
@@ -16,10 +16,7 @@ const expiry =
 
 const OVER = "status not in ('Starting', 'Running')";
 
-/**
- * What is deleted when the time for runs is over, in this order: an export that was deleted goes when nothing of it is
- * left.
- */
+/** What is deleted when the time of runs is over, in this order. A deleted export goes when it has no runs any more. */
 export const RUN_EXPIRIES: readonly Expiry[] = [
   expiry('batch_export_runs', `created_at < $1::timestamptz and ${OVER}`),
   expiry('batch_export_backfills', `created_at < $1::timestamptz and ${OVER}`),

@@ -1,4 +1,6 @@
+// Questions about runs. What changes a run is in `runs.ts`.
 import type { Queryable } from '../../db/pool.ts';
+import type { BackfillRow } from './backfills.ts';
 import type { ExportKey } from './batch-exports.ts';
 import type { RunKey, RunRow, RunStatus } from './runs.ts';
 
@@ -13,7 +15,20 @@ export async function findRun(
   return rows[0];
 }
 
-/** The run that a workflow's run does; undefined if it never came to make one. */
+/**
+ * Finds a run by its id alone, for operators, who see all projects. Goes through the projects that have exports, because
+ * the key of the table begins with the project.
+ */
+export async function findRunById(queryable: Queryable, id: string): Promise<RunRow | undefined> {
+  const { rows } = await queryable.query(
+    `select r.* from (select distinct project_id from batch_exports) p
+     join batch_export_runs r on r.project_id = p.project_id and r.id = $1`,
+    [id],
+  );
+  return rows[0];
+}
+
+/** Finds the run of a workflow. Undefined: the workflow has not made its run yet. */
 export async function findRunOfWorkflow(
   queryable: Queryable,
   projectId: number,
@@ -26,7 +41,7 @@ export async function findRunOfWorkflow(
   return rows[0];
 }
 
-/** A place in an ordered list: everything before it was read. */
+/** A place in an ordered list. Everything before it was read. */
 export interface RunPosition {
   value: string;
   id: string;
@@ -35,7 +50,7 @@ export interface RunPosition {
 export interface RunQuery extends ExportKey {
   ordering: 'created_at' | 'data_interval_start';
   ascending: boolean;
-  /** Made in [from, to]; ordered by interval: whose interval lies within. As texts that Postgres reads. */
+  /** Runs made in [from, to], or, ordered by interval, runs whose interval lies within. As texts that Postgres reads. */
   from: string;
   to: string;
   statuses?: readonly RunStatus[];
@@ -43,7 +58,7 @@ export interface RunQuery extends ExportKey {
   limit: number;
 }
 
-/** A page of an export's runs. Going on from `next` shows each once, whatever is begun meanwhile. */
+/** Lists a page of an export's runs. Going on from `next` shows each run once, whatever begins meanwhile. */
 export async function listRuns(
   queryable: Queryable,
   query: RunQuery,
@@ -53,7 +68,7 @@ export async function listRuns(
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1', 'batch_export_id = $2'];
   if (ordering === 'created_at') conditions.push('created_at >= $3', 'created_at <= $4');
-  // The last one follows from the first; it is what the index knows.
+  // The last condition follows from the first, and is the one that the index knows.
   else conditions.push('data_interval_start >= $3', 'data_interval_end <= $4', 'data_interval_end >= $3');
   if (statuses && statuses.length > 0) conditions.push(`status = any(${given(statuses)})`);
   if (position) {
@@ -73,7 +88,7 @@ export async function listRuns(
   };
 }
 
-/** The newest runs of each of these exports, newest first, by export id. */
+/** Lists the newest runs of each of these exports, newest first, by export id. */
 export async function latestRuns(
   queryable: Queryable,
   exports: readonly ExportKey[],
@@ -92,7 +107,7 @@ export async function latestRuns(
   return found;
 }
 
-/** Runs that are under way, of an export or of one of its backfills. */
+/** Lists the runs of an export, or of one of its backfills, that are under way. */
 export async function activeRuns(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -108,7 +123,22 @@ export async function activeRuns(
   return rows;
 }
 
-/** Runs of all exports that are under way, as their rows say, but have not been heard of since; longest first. */
+/** Lists the runs of some backfills that ended for a reason since an instant. */
+export async function runsEndedFor(
+  queryable: Queryable,
+  backfills: readonly Pick<BackfillRow, 'project_id' | 'id'>[],
+  { reason, since }: { reason: string; since: string },
+): Promise<RunRow[]> {
+  const { rows } = await queryable.query(
+    `select r.* from unnest($1::int[], $2::uuid[]) as wanted (project_id, backfill_id)
+     join batch_export_runs r on r.project_id = wanted.project_id and r.backfill_id = wanted.backfill_id
+     where r.latest_error = $3 and r.finished_at >= $4 order by r.created_at, r.id`,
+    [backfills.map((one) => one.project_id), backfills.map((one) => one.id), reason, since],
+  );
+  return rows;
+}
+
+/** Lists runs of all exports that are under way by their rows but silent since an instant, the longest silence first. */
 export async function listQuietRuns(queryable: Queryable, since: string, limit: number): Promise<RunRow[]> {
   const { rows } = await queryable.query(
     `select * from batch_export_runs where status in ('Starting', 'Running') and last_updated_at < $1
@@ -118,7 +148,7 @@ export async function listQuietRuns(queryable: Queryable, since: string, limit: 
   return rows;
 }
 
-/** How many of the runs that ended last, since an instant, failed: what auto-pause goes by. */
+/** Counts the failed ones among the runs that ended last, since an instant. The automatic pause depends on it. */
 export async function countRecentFailures(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -143,11 +173,11 @@ export interface IntervalOutcome {
   runs: number;
   completed: boolean;
   active: boolean;
-  /** Of its last run. */
+  /** The last run, whether it completed or not. */
   run_id: string;
   status: RunStatus;
   latest_error: string | null;
-  /** Of the last run that was completed. */
+  /** The last run that completed. What follows is of that run. */
   completed_run_id: string | null;
   records_completed: number | null;
   records_failed: number | null;
@@ -160,7 +190,7 @@ const LAST = 'order by created_at desc, id desc';
 const lastCompleted = (column: string, name = column) =>
   `(array_agg(${column} ${LAST}) filter (where status = 'Completed'))[1] as ${name}`;
 
-/** The intervals that ended in (after, until] and had a run, in their order. */
+/** Lists the intervals that ended in (after, until] and had a run, in their order. */
 export async function listIntervalOutcomes(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -183,7 +213,7 @@ export async function listIntervalOutcomes(
   return rows;
 }
 
-/** Completed runs of everything up to some time, where that time is later than `after`. */
+/** Lists completed runs without a beginning that end after an instant. */
 export async function listWholeRuns(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -198,7 +228,7 @@ export async function listWholeRuns(
   return rows;
 }
 
-/** The last run that completed this interval: what `verify` compares with. */
+/** Finds the last run that completed this interval. Verification compares with it. */
 export async function findCompletedRun(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,

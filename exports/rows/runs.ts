@@ -1,3 +1,4 @@
+// The life of a run: it begins, is attempted, says how far it is, and ends. What asks about runs is in `run-lists.ts`.
 import type { Queryable } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -47,7 +48,7 @@ export interface RunKey {
 
 export interface NewRun extends ExportKey {
   workflowId: string;
-  /** Of Temporal: started again with it, it is the same run. */
+  /** Temporal's id. Started again with the same id, it is the same run. */
   workflowRunId: string;
   backfillId?: string | null;
   /** As texts that Postgres reads. */
@@ -57,7 +58,7 @@ export interface NewRun extends ExportKey {
 
 /**
  * - `started`: the run is there, and the caller is its attempt
- * - `over`: the workflow's run has come to its end before, by whatever cause
+ * - `over`: the run of this workflow has ended before, for whatever reason
  * - `busy`: another run exports the interval right now
  */
 export type StartedRun =
@@ -69,7 +70,7 @@ const ACTIVE = "status in ('Starting', 'Running')";
 const NEXT_FENCE = "nextval('batch_export_fences')";
 const MAX_ERROR = 10_000;
 
-/** Begins a run, or goes on with it as a further attempt. An interval has one run at a time. */
+/** Begins a run, or goes on with it as another attempt. An interval has one active run at a time. */
 export async function startRun(queryable: Queryable, run: NewRun): Promise<StartedRun> {
   const { projectId, exportId, workflowRunId, start, end } = run;
   for (;;) {
@@ -99,11 +100,11 @@ export async function startRun(queryable: Queryable, run: NewRun): Promise<Start
       [projectId, exportId, start, end],
     );
     if (other.rows[0]) return { outcome: 'busy', run: other.rows[0] };
-    // The other run came to its end between two statements: the interval is free.
+    // The other run ended between two statements: the interval is free.
   }
 }
 
-/** An attempt at the work begins: from now on only its fence counts. Undefined: the run is over. */
+/** Begins an attempt. From now on only its fence counts. Undefined: the run is over. */
 export async function beginAttempt(queryable: Queryable, key: RunKey): Promise<RunRow | undefined> {
   const { rows } = await queryable.query(
     `update batch_export_runs set status = 'Running', fence = ${NEXT_FENCE}, last_updated_at = clock_timestamp()
@@ -135,12 +136,12 @@ const totalsOf = (totals: RunTotals) => [
   totals.manifest_key ?? null,
 ];
 
-/** A run goes with its export, also where nobody came to cancel it. */
+/** A run ends with its export, even if nobody has cancelled it yet. */
 const EXPORT_STAYS = `not exists (
   select from batch_exports e
   where e.project_id = r.project_id and e.id = r.batch_export_id and e.deleted_at is not null)`;
 
-/** How far an attempt is. False: it is not its turn any more, and it must stop. */
+/** Writes down how far an attempt is. False: another attempt has taken over, or the run is over, so it must stop. */
 export async function recordProgress(
   queryable: Queryable,
   key: RunKey,
@@ -155,7 +156,7 @@ export async function recordProgress(
   return rowCount === 1;
 }
 
-/** Why an attempt came to nothing; another one follows, and until then the run shows it. */
+/** Writes down why an attempt failed. The run shows it until the next attempt ends. */
 export async function recordTrouble(
   queryable: Queryable,
   key: RunKey,
@@ -170,7 +171,7 @@ export async function recordTrouble(
   return rowCount === 1;
 }
 
-/** Asked before what cannot be undone: whether this attempt is still the one. */
+/** Answers whether an attempt may still change anything. Ask before each step that cannot be undone. */
 export async function holdsFence(queryable: Queryable, key: RunKey, fence: number): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `select from batch_export_runs r
@@ -180,7 +181,7 @@ export async function holdsFence(queryable: Queryable, key: RunKey, fence: numbe
   return rowCount === 1;
 }
 
-/** The counters that go with an end: in one statement with it, so that they count each run once. */
+/** Counts the end of a run. This is part of the statement that ends it, so that each run is counted once. */
 const counted = (kind: string, name: string) => `counted as (
   insert into batch_export_metrics as known (project_id, batch_export_id, hour, kind, name, count)
   select project_id, batch_export_id, date_trunc('hour', finished_at), one.kind, one.name, one.count
@@ -190,7 +191,7 @@ const counted = (kind: string, name: string) => `counted as (
   order by one.kind, one.name
   on conflict (project_id, batch_export_id, hour, kind, name) do update set count = known.count + excluded.count)`;
 
-/** The end of an attempt that did it all. Undefined: it was not its turn any more, and nothing changed. */
+/** Completes a run. Undefined: the attempt has lost its fence, and nothing changed. */
 export async function completeRun(
   queryable: Queryable,
   key: RunKey,

@@ -1,9 +1,56 @@
-import { type Cadence, cadenceOf } from '../../intervals/index.ts';
+import { type Cadence, cadenceOf, type IntervalLength, offsetSeconds } from '../../intervals/index.ts';
+import { refuse } from '../../refusals.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
+/** The columns that say how an export cuts time into intervals. */
+export type CadenceFields = Pick<BatchExportRow, 'interval' | 'timezone' | 'interval_offset'>;
+
 /** How an export cuts time into intervals. */
-export const cadenceOfRow = (
-  row: Pick<BatchExportRow, 'interval' | 'timezone' | 'interval_offset'> &
-    Partial<Pick<BatchExportRow, 'seam_at'>>,
-): Cadence =>
+export const cadenceOfRow = (row: CadenceFields & Partial<Pick<BatchExportRow, 'seam_at'>>): Cadence =>
   cadenceOf(row.interval, row.timezone, row.interval_offset, row.seam_at ? Date.parse(row.seam_at) : null);
+
+/** What somebody asks of the intervals of an export. */
+export interface CadenceInput {
+  interval?: IntervalLength | undefined;
+  /** Null: UTC. */
+  timezone?: string | null | undefined;
+  /** The day that weeks begin on; 0 is Sunday. */
+  offset_day?: number | null | undefined;
+  /** The local hour that days and weeks begin at. */
+  offset_hour?: number | null | undefined;
+}
+
+const isLong = (interval: IntervalLength) => interval === 'day' || interval === 'week';
+
+/** How an export cuts time after a change. Fields that are left out keep their values, as far as the interval has them. */
+export function cadenceFields(current: CadenceFields | undefined, input: CadenceInput): CadenceFields {
+  const interval = input.interval ?? current?.interval ?? 'hour';
+  const { offset_day: day, offset_hour: hour } = input;
+  if (interval === 'day' && typeof day === 'number') {
+    throw refuse.invalid('offset_day', 'offset_day should not be specified for daily intervals');
+  }
+  if (!isLong(interval) && typeof day === 'number') {
+    throw refuse.invalid('offset_day', 'offset_day is not applicable for non-weekly intervals');
+  }
+  if (!isLong(interval) && typeof hour === 'number') {
+    throw refuse.invalid('offset_hour', 'offset_hour is not applicable for non-daily/weekly intervals');
+  }
+  const timezone = input.timezone === undefined ? (current?.timezone ?? 'UTC') : (input.timezone ?? 'UTC');
+  const known = current ? cadenceOfRow(current) : { offsetDay: 0, offsetHour: 0 };
+  const cadence = {
+    interval,
+    timezone,
+    offsetDay: interval !== 'week' ? 0 : day === undefined ? known.offsetDay : (day ?? 0),
+    offsetHour: !isLong(interval) ? 0 : hour === undefined ? known.offsetHour : (hour ?? 0),
+  };
+  return { interval, timezone, interval_offset: offsetSeconds(cadence) };
+}
+
+/** Answers whether both cut time in the same way. */
+export function isCutAlike(one: CadenceFields, other: CadenceFields): boolean {
+  if (one.interval !== other.interval) return false;
+  return (
+    !isLong(one.interval) ||
+    (one.timezone === other.timezone && one.interval_offset === other.interval_offset)
+  );
+}

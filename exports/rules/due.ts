@@ -5,7 +5,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-export interface Patience {
+/** How long maintenance waits for an interval, and how far back it looks for one. */
+export interface UpkeepTimes {
   /** An interval that is not completed so long after its end is late. */
   late: number;
   /** One that no run has completed or is at work on so long after its end is missing. */
@@ -14,7 +15,7 @@ export interface Patience {
   lookback: number;
 }
 
-const PATIENCE: Record<IntervalLength, Patience> = {
+const UPKEEP_TIMES: Record<IntervalLength, UpkeepTimes> = {
   'every 5 minutes': { late: 5 * MINUTE, missing: 10 * MINUTE, lookback: DAY },
   'every 15 minutes': { late: 10 * MINUTE, missing: 30 * MINUTE, lookback: 2 * DAY },
   hour: { late: 20 * MINUTE, missing: 2 * HOUR, lookback: 7 * DAY },
@@ -22,7 +23,8 @@ const PATIENCE: Record<IntervalLength, Patience> = {
   week: { late: 2 * HOUR, missing: DAY, lookback: 91 * DAY },
 };
 
-export const patienceOf = (row: Pick<BatchExportRow, 'interval'>): Patience => PATIENCE[row.interval];
+export const upkeepTimesOf = (row: Pick<BatchExportRow, 'interval'>): UpkeepTimes =>
+  UPKEEP_TIMES[row.interval];
 
 /** A run begins within this time after its interval's end. */
 export const STARTS_WITHIN = MAX_JITTER + MINUTE;

@@ -1,5 +1,5 @@
 import type { RowsFound } from '../../destinations/destination.ts';
-import type { FileState, Verification } from '../../destinations/file-store.ts';
+import type { FileState, Verification } from '../../destinations/file-run.ts';
 import type { RunRow } from '../rows/runs.ts';
 
 /**

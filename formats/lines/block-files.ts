@@ -1,29 +1,69 @@
+import zlib from 'node:zlib';
+import { compressBlock } from '../compress-block.ts';
 import type { OutputFiles } from '../output-files.ts';
 import type { Compressor } from './compressor.ts';
-import { deflateBlock, GzipMember } from './gzip.ts';
 
-export interface Block {
+// No name, no time, an unknown system: so the same rows give the same bytes everywhere.
+const HEADER = Buffer.of(0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff);
+/** An empty last block. */
+const LAST = Buffer.of(3, 0);
+
+/**
+ * Compresses a block by itself, so that it ends at a whole byte and is not marked as the last. Blocks that were
+ * compressed in parallel form one gzip member in a row. So even a reader that stops after the first member gets all.
+ */
+function deflateBlock(block: Buffer, level: number): Promise<Buffer> {
+  const options = { level, flush: zlib.constants.Z_SYNC_FLUSH, chunkSize: 256 * 1024 };
+  return compressBlock(zlib.createDeflateRaw(options), block, (pieces) => Buffer.concat(pieces));
+}
+
+/** The header and the trailer around the blocks of a gzip file. */
+class GzipMember {
+  static readonly overhead = HEADER.length + LAST.length + 8;
+  #checksum = 0;
+  #length = 0;
+
+  begin(): Buffer {
+    return HEADER;
+  }
+
+  /** Call it with each block as it was before compression. */
+  add(block: Buffer): void {
+    this.#checksum = zlib.crc32(block, this.#checksum);
+    this.#length += block.length;
+  }
+
+  end(): Buffer {
+    const end = Buffer.alloc(LAST.length + 8);
+    LAST.copy(end);
+    end.writeUInt32LE(this.#checksum, LAST.length);
+    end.writeUInt32LE(this.#length % 2 ** 32, LAST.length + 4);
+    return end;
+  }
+}
+
+interface Block {
   raw: Buffer;
   rows: number;
 }
 
-export interface BlockFilesOptions {
+interface BlockFilesOptions {
   files: OutputFiles;
-  /** `level` makes gzip, whose blocks are compressed side by side; else a compressor is made for each file. */
+  /** With `level`: gzip, whose blocks are compressed in parallel. Otherwise each file gets a compressor. */
   compression: { level: number } | { compressor: () => Compressor };
-  /** What each file begins with. */
+  /** The beginning of each file. */
   header: Buffer;
-  /** Is given a block's memory back when nobody reads it any more. */
+  /** Called with a block's memory when nobody reads it any more. */
   release: (raw: Buffer) => void;
   maxFileBytes: number | undefined;
 }
 
-/** So many blocks may be on their way into files; enough for the thread pool. */
+/** So many blocks may be under way at the same time, which is enough for the thread pool. */
 const DEPTH = 5;
 
 /**
- * Blocks of whole rows into files, in order. Into which file a block goes is decided when its turn comes, so that a
- * file is never more than one block larger than it may be, and mostly smaller.
+ * Writes blocks of whole rows into files, in order. It decides on the file when the turn of the block comes, so that a
+ * file exceeds its limit by at most one block, and usually stays below it.
  */
 export class BlockFiles {
   readonly #options: BlockFilesOptions;
@@ -35,7 +75,7 @@ export class BlockFiles {
     this.#options = options;
   }
 
-  /** Resolves when there is room for another block. Rejects when an earlier one failed. */
+  /** Resolves when there is room for another block. Rejects if an earlier block failed. */
   async put(block: Block): Promise<void> {
     const { compression } = this.#options;
     const packed = 'level' in compression ? deflateBlock(block.raw, compression.level) : undefined;
@@ -96,10 +136,10 @@ export class BlockFiles {
 type Write = (chunks: Buffer[], release?: (chunk: Buffer) => void) => Promise<void>;
 
 interface TextFile {
-  /** Bytes before compression. */
+  /** The size before compression. */
   raw: number;
   begin(): Promise<void>;
-  /** Whether the file would be larger than that with the block. */
+  /** Whether the file would become larger than `max` with this block. */
   exceeds(max: number, block: Block, packed: Buffer | undefined): boolean | Promise<boolean>;
   write(raw: Buffer, packed: Buffer | undefined): Promise<void>;
   end(): Promise<void>;
@@ -140,9 +180,9 @@ class GzipFile implements TextFile {
 
 class CompressedFile implements TextFile {
   raw = 0;
-  /** Bytes before compression that may not have come out yet. */
+  /** Bytes that went into the compressor and may not have come out yet. */
   #inside = 0;
-  /** The block before, which is written while the next one is compressed. */
+  /** The write of the previous block, while the next one is compressed. */
   #writing: Promise<void> = Promise.resolve();
   readonly #compressor: Compressor;
   readonly #write: Write;
@@ -173,7 +213,7 @@ class CompressedFile implements TextFile {
     await this.#writing;
     this.#writing = this.#writeAll(chunks);
     this.#writing.catch(() => undefined);
-    // What came out is the block itself, of which the memory is used again after this.
+    // Without compression, the chunks are the block itself, whose memory is used again after this.
     if (!this.#compressor.flush) await this.#writing;
   }
 

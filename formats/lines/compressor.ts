@@ -2,18 +2,17 @@ import type { Transform } from 'node:stream';
 import zlib from 'node:zlib';
 import { freeMemory } from '../buffer-pool.ts';
 
-/** Turns the blocks of one file into what is written. Blocks come one after another; each is awaited. */
+/** Compresses the blocks of one file. The caller awaits each block before the next. */
 export interface Compressor {
   write(block: Buffer): Promise<Buffer[]>;
   /**
-   * Everything written so far that has not come out yet; undefined if there never is any, because each block comes out
-   * at once.
+   * Returns the output that is still inside. Undefined for a compressor that never holds any back.
    */
   flush?: () => Promise<Buffer[]>;
   end(): Promise<Buffer[]>;
-  /** Takes back what came out, after it was written. Chunks come back in the order in which they came out. */
+  /** Takes back a chunk of output that was written. Chunks come back in the order in which they came out. */
   release(chunk: Buffer): void;
-  /** Gives up. */
+  /** Stops the compression. */
   destroy(): void;
 }
 
@@ -24,12 +23,12 @@ export const identity = (): Compressor => ({
   destroy: () => undefined,
 });
 
-/** Output is cut from pieces of this size; a full one costs another turn on the thread pool. */
+/** The size of the memory for output. A full piece costs another turn on the thread pool. */
 const OUTPUT = 1024 * 1024;
 
 /**
- * One zstd frame or brotli stream for each file, on the thread pool. Frames could be compressed side by side and
- * concatenated, but some readers, Node's and Python's among them, stop without a word after the first.
+ * Compresses a file into one zstd frame or brotli stream, on the thread pool. Several frames could be compressed in
+ * parallel, but some readers, Node's and Python's among them, silently stop after the first.
  */
 function streaming(stream: Transform & zlib.Zlib): Compressor {
   let out: Buffer[] = [];
@@ -59,7 +58,7 @@ function streaming(stream: Transform & zlib.Zlib): Compressor {
         stream.once('end', done);
         stream.end();
       }),
-    // Of a piece of memory the last chunk: the stream goes on with another piece.
+    // This is the last chunk of a piece of memory. The stream goes on with another piece.
     release: (chunk) => {
       if (chunk.byteOffset + chunk.length === OUTPUT && chunk.buffer.byteLength === OUTPUT) freeMemory(chunk);
     },
@@ -67,7 +66,7 @@ function streaming(stream: Transform & zlib.Zlib): Compressor {
   };
 }
 
-/** Level 1 is smaller than 3 on events, and takes two thirds of the time: see bench/RESULTS.md. */
+/** For events, level 1 gives smaller files than level 3 in two thirds of the time, see bench/RESULTS.md. */
 export const zstd = (level = 1): Compressor =>
   streaming(
     zlib.createZstdCompress({

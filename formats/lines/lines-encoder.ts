@@ -1,21 +1,21 @@
+import type { RowEncoder } from '../copy-input.ts';
 import type { Kernel, Region } from '../kernel/kernel.ts';
 import { STATUS } from '../kernel/layout.ts';
-import type { RowEncoder } from '../row-encoder.ts';
 import type { BlockFiles } from './block-files.ts';
 
 export const LARGEST_BLOCK = 1024 * 1024 - 64;
 const SMALLEST_BLOCK = 16 * 1024;
 
-export interface LinesEncoderOptions {
+interface LinesEncoderOptions {
   kernel: Kernel;
   csv: boolean;
   blocks: BlockFiles;
   maxFileBytes: number | undefined;
-  /** A buffer for a block. */
+  /** Returns a buffer for a block. */
   take(length: number): Buffer;
 }
 
-/** Rows into blocks of lines. */
+/** Encodes rows as lines and collects them in blocks. */
 export class LinesEncoder implements RowEncoder {
   readonly encode: (at: number, end: number) => number;
   readonly #kernel: Kernel;
@@ -23,7 +23,7 @@ export class LinesEncoder implements RowEncoder {
   readonly #blockSize: number;
   readonly #take: (length: number) => Buffer;
   #region: Region;
-  /** Where the block ends if no row is larger. */
+  /** Where the block must end, unless a single row is larger. */
   #limit: number;
   #to: number;
   #rowsBefore = 0;
@@ -32,7 +32,7 @@ export class LinesEncoder implements RowEncoder {
     this.#kernel = kernel;
     this.#take = take;
     this.#blocks = blocks;
-    // Files end between blocks.
+    // A file can end only between blocks, so small files need small blocks.
     const share = Math.max(SMALLEST_BLOCK, (maxFileBytes ?? Number.POSITIVE_INFINITY) / 4);
     this.#blockSize = Math.floor(Math.min(LARGEST_BLOCK, share));
     this.#region = kernel.allocate(this.#blockSize);
@@ -55,7 +55,7 @@ export class LinesEncoder implements RowEncoder {
     this.#kernel.free(this.#region);
     this.#region = this.#kernel.allocate(needed);
     this.#to = this.#region.at;
-    // For that row alone.
+    // The larger block is for this row only.
     this.#limit = this.#to + needed;
   }
 

@@ -6,7 +6,7 @@ import { ENCODING, type Page } from './page.ts';
 import { definitionDepth } from './schema.ts';
 import { type Bounds, readBounds } from './statistics.ts';
 
-/** What a page is made of, on its way to be compressed. */
+/** A page before its compression. */
 export interface RawPage {
   raw: Buffer;
   values: number;
@@ -14,7 +14,7 @@ export interface RawPage {
   kind: 'data' | 'dictionary';
 }
 
-/** What a row group holds of one column. */
+/** The part of one column in a row group. */
 export interface Chunk {
   dictionary: Promise<Page> | undefined;
   pages: Promise<Page>[];
@@ -26,12 +26,12 @@ export interface Chunk {
 
 const SMALLEST = 16 * 1024 - 64;
 const MOST_LEVELS = 65_536;
-/** Which types are tried with a dictionary; for the others it never pays. */
+/** The types for which a dictionary is tried. For others it never pays. */
 const REPEATING = new Set(['string', 'json', 'uuid', 'timestamp', 'int32', 'int64']);
-/** After so many row groups whose dictionary became too large, the column goes without. */
+/** After so many row groups with too large a dictionary, the column does without one. */
 const ATTEMPTS = 2;
 
-/** The pages of one column: the kernel fills them, and here they are ended, grown and emptied. */
+/** The pages of one column. The kernel fills them; this class grows, ends and empties them. */
 export class ColumnPages {
   readonly #kernel: Kernel;
   readonly #index: number;
@@ -70,12 +70,12 @@ export class ColumnPages {
     this.#chunk = this.#begin();
   }
 
-  /** Bytes that wait in the page that is being filled. */
+  /** The bytes in the page that is being filled. */
   get waiting(): number {
     return this.#kernel.get(this.#index, 'used');
   }
 
-  /** Makes room for a value that did not fit; true if a page was ended for it. */
+  /** Makes room for a value that did not fit. Returns true if it ended a page for that. */
   makeRoom(bytes: number, levels: number): boolean {
     const used = this.waiting;
     const had = this.#kernel.get(this.#index, 'levels');
@@ -97,20 +97,20 @@ export class ColumnPages {
     return false;
   }
 
-  /** Makes room in the dictionary, or goes on without it. */
+  /** Makes room in the dictionary, or drops it. */
   growDictionary(bytes: number): void {
     const had = this.#kernel.get(this.#index, 'levels') - this.#kernel.get(this.#index, 'nulls');
     const seen = this.#chunk.values - this.#chunk.nulls + had;
     if (this.#dictionary?.grow(bytes, seen)) return;
     this.#attempts -= 1;
     const plain = Number(this.#kernel.run.plainSize(this.#kernel.columnAt(this.#index)));
-    // The dictionary stays for a page that would be too large without.
+    // A page that would be too large without the dictionary ends with it.
     if (this.#chunk.pages.length > 0 || plain > 2 * this.#target) this.#endPage();
     else this.#unfold(plain);
     this.#endDictionary();
   }
 
-  /** Ends the row group's part of the column. */
+  /** Ends the column's part of the row group. */
   endChunk(): Chunk {
     if (this.#kernel.get(this.#index, 'levels') > 0) this.#endPage();
     this.#endDictionary();
@@ -138,7 +138,7 @@ export class ColumnPages {
 
   #emptyPage(): void {
     for (const field of ['used', 'levels', 'nulls'] as const) this.#kernel.set(this.#index, field, 0);
-    // What a giant value took is for others to have.
+    // Frees the memory that a very large value needed.
     if (this.#values.size > 2 * this.#target) {
       this.#kernel.free(this.#values);
       this.#values = this.#kernel.allocate(this.#target);
@@ -146,7 +146,7 @@ export class ColumnPages {
     this.#describe();
   }
 
-  /** Turns places in the dictionary into the values themselves. */
+  /** Replaces the indexes into the dictionary by the values themselves. */
   #unfold(size: number): void {
     const at = this.#kernel.columnAt(this.#index);
     const values = this.#kernel.allocate(Math.max(size, SMALLEST));
@@ -173,13 +173,13 @@ export class ColumnPages {
     const levels = this.#kernel.get(this.#index, 'levels');
     const nulls = this.#kernel.get(this.#index, 'nulls');
     const used = this.waiting;
-    // Bit packing takes at most what it packs, and a few bytes; every 8 values at most 4 times 9.
+    // Bit packing takes at most the size of its input and a few bytes: at most 4 times 9 bytes for 8 values.
     const scratch = this.#kernel.allocate(levels * 7 + 256);
     let to = scratch.at;
     const depth = definitionDepth(this.#column);
     if (this.#column.type === 'strings') to = this.#packLevels(this.#repetitions, levels, 1, to);
     if (depth > 0) to = this.#packLevels(this.#definitions, levels, depth === 1 ? 1 : 2, to);
-    // A page of nulls needs no dictionary, and one without entries confuses readers.
+    // A page of nulls needs no dictionary, and an empty dictionary confuses readers.
     const dictionary = this.#dictionary?.count ? this.#dictionary : undefined;
     const encoding = dictionary ? ENCODING.dictionary : ENCODING.plain;
     let values = this.#kernel.bytes.subarray(this.#values.at, this.#values.at + used);
@@ -205,7 +205,7 @@ export class ColumnPages {
     this.#emptyPage();
   }
 
-  /** Levels with their length before them. */
+  /** Writes levels, with their length before them. */
   #packLevels(region: Region, count: number, width: number, to: number): number {
     const end = this.#kernel.run.packLevels(region.at, count, width, to + 4);
     this.#kernel.view.setUint32(to, end - to - 4, true);

@@ -2,10 +2,10 @@ import type { Kernel, Region } from '../kernel/kernel.ts';
 
 const LARGEST = 1024 * 1024 - 64;
 const MOST_ENTRIES = 65_536;
-/** Before so many values nothing can be said about a column. */
+/** Fewer values say nothing about a column. */
 const ENOUGH = 1024;
 
-/** A column's distinct values within a row group, while there are few enough of them. */
+/** The distinct values of a column in a row group, as long as they are few. */
 export class Dictionary {
   readonly #kernel: Kernel;
   readonly #index: number;
@@ -30,12 +30,14 @@ export class Dictionary {
     return this.#kernel.get(this.#index, 'entryCount');
   }
 
-  /** Bits for a place in it. */
+  /** How many bits an index into the dictionary takes. */
   get width(): number {
     return Math.max(1, 32 - Math.clz32(this.count - 1));
   }
 
-  /** Makes room for an entry of this size; false if the values so far say that it is better to go without. */
+  /**
+   * Makes room for an entry of this size. Returns false if the values so far suggest that a dictionary does not pay.
+   */
   grow(size: number, seen: number): boolean {
     const { count } = this;
     const used = this.#kernel.get(this.#index, 'entriesUsed');
@@ -57,7 +59,7 @@ export class Dictionary {
     return true;
   }
 
-  /** The entries as they stand in their page, in a buffer that is taken for them. */
+  /** The entries as their page holds them, in a buffer from `take`. */
   read(take: (length: number) => Buffer): Buffer {
     const used = this.#kernel.get(this.#index, 'entriesUsed');
     const page = take(used);
@@ -65,7 +67,7 @@ export class Dictionary {
     return page;
   }
 
-  /** Gives its memory back. */
+  /** Frees its memory. */
   free(): void {
     for (const region of [this.#table, this.#entries, this.#offsets]) this.#kernel.free(region);
     this.#kernel.set(this.#index, 'hasDictionary', 0);
@@ -84,7 +86,7 @@ export class Dictionary {
   }
 }
 
-/** How many distinct values there are in all, if all are as frequent and so many of those seen were distinct. */
+/** Estimates how many distinct values there are in total, if all are equally frequent. */
 function estimateDistinct(seen: number, distinct: number): number {
   if (distinct >= seen) return Number.POSITIVE_INFINITY;
   let all = seen ** 2 / (2 * (seen - distinct));

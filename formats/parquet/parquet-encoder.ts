@@ -1,31 +1,40 @@
 import { BufferPool } from '../buffer-pool.ts';
+import type { RowEncoder } from '../copy-input.ts';
 import type { Compression } from '../formats.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { STATUS } from '../kernel/layout.ts';
 import type { OutputFiles } from '../output-files.ts';
-import type { RowEncoder } from '../row-encoder.ts';
 import { type Chunk, ColumnPages, type RawPage } from './column-pages.ts';
-import { makePage, type Page } from './page.ts';
-import { CODECS, type Compress, pageCompression } from './page-compression.ts';
-import { type GroupMemory, PageMemory } from './page-memory.ts';
+import {
+  CODECS,
+  type Compress,
+  type GroupMemory,
+  makePage,
+  type Page,
+  PageMemory,
+  pageCompression,
+} from './page.ts';
 import { ParquetFiles } from './parquet-files.ts';
 
 const LARGEST_PAGE = 1024 * 1024 - 64;
 const SMALLEST_PAGE = 4 * 1024;
-/** A row group ends at the first of these: rows, bytes before compression, and bytes that wait in memory. */
+/** A row group ends when it reaches one of these: rows, bytes before compression, bytes that wait in memory. */
 const GROUP_ROWS = 1_000_000;
 const GROUP_RAW_BYTES = 64 * 1024 * 1024;
 const GROUP_BYTES = 16 * 1024 * 1024;
-/** A page with its levels in front. */
+/** The size of the memory for a page with its levels. */
 const PAGE_MEMORY = LARGEST_PAGE + 256 * 1024;
-/** When a row group ends, so do the pages of all its columns. */
+/** At the end of a row group, the pages of all columns end too. */
 const MOST_PAGES = 20;
-/** Bytes that may be on their way through compression. */
+/** How many bytes may be under compression at the same time. */
 const IN_FLIGHT = 4 * 1024 * 1024;
 
 /** The row group that is being filled. */
 interface Group {
-  /** Bytes of its pages: before compression, of those of them that are compressed, and what became of those. */
+  /**
+   * Bytes of all pages before compression, of the compressed pages before compression, and of the same pages after
+   * it.
+   */
   raw: number;
   doneRaw: number;
   doneBytes: number;
@@ -33,7 +42,7 @@ interface Group {
   memory: GroupMemory;
 }
 
-export interface ParquetEncoderOptions {
+interface ParquetEncoderOptions {
   kernel: Kernel;
   files: OutputFiles;
   compression: Compression | null;
@@ -41,7 +50,7 @@ export interface ParquetEncoderOptions {
   maxFileBytes: number | undefined;
 }
 
-/** Rows into pages, pages into row groups, row groups into files. */
+/** Encodes rows in pages, collects the pages in row groups, and the row groups in files. */
 export class ParquetEncoder implements RowEncoder {
   readonly encode: (at: number, end: number) => number;
   readonly #kernel: Kernel;
@@ -49,16 +58,16 @@ export class ParquetEncoder implements RowEncoder {
   readonly #compress: Compress;
   readonly #files: ParquetFiles;
   readonly #maxFileBytes: number;
-  /** Of the file that takes the next group. */
+  /** The size so far of the file for the next row group. */
   #fileBytes = 0;
   #groupStart = 0;
   readonly #memory = new PageMemory();
   #group = this.#emptyGroup();
-  /** Pages that are being compressed, of the group before as well, oldest first, and how many bytes they have. */
+  /** Pages under compression, oldest first, also those of the previous row group; and their bytes. */
   readonly #compressing = new Set<Promise<Page>>();
   #inFlight = 0;
   readonly #pool = new BufferPool(PAGE_MEMORY, MOST_PAGES);
-  /** The group before, which may still be compressed and on its way into its file. */
+  /** The write of the previous row group, which may still be under compression. */
   #writing: Promise<void> = Promise.resolve();
 
   constructor({ kernel, files, compression, level, maxFileBytes }: ParquetEncoderOptions) {
@@ -144,7 +153,7 @@ export class ParquetEncoder implements RowEncoder {
     const sized = this.#sizeOf(pages);
     this.#writing = sized.then((bytes) => this.#write(rows, chunks, bytes).finally(() => memory.release()));
     this.#writing.catch(() => undefined);
-    // How full the file is decides when the next group ends.
+    // The size of the file decides when the next row group ends.
     if (this.#maxFileBytes !== Number.POSITIVE_INFINITY) await sized;
   }
 
@@ -154,7 +163,7 @@ export class ParquetEncoder implements RowEncoder {
     return bytes;
   }
 
-  /** Writes a group; if it is the first or the last of a file, the file before or this one ends. */
+  /** Writes a row group. Ends the previous file before it, or this file after it, if the limit says so. */
   async #write(rows: number, chunks: Chunk[], bytes: number): Promise<void> {
     const first = this.#fileBytes > 0 && this.#fileBytes + bytes > this.#maxFileBytes;
     const last = (first ? 0 : this.#fileBytes) + bytes >= this.#maxFileBytes;

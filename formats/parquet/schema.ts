@@ -3,11 +3,11 @@ import type { ThriftWriter } from './thrift.ts';
 
 // Numbers of https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 
-export const PHYSICAL = { boolean: 0, int32: 1, int64: 2, double: 5, byteArray: 6 } as const;
+const PHYSICAL = { boolean: 0, int32: 1, int64: 2, double: 5, byteArray: 6 } as const;
 const REPETITION = { required: 0, optional: 1, repeated: 2 } as const;
 const CONVERTED = { utf8: 0, list: 3, timestampMicros: 10 } as const;
 
-/** Whether a column's values are texts. A uuid is one: that is what readers of exports expect. */
+/** The types whose values are texts. A uuid is one, since readers of exports expect that. */
 const TEXTS: ReadonlySet<ColumnType> = new Set(['string', 'json', 'uuid', 'strings']);
 
 export function physicalType(type: ColumnType): number {
@@ -17,11 +17,11 @@ export function physicalType(type: ColumnType): number {
   return type === 'bool' ? PHYSICAL.boolean : PHYSICAL.int64;
 }
 
-/** The name of a column's values, from the root. */
+/** The path of a column's values in the schema. */
 export const pathOf = ({ name, type }: Column): string[] =>
   type === 'strings' ? [name, 'list', 'element'] : [name];
 
-/** How deep definition levels go: null, for lists also empty, an element that is null, and one that is not. */
+/** The highest definition level. A nullable column adds one level, a list adds two. */
 export const definitionDepth = ({ type, nullable }: Column): number =>
   (nullable ? 1 : 0) + (type === 'strings' ? 2 : 0);
 
@@ -36,7 +36,7 @@ interface Element {
 
 const STRING_LOGICAL = (thrift: ThriftWriter) => thrift.struct(1, () => undefined);
 const LIST_LOGICAL = (thrift: ThriftWriter) => thrift.struct(3, () => undefined);
-/** In UTC, and of microseconds. */
+/** A timestamp in UTC, in microseconds. */
 const TIMESTAMP_LOGICAL = (thrift: ThriftWriter) =>
   thrift.struct(8, () => {
     thrift.bool(1, true);

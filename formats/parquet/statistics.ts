@@ -2,7 +2,7 @@ import type { ColumnType } from '../columns.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import { BOUND_ROOM, COLUMN } from '../kernel/layout.ts';
 
-/** The least and the greatest value as Parquet writes them; of long texts, what is no greater and no less. */
+/** The least and the greatest value, as Parquet writes them. Bounds of long texts are shortened, and still bounds. */
 export interface Bounds {
   least: Buffer;
   leastExact: boolean;
@@ -12,7 +12,7 @@ export interface Bounds {
 
 const KEPT = 64;
 
-/** Reads a column's bounds; undefined if it had no value that counts. JSON documents have none. */
+/** Reads a column's bounds. Undefined if it had no values that can be compared, such as JSON documents. */
 export function readBounds(kernel: Kernel, index: number, type: ColumnType): Bounds | undefined {
   if (type === 'json' || kernel.get(index, 'bounded') === 0) return undefined;
   if (type === 'string' || type === 'uuid' || type === 'strings') return textBounds(kernel, index);
@@ -26,7 +26,7 @@ export function readBounds(kernel: Kernel, index: number, type: ColumnType): Bou
     greatestExact: true,
   };
   if (type === 'float64') {
-    // Of the two zeros the least is the negative one, whichever was seen.
+    // The least zero is the negative one, whichever zero came.
     if (bounds.least.readDoubleLE() === 0) bounds.least.writeDoubleLE(-0);
     if (bounds.greatest.readDoubleLE() === 0) bounds.greatest.writeDoubleLE(0);
   }
@@ -47,7 +47,7 @@ function textBounds(kernel: Kernel, index: number): Bounds {
   };
 }
 
-/** Where the last whole character of a text ends that may be cut within one. */
+/** Where the last whole character ends, in a text that may be cut within a character. */
 function characterEnd(text: Buffer): number {
   let start = text.length - 1;
   while (start > 0 && ((text[start] as number) & 0xc0) === 0x80) start -= 1;
@@ -56,7 +56,7 @@ function characterEnd(text: Buffer): number {
   return start + size === text.length ? text.length : start;
 }
 
-/** A text that is greater than every one that begins so; undefined if there is none that is short. */
+/** A text that is greater than all texts with this beginning. Undefined if there is no short one. */
 function successor(text: Buffer): Buffer | undefined {
   const characters = [...text.subarray(0, characterEnd(text)).toString()];
   while (characters.length > 0) {

@@ -4,7 +4,10 @@ const BINARY = 8;
 const LIST = 9;
 const STRUCT = 12;
 
-/** Thrift's compact protocol, as much of it as Parquet's metadata needs. Fields are written in rising order of id. */
+/**
+ * Writes Thrift's compact protocol, as far as Parquet's metadata needs it. Fields must come in rising order of their
+ * ids.
+ */
 export class ThriftWriter {
   #bytes: Buffer = Buffer.alloc(1024);
   #length = 0;

@@ -4,17 +4,7 @@ import type { BackfillReference, ExportBackfillInput } from '../../exports/tempo
 import { BACKFILL_KIND, EXPORT_BACKFILL } from '../../workflows/names.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 
-/** Two backfills of the same range have the same; only one of them can be under way. */
-export function backfillWorkflowId(
-  exportId: string,
-  { start, end }: { start: string | null; end: string | null },
-): string {
-  const text = (bound: string | null, open: string) =>
-    bound === null ? open : new Date(bound).toISOString();
-  return `${exportId}-Backfill-${text(start, 'START')}-${text(end, 'END')}`;
-}
-
-/** Started twice, it is the same workflow. */
+/** Starts the workflow of a backfill. Started twice, it is the same workflow. */
 export async function startBackfill(
   client: Client,
   row: BatchExportRow,

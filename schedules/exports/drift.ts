@@ -1,5 +1,4 @@
-import type { Client } from '@temporalio/client';
-import { ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
 import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
 import { listedAsWanted, scheduleOf } from './export-schedule.ts';

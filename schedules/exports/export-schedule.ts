@@ -9,13 +9,7 @@ import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/com
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import type { ExportRunInput } from '../../exports/temporal.ts';
-import {
-  type Cadence,
-  instantText,
-  jitterOf,
-  type ScheduleTimes,
-  scheduleTimes,
-} from '../../intervals/index.ts';
+import { type Cadence, jitterOf, type ScheduleTimes, scheduleTimes } from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
 
 /** What the Temporal UI takes as a summary, in bytes. */
@@ -66,10 +60,6 @@ export function attributesOf(
   ];
 }
 
-/** The workflow that the schedule of an export starts at a time of its own, which is the end of an interval. */
-export const scheduledWorkflowId = (exportId: string, nominal: string): string =>
-  `${exportId}-${instantText(nominal)}`;
-
 /** What a person who looks at the schedule in the Temporal UI reads. */
 export const noteOf = (row: Told & Pick<BatchExportRow, 'paused' | 'last_paused_at'>): string =>
   row.paused
@@ -104,7 +94,7 @@ export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: numbe
     action: {
       type: 'startWorkflow' as const,
       workflowType: EXPORT_RUN,
-      // The server appends the nominal time: see scheduledWorkflowId.
+      // The server appends the time at which it fires: see scheduledWorkflowId.
       workflowId: row.id,
       taskQueue,
       args: [input],

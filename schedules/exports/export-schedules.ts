@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import { scheduledWorkflowId, startedWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { ExportRunInput, ExportTemporal } from '../../exports/temporal.ts';
 import { EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
 import { startBackfill } from './backfills.ts';
 import { isOwnSchedule, listExportSchedules, workflowFate } from './drift.ts';
-import { attributesOf, scheduledWorkflowId, summaryOf } from './export-schedule.ts';
+import { attributesOf, summaryOf } from './export-schedule.ts';
 import { startNotice } from './notices.ts';
 import { removeSchedule, syncSchedule } from './sync.ts';
 import { verifyInterval } from './verify.ts';
@@ -37,7 +38,7 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
     async startRun(row, interval) {
       const input: ExportRunInput = { exportId: row.id, interval };
       const handle = await client.workflow.start(EXPORT_RUN, {
-        workflowId: `${row.id}-run-${randomUUID()}`,
+        workflowId: startedWorkflowId(row.id, randomUUID()),
         taskQueue,
         args: [input],
         typedSearchAttributes: [

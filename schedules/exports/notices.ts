@@ -1,11 +1,9 @@
 import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { noticeWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { NoticeInput } from '../../exports/temporal.ts';
 import { EXPORT_KIND, NOTICE, searchAttributes } from '../../workflows/names.ts';
 
-/**
- * Tells the operators of something. `about` is what it is told of, the same for every try: begun twice, also after it
- * was told, it is one notice.
- */
+/** Sends a notice to the operators. Started twice with the same `about`, also after it was sent, it is one notice. */
 export async function startNotice(
   client: Client,
   notice: NoticeInput,
@@ -14,7 +12,7 @@ export async function startNotice(
 ): Promise<void> {
   try {
     await client.workflow.start(NOTICE, {
-      workflowId: `${notice.exportId}-${notice.event}-${about}`,
+      workflowId: noticeWorkflowId(notice.exportId, notice.event, about),
       workflowIdReusePolicy: 'REJECT_DUPLICATE',
       taskQueue,
       args: [notice],

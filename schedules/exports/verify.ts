@@ -9,9 +9,11 @@ import {
 import { ApplicationFailure, type Workflow } from '@temporalio/common';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
+import { verificationWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { VerifyIntervalInput } from '../../exports/temporal.ts';
 import type { IntervalText } from '../../intervals/index.ts';
-import { instantText } from '../../intervals/index.ts';
+import { refuse } from '../../refusals.ts';
+import { instantText } from '../../values/dates.ts';
 import {
   searchAttributes,
   VERIFY_INTERVAL,
@@ -21,18 +23,12 @@ import {
 } from '../../workflows/names.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 
-/** An interval could not be verified at all; the message is for who asked. */
-export class VerifyError extends Error {
-  override readonly name = 'VerifyError';
-}
-
-/** A project has so many verifications under way, or not taken yet, that no further one is begun. */
-export class TooManyVerificationsError extends Error {
-  override readonly name = 'TooManyVerificationsError';
-}
-
-/** They are done by the same workers as exports, which must not wait for hours behind them. */
+/**
+ * How many verifications of a project may be under way, or wait for somebody to take their report. The workers of
+ * exports do them, and exports must not wait for hours behind them.
+ */
 export const MOST_VERIFICATIONS = 20;
+const CROWD_RETRY_SECONDS = 60;
 const SHORTEST_WAIT = 1_000;
 const ENDING = 50;
 const DEADLINE_EXCEEDED = 4;
@@ -46,20 +42,21 @@ async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   }
 }
 
-/** What Temporal counts is behind by a moment: it is a limit against floods, not to the number. */
+/** Temporal's count is behind by a moment, so this is a limit against floods and not an exact one. */
 async function refuseTooMany(client: Client, row: BatchExportRow, workflowId: string): Promise<void> {
   const { count } = await client.workflow.count(
     `${searchAttributes.kind.name} = '${VERIFY_KIND}' and ${searchAttributes.project.name} = ${row.project_id} and ExecutionStatus = 'Running'`,
   );
   if (count < MOST_VERIFICATIONS || (await isRunning(client, workflowId))) return;
-  throw new TooManyVerificationsError(
+  throw refuse.crowded(
     `This team already has ${count} verifications of batch exports running. Wait for some to finish before asking for more.`,
+    CROWD_RETRY_SECONDS,
   );
 }
 
 /**
- * Verifies an interval, or joins who does so already. Undefined: it takes longer than the caller waits; asked again, it
- * is the same verification.
+ * Verifies an interval, or joins a verification of it that is under way. Undefined: it takes longer than the caller waits;
+ * asking again joins the same verification. Throws a Refusal if the interval cannot be verified.
  */
 export async function verifyInterval(
   client: Client,
@@ -68,7 +65,7 @@ export async function verifyInterval(
   { waitMilliseconds, taskQueue }: { waitMilliseconds: number; taskQueue: string },
 ): Promise<VerifyReport | undefined> {
   const input: VerifyIntervalInput = { exportId: row.id, interval };
-  const workflowId = `${row.id}-verify-${interval.start ?? 'START'}-${interval.end}`;
+  const workflowId = verificationWorkflowId(row.id, interval);
   const start = interval.start === null ? 'the beginning' : instantText(interval.start);
   await refuseTooMany(client, row, workflowId);
   const operation = () =>
@@ -105,7 +102,7 @@ export async function verifyInterval(
       }
       if (!(error instanceof WorkflowUpdateFailedError)) throw error;
       await take();
-      throw new VerifyError(error.cause?.message ?? error.message);
+      throw refuse.invalid(null, error.cause?.message ?? error.message);
     }
   }
 }

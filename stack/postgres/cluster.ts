@@ -15,12 +15,12 @@ const SETTINGS_FILE = 'sluice.conf';
 
 const REMOVE = { recursive: true, force: true, maxRetries: 10, retryDelay: 50 };
 
-/** What the Postgres programs see of the environment: no PG* variable of the user may change what they do. */
+/** The environment of the Postgres programs. It has no PG* variables of the user, because those change what they do. */
 export const POSTGRES_ENV = { PATH: process.env.PATH ?? '', LC_ALL: 'C', TZ: 'UTC' };
 
 /**
- * Makes the cluster under another name and renames it when it is complete, so that a start that was interrupted
- * leaves nothing that looks like a database. The password lies in the cluster, so that both come and go together.
+ * Creates the cluster under another name and renames it when it is complete. An interrupted start therefore leaves
+ * nothing that looks like a database. The password file is in the cluster's directory, so that the two stay together.
  */
 export async function createCluster(
   cluster: string,
@@ -30,8 +30,8 @@ export async function createCluster(
 ): Promise<void> {
   const parent = path.dirname(cluster);
   const prefix = `${path.basename(cluster)}.partial-`;
-  // The caller holds the lock of the data directory: whatever is here was left by a start that did not finish.
-  // The initdb of a start that was just killed may still be writing, and fails as soon as its files vanish.
+  // The caller holds the lock of the data directory, so these files come from starts that did not finish. The initdb
+  // of a start that was just killed may still be writing; it fails when its files disappear.
   for (const entry of await readdir(parent)) {
     if (entry.startsWith(prefix)) await rm(path.join(parent, entry), REMOVE);
   }
@@ -58,7 +58,7 @@ export async function createCluster(
       ...(durable ? [] : ['--no-sync']),
     ]);
     await execute(command, args, { ...ids, cwd: parent, env: POSTGRES_ENV });
-    // Before ALTER SYSTEM, after the defaults: Sluice's settings can be changed by the operator.
+    // Sluice's settings override the defaults, and ALTER SYSTEM overrides Sluice's settings.
     await appendFile(path.join(partial, 'postgresql.conf'), `\ninclude_if_exists = '${SETTINGS_FILE}'\n`);
     await rename(passwordFile, path.join(partial, PASSWORD_FILE));
     await rename(partial, cluster);
@@ -67,11 +67,11 @@ export async function createCluster(
     const said = (error as { stderr?: string }).stderr?.trim() || (error as Error).message;
     if (/no space left|disk quota/i.test(said)) {
       throw new StackProblem(
-        `The disk that holds ${parent} (SLUICE_DATA_DIR) became full while Postgres made its database; free some space ` +
+        `The disk that holds ${parent} (SLUICE_DATA_DIR) became full while Postgres created its database; free some space ` +
           'or set SLUICE_DATA_DIR to a directory on another disk.',
       );
     }
-    throw new StackProblem(`Postgres could not make its database in ${cluster}:\n  ${said}`, {
+    throw new StackProblem(`Postgres could not create its database in ${cluster}:\n  ${said}`, {
       cause: error,
     });
   } finally {
@@ -107,7 +107,7 @@ export async function writeSettings(
   await rename(`${file}.new`, file);
 }
 
-/** A cluster of another major version cannot be opened; Postgres says so only in its log. */
+/** Throws a StackProblem for a cluster of another major version. Postgres itself would explain that only in its log. */
 export function requireVersion(cluster: string, major: number): void {
   const file = path.join(cluster, 'PG_VERSION');
   const found = existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
@@ -115,12 +115,13 @@ export function requireVersion(cluster: string, major: number): void {
   throw new StackProblem(
     found === undefined
       ? `The directory ${cluster} is not a Postgres database (it has no PG_VERSION file); move it away or set SLUICE_DATA_DIR to another directory.`
-      : `The database in ${cluster} was made by Postgres ${found}, but this Sluice brings Postgres ${major}; dump it with ` +
-          `the Sluice version that made it ("npx sluice backup") and restore it here, or set SLUICE_DATA_DIR to another directory.`,
+      : `The database in ${cluster} was created by Postgres ${found}, but this version of Sluice contains Postgres ${major}. Back it ` +
+          'up with the version of Sluice that created it ("npx sluice backup") and restore the backup here, or set ' +
+          'SLUICE_DATA_DIR to another directory.',
   );
 }
 
-/** Processes that work in the cluster: every process of a Postgres server has it as its working directory. */
+/** Processes whose working directory is the cluster: every process of a Postgres server works there. */
 function processesIn(cluster: string): number[] {
   if (process.platform !== 'linux') return [];
   return readdirSync('/proc')
@@ -149,11 +150,11 @@ async function commandOf(pid: number): Promise<string> {
 }
 
 /**
- * Clears what a killed supervisor left: a server that still runs is shut down (it knows nothing of this start's
- * port and settings), and a lock file whose process number is in use is removed: by another program that was given
- * the number since, or by a killed server that its parent has not buried yet. Postgres would take either for a running
- * server. With an unused number Postgres's own check is the better one: it also sees children of a dead server whose
- * working directory this process may not read.
+ * Clears what a killed supervisor left. A server that still runs is shut down, because it does not have the port and
+ * settings of this start. The lock file is removed if its process number belongs to something else: to another program,
+ * or to a killed server that its parent has not collected yet. Postgres would take either for a running server. If the
+ * number is unused, the lock file stays, because Postgres's own check is better: it also sees children of a dead server
+ * whose working directory this process may not read.
  */
 export async function clearLeftovers(cluster: string, report: (line: string) => void): Promise<void> {
   const file = path.join(cluster, 'postmaster.pid');
@@ -168,16 +169,16 @@ export async function clearLeftovers(cluster: string, report: (line: string) => 
     ]);
     if (processStart(pid) === started) {
       throw new StackProblem(
-        `A Postgres (process ${pid}) still runs in ${cluster} and does not stop; end it ("kill -QUIT ${pid}") and start again.`,
+        `A Postgres (process ${pid}) still runs in ${cluster} and does not stop. End it with "kill -QUIT ${pid}", then start Sluice again.`,
       );
     }
   }
-  // The children of a killed server end by themselves within moments; until then a new one must not start.
+  // The children of a killed server end on their own within moments. A new server must not start before that.
   for (const child of processesIn(cluster)) {
     const since = processStart(child);
     if (since !== undefined && !(await waitUntilGone(child, since, 10_000))) {
       throw new StackProblem(
-        `Process ${child} still works in ${cluster}; if it is a part of an earlier Postgres, end it ("kill -QUIT ${child}") and start again.`,
+        `Process ${child} still works in ${cluster}. If it belongs to an earlier Postgres, end it with "kill -QUIT ${child}", then start Sluice again.`,
       );
     }
   }

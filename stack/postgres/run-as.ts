@@ -7,11 +7,11 @@ import { StackProblem } from '../problem.ts';
 const execute = promisify(execFile);
 
 /**
- * As whom the Postgres programs run; they refuse to run as root.
- * - `self`: as the current, unprivileged user.
- * - `namespace`: as root outside, but in a user namespace in which root is called "nobody". Files stay root's, so
- *   this works below /root and in any other directory that only root may enter.
- * - `account`: as another account, which must own the data directory and be able to reach it.
+ * The user that runs the Postgres programs, which refuse to run as root.
+ * - `self`: the current, unprivileged user.
+ * - `namespace`: root, in a user namespace where root has the name "nobody". The files still belong to root, so
+ *   this works below /root and in every other directory that only root may enter.
+ * - `account`: another account, which must own the cluster and be able to reach its directory.
  */
 export type RunAs =
   | { kind: 'self' }
@@ -29,12 +29,12 @@ export interface Invocation {
 
 export function invocation(runAs: RunAs, command: string, args: string[]): Invocation {
   if (runAs.kind === 'self') return { command, args };
-  // unshare replaces itself by the program, so that the process number stays the same.
+  // unshare replaces itself with the program, so the process number stays the same.
   if (runAs.kind === 'namespace') return { command: 'unshare', args: [...NAMESPACE, command, ...args] };
   return { command, args, uid: runAs.uid, gid: runAs.gid };
 }
 
-/** Gives a file or directory to the account that Postgres will run as. */
+/** Makes the account that runs Postgres the owner of a file or directory. */
 export async function giveTo(runAs: RunAs, place: string): Promise<void> {
   if (runAs.kind === 'account') await chown(place, runAs.uid, runAs.gid);
 }
@@ -71,19 +71,19 @@ export interface RunAsQuestion {
   dataDir: string;
   /** The cluster, if it exists already. */
   cluster: string;
-  /** Leaves the user namespace out: what a machine without user namespaces does. */
+  /** Does not use a user namespace, as on a machine without them. */
   withoutNamespace?: boolean;
 }
 
-/** Decides as whom Postgres runs; an existing cluster keeps its owner. */
+/** Chooses the user that runs Postgres. An existing cluster keeps its owner. */
 export async function chooseRunAs(question: RunAsQuestion): Promise<RunAs> {
   const owner = statSync(question.cluster, { throwIfNoEntry: false });
   const user = process.getuid?.();
   if (user !== 0) {
     if (!owner || owner.uid === user) return { kind: 'self' };
     throw new StackProblem(
-      `The database in ${question.cluster} belongs to user number ${owner.uid}, but Sluice was started by user number ${user}; ` +
-        'start it as that user, or set SLUICE_DATA_DIR to another directory.',
+      `The database in ${question.cluster} belongs to the user with the id ${owner.uid}, but the user with the id ${user} started ` +
+        'Sluice. Start it as the owner, or set SLUICE_DATA_DIR to another directory.',
     );
   }
   const candidates: RunAs[] = [];
@@ -91,7 +91,7 @@ export async function chooseRunAs(question: RunAsQuestion): Promise<RunAs> {
     candidates.push({ kind: 'account', name: `number ${owner.uid}`, uid: owner.uid, gid: owner.gid });
   } else {
     if (!question.withoutNamespace) candidates.push({ kind: 'namespace' });
-    // Files of root stay root's: an account is a way only for a cluster that does not exist yet.
+    // A cluster that belongs to root keeps its owner, so another account can only run a new cluster.
     if (!owner) candidates.push(...accounts().map((one) => ({ kind: 'account' as const, ...one })));
   }
   for (const candidate of candidates) {
@@ -99,8 +99,8 @@ export async function chooseRunAs(question: RunAsQuestion): Promise<RunAs> {
   }
   throw new StackProblem(
     `Postgres refuses to run as root, and no other way to run it in ${question.dataDir} works here ` +
-      '(user namespaces are switched off, and no other account may enter that directory and the cache directory): ' +
-      'start Sluice as an ordinary user, set SLUICE_DATA_DIR and SLUICE_CACHE_DIR to directories that everybody may enter ' +
-      '(for example below /var/lib), or set DATABASE_URL to a Postgres of your own.',
+      '(user namespaces are switched off, and no other account may enter that directory and the cache directory). ' +
+      'Either start Sluice as an ordinary user, set SLUICE_DATA_DIR and SLUICE_CACHE_DIR to directories that everybody may ' +
+      'enter (for example below /var/lib), or set DATABASE_URL to a Postgres of your own.',
   );
 }

@@ -5,20 +5,33 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { tryLock } from '../file-lock.ts';
+import { goInstall } from '../go-install.ts';
 import { requireSpace, requireWritable } from '../preflight.ts';
 import { type Report, StackProblem } from '../problem.ts';
-import { buildTemporal } from './build.ts';
 import { DOWNLOAD_URL, downloadTemporal } from './download.ts';
 
+/** The newest version that `go install` accepts. Later ones have replace directives in their go.mod. */
+const TEMPORAL_MODULE = 'github.com/temporalio/cli/cmd/temporal@v1.5.1';
+
+/** Builds the Temporal CLI into `folder` with the machine's Go. This takes about four minutes on two cores. */
+function buildTemporal(
+  folder: string,
+  report: Report,
+  env: NodeJS.ProcessEnv,
+  signal?: AbortSignal,
+): Promise<string> {
+  return goInstall({ module: TEMPORAL_MODULE, program: 'temporal', folder, report, env, signal });
+}
+
 const execute = promisify(execFile);
-/** The archive, the program and Go's intermediate files. */
+/** The space for the archive, the program and Go's intermediate files. */
 const SPACE_MB = 1_000;
 
-export interface TemporalSearch {
-  /** SLUICE_CACHE_DIR; the program is `bin/temporal` in it. */
+interface TemporalSearch {
+  /** The directory SLUICE_CACHE_DIR. The program is `bin/temporal` in it. */
   cacheDir: string;
   report?: Report;
-  /** PATH is searched; Go sees all of it. */
+  /** The environment. Its PATH is searched; Go gets all of it. */
   env?: NodeJS.ProcessEnv;
   downloadUrl?: string;
   signal?: AbortSignal;
@@ -39,7 +52,7 @@ function onPath(name: string, env: NodeJS.ProcessEnv): string | undefined {
     });
 }
 
-/** Whether the program answers as a Temporal CLI: files of that name may be something else, or incomplete. */
+/** Whether the program works as a Temporal CLI. A file of that name may be another program, or incomplete. */
 async function works(program: string): Promise<boolean> {
   return execute(program, ['--version'], { timeout: 20_000 }).then(
     ({ stdout }) => stdout.includes('temporal version'),
@@ -48,8 +61,8 @@ async function works(program: string): Promise<boolean> {
 }
 
 /**
- * Finds the Temporal CLI, which contains the server, in this order: PATH, the cache, the download that the Temporal
- * SDK knows, `go install`. The last two put it into the cache, whole or not at all, and only one process does so.
+ * Finds the Temporal CLI, which contains the server. It looks in this order: PATH, the cache, the download that the
+ * Temporal SDK knows, `go install`. The last two put the program into the cache, in one step and by one process only.
  */
 export async function findTemporal(search: TemporalSearch): Promise<string> {
   const env = search.env ?? process.env;
@@ -67,7 +80,7 @@ export async function findTemporal(search: TemporalSearch): Promise<string> {
     const { lock, heldBy } = tryLock(`${cached}.lock`);
     if (lock) {
       try {
-        // The process that had the lock until now may have put it there.
+        // The previous owner of the lock may have put it there.
         if (existsSync(cached) && (await works(cached))) return cached;
         await rm(cached, { force: true });
         await obtain(cached, search.downloadUrl ?? DOWNLOAD_URL, env, report, search.signal);
@@ -77,7 +90,7 @@ export async function findTemporal(search: TemporalSearch): Promise<string> {
       }
     }
     if (Date.now() >= nextLine) {
-      report(`  waiting for process ${heldBy}, which is fetching Temporal …`);
+      report(`  waiting for process ${heldBy}, which downloads or builds Temporal …`);
       nextLine = Date.now() + 5_000;
     }
     await pause(200);
@@ -94,7 +107,7 @@ async function obtain(
   const folder = path.dirname(cached);
   requireSpace(folder, 'SLUICE_CACHE_DIR', SPACE_MB);
   for (const entry of await readdir(folder)) {
-    // Left by a process that was killed; this one holds the lock.
+    // A killed process left it. This process holds the lock, so nobody uses it.
     if (entry.startsWith('temporal.partial-')) await rm(path.join(folder, entry), { recursive: true });
   }
   const partial = await mkdtemp(path.join(folder, 'temporal.partial-'));
@@ -109,7 +122,7 @@ async function obtain(
         },
       },
       {
-        name: 'building it',
+        name: 'the build',
         run: () => {
           if (!onPath('go', env)) throw new Error('there is no Go on this machine');
           report('Building Temporal with Go (once, about 4 minutes on 2 cores) …');
@@ -121,13 +134,13 @@ async function obtain(
       try {
         await mkdir(partial, { recursive: true });
         const program = await attempt.run();
-        if (!(await works(program))) throw new Error('what came is not a Temporal program for this machine');
+        if (!(await works(program))) throw new Error('the result is not a Temporal program for this machine');
         await rename(program, cached);
         return;
       } catch (error) {
         signal?.throwIfAborted();
         const reason = reasonOf(error);
-        report(`  ${attempt.name} did not work: ${reason}`);
+        report(`  ${attempt.name} failed: ${reason}`);
         failures.push(`${attempt.name}: ${reason}`);
         await rm(partial, { recursive: true, force: true });
       }
@@ -136,12 +149,13 @@ async function obtain(
     await rm(partial, { recursive: true, force: true });
   }
   throw new StackProblem(
-    `Temporal could not be had (${failures.join('; ')}). Install the Temporal CLI so that "temporal" is on the PATH ` +
-      '(https://docs.temporal.io/cli), or install Go, or set TEMPORAL_ADDRESS to a Temporal server of your own.',
+    `Sluice found no Temporal server and could not get one (${failures.join('; ')}). Install the Temporal CLI so that ` +
+      '"temporal" is on the PATH (https://docs.temporal.io/cli), or install Go, or set TEMPORAL_ADDRESS to a Temporal ' +
+      'server of your own.',
   );
 }
 
-/** fetch() hides what went wrong in `cause`. */
+/** The reason of an error. fetch() hides it in `cause`. */
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error & { cause?: Error & { code?: string } };
   if (message !== 'fetch failed' || !cause) return message.trim().split('\n').at(-1) as string;

@@ -37,7 +37,7 @@ async function get(url: string, signal: AbortSignal): Promise<Response> {
   return response;
 }
 
-/** Fetches the Temporal CLI into `folder` as `temporal`; throws when that does not work, for whatever reason. */
+/** Downloads the Temporal CLI into `folder`. Throws if that fails for any reason. */
 export async function downloadTemporal(folder: string, report: Report, baseUrl: string): Promise<string> {
   const answer = await get(infoUrl(baseUrl), AbortSignal.timeout(ANSWER_MILLISECONDS));
   const info = (await answer.json()) as ArchiveInfo;
@@ -58,10 +58,10 @@ export async function downloadTemporal(folder: string, report: Report, baseUrl: 
   return program;
 }
 
-/** There is no limit for the whole, since lines may be slow, but one for a line that brings nothing at all. */
+/** Downloads a file. Gives up when no byte arrives for a while. There is no limit for the whole, as networks may be slow. */
 async function fetchTo(url: string, file: string, report: Report): Promise<void> {
   const stalled = new AbortController();
-  const onStall = () => stalled.abort(new Error(`nothing came for ${STALL_MILLISECONDS / 1000} s`));
+  const onStall = () => stalled.abort(new Error(`no data arrived for ${STALL_MILLISECONDS / 1000} s`));
   let timer = setTimeout(onStall, STALL_MILLISECONDS);
   try {
     const response = await get(url, stalled.signal);

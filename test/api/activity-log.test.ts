@@ -25,6 +25,7 @@ describe('the activity log', () => {
       created_at: expect.stringMatching(/Z$/),
       organization_id: anna.organizationId,
       project_id: null,
+      actor: 'user',
       user_id: anna.userId,
       personal_api_key_id: anna.keyId,
       ip: '127.0.0.1',

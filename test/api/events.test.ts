@@ -165,8 +165,16 @@ describe('filters', () => {
     ['?before=2026-13-01', 'before', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
     ['?after=0000-02-30', 'after', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
     ['?before=2026-02-30', 'before', 'Must be an ISO 8601 time, or relative as -7d or -1h.'],
-    [`?before_uuid=${uuidv7()}`, 'before_uuid', 'It names an event at the time `before`, which is missing.'],
-    [`?after_uuid=${uuidv7()}`, 'after_uuid', 'It names an event at the time `after`, which is missing.'],
+    [
+      `?before_uuid=${uuidv7()}`,
+      'before_uuid',
+      '`before_uuid` needs `before`, the time of the event that it names.',
+    ],
+    [
+      `?after_uuid=${uuidv7()}`,
+      'after_uuid',
+      '`after_uuid` needs `after`, the time of the event that it names.',
+    ],
     ['?orderBy=event', 'orderBy', '"event" is not a valid choice.'],
     ['?select=["event"]', 'select', 'There is no field or parameter "select" here.'],
     ['?properties=[]', 'properties', 'There is no field or parameter "properties" here.'],

@@ -272,7 +272,7 @@ describe('deleting', () => {
       refusals.field(
         'delete_events',
         'invalid_input',
-        'Events outlive their persons here: they cannot be deleted with them.',
+        'Events cannot be deleted together with their persons.',
       ),
     ],
   ])('refuses %j', async (body, refusal) => {

@@ -1,6 +1,7 @@
 import { deflateRawSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import LZString from 'lz-string';
+import { checkToken } from '../../api/public/project-keys.ts';
 import { decodeBody, type WireBody } from '../../capture/decode/decode.ts';
 import { readLargeJson } from '../../capture/decode/json.ts';
 import { MAX_BODY_BYTES } from '../../capture/decode/limits.ts';
@@ -110,7 +111,7 @@ test('bytes that are no UTF-8 become U+FFFD, and that is told', async () => {
     bytes('"}}'),
   ]);
   const decoded = await decodeBody({ bytes: wire });
-  const parsed = await parseEvents(decoded, { now: 0, ip: undefined, newUuid: () => '' });
+  const parsed = await parseEvents(decoded, { now: 0, ip: undefined, newUuid: () => '', checkToken });
   expect(parsed.events[0]?.properties).toEqual({ a: 'x\ufffd\ufffd' });
   expect(parsed.notices.counts.get('invalid_utf8_replaced')?.count).toBe(1);
 });
@@ -227,7 +228,7 @@ describe('a body read event by event', () => {
       `{"event":"d${levels}","distinct_id":"u","properties":${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}}`;
     const text = `{"api_key":"k","batch":[${deep(100)},${deep(100_000)},${deep(199)},${deep(200)}]}`;
     const decoded = await decodeBody({ bytes: bytes(text) });
-    const parsed = await parseEvents(decoded, { now: 0, ip: undefined, newUuid: () => '' });
+    const parsed = await parseEvents(decoded, { now: 0, ip: undefined, newUuid: () => '', checkToken });
     expect(parsed.events.map((event) => event.event)).toEqual(['d100', 'd199']);
     expect(parsed.notices.skipped.map(({ index, reason }) => [index, reason])).toEqual([
       [1, 'nested_too_deep'],
@@ -275,7 +276,7 @@ describe('a small body is read in one go', () => {
           `{"api_key":"phc_a","batch":[{"event":"e","distinct_id":"u"},{"event":"e","distinct_id":"u","p":${nested(200)}}]}`,
         ),
       }),
-      { now: 0, ip: undefined, newUuid: () => 'x' },
+      { now: 0, ip: undefined, newUuid: () => 'x', checkToken },
     );
     expect([parsed.events.length, parsed.notices.skipped]).toMatchObject([
       1,

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { Gate, type Ticket } from '../../api/capture/gate.ts';
-import { MemoryAfterRush } from '../../api/capture/memory.ts';
-import { createProjectKeys } from '../../api/capture/project-keys.ts';
+import { MemoryAfterRush } from '../../api/public/body-memory.ts';
+import { Gate, type Ticket } from '../../api/public/gate.ts';
+import { createProjectKeys } from '../../api/public/project-keys.ts';
 import { Notices } from '../../capture/parse/notices.ts';
 import { createWarnings } from '../../capture/warnings.ts';
 import type { Subscriber } from '../../db/listen.ts';
@@ -159,10 +159,11 @@ describe('ingestion warnings', () => {
 });
 
 describe('the memory for bodies', () => {
+  const SHARE = { held: 160 * 1024 * 1024, atWork: 12 * 1024 * 1024 };
   const ticket = (): Ticket => ({ bytes: 0, atWork: 0 });
 
   test('is given to the first, refused to the others, and given back', () => {
-    const gate = new Gate(1_000);
+    const gate = new Gate({ ...SHARE, held: 1_000 });
     const [first, second] = [ticket(), ticket()];
     gate.hold(first, 600);
     expect(() => gate.hold(second, 600)).toThrow('Too many large requests at once');
@@ -173,7 +174,7 @@ describe('the memory for bodies', () => {
   });
 
   test('large bodies are parsed while there is room, in their order; small ones do not wait', async () => {
-    const gate = new Gate();
+    const gate = new Gate(SHARE);
     const large = 5 * 1024 * 1024;
     const tickets = [ticket(), ticket(), ticket(), ticket()];
     const order: number[] = [];
@@ -193,7 +194,7 @@ describe('the memory for bodies', () => {
   });
 
   test('a large body whose turn does not come is refused, and holds up none behind it', async () => {
-    const gate = new Gate(undefined, 50);
+    const gate = new Gate(SHARE, 50);
     const [working, larger, smaller] = [ticket(), ticket(), ticket()];
     await gate.enter(working, 7 * 1024 * 1024);
     const tooLarge = gate.enter(larger, 6 * 1024 * 1024) as Promise<void>;
@@ -205,12 +206,12 @@ describe('the memory for bodies', () => {
   });
 
   test('a body of very many events keeps other large ones waiting until it is stored', async () => {
-    const gate = new Gate();
+    const gate = new Gate(SHARE);
     const [many, few, large] = [ticket(), ticket(), ticket()];
     expect(gate.enter(few, 1_000)).toBeUndefined();
-    gate.expect(few, 10);
+    gate.expect(few, 10 * 1024);
     expect(gate.enter(many, 100_000)).toBeUndefined();
-    gate.expect(many, 50_000);
+    gate.expect(many, 50_000 * 1024);
     let entered = false;
     const entry = Promise.resolve(gate.enter(large, 100_000)).then(() => {
       entered = true;

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
 import LZString from 'lz-string';
+import { checkToken } from '../../api/public/project-keys.ts';
 import { decodeBody, type WireBody } from '../../capture/decode/decode.ts';
 import { parseEvents } from '../../capture/parse/parse.ts';
 
@@ -64,7 +65,7 @@ const KEYS = [
 ];
 const HINTS = [undefined, 'gzip', 'gzip-js', 'lz64', 'base64', 'br', ''];
 const TYPES = [undefined, 'application/json', 'text/plain', 'application/x-www-form-urlencoded', 'x'];
-const EXPECTED = new Set(['DecodeError', 'TokenError', 'HistoricalMigrationError']);
+const EXPECTED = new Set(['DecodeError', 'ApiError', 'InconsistentTokensError', 'HistoricalMigrationError']);
 const ROUNDS = 20_000;
 
 function value(pick: (below: number) => number, depth: number): string {
@@ -132,6 +133,7 @@ test(`${ROUNDS} bodies that were made up: events that can be stored, or a refusa
       now: Date.UTC(2026, 0, 2),
       ip: '203.0.113.7',
       newUuid: () => '0197a3c0-0000-7000-8000-00000000000b',
+      checkToken,
       isEngage: pick(5) === 0,
       ...(pick(5) === 0 ? { v1: { sdk: 'x/1' }, token: 'phc_a' } : {}),
     };

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { BodyPool } from '../../api/capture/body-pool.ts';
-import { SharedChunk } from '../../capture/ingest/chunks.ts';
-import { prepare } from '../../capture/ingest/pending.ts';
+import { BodyPool } from '../../api/public/body-memory.ts';
+import { SharedChunk } from '../../capture/ingest/copy-bytes.ts';
+import { prepare } from '../../capture/ingest/event-row.ts';
 import { capturedEvent } from './support.ts';
 
 const KB = 1024;

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { checkToken } from '../../api/public/project-keys.ts';
 import { decodeBody } from '../../capture/decode/decode.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import { type ParseContext, parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
 import { parseIso } from '../../capture/parse/timestamp.ts';
-import { checkToken } from '../../capture/parse/token.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 const IP = '203.0.113.7';
@@ -25,6 +25,7 @@ async function parse(body: unknown, context: Partial<ParseContext> = {}) {
     now: NOW,
     ip: IP,
     newUuid,
+    checkToken,
     ...context,
   });
 }

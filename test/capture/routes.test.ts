@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { buildApp } from '../../api/app.ts';
-import { RefusalLog } from '../../api/capture/refusal-log.ts';
+import { RefusalLog } from '../../api/public/exchange.ts';
 import { IngestUnavailableError } from '../../capture/ingest.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
@@ -376,6 +376,7 @@ describe('around an answer', () => {
       },
     });
     const app = await buildApp({
+      products: api.products,
       config: api.config,
       pool: api.pool,
       listener: api.listener,

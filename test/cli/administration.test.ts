@@ -35,7 +35,7 @@ describe('npx sluice', () => {
     const second = await run('init');
     expect(second.code).toBe(1);
     expect(second.stderr).toBe(
-      'error: This installation has an organization already. Use `npx sluice user create` and `npx sluice key create`.\n',
+      'error: This installation already has an organization. Use `npx sluice user create` and `npx sluice key create`.\n',
     );
   });
 
@@ -49,9 +49,12 @@ describe('npx sluice', () => {
       { email: 'bob@acme.test', level: 8 },
     ]);
     const wrong: [string[], string][] = [
-      [['user', 'create', 'BOB@acme.test'], 'There is a user with the e-mail address BOB@acme.test already.'],
+      [['user', 'create', 'BOB@acme.test'], 'A user with the e-mail address BOB@acme.test already exists.'],
       [['user', 'create', 'nobody'], '"nobody" is not an e-mail address.'],
-      [['user', 'create', 'c@acme.test', '--level', 'king'], '--level is "king"; it can be: member, admin'],
+      [
+        ['user', 'create', 'c@acme.test', '--level', 'king'],
+        '--level: "king" is not a level. Use one of: member, admin',
+      ],
       [
         ['user', 'create', 'c@acme.test', '--organization', 'x'],
         'There is no organization with the id or slug x.',
@@ -102,13 +105,10 @@ describe('npx sluice', () => {
       ],
       [
         ['--scopes', '*', '--projects', '4711'],
-        /^error: --projects: bob@acme\.test is not a member of all of them\./,
+        /^error: --projects: bob@acme\.test is not a member of all these projects\./,
       ],
-      [['--scopes', '*', '--projects', 'x'], /^error: --projects: "x" is not the id of a project\./],
-      [
-        ['--scopes', '*', '--organizations', 'x'],
-        /^error: --organizations: "x" is not the id of an organization\./,
-      ],
+      [['--scopes', '*', '--projects', 'x'], /^error: --projects: "x" is not a project id\./],
+      [['--scopes', '*', '--organizations', 'x'], /^error: --organizations: "x" is not an organization id\./],
       [['--scopes', '*', '--expires', 'soon'], /^error: --expires: "soon" is not a date/],
       [['--scopes', '*', '--expires', '2020-01-01'], /^error: --expires: 2020-01-01 is in the past\./],
       [[], /required option '--scopes <list>' not specified/],
@@ -155,7 +155,7 @@ describe('npx sluice', () => {
       'WRONG  Postgres: Postgres (DATABASE_URL) cannot be reached: connect ECONNREFUSED 127.0.0.1:1.',
     );
     expect(dead.stdout).toContain('WRONG  Temporal: Temporal does not answer at 127.0.0.1:1');
-    expect(dead.stdout).toMatch(/3 thing\(s\) to mend\.\n$/);
+    expect(dead.stdout).toMatch(/3 checks failed\.\n$/);
     expect(dead.stdout + dead.stderr).not.toContain('geheim');
   });
 

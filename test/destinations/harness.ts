@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { bindDestination } from '../../destinations/bind.ts';
 import type { RawConfig } from '../../destinations/config.ts';
 import type { Delivered, Run, Surroundings, Work } from '../../destinations/destination.ts';
-import type { Manifest } from '../../destinations/manifest.ts';
-import type { EncodedFile } from '../../formats/file-sink.ts';
+import type { Manifest } from '../../destinations/file-run.ts';
+import type { EncodedFile } from '../../formats/output-files.ts';
 import { copyBytes, EVENT_COLUMNS, pieces, type SampleEvent } from './sample.ts';
 
 export const RUN: Run = {

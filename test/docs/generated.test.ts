@@ -1,13 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { registerHealthMetrics } from '../../activities/exports/health-metrics.ts';
-import { createExportMetrics } from '../../activities/exports/metrics.ts';
 import { describeSettings, loadConfig } from '../../config.ts';
 import type { Pool } from '../../db/pool.ts';
 import { checkConfig } from '../../destinations/config.ts';
-import { describeKeys } from '../../destinations/describe.ts';
-import { requireDestination } from '../../destinations/registry.ts';
+import { describeKeys, requireDestination } from '../../destinations/registry.ts';
+import { createExportMetrics, registerHealthMetrics } from '../../exports/runs/metrics.ts';
 import { documents as generated } from '../../scripts/generate-docs.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 

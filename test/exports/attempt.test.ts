@@ -1,15 +1,11 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import {
-  type Attempt,
-  OvertakenError,
-  StalledError,
-  watchAttempt,
-} from '../../activities/exports/attempt.ts';
+import { workOf } from '../../activities/work.ts';
 import { deleteBatchExport } from '../../exports/rows/batch-exports.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { beginAttempt, type RunRow, startRun } from '../../exports/rows/runs.ts';
+import { type Attempt, OvertakenError, StalledError, watchAttempt } from '../../exports/runs/attempt.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { keyOf, newExport, runOf } from './rows/support.ts';
@@ -33,7 +29,7 @@ async function withAttempt(
     onHeartbeat();
   });
   await environment.run(async () => {
-    const attempt = watchAttempt(pool, key, begun.fence, Context.current(), stall);
+    const attempt = watchAttempt(pool, key, begun.fence, workOf(Context.current()), stall);
     try {
       await work(attempt, begun);
     } finally {

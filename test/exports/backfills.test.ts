@@ -2,13 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import type { ActivityDependencies } from '../../activities/dependencies.ts';
-import { createBackfillActivities } from '../../activities/exports/backfill.ts';
 import { closeHorizon } from '../../db/horizon.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { type BackfillRow, findBackfill, progressOf } from '../../exports/rows/backfills.ts';
 import type { BatchExportRow, NewBatchExport } from '../../exports/rows/batch-exports.ts';
 import { startRun } from '../../exports/rows/runs.ts';
+import { listBackfillIntervals } from '../../exports/runs/backfills.ts';
 import { MAX_JITTER } from '../../intervals/index.ts';
 import type { ExportBackfillResult } from '../../workflows/export-backfill.ts';
 import { EXPORT_BACKFILL, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
@@ -263,9 +262,8 @@ describe('a backfill', () => {
       [row.id, hour(2)],
     );
     // What is done is passed over in one step: a history has room for so many steps only.
-    const { listBackfillIntervals } = createBackfillActivities({ pool: world.pool } as ActivityDependencies);
     const from = { exportId: row.id, backfillId: backfill.id, after: null, limit: 1 };
-    expect(await listBackfillIntervals(from)).toEqual({
+    expect(await listBackfillIntervals({ pool: world.pool }, from)).toEqual({
       intervals: [{ start: hour(1), end: hour(2), done: false }],
       ...{ skipped: 1, last: hour(2) },
     });

@@ -1,8 +1,7 @@
 import { describe, expect, jest, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import { LOCKS } from '../../db/locks.ts';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
-import { deleteBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
+import { type BatchExportRow, deleteBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
 import { markRunEnded } from '../../exports/rows/runs.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isPart, refuse, type S3Bucket } from '../support/faulty-s3.ts';

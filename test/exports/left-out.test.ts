@@ -1,10 +1,12 @@
 import { describe, expect, jest, test } from '@jest/globals';
-import { failureOf, judge, ofSource } from '../../activities/exports/failures.ts';
-import { createExportMetrics } from '../../activities/exports/metrics.ts';
-import { describeRejected } from '../../activities/exports/rejected-rows.ts';
+import { failureOf } from '../../activities/failures.ts';
 import { DestinationError } from '../../destinations/errors.ts';
-import { BrokenRowsError } from '../../formats/broken-rows.ts';
+import { judge } from '../../exports/runs/judgement.ts';
+import { createExportMetrics } from '../../exports/runs/metrics.ts';
+import { ofSource } from '../../exports/runs/source.ts';
+import { describeRejected } from '../../exports/runs/transfer.ts';
 import type { Column } from '../../formats/columns.ts';
+import { BrokenRowsError } from '../../formats/copy-format.ts';
 import { ModelError } from '../../models/index.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { exportConcurrency, lanesOf } from '../../worker/export-tools.ts';

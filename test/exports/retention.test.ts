@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { isExpired } from '../../activities/exports/retention.ts';
+import { isExpired } from '../../exports/runs/source.ts';
 
 const now = Date.parse('2026-03-31T12:00:00Z');
 

@@ -10,8 +10,9 @@ import {
 import type { TypedSearchAttributes } from '@temporalio/common';
 import { loadConfig } from '../../config.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { scheduledWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { jitterOf } from '../../intervals/index.ts';
-import { scheduledWorkflowId, summaryOf } from '../../schedules/exports/export-schedule.ts';
+import { summaryOf } from '../../schedules/exports/export-schedule.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { searchAttributes } from '../../workflows/names.ts';

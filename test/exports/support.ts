@@ -19,8 +19,8 @@ import {
 import { type LogRow, listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
+import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { ExportRunResult } from '../../exports/temporal.ts';
-import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';

@@ -1,19 +1,19 @@
 import { beforeAll, expect, jest, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import type { ActivityDependencies } from '../../activities/dependencies.ts';
-import { createExportInterval } from '../../activities/exports/export-interval.ts';
-import { createFinishRun } from '../../activities/exports/finish-run.ts';
+import { createHeavyActivities } from '../../activities/index.ts';
 import { setPaused } from '../../exports/rows/batch-exports.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
+import type { RunDependencies } from '../../exports/runs/dependencies.ts';
+import { finishExportRun } from '../../exports/runs/finish-run.ts';
 import { createExportTools } from '../../worker/export-tools.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, fillHour, hour, hourly, logger } from './support.ts';
 
 jest.setTimeout(90_000);
 const world = exportWorldForFile();
-let deps: ActivityDependencies;
+let deps: RunDependencies;
 let closeTools: () => Promise<void>;
 beforeAll(async () => {
   await fillHour(world.pool, 0, 5);
@@ -21,13 +21,10 @@ beforeAll(async () => {
 
 /** What the activities of a worker have, for calling one of them by hand. */
 async function withTools(work: () => Promise<void>): Promise<void> {
-  const tools = createExportTools(world.config, logger);
+  const shared = { pool: world.pool, temporal: world.schedules.exports, logger };
+  const tools = createExportTools(world.config, shared);
   closeTools = tools.close;
-  deps = {
-    ...{ pool: world.pool, schedules: world.schedules, logger, eventRetentionDays: undefined },
-    ...{ exportLogDays: 30, exportRunDays: 400, exportRepair: false },
-    exports: { ...tools.dependencies, pauseAfter: 1, noticeWebhook: 'http://127.0.0.1:1/' },
-  };
+  deps = { ...tools.dependencies, pauseAfter: 1, noticeWebhook: 'http://127.0.0.1:1/' };
   try {
     await work();
   } finally {
@@ -76,7 +73,10 @@ test('an attempt that runs out of time says so', async () => {
     const client = await world.pool.connect();
     await client.query('begin; lock table events in access exclusive mode');
     const environment = new MockActivityEnvironment();
-    const attempt = environment.run(createExportInterval(deps), { exportId: row.id, runId: run.id });
+    const attempt = environment.run(createHeavyActivities({ exports: deps }).exportInterval, {
+      exportId: row.id,
+      runId: run.id,
+    });
     attempt.catch(() => undefined);
     const now = () => findRun(world.pool, { projectId: 1, runId: run.id });
     await eventually(async () => (await now())?.status === 'Running');
@@ -104,7 +104,7 @@ test('what follows from a pause is done, also when the worker dies right after i
       ...{ ...key, ...hourly(0), workflowId: 'paused', workflowRunId },
     });
     const finish = () =>
-      createFinishRun(deps)({ exportId: row.id, workflowRunId, status: 'Failed', error: 'No rights' });
+      finishExportRun(deps, { exportId: row.id, workflowRunId, status: 'Failed', error: 'No rights' });
     const events = async () => (await finish()).notices.map((one) => one.event);
     expect(await events()).toEqual(['batch_export.failed', 'batch_export.paused']);
     // It died before it came to this, and Temporal tries the activity again.

@@ -1,7 +1,7 @@
 import { expect, jest, test } from '@jest/globals';
 import { transaction } from '../../db/pool.ts';
 import { findBackfill, insertBackfill } from '../../exports/rows/backfills.ts';
-import { backfillWorkflowId } from '../../schedules/exports/backfills.ts';
+import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import { exportedUuids, exportWorldForFile, fillHour, hour } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { programsForFile } from '../support/programs.ts';

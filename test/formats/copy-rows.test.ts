@@ -1,7 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { BrokenRowsError } from '../../formats/broken-rows.ts';
-import { COPY_HEADER } from '../../formats/copy-header.ts';
+import { BrokenRowsError, COPY_HEADER } from '../../formats/copy-format.ts';
 import { CopyRows } from '../../formats/copy-rows.ts';
 import { COPY_TRAILER, copyBytes } from '../destinations/sample.ts';
 

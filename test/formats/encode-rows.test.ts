@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { BrokenRowsError } from '../../formats/broken-rows.ts';
 import type { Column } from '../../formats/columns.ts';
+import { BrokenRowsError } from '../../formats/copy-format.ts';
 import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import { COMPRESSIONS, type Compression, type Format, fileExtension } from '../../formats/formats.ts';

@@ -48,11 +48,11 @@ describe('filters that are refused', () => {
     [[{ type: 'hogql', key: 'count() > 1' }], 'One or more provided filters are invalid: '],
     [
       [{ type: 'hogql', key: 'event in (select event from events)' }],
-      'One or more provided filters are invalid: a filter must not hold a subquery',
+      'One or more provided filters are invalid: a filter must not contain a subquery',
     ],
     [
       [{ type: 'hogql', key: 'timestamp > now()' }],
-      'One or more provided filters are invalid: a filter must not hold now(): the same interval must give the same rows whenever it is exported',
+      'One or more provided filters are invalid: a filter must not contain now(): the same interval must give the same rows whenever it is exported',
     ],
   ])('%j', async (filters, message) => {
     const refused = await refusal({ filters });
@@ -93,40 +93,40 @@ describe('columns that are refused', () => {
     ],
     [
       "SELECT event FROM events WHERE event = 'a'",
-      'Unsupported HogQL query: it is a list of columns, WHERE has no place in it',
+      'Unsupported HogQL query: it can only list columns, without WHERE',
     ],
     [
       'SELECT DISTINCT event FROM events',
-      'Unsupported HogQL query: it is a list of columns, DISTINCT has no place in it',
+      'Unsupported HogQL query: it can only list columns, without DISTINCT',
     ],
     [
       'SELECT event FROM events ORDER BY event',
-      'Unsupported HogQL query: it is a list of columns, ORDER BY has no place in it',
+      'Unsupported HogQL query: it can only list columns, without ORDER BY',
     ],
-    [
-      'SELECT event FROM events LIMIT 5',
-      'Unsupported HogQL query: it is a list of columns, LIMIT has no place in it',
-    ],
+    ['SELECT event FROM events LIMIT 5', 'Unsupported HogQL query: it can only list columns, without LIMIT'],
     [
       'SELECT event FROM events AS e',
-      'Unsupported HogQL query: it is a list of columns, an alias of the table',
+      'Unsupported HogQL query: it can only list columns, without an alias of the table',
     ],
     [
       'SELECT event, count() FROM events GROUP BY event',
-      'Unsupported HogQL query: it is a list of columns, GROUP BY has no place in it',
+      'Unsupported HogQL query: it can only list columns, without GROUP BY',
     ],
     [
       'SELECT count() FROM events',
-      'Unsupported HogQL query: an aggregate; an export has a row for each event',
+      'Unsupported HogQL query: it contains an aggregate, but an export has one row for each event',
     ],
-    ['SELECT row_number() OVER () AS n FROM events', 'Unsupported HogQL query: a window function'],
+    [
+      'SELECT row_number() OVER () AS n FROM events',
+      'Unsupported HogQL query: it contains a window function',
+    ],
     [
       'SELECT arrayJoin([1, 2]) AS n FROM events',
-      'Unsupported HogQL query: arrayJoin, which makes several rows of one',
+      'Unsupported HogQL query: it contains arrayJoin, which turns one row into several',
     ],
     [
       'SELECT NOW() AS n FROM events',
-      'Unsupported HogQL query: NOW(): the same interval must give the same rows',
+      'Unsupported HogQL query: it contains NOW(): the same interval must give the same rows',
     ],
     [
       'SELECT event, upper(event) AS event FROM events',

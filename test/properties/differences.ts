@@ -1,8 +1,8 @@
-// Where SQL is known to answer otherwise than the filters do: the rows of docs/properties.md as conditions.
+// The known differences between SQL and the other engines: the rows of docs/properties.md as conditions.
 import type { FilterValue, Operator } from '../../properties/index.ts';
 
 export interface Difference {
-  /** How the row in docs/properties.md begins. */
+  /** The beginning of the row in docs/properties.md. */
   row: string;
   applies(operator: Operator, value: string | number | boolean | null, property: unknown): boolean;
 }
@@ -20,7 +20,7 @@ const isNumeral = (value: unknown): boolean =>
   isText(value) && /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(value);
 const asNumber = (operator: Operator, value: unknown): boolean =>
   typeof value === 'number' || RANGE.includes(operator) || (ORDER.includes(operator) && isNumeral(value));
-/** A text that only one side takes for a number, or not for the same one. */
+/** A text that only one side reads as a number, or that both read as different numbers. */
 const isOddNumber = (text: string): boolean =>
   isNumeral(text)
     ? !Number.isFinite(Number(text)) || (Number(text) === 0 && /[1-9]/.test(text.replace(/e.*/i, '')))
@@ -29,11 +29,11 @@ const FOLDED = /[\u0130\u0131\u017f\u212a\u03c2\u03c3\u03a3]/;
 
 export const DIFFERENCES: Difference[] = [
   {
-    row: '`false` | equal to any text but `"true"`',
+    row: '`false` | equal to any text except `"true"`',
     applies: (operator, value, property) => property === false && EQUAL.includes(operator) && isText(value),
   },
   {
-    row: 'a text that is a number to one side only',
+    row: 'a text that only one side reads as a number',
     applies: (operator, value, property) =>
       isText(property) && isOddNumber(property) && (asNumber(operator, value) || ORDER.includes(operator)),
   },
@@ -53,12 +53,12 @@ export const DIFFERENCES: Difference[] = [
       String(property) !== value,
   },
   {
-    row: 'a number | in order with a text that is no number',
+    row: 'a number | ordered against a text that is not a number',
     applies: (operator, value, property) =>
       typeof property === 'number' && ORDER.includes(operator) && !asNumber(operator, value),
   },
   {
-    row: 'a text | in order with a text that is no number',
+    row: 'a text | ordered against a text that is not a number',
     applies: (operator, value, property) =>
       isText(property) &&
       ORDER.includes(operator) &&
@@ -76,12 +76,12 @@ export const DIFFERENCES: Difference[] = [
       isDocument(property) && EQUAL.includes(operator) && value === JSON.stringify(property),
   },
   {
-    row: 'lists, objects | in order',
+    row: 'lists, objects | ordered',
     applies: (operator, _value, property) =>
       isDocument(property) && (ORDER.includes(operator) || RANGE.includes(operator)),
   },
   {
-    row: '`""` | `regex` that matches nothing',
+    row: '`""` | `regex` that matches the empty text',
     applies: (operator, _value, property) => property === '' && REGEX.includes(operator),
   },
   {
@@ -90,7 +90,7 @@ export const DIFFERENCES: Difference[] = [
       isText(property) && property.includes('\n') && REGEX.includes(operator) && String(value).includes('.'),
   },
   {
-    row: 'letters whose case is a matter of place or language',
+    row: 'letters whose case depends on language or context',
     applies: (operator, value, property) =>
       (SEARCH.includes(operator) || REGEX.includes(operator)) && FOLDED.test(`${value}${property}`),
   },
@@ -105,7 +105,7 @@ export const DIFFERENCES: Difference[] = [
       isText(property) && DATE.includes(operator) && /[+-](?:1[6-9]|2\d):?\d\d$/.test(property),
   },
   {
-    row: 'dates within blanks that are not ASCII',
+    row: 'dates surrounded by blanks that are not ASCII',
     applies: (operator, _value, property) =>
       isText(property) &&
       DATE.includes(operator) &&
@@ -113,7 +113,7 @@ export const DIFFERENCES: Difference[] = [
   },
 ];
 
-/** Whether one of the rows says that SQL may answer otherwise here. */
+/** Whether SQL may have another result, according to one of the rows. */
 export function isKnownDifference(operator: Operator, value: FilterValue, property: unknown): boolean {
   const values =
     Array.isArray(value) && value.length > 0 ? value : [value as string | number | boolean | null];

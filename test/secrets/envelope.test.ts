@@ -13,7 +13,7 @@ import {
 const [one, two] = [generateKey('one'), generateKey('two')];
 const ring = parseKeyring(one);
 const CONTEXT = 'project 1/export 2/config';
-const damaged = 'a sealed secret does not open: it was changed, or belongs to another place';
+const damaged = 'a sealed secret cannot be opened: it was changed, or it belongs to another row or field';
 
 describe('sealing', () => {
   test('what was sealed opens, for any secret and context, and shows nothing of it', () => {
@@ -120,7 +120,7 @@ describe('keyrings', () => {
       'SLUICE_ENCRYPTION_KEYS, key 1: expected id:base64, the id made of letters, digits, - and _',
     ],
     [`k:${short}`, 'SLUICE_ENCRYPTION_KEYS, key 1 (k): the key has 31 bytes, 32 are needed'],
-    [`${one},${generateKey('one')}`, 'SLUICE_ENCRYPTION_KEYS, key 2: the id one stands twice'],
+    [`${one},${generateKey('one')}`, 'SLUICE_ENCRYPTION_KEYS, key 2: the id one appears twice'],
   ])('are refused with a sentence and without the key: %#', (text, message) => {
     expect(() => parseKeyring(text)).toThrow(new SecretError(message));
   });

@@ -75,7 +75,7 @@ describe('a part that is kept running', () => {
       }, reject);
     });
     expect(problem.message).toBe(
-      'The part failed 5 times within a minute (last: ended unexpectedly with code 3), so Sluice stops; the reason should stand in /logs/part.log.',
+      'The part failed 5 times within a minute (last: ended unexpectedly with code 3), so Sluice stops. See /logs/part.log for the reason.',
     );
     expect(starts).toBe(5);
     expect(lines.filter((line) => line.includes('starting it again'))).toHaveLength(4);
@@ -94,7 +94,7 @@ describe('a part that is kept running', () => {
     const kept = await keepRunning(part, { report, giveUp: unexpected, backoff: [1] });
     process.kill(kept.current.pid, 'SIGKILL');
     await until('is running again');
-    expect(lines[1]).toBe('The part could not be started: the port is taken; starting it again …');
+    expect(lines[1]).toBe('The part could not start: the port is taken; starting it again …');
     await kept.stop();
   });
 

@@ -1,8 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
-import { tryLock } from '../../stack/file-lock.ts';
-import { lockInstance } from '../../stack/instance-lock.ts';
+import { lockInstance, tryLock } from '../../stack/file-lock.ts';
 import { processStart } from '../../stack/process.ts';
 import { makeDataDir } from '../support/data-dir.ts';
 import { killNow, messageOf, run } from './programs/run.ts';

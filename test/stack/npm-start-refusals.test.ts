@@ -47,7 +47,9 @@ describe('npm start refuses with one sentence', () => {
   test('two settings with the same port', async () => {
     const settings = await settingsFor(makeDataDir());
     const sluice = start({ ...settings, PORT: settings.SLUICE_TEMPORAL_PORT as string });
-    await sluice.until('is given to both PORT and SLUICE_TEMPORAL_PORT; set one of them to another port.');
+    await sluice.until(
+      `Both PORT and SLUICE_TEMPORAL_PORT are set to port ${settings.SLUICE_TEMPORAL_PORT}; set one of them`,
+    );
     expect(await sluice.end('SIGTERM')).toBe(1);
   });
 

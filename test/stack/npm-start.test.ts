@@ -158,7 +158,7 @@ describe('npm start', () => {
     process.kill(recordedPid(dataDir, 'worker'), 'SIGSTOP');
     await eventually(async () => {
       hurried.child.kill('SIGINT');
-      return hurried.output().includes('Hurrying');
+      return hurried.output().includes('Stopping at once');
     });
     expect(await measure('hurried stop with everything frozen', hurried.end('SIGINT'))).toBe(0);
     expect(processesOf(dataDir)).toEqual([]);
@@ -200,7 +200,7 @@ describe('npm start', () => {
       TEMPORAL_NAMESPACE: temporal.namespace,
     });
     await other.until(READY);
-    expect(other.output()).toContain('make a new one with "npx sluice key create"');
+    expect(other.output()).toContain('create one with "npx sluice key create"');
     expect(await other.end('SIGTERM')).toBe(0);
   });
   const database = databaseForFile();

@@ -143,7 +143,7 @@ describe('the embedded Postgres', () => {
     );
     writeFileSync(path.join(dataDir, 'postgres', 'PG_VERSION'), '17\n');
     await expect(start({ dataDir })).rejects.toThrow(
-      /was made by Postgres 17, but this Sluice brings Postgres 18/,
+      /was created by Postgres 17, but this version of Sluice contains Postgres 18/,
     );
   });
 
@@ -230,7 +230,7 @@ asRoot('as root on Linux (skipped for other users: they can neither change accou
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', mount]);
     try {
       await expect(start({ dataDir: mount })).rejects.toThrow(
-        /\(SLUICE_DATA_DIR\) has 8 MB left, Sluice needs at least 300 MB; free some space/,
+        /\(SLUICE_DATA_DIR\) has 8 MB left, but Sluice needs at least 300 MB; free some space/,
       );
       expect(() => writeFileSync(path.join(mount, 'filler'), Buffer.alloc(16 << 20))).toThrow('ENOSPC');
       await expect(start({ dataDir: mount })).rejects.toThrow(

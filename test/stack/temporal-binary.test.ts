@@ -130,7 +130,7 @@ describe('the Temporal program is looked for', () => {
     const { url } = await serve(archive(folder));
     expect(await findTemporal({ ...search, downloadUrl: url })).toBe(cached);
     expect(versionOf(cached)).toBe('temporal version 0.0.0-built');
-    expect(lines.find((line) => line.includes('the download did not work'))).toMatch(reason);
+    expect(lines.find((line) => line.includes('the download failed'))).toMatch(reason);
     expect(readFileSync(path.join(folder, 'path', 'calls'), 'utf8')).toBe(
       'install -v github.com/temporalio/cli/cmd/temporal@v1.5.1 CGO_ENABLED=0\n',
     );
@@ -169,7 +169,7 @@ describe('the Temporal program is looked for', () => {
     const { search, cached } = machine();
     const { url } = await serve(404);
     await expect(findTemporal({ ...search, downloadUrl: url })).rejects.toThrow(
-      /^Temporal could not be had \(the download: 127\.0\.0\.1:\d+ answered 404; building it: there is no Go on this machine\)\. Install the Temporal CLI.*or set TEMPORAL_ADDRESS/,
+      /^Sluice found no Temporal server and could not get one \(the download: 127\.0\.0\.1:\d+ answered 404; the build: there is no Go on this machine\)\. Install the Temporal CLI.*or set TEMPORAL_ADDRESS/,
     );
     expect(readdirSync(path.dirname(cached))).toEqual([]);
   });

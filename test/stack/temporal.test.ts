@@ -109,7 +109,7 @@ describe('the embedded Temporal', () => {
     const dataDir = makeDataDir();
     mkdirSync(path.join(dataDir, 'temporal', 'temporal.db'), { recursive: true });
     await expect(start({ dataDir })).rejects.toThrow(
-      /^Temporal ended while it was starting\. Its last words:\n .*\w/s,
+      /^Temporal ended during its start\. The last lines of its log:\n .*\w/s,
     );
   });
 });

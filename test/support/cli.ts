@@ -11,9 +11,13 @@ export interface CommandResult {
 }
 
 /** Runs `sluice …` as a process, with exactly this environment besides what `inherited` names. */
-export function sluice(args: string[], env: Record<string, string>): Promise<CommandResult> {
+export function sluice(
+  args: string[],
+  env: Record<string, string>,
+  program = 'cli/main.ts',
+): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [path.join(root, 'cli/main.ts'), ...args], {
+    const child = spawn(process.execPath, [path.join(root, program), ...args], {
       env: { ...inherited(), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

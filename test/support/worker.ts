@@ -29,7 +29,7 @@ export interface WorkerWorld {
 }
 
 /** A database, a namespace of Temporal and a worker for the tests of one file. */
-export function workerForFile(): WorkerWorld {
+export function workerForFile(options: Pick<WorkerDependencies, 'products'> = {}): WorkerWorld {
   let worker: RunningWorker | undefined;
   // Hooks run in the order of their definition: this one before the database goes.
   afterAll(async () => {
@@ -48,7 +48,7 @@ export function workerForFile(): WorkerWorld {
     world.schedules = createSchedules(world.config, logger);
     world.client = new Client({ connection: await Connection.connect({ address }), namespace });
     const { config, schedules, database } = world;
-    worker = await startTestWorker({ config, pool: database.pool, schedules });
+    worker = await startTestWorker({ config, pool: database.pool, schedules, ...options });
   });
   return world;
 }

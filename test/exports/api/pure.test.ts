@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { missedWhilePaused } from '../../../api/batch-exports/pausing.ts';
-import { pickInterval } from '../../../api/batch-exports/pick-interval.ts';
 import { millisecondsOf } from '../../../api/moment.ts';
 import { bucketLabel, bucketOf, bucketsWithin } from '../../../api/time-buckets.ts';
 import type { BatchExportRow } from '../../../exports/rows/batch-exports.ts';
 import type { PauseRow } from '../../../exports/rows/pauses.ts';
+import { missedWhilePaused } from '../../../exports/rules/missed.ts';
+import { pickInterval } from '../../../exports/rules/pick-interval.ts';
 
 const at = (text: string) => Date.parse(`2026-03-02T${text}Z`);
 const rowOf = (fields: Partial<BatchExportRow>) =>

@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createStartRun } from '../../../activities/exports/start-run.ts';
 import { lockBatchExport } from '../../../exports/rows/batch-exports.ts';
 import { beginAttempt, completeRun, startRun } from '../../../exports/rows/runs.ts';
+import { startExportRun } from '../../../exports/runs/start-run.ts';
 import type { Tenant } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { insertEvents } from '../../support/rows.ts';
@@ -190,8 +190,8 @@ test('a schedule that fired before the change exports nothing that another inter
   });
   await ended(url);
   await ask('PATCH', url, { interval: 'day', offset_hour: utcHour(thisHour + HOUR) });
-  const start = createStartRun({ pool: api.pool, schedules: api.schedules });
-  const fired = await start({
+  const deps = { pool: api.pool, temporal: api.schedules.exports };
+  const fired = await startExportRun(deps, {
     ...{ exportId: id, interval: null, backfillId: null, nominal: iso(thisHour) },
     ...{ workflowId: `${id}-late`, workflowRunId: `${id}-late` },
   });
@@ -206,8 +206,8 @@ test('a schedule that fires during the change waits for what comes of it', async
     await client.query('begin');
     const row = await lockBatchExport(client, { projectId: anna.projectId, exportId: id });
     expect(row?.interval).toBe('hour');
-    const start = createStartRun({ pool: api.pool, schedules: api.schedules });
-    const firing = start({
+    const deps = { pool: api.pool, temporal: api.schedules.exports };
+    const firing = startExportRun(deps, {
       ...{ exportId: id, interval: null, backfillId: null, nominal: iso(thisHour) },
       ...{ workflowId: `${id}-firing`, workflowRunId: `${id}-firing` },
     });

@@ -251,7 +251,7 @@ describe('secrets', () => {
       body: refusals.field(
         'destination__config__aws_secret_access_key',
         'invalid_input',
-        'aws_access_key_id and aws_secret_access_key belong together: one of them is missing',
+        'aws_access_key_id and aws_secret_access_key must be set together: one of them is missing',
       ),
     });
     expect(JSON.stringify(refused)).not.toMatch(/canary/);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { FileState, Verification } from '../../../destinations/file-store.ts';
-import type { Manifest } from '../../../destinations/manifest.ts';
+import type { FileState, Manifest, Verification } from '../../../destinations/file-run.ts';
 import { type ComparedRun, type Evidence, judgeInterval } from '../../../exports/rules/verify-report.ts';
 
 const run: ComparedRun = {

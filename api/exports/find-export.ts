@@ -1,0 +1,36 @@
+import type { FastifyRequest } from 'fastify';
+import type { Queryable } from '../../db/pool.ts';
+import { isUuid } from '../../db/uuid.ts';
+import { type BatchExportRow, findBatchExportIn } from '../../exports/rows/batch-exports.ts';
+import { findRun } from '../../exports/rows/run-lists.ts';
+import type { RunRow } from '../../exports/rows/runs.ts';
+import { errors } from '../errors.ts';
+import { projectIdsOf } from './places.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The export of the path, as it was before the body was looked at. Only on routes that look it up. */
+    batchExport: BatchExportRow;
+  }
+}
+
+/** Finds the export of the path before the body is validated, so that an unknown one is 404 whatever the body says. */
+export function findsExport(queryable: Queryable, refusal: (id: string) => string = () => 'Not found.') {
+  return async (request: FastifyRequest): Promise<void> => {
+    const { id } = request.params as { id: string };
+    const row = isUuid(id) ? await findBatchExportIn(queryable, projectIdsOf(request), id) : undefined;
+    if (!row) throw errors.notFound(refusal(id));
+    request.batchExport = row;
+  };
+}
+
+/** Finds the run of the path, which must be one of the export's. */
+export function findsRun(queryable: Queryable) {
+  return async (request: FastifyRequest): Promise<RunRow> => {
+    const { run_id: runId } = request.params as { run_id: string };
+    const { project_id: projectId, id } = request.batchExport;
+    const row = isUuid(runId) ? await findRun(queryable, { projectId, runId }) : undefined;
+    if (row?.batch_export_id !== id) throw errors.notFound();
+    return row;
+  };
+}

@@ -1,0 +1,103 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import type { ApiError } from '../errors.ts';
+
+/** A client that sends no byte for so many milliseconds has stopped sending. */
+const STOPPED_AFTER = 5_000;
+/** The most bytes that a refused client may still send before its connection is closed. */
+const MOST_DISCARDED = 64 * 1024 * 1024;
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** What a handler answers with. */
+export interface Answer {
+  status: number;
+  body: string;
+  /** Further headers as a flat list: name, value, name, value. An answer without them has a JSON body. */
+  headers?: readonly string[];
+  /** A request header, besides `Origin`, that the answer depends on. */
+  vary?: string;
+  /** Whether the client is still sending the request. */
+  isEarly?: boolean;
+}
+
+/** Writes an answer to the socket, with the headers that every answer of the lane carries. */
+export function send(request: FastifyRequest, response: ServerResponse, answer: Answer): void {
+  const { status, body, headers, vary } = answer;
+  const { origin } = request.headers;
+  const own = ['x-request-id', request.id, 'vary', vary === undefined ? 'Origin' : `Origin, ${vary}`];
+  // 204 has no length.
+  if (status !== 204) own.push('content-length', String(Buffer.byteLength(body)));
+  if (headers) own.push(...headers);
+  else if (body !== '') own.push('content-type', JSON_TYPE);
+  // Pages of any site may read the answer. Older clients send cookies, and then a browser accepts no `*` here.
+  if (origin !== undefined) {
+    own.push('access-control-allow-origin', origin, 'access-control-allow-credentials', 'true');
+    own.push('access-control-expose-headers', 'x-request-id, retry-after');
+  }
+  response.writeHead(status, own);
+  if (answer.isEarly && body !== '') endAfterRequest(request.raw, response, body);
+  else response.end(body);
+}
+
+/** Answers with an error and returns its status. Once an answer has begun, it can only break the connection. */
+export function refuse(request: FastifyRequest, response: ServerResponse, error: ApiError): number {
+  const { status, body, headers } = error;
+  if (response.headersSent) {
+    response.destroy();
+    return status;
+  }
+  const own = [
+    'content-type',
+    JSON_TYPE,
+    'x-content-type-options',
+    'nosniff',
+    ...Object.entries(headers).flat(),
+  ];
+  const { raw } = request;
+  const isEarly = !raw.complete && !raw.readableEnded && !raw.destroyed && headers.connection === undefined;
+  // The rest of this request would be read as the next one.
+  if (isEarly) own.push('connection', 'close');
+  send(request, response, { status, body: JSON.stringify(body), headers: own, isEarly });
+  return status;
+}
+
+/**
+ * Answers a request that is still being sent: writes the body at once, and closes when the client has stopped sending.
+ * A connection that closes earlier breaks while the client writes. Many clients then never see the answer. They send
+ * the same request again instead of a smaller one.
+ */
+function endAfterRequest(request: IncomingMessage, response: ServerResponse, body: string): void {
+  response.write(body);
+  let discarded = 0;
+  const stopped = setTimeout(end, STOPPED_AFTER).unref();
+  function end(): void {
+    clearTimeout(stopped);
+    response.end();
+  }
+  request.on('data', (chunk: Buffer) => {
+    stopped.refresh();
+    discarded += chunk.length;
+    if (discarded > MOST_DISCARDED) end();
+  });
+  request.on('error', end);
+  request.once('end', end);
+  request.once('close', end);
+  request.resume();
+}
+
+/** The answer to a browser that asks whether it may send (a CORS preflight). */
+export const preflight = ({ request: { headers } }: { request: FastifyRequest }): Answer => ({
+  status: 200,
+  body: '',
+  vary: 'Access-Control-Request-Headers',
+  headers: [
+    'access-control-allow-methods',
+    'GET, HEAD, POST, OPTIONS',
+    'access-control-max-age',
+    '86400',
+    // Tracing tools add headers of their own, so every header is allowed.
+    ...(headers['access-control-request-headers'] === undefined
+      ? []
+      : ['access-control-allow-headers', headers['access-control-request-headers'] as string]),
+  ],
+});

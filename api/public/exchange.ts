@@ -1,0 +1,135 @@
+import type { FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { DurationHistogram } from '../../telemetry/durations.ts';
+import { errors, toApiError } from '../errors.ts';
+import { type Answer, refuse, send } from './answer.ts';
+import type { MemoryAfterRush } from './body-memory.ts';
+import type { Ticket } from './gate.ts';
+import { type Reading, readBody } from './read-body.ts';
+
+/** For so many milliseconds after a line in the log, further refusals are only counted. */
+const QUIET = 1_000;
+/** Some proxies put the port behind the address. An IPv6 address has one only when it is in brackets. */
+const WITH_PORT = /^(?:(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}|\[([\da-f:.]+)\](?::\d{1,5})?)$/i;
+const MAPPED = '::ffff:';
+const NOTHING = Buffer.alloc(0);
+const NOT_PREPARED = 'The database is being brought up to date. Send it again.';
+
+/** A request with its whole body. */
+export interface Incoming {
+  request: FastifyRequest;
+  body: Buffer;
+  /** What the request holds of its product's gate. The lane gives it back with the answer. */
+  ticket: Ticket;
+}
+
+/** What a route does: it returns the answer, or throws the refusal. */
+export type Handle = (incoming: Incoming) => Answer | Promise<Answer>;
+
+/** What an exchange works with: the same for all routes of one product. */
+export interface ExchangeContext extends Reading {
+  durations: DurationHistogram;
+  isPrepared: () => boolean;
+  memory: MemoryAfterRush;
+  log: RefusalLog;
+}
+
+/**
+ * The hook that answers the requests of a route: it reads the body, calls the handler and writes the answer. The usual
+ * way through the framework costs as much as the work of a small request itself. The framework still finds the route,
+ * parses the query, and knows the client's address and the id of the request.
+ */
+export function exchange(route: string, handle: Handle, context: ExchangeContext): onRequestHookHandler {
+  const { gate, durations, isPrepared, memory, log } = context;
+  const seriesOf = (method: string, status: number) =>
+    durations.series({ method, route, status: String(status) });
+  const usual = new Map(['GET', 'HEAD', 'POST'].map((method) => [method, seriesOf(method, 200)]));
+  return (request, reply) => {
+    reply.hijack();
+    const { raw } = request;
+    const response = reply.raw;
+    const began = performance.now();
+    const ticket: Ticket = { bytes: 0, atWork: 0 };
+    const end = (status: number) => {
+      gate.leave(ticket);
+      const series = (status === 200 && usual.get(raw.method as string)) || undefined;
+      (series ?? seriesOf(raw.method as string, status)).observe((performance.now() - began) / 1000);
+    };
+    const succeed = (answer: Answer) => {
+      send(request, response, answer);
+      end(answer.status);
+    };
+    const fail = (error: unknown) => {
+      const refusal = toApiError(error, request);
+      if (refusal.status >= 500) log.tell(request, error, refusal.status, route);
+      end(refuse(request, response, refusal));
+    };
+    const proceed = (body: Buffer) => {
+      memory.used(body.length);
+      try {
+        const answer = handle({ request, body, ticket });
+        // A handler that need not wait makes no promise: that is one turn less for each request.
+        if (answer instanceof Promise) answer.then(succeed).catch(fail);
+        else succeed(answer);
+      } catch (error) {
+        fail(error);
+      }
+    };
+    if (!isPrepared()) {
+      fail(errors.unavailable(NOT_PREPARED, 2));
+    } else if (raw.method === 'GET' || raw.method === 'HEAD') {
+      proceed(NOTHING);
+    } else {
+      readBody(raw, ticket, context, (error, body) => {
+        if (error) fail(error);
+        else proceed(body as Buffer);
+      });
+    }
+  };
+}
+
+/**
+ * Logs every fault of the server, but refusals with 503 only once a second, with the number of the others. While
+ * Postgres is away every request is refused, and a line for each could fill the disk that Postgres waits for.
+ */
+export class RefusalLog {
+  readonly #now: () => number;
+  #quietUntil = 0;
+  #untold = 0;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  tell(request: Pick<FastifyRequest, 'id' | 'log'>, error: unknown, status: number, route: string): void {
+    const about = { err: error, reqId: request.id, url: route };
+    if (status !== 503) {
+      request.log.error(about, 'request failed');
+      return;
+    }
+    const now = this.#now();
+    if (now < this.#quietUntil) {
+      this.#untold += 1;
+      return;
+    }
+    request.log.warn({ ...about, untold: this.#untold }, 'requests are sent away for now');
+    this.#untold = 0;
+    this.#quietUntil = now + QUIET;
+  }
+}
+
+/** The query of a request as the framework parses it. */
+export type Query = Readonly<Record<string, string | string[] | undefined>>;
+
+/** The value of a query parameter; the last one when the parameter is repeated. */
+export function lastOf(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.at(-1) : value;
+}
+
+/** A client's address in its usual spelling. A socket for both families shows an IPv4 address as IPv6. */
+export function clientAddress(ip: string | undefined): string | undefined {
+  if (ip === undefined) return ip;
+  const address = ip.startsWith(MAPPED) && ip.includes('.') ? ip.slice(MAPPED.length) : ip;
+  if (!address.includes(':')) return address;
+  const match = WITH_PORT.exec(address);
+  return match ? (match[1] ?? clientAddress(match[2])) : address;
+}

@@ -1,0 +1,140 @@
+import { errors } from '../errors.ts';
+
+/** A smaller body never waits for its turn. */
+const LARGE = 64 * 1024;
+const RETRY_SECONDS = 1;
+/** Milliseconds that a large body waits for its turn. A turn may never come, for example while nothing can be stored. */
+const PATIENCE = 10_000;
+
+/** How many bytes of bodies may be in memory at once. */
+export interface Budget {
+  /** All bodies count, as received and again as decompressed. */
+  held: number;
+  /**
+   * Large bodies whose values are in memory count: values take many times as much memory as their bytes. A single body
+   * that is larger than this has its turn when no other one is at work.
+   */
+  atWork: number;
+}
+
+/** What one request holds; given back when it is answered. */
+export interface Ticket {
+  bytes: number;
+  /** Of a large body whose turn it is. */
+  atWork: number;
+}
+
+/**
+ * Opens a gate for each product. A product has a share of its own, which no other product can use up, and all shares
+ * together are at most the total.
+ */
+export class Gates {
+  readonly #left: Budget;
+
+  constructor(total: Budget) {
+    this.#left = { ...total };
+  }
+
+  /** Throws when the product's share is more than the gates before it have left. */
+  open(product: string, share: Budget): Gate {
+    for (const kind of ['held', 'atWork'] as const) {
+      if (share[kind] > this.#left[kind]) {
+        throw new Error(
+          `The gate of ${product} needs ${share[kind]} bytes (${kind}), but other products leave only ` +
+            `${this.#left[kind]} of the total. Make the share smaller, or the total larger.`,
+        );
+      }
+    }
+    this.#left.held -= share.held;
+    this.#left.atWork -= share.atWork;
+    return new Gate(share);
+  }
+}
+
+/** Keeps the memory that the bodies of one product take bounded, however many clients send large ones at once. */
+export class Gate {
+  readonly #share: Budget;
+  readonly #patience: number;
+  #held = 0;
+  #atWork = 0;
+  /** In the order in which they came. */
+  readonly #waiting = new Set<{ bytes: number; start: () => void }>();
+
+  constructor(share: Budget, patience = PATIENCE) {
+    this.#share = share;
+    this.#patience = patience;
+  }
+
+  get held(): number {
+    return this.#held;
+  }
+
+  /** Counts bytes that a request takes; throws a refusal when the share is used up. */
+  hold(ticket: Ticket, bytes: number): void {
+    if (this.#held + bytes > this.#share.held) throw this.#refusal();
+    this.#held += bytes;
+    ticket.bytes += bytes;
+  }
+
+  /** Lets a body of this size be parsed: a small one at once, a large one when there is room, in the order they came. */
+  enter(ticket: Ticket, bytes: number): void | Promise<void> {
+    this.hold(ticket, bytes);
+    if (bytes < LARGE || ticket.atWork > 0) return;
+    if (this.#waiting.size === 0 && this.#hasRoom(bytes)) {
+      this.#begin(ticket, bytes);
+      return;
+    }
+    return new Promise((resolve, reject) => {
+      const turn = {
+        bytes,
+        start: () => {
+          clearTimeout(late);
+          this.#begin(ticket, bytes);
+          resolve();
+        },
+      };
+      const late = setTimeout(() => {
+        this.#waiting.delete(turn);
+        this.#startNext();
+        reject(this.#refusal());
+      }, this.#patience);
+      this.#waiting.add(turn);
+    });
+  }
+
+  /** The body that is being parsed will need so many bytes more than its own, so other bodies wait longer. */
+  expect(ticket: Ticket, bytes: number): void {
+    if (bytes < LARGE) return;
+    this.#begin(ticket, bytes);
+  }
+
+  /** Gives back all that the request holds. A second call does nothing. */
+  leave(ticket: Ticket): void {
+    this.#held -= ticket.bytes;
+    this.#atWork -= ticket.atWork;
+    ticket.bytes = 0;
+    ticket.atWork = 0;
+    this.#startNext();
+  }
+
+  #startNext(): void {
+    for (const turn of this.#waiting) {
+      if (!this.#hasRoom(turn.bytes)) return;
+      this.#waiting.delete(turn);
+      turn.start();
+    }
+  }
+
+  #refusal(): Error {
+    return errors.unavailable('Too many large requests at once. Send it again.', RETRY_SECONDS);
+  }
+
+  #hasRoom(bytes: number): boolean {
+    return this.#atWork === 0 || this.#atWork + bytes <= this.#share.atWork;
+  }
+
+  #begin(ticket: Ticket, bytes: number): void {
+    this.#atWork += bytes;
+    ticket.atWork += bytes;
+  }
+}

@@ -1,0 +1,125 @@
+import type { FastifyInstance } from 'fastify';
+import type { z } from 'zod';
+import type { Listener } from '../../db/listen.ts';
+import type { Queryable } from '../../db/pool.ts';
+import type { DurationHistogram } from '../../telemetry/durations.ts';
+import { errorBody } from '../fields.ts';
+import { preflight } from './answer.ts';
+import { BodyPool, MemoryAfterRush } from './body-memory.ts';
+import { type ExchangeContext, exchange, type Handle, RefusalLog } from './exchange.ts';
+import { type Budget, type Gate, Gates } from './gate.ts';
+import { createProjectKeys, type ProjectKeys } from './project-keys.ts';
+import { IDLE_MILLISECONDS, IdleWatch, type LargestBody } from './read-body.ts';
+
+const MIB = 1024 * 1024;
+/** What the bodies of all products together may take. Each product has a fixed share; the rest is for further products. */
+const TOTAL: Budget = { held: 256 * MIB, atWork: 24 * MIB };
+
+/** A user of the lane. */
+export interface LaneMember {
+  /** Names the product when its share does not fit. */
+  name: string;
+  /** The group of its routes in the OpenAPI document. */
+  tag: string;
+  share: Budget;
+  largestBody: LargestBody;
+}
+
+/** What the OpenAPI document says of a route. */
+export interface Description {
+  summary: string;
+  body?: z.ZodType;
+  params?: z.ZodType;
+  answer?: z.ZodType;
+}
+
+/** Adds a public route. A route without a description is left out of the OpenAPI document. */
+export type AddRoute = (
+  method: 'GET' | 'POST',
+  path: string,
+  handle: Handle,
+  description?: Description,
+) => void;
+
+/** The fast way for public requests, which carry a project key or none. Each product joins it with routes of its own. */
+export interface Lane {
+  keys: ProjectKeys;
+  /** A handler gives the memory of a body back here when it needs the body no longer. */
+  bodies: BodyPool;
+  /**
+   * Opens the product's gate. Throws when the product's share is more than the other products leave, or less than its
+   * largest body, which would be refused for ever.
+   */
+  join(product: LaneMember): { gate: Gate; add: AddRoute };
+}
+
+/** The schemas of these routes only describe. Each handler judges its body itself, faster and with more tolerance. */
+const unchecked = () => (value: unknown) => ({ value });
+
+function documented(tag: string, { summary, body, params, answer }: Description) {
+  return {
+    tags: [tag],
+    summary,
+    ...(body ? { body } : {}),
+    ...(params ? { params } : {}),
+    ...(answer ? { response: { 200: answer, 401: errorBody } } : {}),
+  };
+}
+
+/** Sets up the lane on a part of the server that has no hooks, so that its requests pay for nothing else. */
+export function openLane(
+  app: FastifyInstance,
+  deps: {
+    pool: Queryable;
+    listener: Listener;
+    durations: DurationHistogram;
+    isPrepared: () => boolean;
+    /** How long a client may send nothing in the middle of a body. */
+    bodyIdleMilliseconds?: number | undefined;
+  },
+): Lane {
+  const { durations, isPrepared } = deps;
+  const keys = createProjectKeys(deps.pool, deps.listener);
+  const gates = new Gates(TOTAL);
+  const bodies = new BodyPool();
+  const memory = new MemoryAfterRush({ before: () => bodies.clear() });
+  const watch = new IdleWatch(deps.bodyIdleMilliseconds ?? IDLE_MILLISECONDS);
+  const log = new RefusalLog();
+  app.addHook('onClose', async () => {
+    keys.close();
+    memory.close();
+    watch.close();
+  });
+  // Only faults of the server are logged, so a logger for each request would be made in vain.
+  app.setChildLoggerFactory((logger) => logger);
+
+  function join({ name, tag, share, largestBody }: LaneMember) {
+    if (share.held < largestBody.bytes) {
+      throw new Error(
+        `${name} accepts bodies of ${largestBody.bytes} bytes, but its share holds ${share.held}.`,
+      );
+    }
+    const gate = gates.open(name, share);
+    const context: ExchangeContext = { gate, bodies, watch, largestBody, durations, isPrepared, memory, log };
+    const paths = new Set<string>();
+    const route = (method: string, path: string, handle: Handle, description?: Description) =>
+      app.route({
+        method,
+        url: path,
+        config: { access: 'public' },
+        validatorCompiler: unchecked,
+        schema: description ? documented(tag, description) : { hide: true },
+        onRequest: exchange(path, handle, context),
+        handler: () => {
+          throw new Error('A route of the public lane answers before its handler is reached.');
+        },
+      });
+    const add: AddRoute = (method, path, handle, description) => {
+      route(method, path, handle, description);
+      if (!paths.has(path)) route('OPTIONS', path, preflight);
+      paths.add(path);
+    };
+    return { gate, add };
+  }
+  return { keys, bodies, join };
+}

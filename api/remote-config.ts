@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import { decodeBody } from '../capture/decode/decode.ts';
+import { DecodeError, MAX_BODY_BYTES, tooLarge } from '../capture/decode/limits.ts';
+import { readEnvelope } from '../capture/parse/envelope.ts';
+import { ApiError, errors } from './errors.ts';
+import { freeForm } from './fields.ts';
+import type { Answer } from './public/answer.ts';
+import { type Handle, type Incoming, lastOf, type Query } from './public/exchange.ts';
+import type { Gate } from './public/gate.ts';
+import type { Lane, LaneMember } from './public/lane.ts';
+import type { ProjectKeys } from './public/project-keys.ts';
+import { bodyRefusal } from './public/read-body.ts';
+
+/** The share has room for one largest body, which counts twice: as received and as decompressed. */
+const MEMBER: LaneMember = {
+  name: 'remote config',
+  tag: 'capture',
+  share: { held: 2 * MAX_BODY_BYTES, atWork: 1024 * 1024 },
+  largestBody: { bytes: MAX_BODY_BYTES, refusal: tooLarge('the body').message },
+};
+const CONFIG_PATH = '/array/:token/config';
+const SCRIPT_PATH = '/array/:token/config.js';
+const DECIDE_PATH = '/decide/';
+/** Short, so that a change of the project's settings reaches browsers soon. */
+const CACHE = 'public, max-age=60';
+
+/** What a browser asks for before it sends: how to send events, and which features stay off. */
+function remoteConfig(token: string) {
+  return {
+    token,
+    supportedCompression: ['gzip', 'gzip-js'],
+    hasFeatureFlags: false,
+    captureDeadClicks: false,
+    capturePerformance: false,
+    autocapture_opt_out: false,
+    autocaptureExceptions: false,
+    analytics: { endpoint: '/i/v0/e/' },
+    elementsChainAsString: true,
+    errorTracking: { autocaptureExceptions: false, suppressionRules: [] },
+    sessionRecording: false,
+    heatmaps: false,
+    surveys: false,
+    productTours: false,
+    conversations: false,
+    logs: { captureConsoleLogs: false },
+    defaultIdentifiedOnly: true,
+    isAuthenticated: false,
+    siteApps: [],
+    toolbarParams: {},
+  };
+}
+
+/** The settings as a script, for snippets that load them before the library. */
+function remoteConfigScript(token: string): string {
+  // In a script element, `</script>` inside a text would end it.
+  const name = JSON.stringify(token).replaceAll('<', '\\u003c');
+  const config = JSON.stringify(remoteConfig(token)).replaceAll('<', '\\u003c');
+  return (
+    '(function(){window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};' +
+    `window._POSTHOG_REMOTE_CONFIG[${name}]={config:${config},siteApps:[]};})();`
+  );
+}
+
+/** The settings for older clients, which ask `/decide` for them and know some by other names. */
+function decideAnswer(token: string) {
+  return {
+    ...remoteConfig(token),
+    config: { enable_collect_everything: true },
+    editorParams: {},
+    featureFlags: {},
+    featureFlagPayloads: {},
+    errorsWhileComputingFlags: false,
+  };
+}
+
+/** The path names the key, so a key that no project has is 404. */
+async function requireProject(keys: ProjectKeys, token: string): Promise<void> {
+  try {
+    await keys.authenticate(token);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) throw errors.notFound('No project has this key.');
+    throw error;
+  }
+}
+
+/** The project key in a body of any form that events may have, or in the query. */
+async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise<unknown> {
+  const query = request.query as Query;
+  try {
+    const decoded = await decodeBody({
+      bytes: body,
+      contentType: request.headers['content-type'],
+      contentEncoding: request.headers['content-encoding'],
+      compression: lastOf(query.compression),
+      data: lastOf(query.data),
+      admit: (bytes) => gate.enter(ticket, bytes),
+    });
+    return readEnvelope(decoded).token ?? lastOf(query.token) ?? lastOf(query.api_key);
+  } catch (error) {
+    throw error instanceof DecodeError ? bodyRefusal(error.status, error.message) : error;
+  }
+}
+
+/** What browsers ask before they send. */
+export function remoteConfigRoutes(lane: Lane): void {
+  const { keys } = lane;
+  const { gate, add } = lane.join(MEMBER);
+  const params = z.object({ token: z.string() });
+  const inPath = ({ request }: Incoming) => (request.params as { token: string }).token;
+  const cached = (body: string, type: string): Answer => ({
+    status: 200,
+    body,
+    headers: ['content-type', `${type}; charset=utf-8`, 'cache-control', CACHE],
+  });
+  const config: Handle = async (incoming) => {
+    const token = inPath(incoming);
+    await requireProject(keys, token);
+    return cached(JSON.stringify(remoteConfig(token)), 'application/json');
+  };
+  const script: Handle = async (incoming) => {
+    const token = inPath(incoming);
+    await requireProject(keys, token);
+    return cached(remoteConfigScript(token), 'application/javascript');
+  };
+  const decide: Handle = async (incoming) => {
+    const token = await tokenOf(incoming, gate);
+    await keys.authenticate(token);
+    return { status: 200, body: JSON.stringify(decideAnswer(String(token).trim())) };
+  };
+  add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });
+  const asScript = "A browser's settings as a script";
+  add('GET', SCRIPT_PATH, script, { summary: asScript, params, answer: z.string() });
+  add('POST', DECIDE_PATH, decide, { summary: 'The settings of older clients', answer: freeForm });
+}

@@ -1,0 +1,270 @@
+import { EVENT_ROW_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
+import { cleanText } from '../../values/texts.ts';
+import { type CapturedEvent, storableTime } from '../captured-event.ts';
+import type { Actor } from '../persons/people.ts';
+import { CHUNK_BYTES, CopyBytes, FieldWriter, SharedChunk, textRoom } from './copy-bytes.ts';
+import { EventsRefusedError } from './errors.ts';
+
+/** Escapes that JSON allows, but that `->>` of Postgres cannot read. */
+const UNREADABLE_ESCAPE = /\\u(?:0000|d[89a-f])/;
+
+/** A copy of a value whose texts are clean. Parsing has cleaned most texts already; what transformations add it has not. */
+function cleanCopy(value: unknown): unknown {
+  if (typeof value === 'string') return cleanText(value);
+  if (Array.isArray(value)) return value.map(cleanCopy);
+  if (typeof value === 'object' && value !== null) {
+    if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, entry]) => [cleanText(key), cleanCopy(entry)]),
+    );
+  }
+  return value;
+}
+
+/**
+ * The properties as JSON that Postgres can store and read. The chain of elements is left out if it has its own column.
+ */
+export function propertiesText(properties: Record<string, unknown>, withoutElementsChain: boolean): string {
+  const kept = withoutElementsChain ? { ...properties, $elements_chain: undefined } : properties;
+  const text = JSON.stringify(kept);
+  // Both are rare. The first search is cheap, and most texts need no second one.
+  if (text.includes('\\u') && UNREADABLE_ESCAPE.test(text)) return JSON.stringify(cleanCopy(kept));
+  return text;
+}
+
+/** At most what the fields of a head take besides their texts. */
+const HEAD_BYTES = 256;
+const COUNT_BYTES = 2;
+const KEY_BYTES = 16;
+/** The fields of a row of `event_ids`, each with its length: project, uuid and timestamp. */
+const ID_BYTES = 8 + 4 + KEY_BYTES + 12;
+const UUID_AT = COUNT_BYTES + 8 + 4;
+const PREFIX_SCALE = 0x10000;
+
+/**
+ * The first fields of an event's row in COPY BINARY, written while the request is prepared. The transaction adds the
+ * fields that only it knows. `bytes` also holds the heads of other events.
+ */
+interface RowHead {
+  readonly bytes: Buffer;
+  readonly from: number;
+  readonly to: number;
+  /** The first 48 bits of the uuid, for sorting. */
+  readonly prefix: number;
+}
+
+const room = (value: unknown): number => (typeof value === 'string' ? textRoom(value) : 0);
+
+/** Where the 16 bytes of the event's uuid begin in `bytes`. */
+const uuidAt = (head: RowHead) => head.from + UUID_AT;
+
+/** Where the fields for `event_ids` begin and end in `bytes`. */
+const idFields = ({ from }: RowHead): [from: number, to: number] => [
+  from + COUNT_BYTES,
+  from + COUNT_BYTES + ID_BYTES,
+];
+
+export function compareUuids(one: RowHead, other: RowHead): number {
+  if (one.prefix !== other.prefix) return one.prefix - other.prefix;
+  const [a, b] = [uuidAt(one), uuidAt(other)];
+  for (let index = 6; index < KEY_BYTES; index += 1) {
+    const difference = (one.bytes[a + index] as number) - (other.bytes[b + index] as number);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+export function uuidOf(head: RowHead): Buffer {
+  const at = uuidAt(head);
+  return head.bytes.subarray(at, at + KEY_BYTES);
+}
+
+/**
+ * Writes heads one after the other into chunks. The garbage collector has no work with an event that waits as bytes.
+ * Texts it would copy, several times when many events wait.
+ */
+class RowHeads extends FieldWriter {
+  #shared: SharedChunk;
+
+  constructor() {
+    const shared = new SharedChunk(0);
+    super(shared.bytes);
+    this.#shared = shared;
+  }
+
+  /**
+   * Returns undefined if the event's uuid is not a uuid. Adds the head's chunk to `holds` and holds it, unless it is the
+   * last one there. The request releases its chunks after the commit.
+   */
+  write(
+    projectId: number,
+    event: CapturedEvent,
+    texts: { properties: string; elementsChain: string },
+    holds: SharedChunk[],
+  ): RowHead | undefined {
+    const { properties, elementsChain: chain } = texts;
+    const { $session_id: session, $window_id: window } = event.properties;
+    let size = HEAD_BYTES + textRoom(event.event) + textRoom(event.distinct_id) + textRoom(properties);
+    size += textRoom(chain) + room(session) + room(window);
+    if (this.at + size > this.chunk.length) this.#begin(size);
+    const from = this.at;
+    this.int16(EVENT_ROW_COLUMNS.length);
+    this.intField(projectId);
+    if (!this.uuidField(event.uuid)) {
+      this.at = from;
+      return undefined;
+    }
+    this.timestampField(storableTime(event));
+    this.timestampField(event.received_at);
+    this.booleanField(event.historical);
+    this.textField(cleanText(event.event));
+    this.textField(cleanText(event.distinct_id));
+    this.textField(properties);
+    this.optionalTextField(session);
+    this.optionalTextField(window);
+    this.textField(chain);
+    if (holds.at(-1) !== this.#shared) {
+      this.#shared.hold();
+      holds.push(this.#shared);
+    }
+    const bytes = this.chunk;
+    const uuid = from + UUID_AT;
+    const prefix = bytes.readUInt32BE(uuid) * PREFIX_SCALE + bytes.readUInt16BE(uuid + 4);
+    const head = { bytes, from, to: this.at, prefix };
+    // A chunk for one large event is not kept until the next event comes.
+    if (bytes.length > CHUNK_BYTES) this.#begin(0);
+    return head;
+  }
+
+  #begin(size: number): void {
+    const next = new SharedChunk(size);
+    this.#shared.release();
+    this.#shared = next;
+    this.chunk = next.bytes;
+    this.at = 0;
+  }
+}
+
+/** An event that waits for its transaction. The expensive part of its row is written already. */
+export interface PendingEvent {
+  readonly projectId: number;
+  /** Persons and groups are derived from it. An anonymous event without groups keeps only a few of its fields. */
+  readonly event: CapturedEvent;
+  readonly head: RowHead;
+}
+
+/** The events of one request, ready for a transaction. All of them are stored, or none. */
+export interface PreparedEvents {
+  readonly events: PendingEvent[];
+  /** The chunks with the heads of the events. Whoever answers the request releases them. */
+  readonly chunks: readonly SharedChunk[];
+  /** About how much the events take in memory and on the wire. */
+  readonly bytes: number;
+}
+
+/** About how much an event takes besides its head: the other columns, and the event itself. */
+const OVERHEAD = 128;
+/** The only property that still matters in an anonymous event without groups. */
+const OF_NOBODY = Object.freeze({ $process_person_profile: false });
+
+/** The event without the values that only the head needed. */
+function remains(event: CapturedEvent): CapturedEvent {
+  const { $process_person_profile: profile, $groups: groups } = event.properties;
+  if (profile !== false || groups !== undefined) return event;
+  // An object literal is several times faster than a spread.
+  return {
+    index: event.index,
+    uuid: '',
+    event: event.event,
+    distinct_id: event.distinct_id,
+    properties: OF_NOBODY,
+    timestamp: event.timestamp,
+    received_at: event.received_at,
+    ip: undefined,
+    historical: event.historical,
+  };
+}
+
+const heads = new RowHeads();
+
+function textsOf({ properties }: CapturedEvent, index: number) {
+  const { $elements_chain: chain } = properties;
+  const elementsChain = typeof chain === 'string' ? cleanText(chain) : '';
+  try {
+    return { properties: propertiesText(properties, elementsChain !== ''), elementsChain };
+  } catch (error) {
+    // JSON.stringify fails on values that nest too deep. A BigInt or a cycle could only come from our own code.
+    throw new EventsRefusedError(`The properties of the event at index ${index} cannot be stored as JSON.`, {
+      cause: error,
+    });
+  }
+}
+
+/** Begins the rows of a request's events. The caller releases the chunks. */
+export function prepare(projectId: number, events: readonly CapturedEvent[]): PreparedEvents {
+  const chunks: SharedChunk[] = [];
+  let bytes = 0;
+  try {
+    const pending = events.map((event, index): PendingEvent => {
+      const head = heads.write(projectId, event, textsOf(event, index), chunks);
+      if (!head) throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
+      bytes += OVERHEAD + head.to - head.from;
+      return { projectId, event: remains(event), head };
+    });
+    return { events: pending, chunks, bytes };
+  } catch (error) {
+    for (const chunk of chunks) chunk.release();
+    throw error;
+  }
+}
+
+/** The person and the groups of an event, as they are written into its row. */
+export interface PersonOfEvent extends Actor {
+  /** The keys of the event's groups, by the index of their type. Absent if the event has no groups. */
+  groups?: readonly (string | null)[] | undefined;
+}
+
+const GROUPS = 5;
+/** At most what the fields behind the head take besides their texts. */
+const TAIL_BYTES = 128;
+const ID_ROW_BYTES = 64;
+
+/** Writes rows of `events` and hands them to `flush` chunk by chunk. `stamp` holds the 8 bytes of inserted_at. */
+export class EventRows {
+  readonly #bytes: CopyBytes;
+  readonly #stamp: Uint8Array;
+
+  constructor(stamp: Uint8Array, flush: (chunk: Buffer) => void) {
+    this.#stamp = stamp;
+    this.#bytes = new CopyBytes(flush);
+  }
+
+  write({ head }: PendingEvent, person: PersonOfEvent): void {
+    const bytes = this.#bytes;
+    let size = TAIL_BYTES + head.to - head.from + textRoom(person.properties);
+    if (person.groups) for (const key of person.groups) if (key !== null) size += textRoom(key);
+    bytes.reserve(size);
+
+    bytes.piece(head.bytes, head.from, head.to);
+    bytes.bytesField(this.#stamp);
+    bytes.uuidField(person.id);
+    bytes.textField(person.mode);
+    bytes.textField(person.properties);
+    for (let group = 0; group < GROUPS; group += 1) bytes.optionalTextField(person.groups?.[group]);
+  }
+
+  end(): void {
+    this.#bytes.end();
+  }
+}
+
+/** Writes rows of `event_ids`. The events come in the order of their keys. */
+export function writeIdRows(events: readonly PendingEvent[], flush: (chunk: Buffer) => void): void {
+  const bytes = new CopyBytes(flush);
+  for (const { head } of events) {
+    bytes.reserve(ID_ROW_BYTES);
+    bytes.int16(ID_COLUMNS.length);
+    bytes.piece(head.bytes, ...idFields(head));
+  }
+  bytes.end();
+}

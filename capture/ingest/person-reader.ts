@@ -1,0 +1,147 @@
+import type { FollowUp } from '../../db/follow-up.ts';
+import {
+  type FoundPerson,
+  findPersons,
+  findPersonsAfter,
+  type VersionedPersonRow,
+  type Wanted,
+} from '../../db/person-writes.ts';
+import type { Transaction } from '../../db/pool.ts';
+import { mergeOf } from '../persons/identity.ts';
+import { idKey, type StoredPerson } from '../persons/people.ts';
+import type { PendingEvent } from './event-row.ts';
+
+/** distinct_ids, by the key that `idKey` makes of them. */
+export type Names = ReadonlyMap<string, { projectId: number; distinctId: string }>;
+/** Persons, by the same keys of their distinct_ids. */
+type Found = ReadonlyMap<string, StoredPerson>;
+
+/** A query for persons that is sent together with the one that opens the transaction. */
+export interface EarlyLook {
+  readonly names: Names;
+  readonly next: FollowUp<unknown>;
+  found(): Promise<Found>;
+}
+
+/** Every distinct_id that the events mention, once. */
+export function namesOf(events: readonly PendingEvent[]): Names {
+  const names = new Map<string, { projectId: number; distinctId: string }>();
+  const add = (projectId: number, distinctId: string) => {
+    const key = idKey(projectId, distinctId);
+    if (!names.has(key)) names.set(key, { projectId, distinctId });
+  };
+  for (const { projectId, event } of events) {
+    add(projectId, event.distinct_id);
+    const merge = mergeOf(event);
+    if (!merge) continue;
+    add(projectId, merge.into);
+    add(projectId, merge.from);
+  }
+  return names;
+}
+
+function storedOf(row: VersionedPersonRow): StoredPerson {
+  const text = row.properties;
+  return {
+    projectId: row.project_id,
+    id: row.id,
+    createdAt: row.created_at,
+    isIdentified: row.is_identified,
+    version: row.version,
+    changedAt: row.changed_at,
+    properties: JSON.parse(text),
+    text,
+  };
+}
+
+/** Reads persons. Postgres sends only those that have changed since they were remembered. */
+export class PersonReader {
+  readonly #cache: PersonCache;
+
+  constructor(cacheBytes: number) {
+    this.#cache = new PersonCache(cacheBytes);
+  }
+
+  async look(client: Transaction, names: Names): Promise<Found> {
+    const wanted = this.#wanted(names);
+    return join(names, wanted, await findPersons(client, wanted));
+  }
+
+  lookEarly(names: Names): EarlyLook {
+    const wanted = this.#wanted(names);
+    const { next, found } = findPersonsAfter(wanted);
+    return { names, next, found: async () => join(names, wanted, await found()) };
+  }
+
+  remember(persons: Iterable<[string, StoredPerson]>): void {
+    for (const [key, person] of persons) this.#cache.set(key, person);
+  }
+
+  #wanted(names: Names): Remembered[] {
+    const wanted: Remembered[] = [];
+    for (const [key, { projectId, distinctId }] of names) {
+      wanted.push({ projectId, distinctId, known: this.#cache.get(key) });
+    }
+    return wanted;
+  }
+}
+
+type Remembered = Wanted & { known: StoredPerson | undefined };
+
+function join(names: Names, wanted: readonly Remembered[], rows: readonly FoundPerson[]): Found {
+  const keys = [...names.keys()];
+  const found = new Map<string, StoredPerson>();
+  // Two distinct_ids of one person must map to the same object.
+  const byPerson = new Map<string, StoredPerson>();
+  for (const { at, row } of rows) {
+    const seen = row ? storedOf(row) : (wanted[at]?.known as StoredPerson);
+    const name = idKey(seen.projectId, seen.id);
+    const person = byPerson.get(name) ?? seen;
+    byPerson.set(name, person);
+    found.set(keys[at] as string, person);
+  }
+  return found;
+}
+
+/** About how many bytes a person takes besides its properties. */
+const OVERHEAD = 300;
+/** The properties are kept twice, as text and as values. */
+const BYTES_PER_CHARACTER = 3;
+
+const sizeOf = (person: StoredPerson) => OVERHEAD + person.text.length * BYTES_PER_CHARACTER;
+
+/**
+ * Persons as they were last seen, by their distinct_ids. An entry is never used without asking Postgres whether its
+ * version is still the current one; if it is, Postgres need not send the properties. When the cache is full, it drops
+ * the persons that were used longest ago.
+ */
+class PersonCache {
+  readonly #mostBytes: number;
+  #bytes = 0;
+  /** A map keeps its order, so the person that was used longest ago comes first. */
+  readonly #persons = new Map<string, StoredPerson>();
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get(key: string): StoredPerson | undefined {
+    return this.#persons.get(key);
+  }
+
+  /** Stores a person and marks it as just used. */
+  set(key: string, person: StoredPerson): void {
+    const known = this.#persons.get(key);
+    if (known) {
+      this.#bytes -= sizeOf(known);
+      this.#persons.delete(key);
+    }
+    this.#bytes += sizeOf(person);
+    this.#persons.set(key, person);
+    while (this.#bytes > this.#mostBytes) {
+      const [oldest, dropped] = this.#persons.entries().next().value as [string, StoredPerson];
+      this.#bytes -= sizeOf(dropped);
+      this.#persons.delete(oldest);
+    }
+  }
+}

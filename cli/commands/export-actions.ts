@@ -1,0 +1,199 @@
+import type { Command } from 'commander';
+import type { Pool } from '../../db/pool.ts';
+import { backfillExport } from '../../exports/commands/backfill.ts';
+import { cancelBackfill, cancelRun } from '../../exports/commands/cancel.ts';
+import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
+import { pauseExport, unpauseExport } from '../../exports/commands/pause.ts';
+import { removeExport } from '../../exports/commands/remove.ts';
+import { retryRun } from '../../exports/commands/retry.ts';
+import type { BackfillRow } from '../../exports/rows/backfills.ts';
+import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
+import { OPERATOR } from '../../tenancy/actor.ts';
+import { CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
+import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
+import { rangeText } from './verify.ts';
+
+type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;
+
+/** Finds what the command is about, then does the work on it. */
+const act = <Found>(
+  find: (pool: Pool) => Promise<Found>,
+  work: (deps: Dependencies, found: Found) => Promise<void>,
+  { needsTemporal = false } = {},
+): Promise<void> =>
+  withPool(async (pool, config) => {
+    const found = await find(pool);
+    await withTemporal(config, needsTemporal, (temporal) => work({ pool, temporal, logger: REMARKS }, found));
+  });
+
+/** Prints the result as JSON if the operator asked for JSON, else as a sentence. */
+const tell = ({ json }: { json?: boolean }, result: object, sentence: string): void =>
+  void say(json ? JSON.stringify(result) : sentence);
+
+const rangeOf = ({ start_at: start, end_at: end }: BackfillRow) =>
+  rangeText({ start, end: end ?? new Date().toISOString() });
+
+const resultOf = ({ id, workflow_id, start_at, end_at, total_runs }: BackfillRow) => ({
+  backfill_id: id,
+  ...{ workflow_id, start_at, end_at, total_runs },
+});
+
+async function startNow(deps: Dependencies, row: BatchExportRow) {
+  // Only this command reads HogQL. Loading what it takes would double the time that the others take to start.
+  const { createParser } = await import('../../hog/parser/index.ts');
+  const { runExport } = await import('../../exports/commands/run-now.ts');
+  const parser = createParser({ workers: 1 });
+  try {
+    return await runExport({ ...deps, parser }, OPERATOR, row, {});
+  } finally {
+    await parser.close();
+  }
+}
+
+/** Commands that act on one batch export, as the operator. */
+export function exportActions(group: Command): void {
+  pausing(group);
+  running(group);
+  ending(group);
+}
+
+function pausing(group: Command): void {
+  group
+    .command('pause <export>')
+    .description('Pause a batch export (its id or name). Runs that are under way come to their end.')
+    .action((name: string) =>
+      act(
+        (pool) => findExport(pool, name),
+        async (deps, row) => {
+          await pauseExport(deps, OPERATOR, keyOf(row));
+          say(`${row.name} is paused.`);
+        },
+      ),
+    );
+
+  group
+    .command('unpause <export>')
+    .description('Let a batch export (its id or name) go on.')
+    .option('--backfill', 'also export what it missed while it was paused')
+    .option('--json', 'for programs')
+    .action((name: string, options: { backfill?: boolean; json?: boolean }) =>
+      act(
+        (pool) => findExport(pool, name),
+        async (deps, row) => {
+          const { backfill: wanted = false } = options;
+          const begun = await unpauseExport(deps, OPERATOR, row, { backfill: wanted });
+          const result = { paused: false, backfill: begun ? resultOf(begun.backfill) : null };
+          if (!row.paused) return tell(options, result, `${row.name} was not paused.`);
+          if (!wanted) return tell(options, result, `${row.name} goes on.`);
+          const missed = begun
+            ? `the backfill ${begun.backfill.id} exports what it missed, ${rangeOf(begun.backfill)}`
+            : 'it missed nothing';
+          tell(options, result, `${row.name} goes on; ${missed}.`);
+        },
+      ),
+    );
+}
+
+function running(group: Command): void {
+  group
+    .command('run <export>')
+    .description(
+      'Run a batch export (its id or name) now, for the last interval that is over. If that interval has nothing to ' +
+        'export, for the current one up to now.',
+    )
+    .option('--json', 'for programs')
+    .action((name: string, options: { json?: boolean }) =>
+      act(
+        (pool) => findExport(pool, name),
+        async (deps, row) => {
+          const { interval, workflowId, workflowRunId } = await startNow(deps, row);
+          const result = {
+            data_interval_start: interval.start,
+            data_interval_end: interval.end,
+            workflow_id: workflowId,
+            workflow_run_id: workflowRunId,
+          };
+          tell(options, result, `${row.name} exports ${rangeText(interval)}: the workflow is ${workflowId}.`);
+        },
+        { needsTemporal: true },
+      ),
+    );
+
+  group
+    .command('backfill <export>')
+    .description('Export a range of the past of a batch export (its id or name).')
+    .requiredOption('--from <time>', 'where to begin: a time with its zone; for days and weeks a date')
+    .option('--to <time>', 'where to end, in the same form; HTTP and NoOp need none')
+    .option('--json', 'for programs')
+    .action((name: string, options: { from: string; to?: string; json?: boolean }) =>
+      act(
+        (pool) => findExport(pool, name),
+        async (deps, row) => {
+          const range = { start_at: options.from, end_at: options.to };
+          const { backfill, isNew } = await backfillExport(deps, OPERATOR, row, range);
+          const again = isNew ? '' : ' already';
+          const sentence = `The backfill ${backfill.id} of ${row.name}${again} exports ${rangeOf(backfill)}.`;
+          tell(options, { ...resultOf(backfill), is_new: isNew }, sentence);
+        },
+      ),
+    );
+
+  group
+    .command('retry <run>')
+    .description('Export the interval of a run (its id) that is over again, as a backfill of one interval.')
+    .option('--json', 'for programs')
+    .action((id: string, options: { json?: boolean }) =>
+      act(
+        (pool) => findRunOfExport(pool, id),
+        async (deps, { row, run }) => {
+          const { backfill, isNew } = await retryRun(deps, OPERATOR, row, run);
+          const again = isNew ? 'again' : 'already';
+          const sentence = `The backfill ${backfill.id} exports ${rangeOf(backfill)} of ${row.name} ${again}.`;
+          tell(options, { ...resultOf(backfill), is_new: isNew }, sentence);
+        },
+      ),
+    );
+}
+
+function ending(group: Command): void {
+  group
+    .command('cancel <id>')
+    .description('Cancel a run, or a backfill with its runs, that is under way, by its id.')
+    .action((id: string) =>
+      act(
+        (pool) => findRunOrBackfill(pool, id),
+        async (deps, found) => {
+          if ('run' in found) {
+            const { data_interval_start: start, data_interval_end: end } = found.run;
+            await cancelRun(deps, OPERATOR, found.run);
+            say(`Cancelled the run of ${found.row.name} for ${rangeText({ start, end })}.`);
+          } else {
+            await cancelBackfill(deps, OPERATOR, found.backfill);
+            say(`Cancelled the backfill of ${found.row.name} for ${rangeOf(found.backfill)}, with its runs.`);
+          }
+        },
+      ),
+    );
+
+  group
+    .command('delete <export>')
+    .description(
+      'Delete a batch export (its id or name) and cancel its runs and backfills. What it exported stays.',
+    )
+    .option('--yes', 'needed, because this cannot be undone')
+    .action((name: string, options: { yes?: boolean }) =>
+      act(
+        async (pool) => {
+          const row = await findExport(pool, name);
+          if (options.yes) return row;
+          throw new CommandError(
+            `To delete the batch export ${row.name} (${row.id}) for good, repeat the command with --yes.`,
+          );
+        },
+        async (deps, row) => {
+          await removeExport(deps, OPERATOR, row);
+          say(`Deleted ${row.name}; what it exported stays.`);
+        },
+      ),
+    );
+}

@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { FilesDestination } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import { checkFileFields, fileFields, fileOptions } from '../file-options.ts';
+import { directoryProblem, Folder } from './folder.ts';
+import { localStore } from './store.ts';
+
+const fileConfigFields = z
+  .object({
+    directory: z.string().describe('Directory of the files, relative to SLUICE_EXPORT_ROOT.'),
+    prefix: z
+      .string()
+      .default('')
+      .describe('Prefix of all file names. A template, in which `/` creates folders.'),
+    ...fileFields,
+  })
+  .superRefine((config, context) => {
+    const problem = directoryProblem(config.directory);
+    if (problem) context.addIssue({ code: 'custom', path: ['directory'], message: problem });
+    else checkFileFields(config, context);
+  });
+
+type FileConfig = z.output<typeof fileConfigFields>;
+
+/** Writes files into a directory of the machine that the worker runs on. */
+export const file: FilesDestination<FileConfig> = {
+  kind: 'files',
+  types: ['File'],
+  fields: fileConfigFields,
+  options: fileOptions,
+  store: (config, { exportRoot }) => localStore(new Folder(exportRoot, config.directory)),
+  steps: [
+    {
+      name: 'Write to the directory',
+      description: 'Writes a file to the directory and deletes it again.',
+      async run(config, { exportRoot }) {
+        const store = localStore(new Folder(exportRoot, config.directory));
+        const probe = `.sluice-test-${randomUUID()}`;
+        try {
+          await store.put(probe, Buffer.from('written by the test of a connection\n'), undefined);
+          await store.remove(probe);
+          return undefined;
+        } catch (error) {
+          if (error instanceof DestinationError) return error.message;
+          throw error;
+        }
+      },
+    },
+  ],
+};

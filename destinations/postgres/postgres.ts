@@ -1,0 +1,79 @@
+import type { RowsDestination } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import { type PostgresConfig, postgresFields } from './config.ts';
+import { postgresError, withConnection } from './connection.ts';
+import { deliverToPostgres, findInPostgres } from './deliver.ts';
+import { quoted, tableName } from './table.ts';
+
+/** Writes rows into a table of another Postgres. */
+export const postgres: RowsDestination<PostgresConfig> = {
+  kind: 'rows',
+  types: ['Postgres'],
+  fields: postgresFields,
+  deliver: deliverToPostgres,
+  find: findInPostgres,
+  steps: [
+    {
+      name: 'Connect to PostgreSQL',
+      description:
+        'Ensure the host may be reached, its certificate is trusted, and user and password are right.',
+      run: (config, surroundings, signal) =>
+        saying(config, () => withConnection(config, surroundings, signal, async () => undefined)),
+    },
+    {
+      name: 'Check PostgreSQL schema exists',
+      description: 'Ensure the configured schema exists and that the user may use it.',
+      run: (config, surroundings, signal) =>
+        saying(config, () =>
+          withConnection(config, surroundings, signal, async (client) => {
+            const { rows } = await client.query<{ usage: boolean }>(
+              `select has_schema_privilege(oid, 'usage') as usage from pg_catalog.pg_namespace where nspname = $1`,
+              [config.schema],
+            );
+            const name = JSON.stringify(config.schema);
+            if (!rows[0])
+              return `There is no schema ${name} in the database ${JSON.stringify(config.database)}`;
+            return rows[0].usage ? undefined : `The user may not use the schema ${name}`;
+          }),
+        ),
+    },
+    {
+      name: 'Write to PostgreSQL table',
+      description:
+        'Ensure that the user may write to the table, or create it if it does not exist, and make temporary tables. Nothing is kept.',
+      run: (config, surroundings, signal) =>
+        saying(config, () =>
+          withConnection(config, surroundings, signal, async (client) => {
+            await client.query('begin');
+            await client.query('create temporary table sluice_test (one integer) on commit drop');
+            const { rows } = await client.query<{ may_insert: boolean; may_select: boolean }>(
+              `select has_table_privilege(c.oid, 'insert') as may_insert, has_table_privilege(c.oid, 'select') as may_select
+             from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+             where n.nspname = $1 and c.relname = $2`,
+              [config.schema, config.table_name],
+            );
+            const found = rows[0];
+            if (found && !(found.may_insert && found.may_select))
+              return `The user needs the rights ${found.may_insert ? '' : 'insert, '}select and update on ${tableName(config)}`;
+            if (!found) await client.query(`create table ${tableName(config)} (${quoted('one')} integer)`);
+            await client.query('rollback');
+            return undefined;
+          }),
+        ),
+    },
+  ],
+};
+
+/** Returns the message of an error that the destination knows. Throws any other. */
+async function saying(
+  config: PostgresConfig,
+  work: () => Promise<string | undefined>,
+): Promise<string | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    const known = postgresError(error, config);
+    if (known instanceof DestinationError && known.code !== 'unexpected') return known.message;
+    throw known;
+  }
+}

@@ -1,0 +1,192 @@
+import { S3Client } from '@aws-sdk/client-s3';
+import type { Surroundings } from '../destination.ts';
+import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
+import { PATIENCE, patiently } from '../retry.ts';
+import type { S3Config } from './config.ts';
+
+const CONNECT_MILLISECONDS = 10_000;
+const GRACE_MILLISECONDS = 5_000;
+const IDLE_MILLISECONDS = 30_000;
+/** The limit for one request and its answer. A slower part is sent again. */
+const REQUEST_MILLISECONDS = 300_000;
+
+interface SendOptions {
+  key?: string;
+  doing: string;
+  signal?: AbortSignal | undefined;
+  /** The number of attempts, if fewer than usual. */
+  attempts?: number;
+  onRetry?: () => void;
+}
+
+export interface S3Connection {
+  config: S3Config;
+  /** How long requests under way may take to end after the upload was aborted. */
+  graceMilliseconds: number;
+  /** Sends a request and repeats it while a retry may help. `doing` names the right that it needs. */
+  send<T>(
+    request: (client: S3Client, signal: AbortSignal | undefined) => Promise<T>,
+    options: SendOptions,
+  ): Promise<T>;
+  destroy(): void;
+}
+
+export function connectS3(config: S3Config, surroundings: Surroundings): S3Connection {
+  const { aws_access_key_id: accessKeyId, aws_secret_access_key: secretAccessKey } = config;
+  if (!accessKeyId || !secretAccessKey) {
+    throw new DestinationError(
+      'not-configured',
+      `${place(config)}: aws_access_key_id and aws_secret_access_key are not set. The credentials of the machine that Sluice runs on are not used for exports.`,
+    );
+  }
+  const patience = surroundings.patience ?? PATIENCE;
+  const agents = surroundings.egress.agents(32);
+  const client = new S3Client({
+    region: config.region,
+    credentials: { accessKeyId, secretAccessKey },
+    ...(config.endpoint_url ? { endpoint: config.endpoint_url } : {}),
+    // The machine's own settings for S3 must not decide where a user's data goes.
+    ignoreConfiguredEndpointUrls: true,
+    forcePathStyle: Boolean(config.endpoint_url) && !config.use_virtual_style_addressing,
+    useDualstackEndpoint: false,
+    useFipsEndpoint: false,
+    useArnRegion: false,
+    disableS3ExpressSessionAuth: true,
+    followRegionRedirects: false,
+    userAgentAppId: 'sluice',
+    requestChecksumCalculation: 'WHEN_SUPPORTED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // patiently() repeats requests instead: it knows which errors pass, waits as servers ask, and obeys the signal.
+    maxAttempts: 1,
+    retryMode: 'standard',
+    requestHandler: {
+      httpAgent: agents.httpAgent,
+      httpsAgent: agents.httpsAgent,
+      connectionTimeout: CONNECT_MILLISECONDS,
+      socketTimeout: surroundings.idleMilliseconds ?? IDLE_MILLISECONDS,
+      requestTimeout: REQUEST_MILLISECONDS,
+      throwOnRequestTimeout: true,
+    },
+    logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} },
+  });
+  return {
+    config,
+    graceMilliseconds: Math.min(GRACE_MILLISECONDS, surroundings.idleMilliseconds ?? IDLE_MILLISECONDS),
+    send: (request, { key, doing, signal, attempts, onRetry }) =>
+      patiently(
+        async (attempt) => {
+          if (attempt > 1) onRetry?.();
+          try {
+            return await request(client, signal);
+          } catch (error) {
+            signal?.throwIfAborted();
+            throw s3Error(error, config, place(config, key), doing);
+          }
+        },
+        signal,
+        attempts === undefined ? patience : { ...patience, attempts: Math.min(attempts, patience.attempts) },
+      ),
+    destroy() {
+      client.destroy();
+      agents.destroy();
+    },
+  };
+}
+
+/** Error names of S3 servers that the operator has to act on. */
+const OPERATOR: Record<string, [DestinationErrorCode, string]> = {
+  NoSuchBucket: ['missing', 'there is no such bucket'],
+  InvalidBucketName: ['missing', 'this is no name of a bucket'],
+  PermanentRedirect: ['mismatch', 'the bucket is in another region; set region to that one'],
+  AuthorizationHeaderMalformed: ['mismatch', 'the bucket is in another region; set region to that one'],
+  IllegalLocationConstraintException: ['mismatch', 'the bucket is in another region; set region to that one'],
+  InvalidAccessKeyId: ['denied', 'aws_access_key_id is not known there'],
+  SignatureDoesNotMatch: ['denied', 'aws_secret_access_key does not belong to aws_access_key_id'],
+  ExpiredToken: ['denied', 'the credentials have expired'],
+  AccessDenied: ['denied', 'access denied'],
+  RequestTimeTooSkewed: ['denied', 'the clock of this machine differs too much from that of the server'],
+  NotImplemented: ['rejected', 'the server does not implement this'],
+  EntityTooLarge: ['rejected', 'the server refuses files of this size; set max_file_size_mb'],
+};
+
+const SOON: Record<string, DestinationErrorCode> = {
+  SlowDown: 'throttled',
+  Throttling: 'throttled',
+  ThrottlingException: 'throttled',
+  TooManyRequests: 'throttled',
+  RequestLimitExceeded: 'throttled',
+  RequestTimeout: 'timed-out',
+  TimeoutError: 'timed-out',
+  InternalError: 'unavailable',
+  ServiceUnavailable: 'unavailable',
+  ConditionalRequestConflict: 'unavailable',
+  OperationAborted: 'unavailable',
+  // The bytes were damaged on their way.
+  BadDigest: 'interrupted',
+  IncompleteBody: 'interrupted',
+  XAmzContentSHA256Mismatch: 'interrupted',
+  XAmzContentChecksumMismatch: 'interrupted',
+};
+
+interface ServiceError extends Error {
+  $metadata?: { httpStatusCode?: number };
+  $response?: { headers?: Record<string, string> };
+}
+
+export const statusOf = (error: unknown) => (error as ServiceError).$metadata?.httpStatusCode;
+
+export const conditionOf = (seen: string | undefined) =>
+  seen === undefined ? { IfNoneMatch: '*' } : { IfMatch: seen };
+
+/** Whether a conditional request failed because the object has changed. */
+export const isOutdated = (error: unknown, seen: string | undefined) =>
+  statusOf(error) === 412 || (statusOf(error) === 404 && seen !== undefined);
+
+/** Whether the server does not support conditional requests. */
+export const isConditionUnknown = (error: unknown) =>
+  statusOf(error) === 501 || (error as Error).name === 'NotImplemented';
+
+export function place(config: Pick<S3Config, 'bucket_name'>, key?: string): string {
+  return `S3 bucket ${JSON.stringify(config.bucket_name)}${key === undefined ? '' : `, ${JSON.stringify(key)}`}`;
+}
+
+/** Turns an error of the S3 client into a DestinationError. `doing` names the right that the request needs. */
+function s3Error(error: unknown, config: S3Config, where: string, doing: string): DestinationError {
+  if (error instanceof DestinationError) return error;
+  const { name, message } = error as ServiceError;
+  const status = statusOf(error);
+  const make = (code: DestinationErrorCode, text: string, retryAfterMilliseconds?: number) =>
+    new DestinationError(code, `${where}: ${text} (${doing})`, { cause: error, retryAfterMilliseconds });
+  if (name in SOON)
+    return make(SOON[name] as DestinationErrorCode, `the server says ${name}`, retryAfter(error));
+  const known = OPERATOR[name];
+  if (known) return make(known[0], known[1]);
+  // The client found that an answer does not match its checksum, or ends too early.
+  if (/checksum mismatch|^aborted$|premature close|terminated|socket hang up|parse error/i.test(message))
+    return make('interrupted', 'the connection was cut, or the answer was damaged');
+  const below = networkError(error, where);
+  if (below) return below;
+  if (status === 429 || status === 503)
+    return make('throttled', `the server answered ${status}`, retryAfter(error));
+  if (status === 408) return make('timed-out', 'the server answered 408');
+  if (status !== undefined && status >= 500) return make('unavailable', `the server answered ${status}`);
+  if (status === 401 || status === 403) return make('denied', 'access denied');
+  if (status === 404) return make('missing', 'not found');
+  if (status !== undefined && status >= 300 && status < 400)
+    return make('mismatch', `the server redirects (${status}); check region and endpoint_url`);
+  const secrets = [config.aws_access_key_id, config.aws_secret_access_key].filter(
+    (one) => typeof one === 'string',
+  );
+  const said = withoutSecrets(`${name}: ${message}`, secrets).slice(0, 500);
+  if (status !== undefined && status >= 400)
+    return make('rejected', `the server refused the request, ${said}`);
+  // The answer is not XML of S3, or is cut off.
+  if (status !== undefined || /deserialization|unexpected end|xml/i.test(message))
+    return make('interrupted', 'the answer could not be read');
+  return make('unexpected', said);
+}
+
+function retryAfter(error: unknown): number | undefined {
+  const seconds = Number((error as ServiceError).$response?.headers?.['retry-after']);
+  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { DeleteObjectCommand, HeadBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import type { FilesDestination, Surroundings } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import { fileOptions } from '../file-options.ts';
+import { encryptionOf, type S3Config, s3Fields } from './config.ts';
+import { connectS3, type S3Connection } from './connection.ts';
+import { s3Store } from './store.ts';
+
+/** Writes files into a bucket of S3 or of any server that speaks its protocol. */
+export const s3: FilesDestination<S3Config> = {
+  kind: 'files',
+  types: ['S3', 'AwsS3', 'S3Compatible'],
+  fields: s3Fields,
+  options: fileOptions,
+  store: s3Store,
+  steps: [
+    {
+      name: 'Check S3 bucket exists',
+      description:
+        'Ensure the configured S3 bucket exists and that we have the required permissions to access it.',
+      async run(config, surroundings, signal) {
+        const name = JSON.stringify(config.bucket_name);
+        return connected(config, surroundings, async (connection) => {
+          try {
+            await connection.send(
+              (client, abortSignal) =>
+                client.send(
+                  new HeadBucketCommand({ Bucket: config.bucket_name }),
+                  abortSignal ? { abortSignal } : {},
+                ),
+              { doing: 's3:ListBucket', signal },
+            );
+            return undefined;
+          } catch (error) {
+            const code = error instanceof DestinationError ? error.code : undefined;
+            if (code === 'missing')
+              return `Bucket ${name} does not exist or we don't have permissions to use it`;
+            if (code === 'denied') return `We couldn't access bucket ${name}. Check the provided credentials`;
+            throw error;
+          }
+        });
+      },
+    },
+    {
+      name: 'Write to S3 bucket',
+      description: 'Ensure we can write below the configured prefix, by an object that is deleted again.',
+      async run(config, surroundings, signal) {
+        const Key = probeKey(config.prefix);
+        const target = { Bucket: config.bucket_name, Key };
+        return connected(config, surroundings, async (connection) => {
+          try {
+            await connection.send(
+              (client) => client.send(new PutObjectCommand({ ...target, Body: '', ...encryptionOf(config) })),
+              { key: Key, doing: 's3:PutObject', signal },
+            );
+          } catch (error) {
+            if (error instanceof DestinationError && !error.retryable)
+              return `We couldn't write to the bucket: ${error.message}`;
+            throw error;
+          }
+          try {
+            await connection.send((client) => client.send(new DeleteObjectCommand(target)), {
+              key: Key,
+              doing: 's3:DeleteObject',
+            });
+          } catch (error) {
+            if (error instanceof DestinationError && error.code === 'denied') {
+              return (
+                `We can write to the bucket but not delete from it, so that ${JSON.stringify(Key)} stays there. ` +
+                's3:DeleteObject is needed to remove files of an interval that is exported again with fewer files'
+              );
+            }
+            throw error;
+          }
+          return undefined;
+        });
+      },
+    },
+  ],
+};
+
+async function connected<T>(
+  config: S3Config,
+  surroundings: Surroundings,
+  work: (connection: S3Connection) => Promise<T>,
+): Promise<T> {
+  const connection = connectS3(config, surroundings);
+  try {
+    return await work(connection);
+  } finally {
+    connection.destroy();
+  }
+}
+
+/** A key in a folder that contains every key of the export: the prefix up to its first variable. */
+function probeKey(prefix: string): string {
+  const fixed = prefix.split('{')[0] as string;
+  const folder = fixed.slice(0, fixed.lastIndexOf('/') + 1).replace(/^\/+/, '');
+  return `${folder}.sluice-test-${randomUUID()}`;
+}

@@ -1,0 +1,356 @@
+import { crc32 } from 'node:zlib';
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  HeadObjectCommand,
+  type HeadObjectCommandOutput,
+  PutObjectCommand,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import type { HiddenFile } from '../destination.ts';
+import { DestinationError } from '../errors.ts';
+import { encryptionOf } from './config.ts';
+import {
+  conditionOf,
+  isConditionUnknown,
+  isOutdated,
+  place,
+  type S3Connection,
+  statusOf,
+} from './connection.ts';
+
+const MEBIBYTE = 1024 * 1024;
+/** The most parts that S3 takes. All but the last must have at least 5 MiB. */
+export const MOST_PARTS = 10_000;
+const SMALL_PART = 8 * MEBIBYTE;
+const LARGE_PART = 64 * MEBIBYTE;
+const SMALL_PARTS = 5_000;
+/** So many bytes of one file may be under way at the same time. */
+export const IN_FLIGHT_BYTES = 32 * MEBIBYTE;
+
+/**
+ * The size of a part. Up to 39 GiB, all parts of a file have the same size, as some servers require. A longer file goes
+ * on in larger parts, so that 10,000 parts can hold 351 GiB.
+ */
+export function partSize(index: number): number {
+  return index < SMALL_PARTS ? SMALL_PART : LARGE_PART;
+}
+
+/** CRC-32 as S3 expects it: big-endian, in base64. */
+export function crc32Text(bytes: Buffer): string {
+  const value = Buffer.allocUnsafe(4);
+  value.writeUInt32BE(crc32(bytes));
+  return value.toString('base64');
+}
+
+/** Keeps the memory of sent parts for the next ones. */
+export class PartBuffers {
+  readonly #free: Buffer[] = [];
+
+  take(size: number): Buffer {
+    const at = this.#free.findIndex((one) => one.length === size);
+    return at < 0 ? Buffer.allocUnsafeSlow(size) : (this.#free.splice(at, 1)[0] as Buffer);
+  }
+
+  give(buffer: Buffer): void {
+    if (buffer.length === SMALL_PART && this.#free.length < IN_FLIGHT_BYTES / SMALL_PART + 1)
+      this.#free.push(buffer);
+  }
+
+  clear(): void {
+    this.#free.length = 0;
+  }
+}
+
+/** An object that an attempt writes. Its labels distinguish it from the objects of other attempts. */
+interface LabelledObject {
+  connection: S3Connection;
+  key: string;
+  labels: Record<string, string>;
+}
+
+async function head(
+  { connection, key }: LabelledObject,
+  signal?: AbortSignal,
+): Promise<HeadObjectCommandOutput | undefined> {
+  const target = { Bucket: connection.config.bucket_name, Key: key };
+  try {
+    return await connection.send((client) => client.send(new HeadObjectCommand(target)), {
+      key,
+      doing: 's3:GetObject',
+      signal,
+    });
+  } catch (error) {
+    if (error instanceof DestinationError && error.code === 'missing') return undefined;
+    throw error;
+  }
+}
+
+/** The version of the object that is there. Undefined if there is none. */
+const versionThere = async (object: LabelledObject, signal?: AbortSignal) =>
+  (await head(object, signal))?.ETag;
+
+/** Whether this attempt wrote the object that is there. */
+const isOwn = async (object: LabelledObject) =>
+  (await head(object))?.Metadata?.['sluice-attempt'] === object.labels['sluice-attempt'];
+
+const overtaken = ({ connection, key }: LabelledObject, cause: unknown) =>
+  new DestinationError('overtaken', `${place(connection.config, key)}: somebody else was faster`, { cause });
+
+/**
+ * Writes an object in one request, on condition that the version there is still `seen`. So a request that is delayed
+ * does not overwrite what another attempt has written since.
+ */
+async function putWhole(object: LabelledObject, body: Buffer, seen: string | undefined): Promise<void> {
+  const { connection, key, labels } = object;
+  const command = {
+    ...{ Bucket: connection.config.bucket_name, Key: key, Body: body, Metadata: labels },
+    ...encryptionOf(connection.config),
+    ChecksumCRC32: crc32Text(body),
+  };
+  await connection.send(
+    async (client) => {
+      try {
+        await client.send(new PutObjectCommand({ ...command, ...conditionOf(seen) }));
+      } catch (error) {
+        if (isConditionUnknown(error)) await client.send(new PutObjectCommand(command));
+        else if (!isOutdated(error, seen)) throw error;
+        // Perhaps this attempt wrote the object, and only the answer got lost.
+        else if (!(await isOwn(object))) throw overtaken(object, error);
+      }
+    },
+    { key, doing: 's3:PutObject' },
+  );
+}
+
+export async function abortUpload(connection: S3Connection, key: string, UploadId: string): Promise<void> {
+  const command = { Bucket: connection.config.bucket_name, Key: key, UploadId };
+  await connection.send(
+    async (client) => {
+      try {
+        await client.send(new AbortMultipartUploadCommand(command));
+      } catch (error) {
+        if ((error as Error).name !== 'NoSuchUpload') throw error;
+      }
+    },
+    { key, doing: 's3:AbortMultipartUpload', attempts: 3 },
+  );
+}
+
+interface Part {
+  PartNumber: number;
+  ETag: string | undefined;
+  ChecksumCRC32: string;
+}
+
+interface S3UploadOptions {
+  connection: S3Connection;
+  buffers: PartBuffers;
+  key: string;
+  /** Metadata of the object. Only this attempt knows its `sluice-attempt`. */
+  labels: Record<string, string>;
+  signal?: AbortSignal | undefined;
+  /** Whether a file smaller than a part may stay in memory, to be sent in one request. */
+  mayWait: boolean;
+  /** Called when an upload may have begun whose id is unknown. */
+  onDoubt(): void;
+}
+
+/**
+ * Uploads one object in parts. A part is sent while the next one fills. S3 joins the parts only at `publish`; until then
+ * nobody sees the object, and an earlier one stays.
+ */
+export class S3Upload implements HiddenFile {
+  readonly #options: S3UploadOptions;
+  /** When it aborts, no further request begins. */
+  readonly #quit = new AbortController();
+  /** When it aborts, requests under way are cut off. */
+  readonly #cut = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #parts: Part[] = [];
+  readonly #sending = new Map<Promise<void>, number>();
+  #buffer: Buffer | undefined;
+  #used = 0;
+  #next = 0;
+  #uploadId: Promise<string> | undefined;
+  #failure: Error | undefined;
+  #whole: Buffer | undefined;
+  /** The version that was there before. It is read before the fence is asked. */
+  #seen: string | undefined;
+
+  constructor(options: S3UploadOptions) {
+    this.#options = options;
+    this.#signal = options.signal ? AbortSignal.any([options.signal, this.#quit.signal]) : this.#quit.signal;
+  }
+
+  get #target() {
+    return { Bucket: this.#options.connection.config.bucket_name, Key: this.#options.key };
+  }
+
+  /** Copies the chunk, so that the caller can use its memory again. Waits only while enough bytes are under way. */
+  write(chunk: Buffer): void | Promise<void> {
+    if (this.#failure) throw this.#failure;
+    const rest = this.#fill(chunk, 0);
+    return rest === chunk.length ? undefined : this.#writeRest(chunk, rest);
+  }
+
+  async #writeRest(chunk: Buffer, from: number): Promise<void> {
+    for (let at = from; at < chunk.length; at = this.#fill(chunk, at)) {
+      await this.#room();
+      this.#send();
+    }
+  }
+
+  #fill(chunk: Buffer, from: number): number {
+    if (from === chunk.length) return from;
+    this.#buffer ??= this.#options.buffers.take(partSize(this.#next));
+    const copied = chunk.copy(this.#buffer, this.#used, from);
+    this.#used += copied;
+    return from + copied;
+  }
+
+  async #room(): Promise<void> {
+    const sent = () => [...this.#sending.values()].reduce((sum, bytes) => sum + bytes, 0);
+    const { promise: quit, resolve } = Promise.withResolvers<void>();
+    const onQuit = () => resolve();
+    this.#signal.addEventListener('abort', onQuit);
+    try {
+      while (this.#sending.size > 0 && sent() + this.#used > IN_FLIGHT_BYTES && !this.#signal.aborted)
+        await Promise.race([...this.#sending.keys(), quit]);
+    } finally {
+      this.#signal.removeEventListener('abort', onQuit);
+    }
+    if (this.#failure) throw this.#failure;
+    this.#signal.throwIfAborted();
+  }
+
+  /** Begins to send the full part. */
+  #send(): void {
+    const { key, connection, buffers } = this.#options;
+    const buffer = this.#buffer ?? Buffer.alloc(0);
+    const bytes = buffer.subarray(0, this.#used);
+    const number = this.#next + 1;
+    if (number > MOST_PARTS) {
+      this.#failure = new DestinationError(
+        'rejected',
+        `${place(connection.config, key)}: the file is too large for S3; set max_file_size_mb`,
+      );
+      throw this.#failure;
+    }
+    this.#next = number;
+    this.#buffer = undefined;
+    this.#used = 0;
+    const sending = this.#sendPart(number, bytes)
+      .catch((error) => {
+        this.#failure ??= error as Error;
+        this.#quit.abort(error);
+      })
+      .finally(() => {
+        this.#sending.delete(sending);
+        buffers.give(buffer);
+      });
+    this.#sending.set(sending, bytes.length);
+  }
+
+  async #sendPart(number: number, bytes: Buffer): Promise<void> {
+    this.#uploadId ??= this.#create();
+    const UploadId = await this.#uploadId;
+    this.#signal.throwIfAborted();
+    const ChecksumCRC32 = crc32Text(bytes);
+    const command = { ...this.#target, UploadId, PartNumber: number, Body: bytes, ChecksumCRC32 };
+    const { ETag } = await this.#options.connection.send(
+      (client) => client.send(new UploadPartCommand(command), { abortSignal: this.#cut.signal }),
+      { key: this.#options.key, doing: 's3:PutObject', signal: this.#signal },
+    );
+    this.#parts.push({ PartNumber: number, ETag, ChecksumCRC32 });
+  }
+
+  /** Begins the upload. A signal prevents only retries: an upload whose id was never received cannot be aborted. */
+  async #create(): Promise<string> {
+    const { connection, key, labels, onDoubt } = this.#options;
+    const command = {
+      ...this.#target,
+      ...encryptionOf(connection.config),
+      ChecksumAlgorithm: 'CRC32' as const,
+      Metadata: labels,
+    };
+    try {
+      const { UploadId } = await connection.send(
+        (client) => client.send(new CreateMultipartUploadCommand(command)),
+        { key, doing: 's3:PutObject', signal: this.#signal, onRetry: onDoubt },
+      );
+      return UploadId as string;
+    } catch (error) {
+      onDoubt();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#failure) throw this.#failure;
+    if (this.#next === 0 && this.#options.mayWait) {
+      this.#whole = Buffer.from(this.#buffer?.subarray(0, this.#used) ?? []);
+      if (this.#buffer) this.#options.buffers.give(this.#buffer);
+      this.#buffer = undefined;
+      this.#seen = await versionThere(this.#options, this.#signal);
+      return;
+    }
+    if (this.#used > 0 || this.#next === 0) {
+      await this.#room();
+      this.#send();
+    }
+    await Promise.all(this.#sending.keys());
+    if (this.#failure) throw this.#failure;
+  }
+
+  async publish(): Promise<void> {
+    const { connection, key } = this.#options;
+    if (this.#whole) {
+      await putWhole(this.#options, this.#whole, this.#seen);
+      this.#whole = undefined;
+      return;
+    }
+    const UploadId = await this.#uploadId;
+    const Parts = this.#parts.sort((one, other) => one.PartNumber - other.PartNumber);
+    const command = { ...this.#target, UploadId, MultipartUpload: { Parts } };
+    await connection.send(
+      async (client) => {
+        try {
+          await client.send(new CompleteMultipartUploadCommand(command));
+        } catch (error) {
+          // Perhaps the upload was completed, and only the answer got lost.
+          if ((error as Error).name !== 'NoSuchUpload' && statusOf(error) !== 404) throw error;
+          if (!(await isOwn(this.#options))) throw overtaken(this.#options, error);
+        }
+      },
+      { key, doing: 's3:PutObject' },
+    );
+    this.#uploadId = undefined;
+  }
+
+  async abort(): Promise<void> {
+    const { connection, key, onDoubt } = this.#options;
+    const reason = new Error('the file was given up');
+    this.#quit.abort(reason);
+    this.#failure ??= reason;
+    // A part that arrives during the abort may be stored for ever, so parts under way get time to arrive first.
+    const timer = setTimeout(() => {
+      onDoubt();
+      this.#cut.abort(reason);
+    }, connection.graceMilliseconds);
+    await Promise.all(this.#sending.keys());
+    clearTimeout(timer);
+    this.#buffer = undefined;
+    this.#whole = undefined;
+    const UploadId = await this.#uploadId?.catch(() => undefined);
+    if (UploadId === undefined) return;
+    try {
+      await abortUpload(connection, key, UploadId);
+      this.#uploadId = undefined;
+    } catch (error) {
+      onDoubt();
+      throw error;
+    }
+  }
+}

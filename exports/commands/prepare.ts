@@ -1,0 +1,198 @@
+import type { Transaction } from '../../db/pool.ts';
+import type { RawConfig } from '../../destinations/config.ts';
+import { requireModel } from '../../destinations/registry.ts';
+import {
+  checkSettings,
+  type DestinationSettings,
+  patchSettings,
+  shownSettings,
+} from '../../destinations/settings.ts';
+import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
+import type { IntervalLength } from '../../intervals/index.ts';
+import { type Model, type ModelQuery, planFault, planQuery, readSelection } from '../../models/index.ts';
+import { refuse } from '../../refusals.ts';
+import type { Keyring } from '../../secrets/envelope.ts';
+import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
+import { exportQuery } from '../reads/query.ts';
+import { openSettings, sealSettings } from '../reads/settings.ts';
+import { type StoredTarget, storedTargetOf } from '../reads/stored-target.ts';
+import { type BatchExportFields, type BatchExportRow, lockStoreWriters } from '../rows/batch-exports.ts';
+import { type CadenceInput, cadenceFields } from '../rules/cadence.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
+import { refusing } from './refusals.ts';
+
+/** What somebody asks of a destination. Keys of the configuration that are left out keep their values. */
+export interface DestinationInput {
+  type?: string | undefined;
+  config?: RawConfig | null | undefined;
+}
+
+/** What somebody asks of an export. Fields that are left out keep their values, or have their defaults in a new export. */
+export interface ExportInput extends CadenceInput {
+  name?: string | undefined;
+  /** Null: events. */
+  model?: Model | null | undefined;
+  destination?: DestinationInput | undefined;
+  paused?: boolean | undefined;
+  last_paused_at?: string | null | undefined;
+  start_at?: string | null | undefined;
+  end_at?: string | null | undefined;
+  hogql_query?: string | null | undefined;
+  filters?: unknown;
+}
+
+/** The same of a new export: some fields have no default. */
+export interface NewExportInput extends ExportInput {
+  name: string;
+  destination: DestinationInput & { type: string };
+  interval: IntervalLength;
+}
+
+export interface Subject {
+  projectId: number;
+  exportId: string;
+  /** The export as it is stored. Undefined: it is to be made. */
+  current?: BatchExportRow | undefined;
+}
+
+export interface PreparedExport {
+  fields: BatchExportFields;
+  target: StoredTarget | null;
+  /** What it exports, of some interval. */
+  query: ModelQuery;
+  /** The names of the secrets that the input sets. */
+  secrets: string[];
+}
+
+/** Finds what an export is after this input, and checks all that can be known without connecting anywhere. */
+export function prepareExport(
+  { parser, keyring }: Pick<ExportCommandDependencies, 'parser' | 'keyring'>,
+  { current, exportId, projectId }: Subject,
+  input: ExportInput,
+): Promise<PreparedExport> {
+  return refusing(async () => {
+    const model = modelOf(current, input);
+    const cadence = cadenceFields(current, input);
+    const bounds = boundsOf(current, input);
+    const settings = settingsOf(keyring, current, input);
+    requireModel(settings.type, model);
+    requireEventsForNames(settings, model);
+    const stored =
+      current && !input.destination
+        ? { destination_type: current.destination_type, config: current.config, secrets: current.secrets }
+        : sealSettings(keyring, exportId, settings);
+    const asked = input.hogql_query === undefined ? current?.hogql_query : input.hogql_query;
+    const hogqlQuery = asked?.trim() ? asked : null;
+    const filters = input.filters === undefined ? (current?.filters ?? null) : input.filters;
+    const content = { model, filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
+    // Any interval will do: what is wrong with the settings is wrong with them for each interval.
+    const query = await exportQuery(
+      parser,
+      { ...content, ...stored, project_id: projectId },
+      { start: null, end: Date.now() },
+    );
+    const target = storedTargetOf(settings, { model, interval: cadence.interval });
+    const shown = shownSettings(settings).config;
+    return {
+      target,
+      query,
+      secrets: Object.keys(input.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
+      fields: {
+        ...content,
+        ...cadence,
+        ...bounds,
+        ...stored,
+        name: input.name ?? current?.name ?? '',
+        paused: input.paused ?? current?.paused ?? false,
+        last_paused_at: given(input.last_paused_at, current?.last_paused_at),
+        schema: hogqlQuery === null ? null : (await readSelection(hogqlQuery, parser)).schema,
+        write_store: target?.store ?? null,
+        write_target: target?.target ?? null,
+      },
+    };
+  });
+}
+
+const given = <T>(sent: T | null | undefined, stored: T | null | undefined): T | null =>
+  sent === undefined ? (stored ?? null) : sent;
+
+function modelOf(current: BatchExportRow | undefined, input: ExportInput): Model {
+  const model = input.model ?? current?.model ?? 'events';
+  if (current && model !== current.model) {
+    throw refuse.invalid('model', 'Changing models is not supported. Create a new batch export instead.');
+  }
+  return model;
+}
+
+function boundsOf(current: BatchExportRow | undefined, input: ExportInput) {
+  const start = given(input.start_at, current?.start_at);
+  const end = given(input.end_at, current?.end_at);
+  if (start !== null && end !== null && Date.parse(start) >= Date.parse(end)) {
+    throw refuse.invalid(input.end_at ? 'end_at' : 'start_at', "'start_at' must be before 'end_at'");
+  }
+  return { start_at: start, end_at: end };
+}
+
+/** The destination after the input. Its secrets are opened only if the input names the destination. */
+function settingsOf(
+  keyring: Keyring | undefined,
+  current: BatchExportRow | undefined,
+  { destination: sent }: ExportInput,
+): DestinationSettings {
+  if (!current) return checkSettings({ type: sent?.type ?? '', config: sent?.config ?? {} });
+  const { destination_type: type, config } = current;
+  if (!sent) return { type, config };
+  const stored = openSettings(keyring, current);
+  return patchSettings(stored, { type: sent.type ?? type, config: sent.config ?? {} });
+}
+
+/** Only events have names. For other models a list of names would be a limit that does nothing. */
+function requireEventsForNames({ config }: DestinationSettings, model: Model): void {
+  for (const key of ['include_events', 'exclude_events']) {
+    const names = config[key];
+    if (model !== 'events' && Array.isArray(names) && names.length > 0) {
+      throw refuse.invalid(
+        `destination__config__${key}`,
+        `'${key}' is only supported for 'events' not '${model}' model`,
+      );
+    }
+  }
+}
+
+/** Refuses columns and filters, if the input sets any, that Postgres would not run. No run is to be the first to find out. */
+export async function requirePlan(
+  client: Transaction,
+  { query, fields }: PreparedExport,
+  input: ExportInput,
+): Promise<void> {
+  if (!input.hogql_query && !input.filters) return;
+  await refusing(() =>
+    planQuery(client, query).catch((error) => {
+      throw planFault(error, fields);
+    }),
+  );
+}
+
+/**
+ * Refuses an export that would write the same keys as another one. The answer holds for what is saved in the same
+ * transaction: nobody else saves an export to the same store before it ends.
+ */
+export async function refuseWritingOver(
+  client: Transaction,
+  actor: Actor,
+  exportId: string,
+  { target }: PreparedExport,
+): Promise<void> {
+  if (target === null) return;
+  const writers = await lockStoreWriters(client, target.store);
+  const other = writers.find(
+    (one) => one.id !== exportId && targetsCollide(target.target, one.write_target as WriteTarget),
+  );
+  if (!other) return;
+  const known = await maySeeProject(client, actor, other.project_id);
+  const which = known ? `the batch export "${other.name}" (${other.id})` : 'another batch export';
+  throw refuse.invalid(
+    'destination__config__prefix',
+    `This batch export would write over the files of ${which}. Give it another prefix.`,
+  );
+}

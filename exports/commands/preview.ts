@@ -1,0 +1,134 @@
+import { inTurn, isStatementTimeout } from '../../db/reading.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { bindDestination } from '../../destinations/bind.ts';
+import { findDestination } from '../../destinations/registry.ts';
+import { type Interval, lastComplete } from '../../intervals/index.ts';
+import { estimate, previewRows, queryFault } from '../../models/index.ts';
+import { refuse } from '../../refusals.ts';
+import { type ExportQueryRow, exportQuery } from '../reads/query.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import { cadenceOfRow } from '../rules/cadence.ts';
+import { type IntervalChoice, pickInterval } from '../rules/pick-interval.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
+import { type NewExportInput, prepareExport } from './prepare.ts';
+import { refusing } from './refusals.ts';
+
+const ROWS_MILLISECONDS = 10_000;
+const ESTIMATE_MILLISECONDS = 5_000;
+const ANY_MILLISECONDS = 2_000;
+const RETRY_SECONDS = 5;
+/** So many names are enough to see how files are called. */
+const MOST_KEYS = 20;
+
+type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'parser' | 'egress' | 'exportRoot'>;
+
+export interface ExportPreview {
+  interval: Interval;
+  columns: { name: string; type: string }[];
+  rows: Record<string, unknown>[];
+  estimate: { rows: number; exact: boolean; bytes: number };
+  /** The names of the files. Null: the destination is given rows. */
+  keys: string[] | null;
+  manifest_key: string | null;
+}
+
+/**
+ * Shows what an export would send before it is made, for the last interval that is over. Nothing is written, and nobody
+ * is connected to.
+ */
+export async function previewNewExport(
+  deps: Dependencies & Pick<ExportCommandDependencies, 'keyring'>,
+  projectId: number,
+  input: NewExportInput,
+  limit: number,
+): Promise<ExportPreview> {
+  const { fields } = await prepareExport(deps, { projectId, exportId: uuidv7() }, input);
+  const interval = lastComplete(cadenceOfRow(fields), Date.now());
+  return previewInterval(deps, { ...fields, project_id: projectId }, interval, limit);
+}
+
+/**
+ * Shows what an export would send for an interval. An interval that is not over is shown as far as it is. Nothing is
+ * written, and nobody is connected to.
+ */
+export async function previewExport(
+  deps: Dependencies,
+  row: BatchExportRow,
+  choice: IntervalChoice,
+  limit: number,
+): Promise<ExportPreview> {
+  return previewInterval(deps, row, pickInterval(row, choice, Date.now()), limit);
+}
+
+async function previewInterval(
+  deps: Dependencies,
+  row: ExportQueryRow,
+  interval: Interval,
+  limit: number,
+): Promise<ExportPreview> {
+  const { pool, parser } = deps;
+  const query = await refusing(() => exportQuery(parser, row, interval));
+  const run = <T>(work: () => Promise<T>) =>
+    refusing(() =>
+      inTurn(pool, work).catch((error) => {
+        throw isStatementTimeout(error) ? tooSlow() : queryFault(error, row);
+      }),
+    );
+  const { columns, rows } = await run(() => previewRows(pool, query, limit, ROWS_MILLISECONDS));
+  const size = await run(() => estimate(pool, query, ESTIMATE_MILLISECONDS));
+  return {
+    interval,
+    columns: query.columns.map(({ name, type }) => ({ name, type })),
+    rows: rows.map((values) => Object.fromEntries(columns.map((name, at) => [name, values[at]]))),
+    estimate: size,
+    ...(await refusing(() => keysOf(deps, row, interval, size.bytes))),
+  };
+}
+
+const tooSlow = () =>
+  refuse.unavailable(
+    'The query took too long. Choose a shorter interval, or filters that find more.',
+    RETRY_SECONDS,
+  );
+
+/** Answers whether an interval has anything to export. If that cannot be told in time, the answer is yes. */
+export async function hasRows(
+  { pool, parser }: Pick<ExportCommandDependencies, 'pool' | 'parser'>,
+  row: ExportQueryRow,
+  interval: Interval,
+): Promise<boolean> {
+  const query = await refusing(() => exportQuery(parser, row, interval));
+  return refusing(async () => {
+    try {
+      const { rows } = await inTurn(pool, () => previewRows(pool, query, 1, ANY_MILLISECONDS));
+      return rows.length > 0;
+    } catch (error) {
+      if (isStatementTimeout(error)) return true;
+      throw queryFault(error, row);
+    }
+  });
+}
+
+/** Names about as many files as there will be. A compressed file holds more rows than is known here. */
+function keysOf(
+  { egress, exportRoot }: Dependencies,
+  row: ExportQueryRow,
+  { start, end }: Interval,
+  bytes: number,
+): Pick<ExportPreview, 'keys' | 'manifest_key'> {
+  const { destination_type: type } = row;
+  if (findDestination(type)?.kind !== 'files') return { keys: null, manifest_key: null };
+  const bound = bindDestination({ type, config: row.config }, { egress, exportRoot });
+  if (bound.kind !== 'files') return { keys: null, manifest_key: null };
+  const keys = bound.keys({
+    model: row.model,
+    interval: { start: new Date(start), end: new Date(end) },
+  });
+  const { maxFileBytes, compression } = bound.options;
+  const files = maxFileBytes && !compression ? Math.ceil(bytes / maxFileBytes) : 1;
+  const shown = Math.min(Math.max(files, 1), MOST_KEYS);
+  return {
+    keys: Array.from({ length: shown }, (_, index) => keys.file(index)),
+    manifest_key: keys.manifest,
+  };
+}

@@ -1,0 +1,39 @@
+import { DestinationConfigError } from '../../destinations/errors.ts';
+import { SourceError } from '../../hog/errors.ts';
+import { ModelError } from '../../models/index.ts';
+import { type Refusal, refuse } from '../../refusals.ts';
+import { SecretError } from '../../secrets/envelope.ts';
+
+const RETRY_SECONDS = 5;
+const OPERATOR_SECONDS = 60;
+/** The fields of an export that its destination may refuse. All others are keys of the destination's configuration. */
+const OWN_FIELDS: Readonly<Record<string, string>> = { type: 'destination__type', model: 'model' };
+
+/** Translates an error of a part of an export (its destination, its model, its secrets) into a refusal. */
+function refusalOf(error: unknown): Refusal | undefined {
+  if (error instanceof DestinationConfigError) {
+    const { field, message } = error;
+    const key =
+      field === undefined ? 'destination__config' : (OWN_FIELDS[field] ?? `destination__config__${field}`);
+    const code = message.endsWith('is not a valid choice.') ? 'invalid_choice' : 'invalid_input';
+    return refuse.invalid(key, message, { code });
+  }
+  if (error instanceof ModelError) {
+    return refuse.invalid(error.field, error.message, { reason: error.detail });
+  }
+  if (error instanceof SourceError && error.code === 'busy') {
+    return refuse.unavailable('Too many queries are being read at the moment. Try again.', RETRY_SECONDS);
+  }
+  // The operator has to act, not whoever asked. The message names no secret.
+  if (error instanceof SecretError) return refuse.unavailable(error.message, OPERATOR_SECONDS);
+  return undefined;
+}
+
+/** Does the work. If a part of the export is wrong, throws a refusal that says so. */
+export async function refusing<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw refusalOf(error) ?? error;
+  }
+}

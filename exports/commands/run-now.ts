@@ -1,0 +1,71 @@
+import { transaction } from '../../db/pool.ts';
+import { intervalAt } from '../../intervals/index.ts';
+import { refuse } from '../../refusals.ts';
+import { type Actor, requestOf } from '../../tenancy/actor.ts';
+import { instantText } from '../../values/dates.ts';
+import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
+import { isPartEnd } from '../rows/parts.ts';
+import { cadenceOfRow } from '../rules/cadence.ts';
+import { type IntervalChoice, pickCompleteInterval } from '../rules/pick-interval.ts';
+import { temporalAway } from '../temporal.ts';
+import { auditExport } from './audit.ts';
+import type { ExportCommandDependencies } from './dependencies.ts';
+import { hasRows } from './preview.ts';
+
+const RETRY_SECONDS = 10;
+/** How many milliseconds Temporal has for starting a run. */
+const PATIENCE = 5_000;
+
+export interface RunInput extends IntervalChoice {
+  /**
+   * Whether to export the current interval up to now instead. Its files are replaced when the interval is over. Default:
+   * yes, if no interval is named and the last one that is over has nothing to export.
+   */
+  partial?: boolean | undefined;
+}
+
+export interface ImmediateRun {
+  interval: { start: string; end: string };
+  workflowId: string;
+  workflowRunId: string;
+}
+
+/** A part of an interval is known by its end, at which no interval ends. */
+const endOfPart = (now: number) => (isPartEnd(new Date(now).toISOString()) ? now : now - 1);
+
+/** Runs an export now, for the interval that is named or the last one that is over, whatever its schedule does. */
+export async function runExport(
+  deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'temporal' | 'logger'>,
+  actor: Actor,
+  row: BatchExportRow,
+  input: RunInput,
+): Promise<ImmediateRun> {
+  const { pool, temporal, logger } = deps;
+  const now = Date.now();
+  const named = Boolean(input.start_at || input.end_at);
+  if (input.partial && named) {
+    throw refuse.invalid(
+      'partial',
+      "'partial' is the current interval up to now: it goes without 'start_at' and 'end_at'",
+    );
+  }
+  const complete = pickCompleteInterval(row, input, now);
+  const partial = input.partial ?? (!named && !(await hasRows(deps, row, complete)));
+  const { start, end } = partial
+    ? { start: intervalAt(cadenceOfRow(row), now).start, end: endOfPart(now) }
+    : complete;
+  const interval = { start: instantText(start), end: instantText(end) };
+  const started = await temporal
+    .within(PATIENCE, () => temporal.startRun(row, interval))
+    .catch((error) => {
+      logger.warn({ ...requestOf(actor), err: error }, 'a run could not be started');
+      throw temporalAway(RETRY_SECONDS);
+    });
+  await transaction(pool, (client) =>
+    auditExport(client, actor, keyOf(row), 'started', {
+      data_interval_start: interval.start,
+      data_interval_end: interval.end,
+    }),
+  );
+  return { interval, ...started };
+}

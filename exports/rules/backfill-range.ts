@@ -1,0 +1,52 @@
+import {
+  alignOutward,
+  BackfillRangeError,
+  intervalAt,
+  type OpenInterval,
+  readBackfillRange,
+} from '../../intervals/index.ts';
+import { refuse } from '../../refusals.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import { cadenceOfRow } from './cadence.ts';
+
+/** Exports to these destinations can be filled up to now, without naming the end. */
+const OPEN_ENDED = new Set(['HTTP', 'NoOp']);
+
+/** The range of a backfill as somebody asks for it. */
+export interface BackfillInput {
+  /** Intervals of an hour and less take a time with its zone; days and weeks take a date. */
+  start_at?: unknown;
+  end_at?: unknown;
+}
+
+/** Finds the whole intervals that contain the range that somebody asks to be filled, as far as they are over. */
+export function readRange(row: BatchExportRow, input: BackfillInput, now: number): OpenInterval {
+  const cadence = cadenceOfRow(row);
+  try {
+    const openEnd = OPEN_ENDED.has(row.destination_type);
+    const { start, end } = readBackfillRange(cadence, input, { now, openEnd });
+    const over = intervalAt(cadence, now).start;
+    if (start === null) throw new Error('a range without a beginning was let through');
+    const range = alignOutward(cadence, { start, end: end ?? over });
+    return requireIntervals({ start: range.start, end: Math.min(range.end, over) });
+  } catch (error) {
+    if (!(error instanceof BackfillRangeError)) throw error;
+    throw refuse.invalid(error.field, error.message);
+  }
+}
+
+function requireIntervals(range: { start: number; end: number }): OpenInterval {
+  if (range.start < range.end) return range;
+  throw refuse.invalid('end_at', 'No interval of this range is over yet.');
+}
+
+/**
+ * Finds the intervals that ended since an instant, from the one that contains it. Intervals that the schedule does not
+ * run, because they end before `start_at` or after `end_at` of the export, are left out. Null: there is none.
+ */
+export function wholeRange(row: BatchExportRow, since: number, now: number): OpenInterval | null {
+  const cadence = cadenceOfRow(row);
+  const { start } = intervalAt(cadence, Math.max(since, row.start_at ? Date.parse(row.start_at) - 1 : since));
+  const { start: end } = intervalAt(cadence, row.end_at ? Math.min(now, Date.parse(row.end_at)) : now);
+  return start < end ? { start, end } : null;
+}

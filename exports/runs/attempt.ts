@@ -1,0 +1,93 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Pool } from '../../db/pool.ts';
+import { holdsFence, type RunKey, recordProgress } from '../rows/runs.ts';
+import type { Work } from './work.ts';
+
+/** Another attempt has taken over, or the run is over: nobody needs what this attempt still does. */
+export class OvertakenError extends Error {
+  override readonly name = 'OvertakenError';
+}
+
+/** Neither the source nor the destination moved for too long. */
+export class StalledError extends Error {
+  override readonly name = 'StalledError';
+}
+
+/** One attempt at a run, while it lasts. */
+export interface Attempt {
+  /** Is aborted when the attempt has to stop: its work was told to, another attempt took over, or nothing moved. */
+  signal: AbortSignal;
+  /** Throws an OvertakenError if this attempt may not change anything any more. */
+  fence(): Promise<void>;
+  onProgress(rows: number, bytes: number): void;
+  /** Says that something moved that is no row, for example bytes of the source. */
+  moved(): void;
+  close(): Promise<void>;
+}
+
+const EVERY = 3_000;
+/** No single row takes that long, neither a source that looks for rows nor a destination that takes them. */
+const STALL = 30 * 60_000;
+
+/** Says how far the attempt is, by beats and in the run's row, and tells the attempt when it has to stop. */
+export function watchAttempt(
+  pool: Pool,
+  key: RunKey,
+  fence: number,
+  work: Work,
+  stall: number = STALL,
+): Attempt {
+  const stop = new AbortController();
+  const closed = new AbortController();
+  let rows = 0;
+  let bytes = 0;
+  let movedAt = performance.now();
+
+  let noting: Promise<void> | undefined;
+
+  /** If Postgres does not answer, the next note is good enough: the fence is asked again before anything is changed. */
+  async function note(): Promise<void> {
+    const progress = { records_completed: rows, bytes_exported: bytes };
+    const mine = await recordProgress(pool, key, fence, progress).catch(() => true);
+    if (!mine) stop.abort(new OvertakenError('The run goes on without this attempt'));
+  }
+
+  function tell(): void {
+    work.beat({ rows, bytes });
+    if (performance.now() - movedAt > stall) {
+      stop.abort(new StalledError(`Nothing moved for ${Math.round(stall / 60_000)} minutes`));
+      return;
+    }
+    // Not awaited: the beats must go on while Postgres takes its time, or the attempt counts as dead.
+    noting ??= note().finally(() => {
+      noting = undefined;
+    });
+  }
+  const telling = (async () => {
+    while (!closed.signal.aborted) {
+      await pause(EVERY, undefined, { signal: closed.signal }).catch(() => undefined);
+      if (!closed.signal.aborted) tell();
+    }
+  })();
+
+  return {
+    signal: AbortSignal.any([work.signal, stop.signal]),
+    async fence() {
+      if (!(await holdsFence(pool, key, fence)))
+        throw new OvertakenError('The run goes on without this attempt');
+    },
+    onProgress(nowRows, nowBytes) {
+      rows = nowRows;
+      bytes = nowBytes;
+      movedAt = performance.now();
+    },
+    moved() {
+      movedAt = performance.now();
+    },
+    async close() {
+      closed.abort();
+      await telling;
+      await noting;
+    },
+  };
+}

@@ -1,0 +1,113 @@
+import { type Transaction, transaction } from '../../db/pool.ts';
+import { SYSTEM } from '../../tenancy/actor.ts';
+import { audit } from '../../tenancy/audit.ts';
+import { BACKFILL_CANCELLED, endBackfill, RUN_CANCELLED, type RunEnding, stopWorkflows } from '../ending.ts';
+import { activeBackfills, backfillsEndedFor } from '../rows/backfills.ts';
+import {
+  type BatchExportRow,
+  type ExportKey,
+  findBatchExportById,
+  setPaused,
+} from '../rows/batch-exports.ts';
+import { insertLogs, listLogs } from '../rows/logs.ts';
+import { countRecentFailures, runsEndedFor } from '../rows/run-lists.ts';
+import { RUN_LIMITS } from '../rules/limits.ts';
+import type { RunDependencies } from './dependencies.ts';
+
+export type PauseDependencies = Pick<
+  RunDependencies,
+  'pool' | 'temporal' | 'logger' | 'metrics' | 'pauseAfter'
+>;
+
+/**
+ * Pauses an export if too many of its last runs failed, and cancels its backfills with their runs. Returns when it was
+ * paused. Runs from before the last pause do not count, because whoever unpaused the export has seen them.
+ *
+ * The rows are changed in one transaction, and Temporal follows. If an earlier try for the same run was killed after the
+ * transaction, this one makes Temporal follow.
+ */
+export async function pauseIfFailing(
+  deps: PauseDependencies,
+  row: BatchExportRow,
+  runId: string,
+): Promise<string | undefined> {
+  if (deps.pauseAfter === 0 || row.deleted_at !== null) return undefined;
+  const isPaused = row.paused ? await isPausedBy(deps, row, runId) : await pause(deps, row, runId);
+  if (!isPaused) return undefined;
+  const now = await findBatchExportById(deps.pool, row.id);
+  if (!now) return new Date().toISOString();
+  await follow(deps, now);
+  return now.last_paused_at ?? new Date().toISOString();
+}
+
+const keyOf = ({ project_id: projectId, id: exportId }: BatchExportRow): ExportKey => ({
+  projectId,
+  exportId,
+});
+
+/** What the log says of an automatic pause. By this entry the pause of a run is known again. */
+const PAUSED = 'The batch export was automatically paused';
+
+/** Pauses the export if it has to be. False: too few runs failed, or somebody else has just paused it. */
+async function pause(
+  { pool, logger, metrics, pauseAfter }: PauseDependencies,
+  row: BatchExportRow,
+  runId: string,
+): Promise<boolean> {
+  const key = keyOf(row);
+  const paused = await transaction(pool, async (client) => {
+    const { window } = RUN_LIMITS[row.interval];
+    const failed = await countRecentFailures(client, key, window, row.last_paused_at);
+    if (failed < pauseAfter || !(await setPaused(client, key, true))) return undefined;
+    const cancelled = await cancelBackfills(client, key);
+    const reason = `${failed} of its last runs failed`;
+    const message =
+      `${PAUSED} due to exceeding the failure threshold: ${reason}. Correct what their ` +
+      'errors name, then unpause it; unpausing with a backfill exports what was missed.';
+    await insertLogs(client, key, runId, [{ level: 'ERROR', message }]);
+    await audit(client, SYSTEM, {
+      ...{ scope: 'BatchExport', itemId: row.id, projectId: row.project_id, activity: 'updated' },
+      detail: { changes: [{ field: 'paused', before: false, after: true }], reason },
+    });
+    return { failed, cancelled };
+  });
+  if (!paused) return false;
+  const { failed, cancelled } = paused;
+  metrics.paused.inc();
+  metrics.runs.inc({ status: 'Cancelled', destination: row.destination_type }, cancelled);
+  logger.warn({ exportId: row.id, failed }, 'a batch export was paused because its runs fail');
+  return true;
+}
+
+/** Answers whether an earlier try for this run paused the export. Cancels what was begun since. */
+async function isPausedBy({ pool }: PauseDependencies, row: BatchExportRow, runId: string): Promise<boolean> {
+  const key = keyOf(row);
+  const own = await listLogs(pool, { ...key, runId, levels: ['ERROR'], search: PAUSED, limit: 1 });
+  if (own.length === 0) return false;
+  await transaction(pool, (client) => cancelBackfills(client, key));
+  return true;
+}
+
+const CANCELLED = 'Cancelled: the batch export was paused because its runs fail';
+const ENDING = { status: 'Cancelled', reason: CANCELLED, log: RUN_CANCELLED } satisfies RunEnding;
+
+/** Returns how many runs it cancelled. */
+async function cancelBackfills(client: Transaction, key: ExportKey): Promise<number> {
+  let runs = 0;
+  for (const backfill of await activeBackfills(client, key)) {
+    const ended = await endBackfill(client, backfill, { ...ENDING, log: BACKFILL_CANCELLED, runs: ENDING });
+    runs += ended?.runs.length ?? 0;
+  }
+  return runs;
+}
+
+/** Makes Temporal follow a pause. If Temporal fails, maintenance mends the schedule, and workflows find their rows ended. */
+async function follow({ pool, temporal, logger }: PauseDependencies, row: BatchExportRow): Promise<void> {
+  const ended = { reason: CANCELLED, since: row.last_paused_at ?? row.created_at };
+  const backfills = await backfillsEndedFor(pool, keyOf(row), ended);
+  const runs = await runsEndedFor(pool, backfills, ended);
+  const steps = [() => stopWorkflows(temporal, backfills, runs), () => temporal.sync(row)];
+  for (const step of steps) {
+    await step().catch((error) => logger.warn({ err: error }, 'Temporal did not take a change of an export'));
+  }
+}

@@ -1,0 +1,143 @@
+import { transaction } from '../../db/pool.ts';
+import { isStatementTimeout } from '../../db/reading.ts';
+import type { IntervalText } from '../../intervals/index.ts';
+import { countRows } from '../../models/index.ts';
+import { exportQuery } from '../reads/query.ts';
+import { type BatchExportRow, type ExportKey, findBatchExportById } from '../rows/batch-exports.ts';
+import { listChecks, listUncheckedRuns, recordCheck } from '../rows/checks.ts';
+import { insertLogs } from '../rows/logs.ts';
+import type { RunRow } from '../rows/runs.ts';
+import { intervalKey } from '../rules/interval-states.ts';
+import { type Evidence, sourceProblems } from '../rules/verify-report.ts';
+import type { RunDependencies } from './dependencies.ts';
+import { judge } from './judgement.ts';
+import { hashRows, isExpired, ofSource } from './source.ts';
+import type { Work } from './work.ts';
+
+/** Runs of the last two days are looked at. Older ones were looked at, or were changed since. */
+const SINCE = 2 * 86_400_000;
+const RUNS_PER_PASS = 2_000;
+const LONGEST_PASS = 90_000;
+const LONGEST_COUNT = 30_000;
+/** Up to so many rows the checksum is compared too; of more rows, their number only. */
+const HASHED_ROWS = 100_000;
+
+export interface CheckedSources {
+  checked: number;
+  differ: number;
+  /** Always empty: notices are sent before this is answered. Workers of the version before read it. */
+  notices: [];
+}
+
+/** Compares what runs exported with what the database has now, once for each run of events. */
+export async function checkSources(
+  deps: RunDependencies,
+  { beat }: Pick<Work, 'beat'>,
+): Promise<CheckedSources> {
+  const { pool, logger } = deps;
+  const until = performance.now() + LONGEST_PASS;
+  const since = new Date(Date.now() - SINCE).toISOString();
+  const result: CheckedSources = { checked: 0, differ: 0, notices: [] };
+  for (const run of await listUncheckedRuns(pool, since, RUNS_PER_PASS)) {
+    if (performance.now() > until) break;
+    beat(result.checked);
+    const row = await findBatchExportById(pool, run.batch_export_id);
+    if (!row) continue;
+    try {
+      const news = await check(deps, row, run);
+      result.checked += 1;
+      if (news) result.differ += 1;
+    } catch (error) {
+      // The next pass tries this run again, and the others have their turn.
+      logger.warn(
+        { err: error, exportId: row.id, runId: run.id },
+        'a run could not be compared with the database',
+      );
+    }
+  }
+  return result;
+}
+
+/** Returns whether it is news that the run and the database differ. */
+async function check(deps: RunDependencies, row: BatchExportRow, run: RunRow): Promise<boolean> {
+  const { pool } = deps;
+  const source = await readSource(deps, row, run);
+  const problems = sourceProblems({ run, source });
+  const key = { projectId: row.project_id, exportId: row.id };
+  const state = problems.length > 0 ? 'differs' : source.state === 'expired' ? 'expired' : 'same';
+  const interval = { start: run.data_interval_start, end: run.data_interval_end };
+  const news = state === 'differs' && !(await differedBefore(deps, key, interval));
+  if (news) await tell(deps, row, run, source.rows);
+  const written = {
+    ...interval,
+    state,
+    runId: run.id,
+    sourceRows: source.rows,
+    contentHash: source.hash,
+    problem: problems[0] ?? source.problem ?? null,
+  } as const;
+  const message = `The interval ${interval.start} - ${interval.end} differs: ${problems[0]}`;
+  await transaction(pool, async (client) => {
+    await recordCheck(client, key, written);
+    if (news) await insertLogs(client, key, run.id, [{ level: 'WARNING', message }]);
+  });
+  return news;
+}
+
+async function readSource(
+  { parser, copyPool, eventRetentionDays }: RunDependencies,
+  row: BatchExportRow,
+  run: RunRow,
+): Promise<Evidence['source']> {
+  const [start, end] = [run.data_interval_start as string, run.data_interval_end];
+  const none = { rows: null, hash: null };
+  if (isExpired(row, { start, end }, eventRetentionDays, Date.now())) return { state: 'expired', ...none };
+  try {
+    const query = await exportQuery(parser, row, { start: Date.parse(start), end: Date.parse(end) });
+    if ((run.records_total_count ?? 0) <= HASHED_ROWS) {
+      return { state: 'read', ...(await hashRows(copyPool, query, AbortSignal.timeout(LONGEST_COUNT))) };
+    }
+    return { state: 'read', rows: await countRows(copyPool, query, LONGEST_COUNT), hash: null };
+  } catch (thrown) {
+    const error = ofSource(thrown);
+    const slow = isStatementTimeout(error) || (error as Error).name === 'TimeoutError';
+    if (!slow && judge(error).again) throw error;
+    const problem = slow ? 'reading the rows took too long' : judge(error).message;
+    return { state: 'unread', ...none, problem: `Not compared: ${problem}` };
+  }
+}
+
+/** Returns whether an earlier run of the interval differed from the database already. */
+async function differedBefore(
+  { pool }: RunDependencies,
+  key: ExportKey,
+  { start, end }: IntervalText,
+): Promise<boolean> {
+  const checks = await listChecks(pool, key, { after: start ?? '-infinity', until: end });
+  return checks.some(
+    (one) =>
+      one.state === 'differs' &&
+      intervalKey(one.data_interval_start, one.data_interval_end) === intervalKey(start, end),
+  );
+}
+
+/**
+ * Sends a notice before the check is written down. A pass that is killed in between sends it again, and it stays one
+ * notice.
+ */
+async function tell(
+  { temporal, noticeWebhook }: RunDependencies,
+  row: BatchExportRow,
+  run: RunRow,
+  inDatabase: number | null,
+): Promise<void> {
+  if (noticeWebhook === undefined) return;
+  const about = {
+    projectId: row.project_id,
+    exportId: row.id,
+    runId: run.id,
+    at: new Date().toISOString(),
+  };
+  const details = { exported: run.records_total_count, in_database: inDatabase };
+  await temporal.startNotice({ event: 'batch_export.differs', ...about, details }, run.id);
+}

@@ -1,0 +1,112 @@
+import { copyOut } from '../../db/copy-out.ts';
+import { DestinationError } from '../../destinations/errors.ts';
+import { type IntervalText, readInterval } from '../../intervals/index.ts';
+import { ModelError, type ModelQuery } from '../../models/index.ts';
+import { refuse } from '../../refusals.ts';
+import { exportQuery } from '../reads/query.ts';
+import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
+import { recordCheck } from '../rows/checks.ts';
+import { findCompletedRun } from '../rows/run-lists.ts';
+import { type Evidence, judgeInterval, type VerifyReport } from '../rules/verify-report.ts';
+import type { VerifyIntervalInput } from '../temporal.ts';
+import type { RunDependencies } from './dependencies.ts';
+import { hashRows, isExpired } from './source.ts';
+import { boundDestination, destinationRun } from './transfer.ts';
+import { type WorkAttempt, whileBeating } from './work.ts';
+
+/** Reads an interval again, in the database and at its destination, and says whether they are the same. */
+export async function compareInterval(
+  deps: RunDependencies,
+  { exportId, interval }: VerifyIntervalInput,
+  work: WorkAttempt,
+): Promise<VerifyReport> {
+  const row = await findBatchExportById(deps.pool, exportId);
+  if (!row || row.deleted_at !== null) throw refuse.absent('The batch export was deleted.');
+  return whileBeating(work, () => compare(deps, row, interval, work));
+}
+
+async function compare(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  interval: IntervalText,
+  work: WorkAttempt,
+): Promise<VerifyReport> {
+  const { pool } = deps;
+  const key = { projectId: row.project_id, exportId: row.id };
+  const run = await findCompletedRun(pool, key, interval);
+  const { source, query } = await readSource(deps, row, interval, work.signal);
+  const there = await readDestination(deps, row, interval, run?.id ?? '', query, work);
+  const judged = judgeInterval({ run, source, ...there });
+  const { state, rows, hash } = source;
+  if (judged.verdict !== 'unknown') {
+    await recordCheck(pool, key, {
+      ...interval,
+      state: judged.verdict,
+      runId: run?.id ?? null,
+      sourceRows: rows,
+      contentHash: hash,
+      problem: judged.problems.length > 0 ? judged.problems.slice(0, 20).join(' ') : null,
+    });
+  }
+  return {
+    interval,
+    run_id: run?.id ?? null,
+    source: { state, rows, hash },
+    ...judged,
+    checked_at: new Date().toISOString(),
+  };
+}
+
+async function readSource(
+  { parser, copyPool, eventRetentionDays }: RunDependencies,
+  row: BatchExportRow,
+  interval: IntervalText,
+  signal: AbortSignal,
+): Promise<{ source: Evidence['source']; query?: ModelQuery }> {
+  const none = { rows: null, hash: null };
+  try {
+    const query = await exportQuery(parser, row, readInterval(interval));
+    const known = { query, source: { state: 'expired' as const, ...none } };
+    if (isExpired(row, interval, eventRetentionDays, Date.now())) return known;
+    const read = await hashRows(copyPool, query, signal);
+    return { query, source: { state: row.model === 'events' ? 'read' : 'changing', ...read } };
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    const problem = `The rows cannot be read with the settings that the export has now: ${error.message}`;
+    return { source: { state: 'unread', ...none, problem } };
+  }
+}
+
+/** What it means that a destination says this when it is read. */
+const FAILURES: Partial<Record<DestinationError['code'], 'differs' | 'missing'>> = {
+  occupied: 'differs',
+  mismatch: 'differs',
+  missing: 'missing',
+};
+/** A failure that may go away by itself is the answer only from this attempt on. */
+const LAST_ATTEMPT = 3;
+
+async function readDestination(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  interval: IntervalText,
+  runId: string,
+  query: ModelQuery | undefined,
+  { signal, number }: WorkAttempt,
+): Promise<Pick<Evidence, 'files' | 'rows' | 'failure'>> {
+  try {
+    const destination = boundDestination(deps, row);
+    const run = destinationRun(row, runId, interval);
+    if (destination.kind === 'files') {
+      const manifestKey = destination.keys(run).manifest;
+      return { files: { manifestKey, found: await destination.verify(run, signal) } };
+    }
+    if (!destination.find || !query) return { rows: null };
+    const read = () => copyOut(deps.copyPool, query.text, { settings: query.settings, signal });
+    return { rows: await destination.find({ run, columns: query.columns, read, signal }) };
+  } catch (error) {
+    if (!(error instanceof DestinationError)) throw error;
+    if (error.retryable && number < LAST_ATTEMPT) throw error;
+    return { failure: { verdict: FAILURES[error.code] ?? 'unknown', message: error.message } };
+  }
+}

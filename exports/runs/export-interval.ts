@@ -1,0 +1,220 @@
+import { transaction } from '../../db/pool.ts';
+import { storableText } from '../../db/storable-text.ts';
+import { secretValues } from '../../destinations/config.ts';
+import { withoutSecrets } from '../../destinations/errors.ts';
+import { findDestination } from '../../destinations/registry.ts';
+import { readInterval } from '../../intervals/index.ts';
+import { endRun } from '../ending.ts';
+import { exportQuery } from '../reads/query.ts';
+import { openSettings } from '../reads/settings.ts';
+import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
+import { insertLogs, type LogEntry } from '../rows/logs.ts';
+import { findRun } from '../rows/run-lists.ts';
+import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../rows/runs.ts';
+import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
+import type { RunDependencies } from './dependencies.ts';
+import { AttemptFailedError, judge } from './judgement.ts';
+import { leaveNoPart, takeBackParts } from './parts.ts';
+import { requireUnexpired, untilFinal } from './source.ts';
+import { boundDestination, destinationRun, type Transferred, transfer } from './transfer.ts';
+import type { WorkAttempt } from './work.ts';
+
+export interface ExportIntervalInput {
+  exportId: string;
+  runId: string;
+}
+
+export interface ExportIntervalResult {
+  status: string;
+  records: number;
+  rejected: number;
+  bytes: number;
+  error: string | null;
+}
+
+const OUT_OF_TIME = 'It took longer than one attempt may take';
+const LONGEST_MESSAGE = 10_000;
+
+/**
+ * Exports the interval of a run, whole, whatever earlier attempts left, and completes the run. Throws an
+ * AttemptFailedError if it cannot, or the reason of the signal if the work was told to stop.
+ */
+export async function exportInterval(
+  deps: RunDependencies,
+  { exportId, runId }: ExportIntervalInput,
+  work: WorkAttempt,
+): Promise<ExportIntervalResult> {
+  const { pool, metrics } = deps;
+  const row = await findBatchExportById(pool, exportId);
+  // Everything of a project goes with it.
+  if (!row) return resultOf(undefined);
+  const key = { projectId: row.project_id, runId };
+  await endWithExport(deps, row, runId);
+  const run = await beginAttempt(pool, key);
+  // The run is over: it was cancelled, or an attempt whose answer was lost completed it.
+  if (!run) return resultOf(await findRun(pool, key));
+  const attempt = watchAttempt(pool, key, run.fence, work);
+  metrics.active.inc();
+  try {
+    const done = await complete(deps, row, run, await carry(deps, row, run, attempt));
+    observe(deps, row, done);
+    return resultOf(done);
+  } catch (error) {
+    if (work.signal.aborted) {
+      if (work.isOutOfTime()) await sayTrouble(deps, row, run, work, OUT_OF_TIME);
+      throw work.signal.reason;
+    }
+    if (error instanceof OvertakenError || attempt.signal.reason instanceof OvertakenError) {
+      await endWithExport(deps, await findBatchExportById(pool, row.id), runId);
+      const now = await findRun(pool, key);
+      if (now?.finished_at) return resultOf(now);
+    }
+    throw await failureOf(deps, row, run, work, attempt.signal.aborted ? attempt.signal.reason : error);
+  } finally {
+    metrics.active.dec();
+    await attempt.close();
+  }
+}
+
+const resultOf = (run: RunRow | undefined): ExportIntervalResult => ({
+  status: run?.status ?? 'Cancelled',
+  records: run?.records_completed ?? 0,
+  rejected: run?.records_failed ?? 0,
+  bytes: run?.bytes_exported ?? 0,
+  error: run?.latest_error ?? null,
+});
+
+/** Ends the run if its export is deleted. Whoever deleted the export may have died before cancelling its runs. */
+async function endWithExport(
+  { pool }: RunDependencies,
+  row: BatchExportRow | undefined,
+  runId: string,
+): Promise<void> {
+  if (!row?.deleted_at) return;
+  const run = { project_id: row.project_id, id: runId, batch_export_id: row.id };
+  const ending = { status: 'Cancelled', reason: 'The batch export was deleted' } as const;
+  await transaction(pool, (client) => endRun(client, run, ending));
+}
+
+interface Carried {
+  transferred: Transferred;
+  /** What happened on the way, for the log. */
+  said: LogEntry[];
+}
+
+async function carry(
+  { pool, copyPool, parser, eventRetentionDays, ...deps }: RunDependencies,
+  row: BatchExportRow,
+  run: RunRow,
+  attempt: Attempt,
+): Promise<Carried> {
+  const interval = { start: run.data_interval_start, end: run.data_interval_end };
+  const destination = boundDestination(deps, row);
+  const { start, end } = readInterval(interval);
+  const query = await exportQuery(parser, row, { start, end });
+  await untilFinal(pool, end, attempt);
+  requireUnexpired(row, interval, eventRetentionDays, Date.now());
+  const work = destinationRun(row, run.id, interval);
+  const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
+  if (destination.kind !== 'files') return { transferred, said: [] };
+  await leaveNoPart(pool, destination, work, run, attempt);
+  return { transferred, said: await takeBackParts(pool, destination, work, run, attempt) };
+}
+
+/** Writes down that the run is completed, with its log. Throws an OvertakenError if it was ended meanwhile. */
+async function complete(
+  { pool }: RunDependencies,
+  { project_id: projectId, id: exportId }: BatchExportRow,
+  { id: runId, fence }: RunRow,
+  { transferred, said }: Carried,
+): Promise<RunRow> {
+  return transaction(pool, async (client) => {
+    const completed = await completeRun(client, { projectId, runId }, fence, transferred.totals);
+    if (!completed) throw new OvertakenError('The run was ended while it was being completed');
+    await insertLogs(client, { projectId, exportId }, runId, [...said, ...closingWords(transferred)]);
+    return completed;
+  });
+}
+
+const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`;
+
+function closingWords({ totals, rejections }: Transferred): LogEntry[] {
+  const { records_completed: rows, records_failed: rejected, bytes_exported: bytes } = totals;
+  const left = rejections.map((one) => ({ level: 'WARNING' as const, message: `Left out ${one}` }));
+  if (rejected > rejections.length) {
+    const more = `${rejected - rejections.length} more rows were left out`;
+    left.push({ level: 'WARNING', message: more });
+  }
+  if (rows === 0 && rejected === 0) {
+    const message = 'Batch export finished: there is no data in this interval that matches its settings';
+    return [{ level: 'INFO', message }];
+  }
+  const done = `Batch export finished successfully with ${count(rows, 'record')} (${count(bytes, 'byte')})`;
+  return [...left, { level: 'INFO', message: rejected > 0 ? `${done}; ${rejected} left out` : done }];
+}
+
+function observe({ metrics }: RunDependencies, row: BatchExportRow, run: RunRow): void {
+  const destination = row.destination_type;
+  const finished = Date.parse(run.finished_at as string);
+  metrics.runs.inc({ status: 'Completed', destination });
+  metrics.rows.inc({ destination }, run.records_completed ?? 0);
+  metrics.rejected.inc({ destination }, run.records_failed ?? 0);
+  metrics.bytes.inc({ destination }, run.bytes_exported ?? 0);
+  metrics.seconds.observe({ destination }, (finished - Date.parse(run.created_at)) / 1000);
+  if (run.backfill_id === null)
+    metrics.lag.observe({ destination }, Math.max(0, finished - Date.parse(run.data_interval_end)) / 1000);
+}
+
+/** Judges the failure of an attempt, and tells of it: the log, the metrics, and the run's row if another one follows. */
+async function failureOf(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  run: RunRow,
+  work: WorkAttempt,
+  error: unknown,
+): Promise<AttemptFailedError> {
+  const { keyring, logger, metrics } = deps;
+  const judged = judge(error);
+  // A server may answer with a message of any length. Temporal refuses one that is too long, and the attempt would never end.
+  const message = storableText(withoutSecretsOf(keyring, row, judged.message), LONGEST_MESSAGE);
+  const { again, reason } = judged;
+  // What is unexpected may be a fault of ours: then the stack matters.
+  const about = reason === 'unexpected' ? { err: error } : { reason, message };
+  const { number: attempt } = work;
+  logger.warn({ exportId: row.id, runId: run.id, attempt, again, ...about }, 'an attempt at a run failed');
+  if (again) {
+    metrics.retries.inc({ destination: row.destination_type, reason });
+    await sayTrouble(deps, row, run, work, message);
+  }
+  return new AttemptFailedError({ ...judged, message });
+}
+
+/** The message may come from anywhere on the way. */
+function withoutSecretsOf(keyring: RunDependencies['keyring'], row: BatchExportRow, message: string): string {
+  try {
+    const { type, config } = openSettings(keyring, row);
+    const fields = findDestination(type)?.fields;
+    return fields ? withoutSecrets(message, secretValues(fields, config)) : message;
+  } catch {
+    // The secrets cannot be opened, so no message has them.
+    return message;
+  }
+}
+
+/** Writes down why this attempt failed. If Postgres is what failed, Temporal still knows why. */
+async function sayTrouble(
+  { pool, logger }: RunDependencies,
+  { project_id: projectId, id: exportId }: BatchExportRow,
+  { id: runId, fence }: RunRow,
+  { number }: WorkAttempt,
+  message: string,
+): Promise<void> {
+  const entry = `Attempt ${number} failed and will be repeated: ${message}`;
+  try {
+    const isMine = await recordTrouble(pool, { projectId, runId }, fence, message);
+    if (isMine)
+      await insertLogs(pool, { projectId, exportId }, runId, [{ level: 'WARNING', message: entry }]);
+  } catch (error) {
+    logger.debug({ err: error, runId }, 'the trouble of a run could not be written down');
+  }
+}

@@ -1,0 +1,221 @@
+import { transaction } from '../../db/pool.ts';
+import { instantText } from '../../values/dates.ts';
+import { healthOf, knownOf, recentWindow } from '../reads/health.ts';
+import { type BatchExportRow, type ExportKey, pageBatchExports } from '../rows/batch-exports.ts';
+import { type CheckRow, clearMissing, noteRepair, recordCheck } from '../rows/checks.ts';
+import { findHealth, saveHealth } from '../rows/health.ts';
+import { insertLogs } from '../rows/logs.ts';
+import { upkeepTimesOf } from '../rules/due.ts';
+import { type IntervalEntry, intervalKey, intervalStates } from '../rules/interval-states.ts';
+import { isToBeRepaired } from '../rules/repair.ts';
+import type { NoticeInput } from '../temporal.ts';
+import type { RunDependencies } from './dependencies.ts';
+import type { Work } from './work.ts';
+
+/** So many intervals of one export are started again in one pass. The next pass goes on. */
+const REPAIRS_PER_EXPORT = 10;
+/** So many intervals of all exports of a page are started again, so that workers do not get them all at once. */
+const REPAIRS_PER_PAGE = 100;
+/** A notice tells of an export that is more intervals behind than this. */
+const LAGS = 2;
+
+export interface ReconcilePageInput {
+  after: string | null;
+  limit: number;
+}
+
+export interface ReconciledPage {
+  /** The last export that was looked at. Null: there are no more. */
+  next: string | null;
+  exports: number;
+  missing: number;
+  late: number;
+  differs: number;
+  repaired: number;
+  /** Exports that could not be looked at. The log says why. */
+  failed: number;
+  /** Always empty: notices are sent before the page is answered. Workers of the version before read it. */
+  notices: [];
+}
+
+/** Looks at the intervals of the last days of each export: finds those that are missing, and starts them again. */
+export async function reconcilePage(
+  deps: RunDependencies,
+  { after, limit }: ReconcilePageInput,
+  { beat }: Pick<Work, 'beat'>,
+): Promise<ReconciledPage> {
+  const rows = await pageBatchExports(deps.pool, after, limit);
+  const page: ReconciledPage = {
+    next: rows.length === limit ? (rows.at(-1) as BatchExportRow).id : null,
+    exports: rows.length,
+    ...{ missing: 0, late: 0, differs: 0, repaired: 0, failed: 0 },
+    notices: [],
+  };
+  for (const row of rows) {
+    beat(row.id);
+    try {
+      const one = await reconcile(deps, row, Math.min(REPAIRS_PER_EXPORT, REPAIRS_PER_PAGE - page.repaired));
+      for (const count of ['missing', 'late', 'differs', 'repaired'] as const) page[count] += one[count];
+    } catch (error) {
+      // One export that fails does not hold up the others. If all fail, something else is wrong.
+      page.failed += 1;
+      if (page.failed === rows.length) throw error;
+      deps.logger.warn({ err: error, exportId: row.id }, 'a batch export could not be reconciled');
+    }
+  }
+  return page;
+}
+
+type Reconciled = Omit<ReconciledPage, 'next' | 'exports' | 'failed' | 'notices'>;
+type Checks = ReadonlyMap<string, CheckRow>;
+
+async function reconcile(deps: RunDependencies, row: BatchExportRow, most: number): Promise<Reconciled> {
+  const { pool } = deps;
+  const key = { projectId: row.project_id, exportId: row.id };
+  const now = Date.now();
+  const window = recentWindow(row, now);
+  const known = await knownOf(pool, row, window);
+  const entries = intervalStates(row, known, window, now);
+  const checks: Checks = new Map(
+    known.checks.map((one) => [intervalKey(one.data_interval_start, one.data_interval_end), one]),
+  );
+  const found = await newlyMissing(deps, row, entries, checks);
+  const chosen = await toBeRepaired(deps, row, entries, checks, most, now);
+  const [first, last] = [found[0], found.at(-1)];
+  if (first && last) {
+    await tell(deps, row, 'batch_export.missing', `${instantText(first.start)}-${instantText(last.end)}`, {
+      intervals: found.length,
+      first: first.start,
+      last: last.end,
+      started_again: chosen.length,
+    });
+  }
+  await transaction(pool, async (client) => {
+    const none = { runId: null, sourceRows: null, contentHash: null };
+    for (const { start, end, problem } of entries.filter((one) => one.state === 'missing'))
+      await recordCheck(client, key, { start, end, state: 'missing', problem, ...none });
+    await insertLogs(
+      client,
+      key,
+      null,
+      warnings(found, ({ problem }) => `is missing: ${problem}`),
+    );
+    const settled = entries.filter((one) => one.state === 'done' || one.state === 'excluded');
+    await clearMissing(
+      client,
+      key,
+      settled.map((one) => one.end),
+    );
+  });
+  const repaired = await repair(deps, row, chosen, checks);
+  const health = healthOf(entries);
+  if (health.lag_intervals > LAGS && !(await wasLagging(deps, key))) {
+    const end = Date.parse((entries.at(-1) as IntervalEntry).end);
+    await tell(deps, row, 'batch_export.lagging', instantText(end - health.lag_seconds * 1000), {
+      intervals: health.lag_intervals,
+      seconds: health.lag_seconds,
+      lookback_seconds: upkeepTimesOf(row).lookback / 1000,
+    });
+  }
+  await saveHealth(pool, key, health);
+  const { missing, late, differs } = health;
+  return { missing, late, differs, repaired };
+}
+
+/** Finds the intervals of which nobody knows yet that they are missing. */
+async function newlyMissing(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  entries: readonly IntervalEntry[],
+  checks: Checks,
+): Promise<IntervalEntry[]> {
+  const found: IntervalEntry[] = [];
+  for (const entry of entries) {
+    if (entry.state !== 'missing') continue;
+    const check = checks.get(intervalKey(entry.start, entry.end));
+    if (!check && (await isUnderWay(deps, row, entry))) entry.state = 'late';
+    else if (check?.state !== 'missing') found.push(entry);
+  }
+  return found;
+}
+
+/** The run that the schedule started may not have come to a worker yet. */
+async function isUnderWay(
+  { temporal }: RunDependencies,
+  row: BatchExportRow,
+  { end }: IntervalEntry,
+): Promise<boolean> {
+  return (await temporal.fateOfScheduledRun(row.id, end)) === 'running';
+}
+
+const repairsOf = (checks: Checks, { start, end }: IntervalEntry) =>
+  checks.get(intervalKey(start, end)) ?? { repairs: 0, repaired_at: null };
+
+async function toBeRepaired(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  entries: readonly IntervalEntry[],
+  checks: Checks,
+  most: number,
+  now: number,
+): Promise<IntervalEntry[]> {
+  if (!deps.repair || row.paused) return [];
+  const lastDone = entries.findLastIndex((one) => one.state === 'done' || one.state === 'differs');
+  const chosen: IntervalEntry[] = [];
+  for (const [index, entry] of entries.entries()) {
+    if (chosen.length >= most) break;
+    if (!isToBeRepaired(entry, repairsOf(checks, entry), index < lastDone, now)) continue;
+    if (!(await isUnderWay(deps, row, entry))) chosen.push(entry);
+  }
+  return chosen;
+}
+
+async function repair(
+  { pool, temporal }: RunDependencies,
+  row: BatchExportRow,
+  chosen: readonly IntervalEntry[],
+  checks: Checks,
+): Promise<number> {
+  const key = { projectId: row.project_id, exportId: row.id };
+  const repaired: IntervalEntry[] = [];
+  for (const entry of chosen) {
+    // It is noted first: a pass that is killed in between tries again later rather than twice at once.
+    if (!(await noteRepair(pool, key, entry, repairsOf(checks, entry).repairs))) continue;
+    await temporal.startRun(row, { start: entry.start, end: entry.end });
+    repaired.push(entry);
+  }
+  await insertLogs(
+    pool,
+    key,
+    null,
+    warnings(repaired, () => 'is missing and was started again'),
+  );
+  return repaired.length;
+}
+
+const warnings = (entries: readonly IntervalEntry[], what: (entry: IntervalEntry) => string) =>
+  entries.map((one) => ({
+    level: 'WARNING' as const,
+    message: `The interval ${one.start} - ${one.end} ${what(one)}`,
+  }));
+
+/**
+ * Sends a notice before its cause is written down. A pass that is killed in between sends it again, and it stays one
+ * notice.
+ */
+async function tell(
+  { temporal, noticeWebhook }: RunDependencies,
+  row: BatchExportRow,
+  event: NoticeInput['event'],
+  about: string,
+  details: NoticeInput['details'],
+): Promise<void> {
+  if (noticeWebhook === undefined) return;
+  const at = new Date().toISOString();
+  await temporal.startNotice({ event, projectId: row.project_id, exportId: row.id, at, details }, about);
+}
+
+async function wasLagging({ pool }: RunDependencies, key: ExportKey): Promise<boolean> {
+  const before = (await findHealth(pool, [key])).get(key.exportId);
+  return (before?.lag_intervals ?? 0) > LAGS;
+}

@@ -1,0 +1,113 @@
+// The rows that a run reads: when they are final, when they are gone, what they are counted and hashed by.
+import { setTimeout as pause } from 'node:timers/promises';
+import { copyOut } from '../../db/copy-out.ts';
+import { partitionOf } from '../../db/event-partitions.ts';
+import { closeHorizon, readHorizon } from '../../db/horizon.ts';
+import type { Pool } from '../../db/pool.ts';
+import { encodeRows } from '../../formats/encode-rows.ts';
+import type { IntervalText } from '../../intervals/index.ts';
+import { type ModelQuery, refusesQuery } from '../../models/index.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import type { Attempt } from './attempt.ts';
+
+/**
+ * How long writers are made to wait for the horizon, in milliseconds. It is short at first, because each request that
+ * stores events waits with them.
+ */
+const SHORTEST_LOCK = 50;
+const LONGEST_LOCK = 2_000;
+/** Somebody else may be closing the horizon. */
+const BETWEEN = 100;
+
+/** Resolves when no row can be added any more to what came in before `end`, in milliseconds since 1970. */
+export async function untilFinal(
+  pool: Pool,
+  end: number,
+  attempt: Pick<Attempt, 'signal' | 'moved'>,
+): Promise<void> {
+  const passed = (closed: string | undefined) => closed !== undefined && Date.parse(closed) >= end;
+  for (let lock = SHORTEST_LOCK; ; lock = Math.min(lock * 2, LONGEST_LOCK)) {
+    attempt.signal.throwIfAborted();
+    if (passed(await readHorizon(pool)) || passed(await closeHorizon(pool, lock))) return;
+    attempt.moved();
+    await pause(BETWEEN, undefined, { signal: attempt.signal }).catch(() => attempt.signal.throwIfAborted());
+  }
+}
+
+const DAY = 86_400_000;
+/** Rows must not be deleted between looking and reading. */
+const MARGIN = 10 * 60_000;
+
+/** The rows of an interval are deleted, or about to be. */
+export class ExpiredRowsError extends Error {
+  override readonly name = 'ExpiredRowsError';
+}
+
+/**
+ * Refuses to export an interval of which rows may be deleted. The rest would pass for everything, and replace what was
+ * exported when all rows were there. A run without a beginning exports what there is.
+ */
+export function requireUnexpired(
+  row: Pick<BatchExportRow, 'model'>,
+  interval: IntervalText,
+  retentionDays: number | undefined,
+  now: number,
+): void {
+  if (interval.start === null || !isExpired(row, interval, retentionDays, now + MARGIN)) return;
+  throw new ExpiredRowsError(
+    `Events of this interval are past SLUICE_EVENT_RETENTION_DAYS (${retentionDays}), so it cannot be exported any more. What was exported of it before stays as it is.`,
+  );
+}
+
+/** Answers whether events of the interval may be deleted because of their age. They are deleted by whole weeks. */
+export function isExpired(
+  { model }: Pick<BatchExportRow, 'model'>,
+  { start }: IntervalText,
+  retentionDays: number | undefined,
+  now: number,
+): boolean {
+  if (retentionDays === undefined || model === 'persons') return false;
+  if (start === null) return true;
+  return partitionOf(new Date(start)).to.getTime() <= now - retentionDays * DAY;
+}
+
+/** Postgres refuses the query that the settings of an export make. */
+export class QueryRefusedError extends Error {
+  override readonly name = 'QueryRefusedError';
+}
+
+/**
+ * Translates an error of reading the rows of an export: there, a refused query is the fault of the settings. Use it for
+ * nothing else, because other statements are ours, and so are their faults.
+ */
+export function ofSource(error: unknown): unknown {
+  if (!refusesQuery(error)) return error;
+  return new QueryRefusedError(
+    `Postgres refuses the query that the filters and columns of this export make: ${(error as Error).message}`,
+  );
+}
+
+/** A file that keeps nothing: the rows are encoded for their checksum only. */
+const NOWHERE = {
+  write() {},
+  async close() {},
+  async abort() {},
+};
+
+/** Counts the rows of a query, and computes the checksum that a run over them has, whatever their order and the format. */
+export async function hashRows(
+  pool: Pool,
+  query: ModelQuery,
+  signal: AbortSignal,
+): Promise<{ rows: number; hash: string }> {
+  const source = copyOut(pool, query.text, { settings: query.settings, signal });
+  const { rows, rejected, hash } = await encodeRows(source, {
+    columns: query.columns,
+    format: 'JSONLines',
+    compression: null,
+    openFile: async () => NOWHERE,
+    freeChunks: true,
+    signal,
+  });
+  return { rows: rows + rejected, hash };
+}

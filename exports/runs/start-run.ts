@@ -1,0 +1,143 @@
+import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
+import type { IntervalText } from '../../intervals/index.ts';
+import { intervalEndingAt, intervalText, lastComplete } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
+import { endRun } from '../ending.ts';
+import {
+  type BatchExportRow,
+  type ExportKey,
+  findBatchExportById,
+  holdBatchExport,
+} from '../rows/batch-exports.ts';
+import { insertLogs } from '../rows/logs.ts';
+import { findLongerRun, isPartEnd } from '../rows/parts.ts';
+import { findCompletedRun } from '../rows/run-lists.ts';
+import { type StartedRun, startRun } from '../rows/runs.ts';
+import { cadenceOfRow } from '../rules/cadence.ts';
+import { LONGEST_ATTEMPT, RUN_LIMITS } from '../rules/limits.ts';
+import type { RunDependencies } from './dependencies.ts';
+
+export interface StartRunInput {
+  exportId: string;
+  interval: IntervalText | null;
+  backfillId: string | null;
+  /** When the schedule meant to fire, or when somebody started the workflow; ISO 8601. */
+  nominal: string;
+  workflowId: string;
+  workflowRunId: string;
+}
+
+export type StartRunResult =
+  | {
+      outcome: 'started';
+      runId: string;
+      interval: IntervalText;
+      /** What the Temporal UI shows, such as `events to S3`. */
+      what: string;
+      attemptMilliseconds: number;
+    }
+  /** There is nothing to run. The fields tell what is known of the interval instead. */
+  | { outcome: 'nothing'; runId: string | null; status: string; records: number; reason: string };
+
+/** Another run exports the same interval right now. Asking again later helps. */
+export class BusyError extends Error {
+  override readonly name = 'BusyError';
+}
+
+/** Makes the row of a run, or finds it: an earlier try may have made it. Throws a BusyError while another run is at work. */
+export async function startExportRun(
+  { pool, temporal }: Pick<RunDependencies, 'pool' | 'temporal'>,
+  input: StartRunInput,
+): Promise<StartRunResult> {
+  const row = await findBatchExportById(pool, input.exportId);
+  if (!row || row.deleted_at !== null) return nothing('The batch export was deleted');
+  const key = { projectId: row.project_id, exportId: row.id };
+  for (;;) {
+    const entered = await enter(pool, key, input);
+    if (entered.outcome === 'nothing') return entered;
+    const { interval, begun } = entered;
+    const { run } = begun;
+    if (begun.outcome === 'over') {
+      const known = { runId: run.id, status: run.status, records: run.records_completed ?? 0 };
+      return nothing('The run is over', known);
+    }
+    if (begun.outcome === 'busy') {
+      if ((await temporal.fateOfRun(run)) === 'running')
+        throw new BusyError(`The run ${run.id} exports this interval right now; this one waits for it`);
+      const reason = 'Its workflow was ended from outside, so nobody could finish it';
+      await transaction(pool, (client) => endRun(client, run, { status: 'Terminated', reason }));
+      continue;
+    }
+    const longer = await longerThanPart(pool, key, interval);
+    if (longer) {
+      const reason = `The run ${longer.id} has the rows of this part of its interval`;
+      await transaction(pool, (client) => endRun(client, run, { status: 'Cancelled', reason }));
+      return nothing(reason, { runId: run.id });
+    }
+    const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;
+    if (begun.isNew) await insertLogs(pool, key, run.id, [{ level: 'INFO', message: range }]);
+    return {
+      outcome: 'started',
+      runId: run.id,
+      interval,
+      what: `${row.model} to ${row.destination_type}`,
+      attemptMilliseconds: interval.start === null ? LONGEST_ATTEMPT : RUN_LIMITS[row.interval].attempt,
+    };
+  }
+}
+
+const nothing = (reason: string, known: { runId?: string; status?: string; records?: number } = {}) => ({
+  outcome: 'nothing' as const,
+  runId: known.runId ?? null,
+  status: known.status ?? 'Cancelled',
+  records: known.records ?? 0,
+  reason,
+});
+
+const rangeText = ({ start, end }: IntervalText): string =>
+  `${start === null ? 'the beginning' : instantText(start)} - ${instantText(end)}`;
+
+type Entered =
+  | { outcome: 'entered'; interval: IntervalText; begun: StartedRun }
+  | Extract<StartRunResult, { outcome: 'nothing' }>;
+
+async function enter(pool: Pool, key: ExportKey, input: StartRunInput): Promise<Entered> {
+  const { interval } = input;
+  if (!interval) return transaction(pool, (client) => enterScheduled(client, key, input));
+  return { outcome: 'entered', interval, begun: await startRun(pool, { ...key, ...input, ...interval }) };
+}
+
+/**
+ * Makes the row of a run that the schedule started. The export is held, so that it cannot be cut into other intervals
+ * meanwhile: whoever does that afterwards finds the row.
+ */
+async function enterScheduled(client: Transaction, key: ExportKey, input: StartRunInput): Promise<Entered> {
+  const row = await holdBatchExport(client, key);
+  if (!row) return nothing('The batch export was deleted');
+  const interval = intervalOf(row, input.nominal);
+  if (!interval) return nothing('The batch export has other intervals by now');
+  const done = await findCompletedRun(client, key, interval);
+  if (done && done.workflow_run_id !== input.workflowRunId) {
+    const known = { runId: done.id, status: done.status, records: done.records_completed ?? 0 };
+    return nothing(`The run ${done.id} has exported this interval already`, known);
+  }
+  return { outcome: 'entered', interval, begun: await startRun(client, { ...key, ...interval, ...input }) };
+}
+
+/**
+ * Finds the interval that a schedule's nominal time ends. Whoever triggers a schedule by hand means the last interval
+ * that is over. Undefined: the interval lies where the export was cut otherwise, because the schedule fired before the
+ * export was cut anew.
+ */
+function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefined {
+  const cadence = cadenceOfRow(row);
+  const at = Date.parse(nominal);
+  const interval = intervalEndingAt(cadence, at) ?? lastComplete(cadence, at);
+  if (row.seam_at !== null && interval.end <= Date.parse(row.seam_at)) return undefined;
+  return intervalText(interval);
+}
+
+/** Finds a run that has the rows of a part, and more. Ask when the part has its row: a longer run that begins after that finds it. */
+async function longerThanPart(pool: Pool, key: ExportKey, { start, end }: IntervalText) {
+  return start !== null && isPartEnd(end) ? findLongerRun(pool, key, { start, end }) : undefined;
+}

@@ -1,0 +1,173 @@
+import { copyOut } from '../../db/copy-out.ts';
+import type { Pool } from '../../db/pool.ts';
+import { type BoundFiles, type BoundRows, bindDestination } from '../../destinations/bind.ts';
+import type { Run } from '../../destinations/destination.ts';
+import type { Column } from '../../formats/columns.ts';
+import type { RejectedRow } from '../../formats/copy-input.ts';
+import { encodeRows } from '../../formats/encode-rows.ts';
+import type { IntervalText } from '../../intervals/index.ts';
+import type { ModelQuery } from '../../models/index.ts';
+import { openSettings } from '../reads/settings.ts';
+import type { BatchExportRow } from '../rows/batch-exports.ts';
+import type { RunTotals } from '../rows/runs.ts';
+import type { Attempt } from './attempt.ts';
+import type { RunDependencies } from './dependencies.ts';
+import { ofSource } from './source.ts';
+
+/** Gives the destination of an export, with its secrets opened. */
+export function boundDestination(
+  {
+    egress,
+    exportRoot,
+    patience,
+    keyring,
+  }: Pick<RunDependencies, 'egress' | 'exportRoot' | 'patience' | 'keyring'>,
+  row: BatchExportRow,
+): BoundFiles | BoundRows {
+  return bindDestination(openSettings(keyring, row), {
+    egress,
+    exportRoot,
+    ...(patience ? { patience } : {}),
+  });
+}
+
+/** Describes a run as destinations know it. */
+export function destinationRun(row: BatchExportRow, runId: string, { start, end }: IntervalText): Run {
+  return {
+    exportId: row.id,
+    runId,
+    projectId: row.project_id,
+    model: row.model,
+    interval: { start: start === null ? null : new Date(start), end: new Date(end) },
+  };
+}
+
+export interface Transferred {
+  totals: RunTotals & { records_completed: number; records_failed: number; bytes_exported: number };
+  /** The first rows that were left out, and why. */
+  rejections: string[];
+}
+
+/** How many of the rows that were left out are named. */
+const MOST_NAMED = 20;
+
+interface Transfer {
+  copyPool: Pool;
+  query: ModelQuery;
+  destination: BoundFiles | BoundRows;
+  run: Run;
+  attempt: Attempt;
+}
+
+/** Carries the rows of an interval to their destination. Repeating it leaves the same there. */
+export function transfer(work: Transfer): Promise<Transferred> {
+  const { destination } = work;
+  return destination.kind === 'files' ? toFiles(work, destination) : toRows(work, destination);
+}
+
+/** Reads the rows from the beginning, over a connection of its own. */
+async function* rowsOf({ copyPool, query, attempt }: Transfer): AsyncGenerator<Buffer> {
+  const rows = copyOut(copyPool, query.text, { settings: query.settings, signal: attempt.signal });
+  try {
+    for await (const chunk of rows) {
+      attempt.moved();
+      yield chunk;
+    }
+  } catch (error) {
+    throw ofSource(error);
+  }
+}
+
+async function toFiles(work: Transfer, destination: BoundFiles): Promise<Transferred> {
+  const { run, query, attempt } = work;
+  const { signal, fence, onProgress } = attempt;
+  const opened = await destination.open(run, { signal, fence, onProgress });
+  const rejections: string[] = [];
+  try {
+    const { format, compression, maxFileBytes } = opened.options;
+    const encoded = await encodeRows(rowsOf(work), {
+      columns: query.columns,
+      format,
+      compression,
+      maxFileBytes,
+      openFile: (index) => opened.openFile(index),
+      onProgress,
+      onReject: (rejected) => {
+        if (rejections.length < MOST_NAMED) rejections.push(describeRejected(query.columns, rejected));
+      },
+      freeChunks: true,
+      signal,
+    });
+    attempt.moved();
+    const manifest = await opened.finish(encoded);
+    return {
+      totals: {
+        records_completed: encoded.rows,
+        records_total_count: encoded.rows + encoded.rejected,
+        records_failed: encoded.rejected,
+        bytes_exported: manifest.bytes,
+        content_hash: encoded.hash,
+        manifest_key: opened.keys.manifest,
+      },
+      rejections,
+    };
+  } catch (error) {
+    await opened.abort();
+    throw error;
+  } finally {
+    await opened.close();
+  }
+}
+
+async function toRows(work: Transfer, destination: BoundRows): Promise<Transferred> {
+  const { run, query, attempt } = work;
+  const { signal, fence, onProgress } = attempt;
+  const delivered = await destination.deliver({
+    run,
+    columns: query.columns,
+    read: () => rowsOf(work),
+    signal,
+    fence,
+    onProgress,
+  });
+  return {
+    totals: {
+      records_completed: delivered.rows - delivered.rejected,
+      records_total_count: delivered.rows,
+      records_failed: delivered.rejected,
+      bytes_exported: delivered.bytes,
+    },
+    rejections: delivered.rejections.slice(0, MOST_NAMED).map(({ key, reason }) => `${key}: ${reason}`),
+  };
+}
+
+/** What identifies a row of each model. */
+const KEYS = ['uuid', 'session_id', 'distinct_id'];
+
+/** Finds a field of a row in COPY's binary form. Null: the field is null, or is not there. */
+function fieldOf(bytes: Buffer, index: number): Buffer | null {
+  let at = 2;
+  for (let field = 0; at + 4 <= bytes.length; field += 1) {
+    const length = bytes.readInt32BE(at);
+    at += 4;
+    if (field === index) return length < 0 ? null : bytes.subarray(at, at + length);
+    at += Math.max(0, length);
+  }
+  return null;
+}
+
+const uuidText = (bytes: Buffer) =>
+  bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+
+/** Tells which row was left out, and why. */
+export function describeRejected(
+  columns: readonly Column[],
+  { row, reason, bytes }: Pick<RejectedRow, 'row' | 'reason' | 'bytes'>,
+): string {
+  const key = KEYS.find((name) => columns.some((one) => one.name === name));
+  const index = columns.findIndex((one) => one.name === key);
+  const value = index < 0 ? null : fieldOf(bytes, index);
+  if (value === null) return `row ${row + 1}: ${reason}`;
+  const shown = columns[index]?.type === 'uuid' ? uuidText(value) : value.toString('utf8').slice(0, 200);
+  return `${key} ${shown}: ${reason}`;
+}

@@ -1,0 +1,186 @@
+// What keeps batch exports in order, each minute: their schedules, what lost its workflow, and what is too old. Each
+// function is a step of maintenance, and returns how many things it put in order.
+import { transaction } from '../../db/pool.ts';
+import { isUuid } from '../../db/uuid.ts';
+import { endBackfill, endRun } from '../ending.ts';
+import { type BackfillRow, type EndedBackfillStatus, listActiveBackfills } from '../rows/backfills.ts';
+import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../rows/batch-exports.ts';
+import { deleteOldLogs } from '../rows/logs.ts';
+import { RUN_EXPIRIES } from '../rows/retention.ts';
+import { listQuietRuns } from '../rows/run-lists.ts';
+import type { RunFailure, RunRow } from '../rows/runs.ts';
+import { syncRow } from '../sync-row.ts';
+import type { ListedSchedule, WorkflowFate } from '../temporal.ts';
+import type { RunDependencies } from './dependencies.ts';
+import type { Work } from './work.ts';
+
+type UpkeepDependencies = Pick<RunDependencies, 'pool' | 'temporal' | 'logger'>;
+
+/** So many things are put in order at once. */
+const AT_ONCE = 5;
+const PAGE = 500;
+/** So many schedules are looked at closely each minute, in turns. The list shows the most likely faults of the others. */
+const CLOSELY_PER_RUN = 200;
+
+/** Answers whether an export is looked at closely in this minute. The turns follow each other by the minute. */
+export function isItsTurn(exportId: string, exports: number, now: number): boolean {
+  const turns = Math.max(1, Math.ceil(exports / CLOSELY_PER_RUN));
+  const number = Number.parseInt(exportId.slice(-6), 16);
+  return number % turns === Math.floor(now / 60_000) % turns;
+}
+
+/** Makes every schedule what its row says: one that is missing, left over, paused or changed is mended. */
+export async function repairExportSchedules(
+  { pool, temporal, logger }: UpkeepDependencies,
+  { signal, beat }: Work,
+): Promise<number> {
+  const listed = await temporal.list();
+  const [now, exports] = [Date.now(), listed.size];
+  const doubtful: string[] = [];
+  let after: string | null = null;
+  do {
+    const rows: BatchExportRow[] = await pageBatchExports(pool, after, PAGE);
+    for (const row of rows) {
+      signal.throwIfAborted();
+      beat();
+      const found = listed.get(row.id);
+      listed.delete(row.id);
+      const right = found !== undefined && looksRight(row, found);
+      if (!right || isItsTurn(row.id, exports, now)) doubtful.push(row.id);
+    }
+    after = rows.length === PAGE ? (rows.at(-1) as BatchExportRow).id : null;
+  } while (after !== null);
+  const repair = async (exportId: string) => {
+    signal.throwIfAborted();
+    beat();
+    if (!(await syncRow(pool, temporal, exportId))) return false;
+    logger.info({ exportId }, 'the schedule of a batch export was not what it should be');
+    return true;
+  };
+  const remove = async (exportId: string) =>
+    // The schedules of others may have any name.
+    isUuid(exportId) && (await temporal.isOwn(exportId)) && (await repair(exportId));
+  const repaired = await countEach(doubtful, AT_ONCE, repair);
+  return repaired + (await countEach([...listed.keys()], AT_ONCE, remove));
+}
+
+/** A row of which no schedule can be made counts as wrong: `sync` then says why, without holding up the others. */
+function looksRight(row: BatchExportRow, listed: ListedSchedule): boolean {
+  try {
+    return listed.matches(row);
+  } catch {
+    return false;
+  }
+}
+
+const ORPHANS_PER_RUN = 1_000;
+/** Whoever has just made a row is about to start its workflow. */
+const GRACE = 60_000;
+
+type Ending = [status: RunFailure & EndedBackfillStatus, text: string];
+
+const ENDS: Record<Exclude<WorkflowFate, 'running'>, Ending> = {
+  completed: ['Failed', 'Its workflow ended in Temporal without saying what came of the run.'],
+  failed: ['Failed', 'Its workflow failed in Temporal.'],
+  cancelled: ['Cancelled', 'Its workflow was cancelled in Temporal.'],
+  terminated: ['Terminated', 'Its workflow was terminated in Temporal.'],
+  'timed-out': ['TimedOut', 'Its workflow timed out in Temporal.'],
+  unknown: ['Terminated', 'Temporal knows nothing of its workflow any more.'],
+};
+
+const DELETED: Ending = ['Cancelled', 'The batch export was deleted.'];
+
+/** Ends runs that nobody works on, so that their intervals are free again. */
+export async function endOrphanedRuns(
+  { pool, temporal }: Pick<UpkeepDependencies, 'pool' | 'temporal'>,
+  { signal, beat }: Work,
+): Promise<number> {
+  const end = async (run: RunRow): Promise<boolean> => {
+    signal.throwIfAborted();
+    beat();
+    const fate = await temporal.fateOfRun(run);
+    if (fate === 'running') return false;
+    const [status, reason] = ENDS[fate];
+    const message = `The run of the interval that ends at ${run.data_interval_end} is over. ${reason}`;
+    const log = { level: status === 'Cancelled' ? 'WARNING' : 'ERROR', message } as const;
+    const ended = await transaction(pool, (client) => endRun(client, run, { status, reason, log }));
+    return ended !== undefined;
+  };
+  const quiet = new Date(Date.now() - GRACE).toISOString();
+  return countEach(await listQuietRuns(pool, quiet, ORPHANS_PER_RUN), AT_ONCE, end);
+}
+
+/** Starts backfills that nobody started, and ends those whose workflow ended without saying so. */
+export async function mendBackfills(
+  { pool, temporal }: Pick<UpkeepDependencies, 'pool' | 'temporal'>,
+  { signal, beat }: Work,
+): Promise<number> {
+  const mend = async (backfill: BackfillRow): Promise<boolean> => {
+    signal.throwIfAborted();
+    beat();
+    const fate = await temporal.fateOfBackfill(backfill);
+    if (fate === 'running') return false;
+    const row = await findBatchExportById(pool, backfill.batch_export_id);
+    const isDeleted = !row || row.deleted_at !== null;
+    if (!isDeleted && fate === 'unknown') {
+      // Whoever made the row was killed before starting it, or Temporal lost its data: it goes on where it was.
+      await temporal.startBackfill(row, backfill);
+      return true;
+    }
+    const [status, reason] = isDeleted ? DELETED : ENDS[fate];
+    const ended = await transaction(pool, (client) => endBackfill(client, backfill, { status, reason }));
+    return ended !== undefined;
+  };
+  const begun = new Date(Date.now() - GRACE).toISOString();
+  return countEach(await listActiveBackfills(pool, begun, ORPHANS_PER_RUN), AT_ONCE, mend);
+}
+
+const ROWS_PER_STATEMENT = 5_000;
+const ROWS_PER_RUN = 200_000;
+const DAY = 86_400_000;
+
+/** Deletes logs, runs and all that belongs to runs when their time is over, in small statements. */
+export async function expireExportHistory(
+  { pool, logDays, runDays }: Pick<RunDependencies, 'pool' | 'logDays' | 'runDays'>,
+  { signal, beat }: Work,
+): Promise<number> {
+  const before = (days: number) => new Date(Date.now() - days * DAY).toISOString();
+  const steps = [
+    () => deleteOldLogs(pool, before(logDays), ROWS_PER_STATEMENT),
+    ...RUN_EXPIRIES.map((expire) => () => expire(pool, before(runDays), ROWS_PER_STATEMENT)),
+  ];
+  let deleted = 0;
+  for (const step of steps) {
+    for (;;) {
+      signal.throwIfAborted();
+      beat(deleted);
+      const some = await step();
+      deleted += some;
+      if (deleted >= ROWS_PER_RUN) return deleted;
+      if (some < ROWS_PER_STATEMENT) break;
+    }
+  }
+  return deleted;
+}
+
+/**
+ * Does some work for each item, a few at once, and counts for how many it answered yes. An item that fails does not hold
+ * up the others: the first failure is thrown when all had their turn.
+ */
+async function countEach<T>(
+  items: readonly T[],
+  atOnce: number,
+  work: (item: T) => Promise<boolean>,
+): Promise<number> {
+  let count = 0;
+  const failures: unknown[] = [];
+  for (let from = 0; from < items.length; from += atOnce) {
+    const settled = await Promise.allSettled(items.slice(from, from + atOnce).map(work));
+    for (const one of settled) {
+      if (one.status === 'rejected') failures.push(one.reason);
+      else if (one.value) count += 1;
+    }
+  }
+  if (failures.length > 0) throw failures[0];
+  return count;
+}

@@ -1,0 +1,185 @@
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { ScheduleNotFoundError } from '@temporalio/client';
+import { listActivity } from '../../db/activity-log.ts';
+import { type BatchExportRow, findBatchExportById, keyOf } from '../../exports/rows/batch-exports.ts';
+import { findRun } from '../../exports/rows/run-lists.ts';
+import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
+import { createTenant, type Tenant } from '../support/api.ts';
+import { sluice } from '../support/cli.ts';
+import { reservePort } from '../support/ports.ts';
+import { insertEvents } from '../support/rows.ts';
+import { exportWorldForFile, HOUR } from './support.ts';
+
+// No worker: what the commands start stays as they leave it.
+const world = exportWorldForFile({ worker: false });
+const run = (args: string[], env: Record<string, string> = {}) =>
+  sluice(['exports', ...args], {
+    DATABASE_URL: world.config.DATABASE_URL as string,
+    TEMPORAL_ADDRESS: world.config.TEMPORAL_ADDRESS as string,
+    TEMPORAL_NAMESPACE: world.config.TEMPORAL_NAMESPACE,
+    SLUICE_DATA_DIR: path.join(world.root, 'data'),
+    ...env,
+  });
+const said = (stdout: string) => ({ code: 0, stdout: `${stdout}\n`, stderr: '' });
+const refused = (message: string) => ({ code: 1, stdout: '', stderr: `error: ${message}\n` });
+const UUID = '[0-9a-f-]{36}';
+const NOBODY = '01900000-0000-7000-8000-000000000001';
+
+const now = Math.floor(Date.now() / HOUR) * HOUR;
+const iso = (hours: number) => new Date(now + hours * HOUR).toISOString();
+const utc = (hours: number) => iso(hours).replace('.000Z', 'Z');
+let anna: Tenant;
+let lake: BatchExportRow;
+beforeAll(async () => {
+  anna = await createTenant(world.pool, 'Anna');
+  lake = await create({});
+});
+
+const create = (given: object) =>
+  world.create('NoOp', {}, { project_id: anna.projectId, name: 'Lake', ...given });
+const fresh = async () => (await findBatchExportById(world.pool, lake.id)) as BatchExportRow;
+const isPaused = async (id: string) => (await world.client.schedule.getHandle(id).describe()).state.paused;
+const isAskedToStop = async (workflowId: string) => {
+  const { events } = await world.client.workflow.getHandle(workflowId).fetchHistory();
+  return (events ?? []).some((one) => one.workflowExecutionCancelRequestedEventAttributes);
+};
+const lastActivity = async () => {
+  const { rows } = await listActivity(
+    world.pool,
+    { organizationId: anna.organizationId },
+    { limit: 1, offset: 0 },
+  );
+  const [{ id: _id, at: _at, ...entry }] = rows as [(typeof rows)[number]];
+  return entry;
+};
+const byOperator = (activity: string, detail: object, itemId = lake.id) => ({
+  ...{ organization_id: anna.organizationId, project_id: anna.projectId, actor: 'operator' },
+  ...{ user_id: null, personal_api_key_id: null, ip: null, request_id: null },
+  ...{ scope: 'BatchExport', item_id: itemId, activity, detail },
+});
+
+/** What the first activity of a run does; no worker is there to do it. */
+async function begin(workflowId: string, workflowRunId: string, start: string, end: string) {
+  const begun = await startRun(world.pool, { ...keyOf(lake), workflowId, workflowRunId, start, end });
+  return begun.run;
+}
+
+test('pausing and unpausing change the row, the schedule and the activity log', async () => {
+  const change = (before: boolean) => ({ changes: [{ field: 'paused', before, after: !before }] });
+  expect(await run(['pause', 'Lake'])).toEqual(said('Lake is paused.'));
+  expect([(await fresh()).paused, await isPaused(lake.id)]).toEqual([true, true]);
+  expect(await lastActivity()).toEqual(byOperator('updated', change(false)));
+
+  expect(await run(['unpause', lake.id])).toEqual(said('Lake goes on.'));
+  expect([(await fresh()).paused, await isPaused(lake.id)]).toEqual([false, false]);
+  expect(await lastActivity()).toEqual(byOperator('updated', change(true)));
+});
+
+test('unpausing with a backfill names the backfill', async () => {
+  const held = await create({ name: 'Held', paused: true, last_paused_at: iso(-2.5) });
+  const { code, stdout } = await run(['unpause', 'Held', '--backfill']);
+  const sentence = new RegExp(
+    `^Held goes on; the backfill (${UUID}) exports what it missed, ${utc(-3)} – ${utc(0)}\\.\n$`,
+  );
+  expect([code, stdout]).toEqual([0, expect.stringMatching(sentence)]);
+  const [, id] = sentence.exec(stdout) as unknown as [string, string];
+  const about = { backfill: id, start_at: utc(-3), end_at: utc(0) };
+  expect(await lastActivity()).toEqual(byOperator('backfilled', about, held.id));
+});
+
+test('running now starts a run, which can be cancelled once', async () => {
+  await insertEvents(
+    world.pool,
+    [iso(-0.5), iso(0)].map((timestamp) => ({ project_id: anna.projectId, timestamp })),
+  );
+  const started = await run(['run', 'Lake', '--json']);
+  expect([started.code, started.stderr]).toEqual([0, '']);
+  const { workflow_id: workflowId, workflow_run_id: workflowRunId, ...interval } = JSON.parse(started.stdout);
+  const { data_interval_start: start, data_interval_end: end } = interval;
+  expect(Date.parse(end) - Date.parse(start)).toBe(HOUR);
+  const { type, runId } = await world.client.workflow.getHandle(workflowId).describe();
+  expect([type, runId]).toEqual(['exportRun', workflowRunId]);
+  expect(await lastActivity()).toEqual(byOperator('started', interval));
+
+  const begun = await begin(workflowId, workflowRunId, start, end);
+  expect(await run(['cancel', begun.id])).toEqual(said(`Cancelled the run of Lake for ${start} – ${end}.`));
+  expect(await findRun(world.pool, { projectId: anna.projectId, runId: begun.id })).toMatchObject({
+    ...{ status: 'Cancelled', latest_error: 'Cancelled by the operator.' },
+  });
+  expect(await isAskedToStop(workflowId)).toBe(true);
+  expect(await lastActivity()).toEqual(byOperator('cancelled', { run: begun.id }));
+  expect(await run(['cancel', begun.id])).toEqual(
+    refused("Cannot cancel a run that is in 'Cancelled' status"),
+  );
+});
+
+test('a backfill is begun once, and cancelled with its runs', async () => {
+  const range = ['--from', utc(-7), '--to', utc(-5)];
+  const { code, stdout } = await run(['backfill', 'Lake', ...range]);
+  const sentence = new RegExp(`^The backfill (${UUID}) of Lake exports ${utc(-7)} – ${utc(-5)}\\.\n$`);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(sentence)]);
+  const [, id] = sentence.exec(stdout) as unknown as [string, string];
+  const workflowId = `${lake.id}-Backfill-${iso(-7)}-${iso(-5)}`;
+  expect((await world.client.workflow.getHandle(workflowId).describe()).type).toBe('exportBackfill');
+  const about = { backfill: id, start_at: utc(-7), end_at: utc(-5) };
+  expect(await lastActivity()).toEqual(byOperator('backfilled', about));
+  const again = await run(['backfill', 'Lake', ...range, '--json']);
+  expect(JSON.parse(again.stdout)).toEqual({
+    ...{ backfill_id: id, workflow_id: workflowId, start_at: utc(-7), end_at: utc(-5) },
+    ...{ total_runs: 2, is_new: false },
+  });
+  expect(await run(['cancel', id])).toEqual(
+    said(`Cancelled the backfill of Lake for ${utc(-7)} – ${utc(-5)}, with its runs.`),
+  );
+  expect(await isAskedToStop(workflowId)).toBe(true);
+  expect(await lastActivity()).toEqual(byOperator('cancelled', { backfill: id }));
+});
+
+test('a run that failed is retried as a backfill', async () => {
+  const over = await begin('x', 'x', iso(-6), iso(-5));
+  await markRunEnded(world.pool, { projectId: anna.projectId, runId: over.id }, 'Failed', 'no such bucket');
+  const { code, stdout } = await run(['retry', over.id]);
+  const sentence = new RegExp(`^The backfill (${UUID}) exports ${utc(-6)} – ${utc(-5)} of Lake again\\.\n$`);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(sentence)]);
+  const [, id] = sentence.exec(stdout) as unknown as [string, string];
+  const about = { backfill: id, start_at: utc(-6), end_at: utc(-5) };
+  expect(await lastActivity()).toEqual(byOperator('backfilled', about));
+});
+
+test('deleting needs --yes', async () => {
+  const gone = await create({ name: 'Gone' });
+  expect(await run(['delete', 'Gone'])).toEqual(
+    refused(`To delete the batch export Gone (${gone.id}) for good, repeat the command with --yes.`),
+  );
+  await world.schedules.exports.sync(gone);
+  expect(await run(['delete', 'Gone', '--yes'])).toEqual(said('Deleted Gone; what it exported stays.'));
+  await expect(isPaused(gone.id)).rejects.toThrow(ScheduleNotFoundError);
+  expect(await lastActivity()).toEqual(byOperator('deleted', { name: 'Gone' }, gone.id));
+});
+
+describe('what a command cannot do', () => {
+  test.each<[string[], string]>([
+    [['pause', 'x'], 'There is no batch export called x; `npx sluice exports` lists them.'],
+    [['retry', 'x'], 'There is no run with the id x.'],
+    [['cancel', NOBODY], `There is no run or backfill with the id ${NOBODY}.`],
+    [
+      ['backfill', 'Lake', '--from', utc(2), '--to', utc(1)],
+      "The initial backfill datetime 'start_at' must be before 'end_at'",
+    ],
+  ])('%j is one sentence', async (args, message) => {
+    expect(await run(args)).toEqual(refused(message));
+  });
+
+  test('without Temporal the row is changed, and a run is not started', async () => {
+    const port = await reservePort();
+    const away = { TEMPORAL_ADDRESS: `127.0.0.1:${port}` };
+    const [paused, started] = await Promise.all([run(['pause', 'Lake'], away), run(['run', 'Lake'], away)]);
+    expect(paused).toEqual({
+      ...said('Lake is paused.'),
+      stderr: 'Temporal did not take the change; maintenance makes up for it within a minute\n',
+    });
+    expect((await fresh()).paused).toBe(true);
+    expect(started).toEqual(refused('Temporal does not answer; `npx sluice doctor` says more.'));
+  });
+});

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { listActivity } from '../../db/activity-log.ts';
+import { createEgress, type Egress } from '../../egress/egress.ts';
+import { backfillExport } from '../../exports/commands/backfill.ts';
+import { cancelBackfill, cancelRun } from '../../exports/commands/cancel.ts';
+import { changeExport } from '../../exports/commands/change.ts';
+import { createExport } from '../../exports/commands/create.ts';
+import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
+import { pauseExport, unpauseExport } from '../../exports/commands/pause.ts';
+import { previewExport, previewNewExport } from '../../exports/commands/preview.ts';
+import { removeExport } from '../../exports/commands/remove.ts';
+import { retryRun } from '../../exports/commands/retry.ts';
+import { runExport } from '../../exports/commands/run-now.ts';
+import {
+  listTestSteps,
+  testDestination,
+  testExportDestination,
+} from '../../exports/commands/test-destination.ts';
+import { intervalToVerify, verifyExport } from '../../exports/commands/verify.ts';
+import { findBackfill } from '../../exports/rows/backfills.ts';
+import { type BatchExportRow, findBatchExportById, keyOf } from '../../exports/rows/batch-exports.ts';
+import { startRun } from '../../exports/rows/runs.ts';
+import { createParser, type Parser } from '../../hog/parser/index.ts';
+import { Refusal } from '../../refusals.ts';
+import { parseKeyring } from '../../secrets/envelope.ts';
+import { SYSTEM } from '../../tenancy/actor.ts';
+import { createTenant, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
+import { insertEvents } from '../support/rows.ts';
+import { exportWorldForFile, HOUR } from './support.ts';
+
+let parser: Parser;
+let egress: Egress;
+afterAll(async () => {
+  await Promise.all([parser?.close(), egress?.close()]);
+});
+// The worker comes later: until then, what the commands start stays as they leave it.
+const world = exportWorldForFile({ worker: false });
+let deps: ExportCommandDependencies;
+let anna: Tenant;
+beforeAll(async () => {
+  anna = await createTenant(world.pool, 'Anna');
+  parser = createParser({ workers: 1 });
+  egress = createEgress({ allow: world.config.SLUICE_EGRESS_ALLOW });
+  deps = {
+    ...{ pool: world.pool, parser, egress, exportRoot: world.root, temporal: world.schedules.exports },
+    keyring: parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string),
+    logger: {
+      warn: (about, message) => {
+        throw Object.assign(new Error(message), about);
+      },
+    },
+  };
+});
+
+const now = Math.floor(Date.now() / HOUR) * HOUR;
+const iso = (hours: number) => new Date(now + hours * HOUR).toISOString();
+const utc = (hours: number) => iso(hours).replace('.000Z', 'Z');
+const last = { start_at: iso(-1), end_at: iso(0) };
+
+test('Sluice itself creates, changes, pauses, runs, backfills, verifies and removes an export without HTTP', async () => {
+  await insertEvents(
+    world.pool,
+    Array.from({ length: 10 }, (_, n) => ({ project_id: anna.projectId, timestamp: iso(-1 + n / 10) })),
+  );
+  const fresh = async (id: string) => (await findBatchExportById(world.pool, id)) as BatchExportRow;
+  const schedule = async (id: string) => (await world.client.schedule.getHandle(id).describe()).state.paused;
+
+  // Before there is an export.
+  const destination = { type: 'File', config: { directory: 'lake' } };
+  const input = { name: 'Lake', interval: 'hour', destination } as const;
+  const planned = await previewNewExport(deps, anna.projectId, input, 3);
+  expect([planned.rows.length, planned.estimate.rows]).toEqual([3, 10]);
+  expect(listTestSteps('File').length).toBeGreaterThan(0);
+  expect((await testDestination(deps, destination, 0)).result).toMatchObject({ status: 'Passed' });
+
+  // The export and its settings.
+  const made = await createExport(deps, SYSTEM, anna.projectId, input);
+  const key = keyOf(made);
+  expect(await schedule(made.id)).toBe(false);
+  await changeExport(deps, SYSTEM, key, { name: 'Sea' });
+  await expect(changeExport(deps, SYSTEM, key, { model: 'persons' })).rejects.toThrow(Refusal);
+  await pauseExport(deps, SYSTEM, key);
+  expect(await schedule(made.id)).toBe(true);
+  await world.pool.query('update batch_exports set last_paused_at = $2 where id = $1', [made.id, iso(-1.5)]);
+  const begun = await unpauseExport(deps, SYSTEM, await fresh(made.id), { backfill: true });
+  expect(begun).toMatchObject({ isNew: true, backfill: { start_at: utc(-2), end_at: utc(0) } });
+  expect(await schedule(made.id)).toBe(false);
+  const row = await fresh(made.id);
+  expect([row.name, row.paused]).toEqual(['Sea', false]);
+  expect((await testExportDestination(deps, row, undefined, 0)).result).toMatchObject({ status: 'Passed' });
+  expect((await previewExport(deps, row, last, 5)).rows).toHaveLength(5);
+
+  // What is under way.
+  if (!begun) throw new Error('nothing was missed');
+  await cancelBackfill(deps, SYSTEM, begun.backfill);
+  const { interval, ...workflow } = await runExport(deps, SYSTEM, row, last);
+  // What the first activity of the run does; no worker is there yet to do it.
+  const { run } = await startRun(world.pool, { ...key, ...workflow, ...interval });
+  await cancelRun(deps, SYSTEM, run);
+  await expect(cancelRun(deps, SYSTEM, run)).rejects.toThrow(
+    "Cannot cancel a run that is in 'Cancelled' status",
+  );
+
+  // What is exported.
+  await world.startWorker();
+  const over = async (backfillId: string) =>
+    eventually(async () => {
+      const found = await findBackfill(world.pool, { projectId: anna.projectId, backfillId });
+      return found?.status === 'Completed';
+    });
+  const retried = await retryRun(deps, SYSTEM, row, { ...run, status: 'Cancelled' });
+  await over(retried.backfill.id);
+  const { backfill } = await backfillExport(deps, SYSTEM, row, { start_at: iso(-3), end_at: iso(-1) });
+  await over(backfill.id);
+  const newest = await intervalToVerify(deps, row, {});
+  expect(newest).toEqual({ start: iso(-1), end: iso(0) });
+  const report = await verifyExport(deps, SYSTEM, row, newest, { waitMilliseconds: 30_000 });
+  expect(report).toMatchObject({ verdict: 'same', destination: { rows: 10 } });
+  await removeExport(deps, SYSTEM, row);
+  await expect(schedule(row.id)).rejects.toThrow();
+  await expect(removeExport(deps, SYSTEM, row)).rejects.toThrow('Not found.');
+
+  const log = await listActivity(world.pool, { projectId: anna.projectId }, { limit: 100, offset: 0 });
+  expect(log.rows.reverse().map((one) => one.activity)).toEqual([
+    ...['created', 'updated', 'updated', 'updated', 'backfilled'],
+    ...['cancelled', 'started', 'cancelled', 'backfilled', 'backfilled', 'deleted'],
+  ]);
+  for (const entry of log.rows) {
+    expect(entry).toMatchObject({
+      ...{ actor: 'system', user_id: null, personal_api_key_id: null, ip: null, request_id: null },
+      ...{ scope: 'BatchExport', item_id: row.id, organization_id: anna.organizationId },
+    });
+  }
+});

@@ -17,7 +17,8 @@ export default {
   },
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
-  testTimeout: 60_000,
+  // Far more than any test takes, also where other programs keep the processors busy.
+  testTimeout: 180_000,
   // Many tests wait for timers of Temporal and for other processes, so two processors have time for four files.
   maxWorkers: 4,
 };

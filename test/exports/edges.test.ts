@@ -9,7 +9,7 @@ import { exportedUuids, exportWorldForFile } from './support.ts';
 
 const LONG = process.env.TEST_LONG === '1';
 const TRIALS = LONG ? 200 : 20;
-jest.setTimeout(LONG ? 900_000 : 120_000);
+if (LONG) jest.setTimeout(900_000);
 const world = exportWorldForFile();
 
 /** Stores one event in a transaction that stays open for up to half a second after it got its time. */

@@ -11,7 +11,7 @@ import { compare, type Load, NOTHING_WRONG, startLoad } from './capture-load.ts'
 
 const MEGABYTE = 1024 * 1024;
 const LONG = process.env.TEST_LONG === '1';
-jest.setTimeout(LONG ? 600_000 : 120_000);
+if (LONG) jest.setTimeout(600_000);
 const programs = programsForFile();
 let dataDir: string;
 let postgres: Postgres;

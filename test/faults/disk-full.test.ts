@@ -21,7 +21,7 @@ const SETTINGS = {
 };
 
 const LONG = process.env.TEST_LONG === '1';
-jest.setTimeout(LONG ? 300_000 : 120_000);
+if (LONG) jest.setTimeout(300_000);
 const onSmallDisk = mayMount() ? describe : describe.skip;
 const whySkipped = onSmallDisk === describe ? '' : ' (skipped: this user may not mount a file system)';
 

@@ -210,7 +210,7 @@ test('25,000 trees full of hostile texts: none of it is in the SQL, and only typ
   );
   // Otherwise the generators would prove nothing.
   expect(printed).toBeGreaterThan(2_000);
-}, 180_000);
+});
 
 describe('on Postgres', () => {
   const database = eventsDatabase();
@@ -252,7 +252,7 @@ describe('on Postgres', () => {
     expect(complaints).toEqual([]);
     expect(planned).toBeGreaterThan(500);
     expect(scans).toBeGreaterThan(300);
-  }, 180_000);
+  });
 
   test.each([
     "select event from events where properties.x = '''; drop table events; --'",

@@ -5,10 +5,10 @@ import { createIngest } from '../../capture/ingest.ts';
 import { STAMP_SQL } from '../../db/horizon.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { capturedEvent } from '../capture/support.ts';
+import { LONG, rounds } from '../support/rounds.ts';
 import { exportedUuids, exportWorldForFile } from './support.ts';
 
-const LONG = process.env.TEST_LONG === '1';
-const TRIALS = LONG ? 200 : 20;
+const TRIALS = rounds(20, 200);
 if (LONG) jest.setTimeout(900_000);
 const world = exportWorldForFile();
 

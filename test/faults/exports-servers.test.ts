@@ -13,8 +13,8 @@ import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isPart, type S3Bucket } from '../support/faulty-s3.ts';
 import { reservePort } from '../support/ports.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
+import { LONG } from '../support/rounds.ts';
 
-const LONG = process.env.TEST_LONG === '1';
 const EVENTS = 60_000;
 const dataDir = makeDataDir();
 let postgres: Postgres | undefined;

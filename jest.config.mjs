@@ -17,7 +17,8 @@ export default {
   },
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
-  testTimeout: 60_000,
+  // Far more than any test takes, also where other programs keep the processors busy.
+  testTimeout: 180_000,
   // Many tests wait for Temporal timers and other processes, so two cores can run four test files at once.
   maxWorkers: 4,
 };

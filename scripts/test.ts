@@ -49,9 +49,14 @@ const colors = process.stderr.isTTY ? { FORCE_COLOR: '1' } : {};
 const quiet = { env: { ...process.env, ...colors }, quiet: true };
 // The checks run while the servers start and the first tests wait. Their output is printed at the end.
 const checks = [run(bin('biome'), ['check', '.'], quiet), run(bin('tsc'), [], quiet)];
+const nodeArguments = [
+  '--experimental-vm-modules',
+  // What V8 keeps of compiled scripts would hold the modules of every earlier test file in memory.
+  '--no-compilation-cache',
+];
 const jest = await run(
   process.execPath,
-  ['--experimental-vm-modules', path.join(root, 'node_modules/jest/bin/jest.js'), ...jestArguments],
+  [...nodeArguments, path.join(root, 'node_modules/jest/bin/jest.js'), ...jestArguments],
   {
     env: {
       ...process.env,

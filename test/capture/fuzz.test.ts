@@ -4,6 +4,7 @@ import LZString from 'lz-string';
 import { checkToken } from '../../api/public/project-keys.ts';
 import { decodeBody, type WireBody } from '../../capture/decode/decode.ts';
 import { parseEvents } from '../../capture/parse/parse.ts';
+import { rounds } from '../support/rounds.ts';
 
 /** A generator of numbers that starts the same way each time: what it finds, it finds again. */
 function mulberry(seed: number): (below: number) => number {
@@ -66,7 +67,7 @@ const KEYS = [
 const HINTS = [undefined, 'gzip', 'gzip-js', 'lz64', 'base64', 'br', ''];
 const TYPES = [undefined, 'application/json', 'text/plain', 'application/x-www-form-urlencoded', 'x'];
 const EXPECTED = new Set(['DecodeError', 'ApiError', 'InconsistentTokensError', 'HistoricalMigrationError']);
-const ROUNDS = 20_000;
+const ROUNDS = rounds(8_000, 100_000);
 
 function value(pick: (below: number) => number, depth: number): string {
   const kind = pick(10);

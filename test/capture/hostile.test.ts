@@ -5,11 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { MAX_BODY_BYTES } from '../../capture/decode/limits.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
+import { rounds } from '../support/rounds.ts';
 
 /** Shorter than in production, so that the test of it is. Clients that trickle send more often than that. */
 const api = apiForFile({}, { bodyIdleMilliseconds: 3_000 });
 /** Of events; a million in the long run. */
-const NAMES = process.env.TEST_LONG === '1' ? 1_000_000 : 50_000;
+const NAMES = rounds(50_000, 1_000_000);
 let anna: Tenant;
 let port: number;
 const open = new Set<Socket>();

@@ -1,4 +1,4 @@
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { Context } from '@temporalio/activity';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { workOf } from '../../activities/work.ts';
@@ -41,8 +41,6 @@ async function withAttempt(
 
 const aborted = (signal: AbortSignal) =>
   new Promise<unknown>((resolve) => signal.addEventListener('abort', () => resolve(signal.reason)));
-
-jest.setTimeout(60_000);
 
 describe('an attempt', () => {
   test('says how far it is, to Temporal and in the row', async () => {

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isPart } from '../support/faulty-s3.ts';
 import { startPostgresProxy } from '../support/postgres-proxy.ts';
@@ -7,7 +7,6 @@ import { programsForFile } from '../support/programs.ts';
 import { exportedUuids, exportWorldForFile, filesIn, fillHourInBulk, hour, uuidsOf } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
-jest.setTimeout(60_000);
 const HOURS = 6;
 const EVENTS = 10_000;
 const programs = programsForFile();

@@ -1,4 +1,4 @@
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { WorkflowFailedError } from '@temporalio/client';
 import { LOCKS } from '../../db/locks.ts';
 import { type BatchExportRow, deleteBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
@@ -7,7 +7,6 @@ import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isPart, refuse, type S3Bucket } from '../support/faulty-s3.ts';
 import { exportWorldForFile, fillHour, fillHourInBulk, hourly } from './support.ts';
 
-jest.setTimeout(90_000);
 const s3 = faultyS3ForFile();
 const world = exportWorldForFile({ patience: { attempts: 2, delay: () => 10 } });
 

@@ -5,11 +5,11 @@ import { createIngest } from '../../capture/ingest.ts';
 import { STAMP_SQL } from '../../db/horizon.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { capturedEvent } from '../capture/support.ts';
+import { LONG, rounds } from '../support/rounds.ts';
 import { exportedUuids, exportWorldForFile } from './support.ts';
 
-const LONG = process.env.TEST_LONG === '1';
-const TRIALS = LONG ? 200 : 20;
-jest.setTimeout(LONG ? 900_000 : 120_000);
+const TRIALS = rounds(20, 200);
+if (LONG) jest.setTimeout(900_000);
 const world = exportWorldForFile();
 
 /** Stores one event in a transaction that stays open for up to half a second after it got its time. */

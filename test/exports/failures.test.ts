@@ -1,13 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { findBatchExportById, setPaused } from '../../exports/rows/batch-exports.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, hour, hourly } from './support.ts';
 
-jest.setTimeout(90_000);
 const SECRET = 'wJalrXUtnFEMI-very-secret';
 
 interface Told {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PostgresProxyOptions, startPostgresProxy } from '../support/postgres-proxy.ts';
@@ -7,7 +7,6 @@ import { programsForFile } from '../support/programs.ts';
 import { exportWorldForFile, fillHour, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
-jest.setTimeout(60_000);
 const programs = programsForFile();
 const world = exportWorldForFile({ patience: { attempts: 2, delay: () => 10 } });
 const target = databaseForFile();

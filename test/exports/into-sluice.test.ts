@@ -1,4 +1,4 @@
-import { beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { uuidv7 } from '../../db/uuid.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
@@ -7,7 +7,6 @@ import { type Program, programsForFile } from '../support/programs.ts';
 import { exportWorldForFile, fillHour, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
-jest.setTimeout(90_000);
 const programs = programsForFile();
 const world = exportWorldForFile({ worker: false });
 const operator = operatorForFile(programs, world);

@@ -1,10 +1,9 @@
-import { afterEach, expect, jest, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile } from '../support/faulty-s3.ts';
 import { exportWorldForFile, fillHour, hour, hourly } from './support.ts';
 
-jest.setTimeout(60_000);
 const s3 = faultyS3ForFile();
 const world = exportWorldForFile({ settings: () => ({ SLUICE_EXPORT_CONCURRENCY: '2' }) });
 

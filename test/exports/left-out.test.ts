@@ -1,4 +1,4 @@
-import { describe, expect, jest, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { failureOf } from '../../activities/failures.ts';
 import { DestinationError } from '../../destinations/errors.ts';
 import { judge } from '../../exports/runs/judgement.ts';
@@ -13,7 +13,6 @@ import { exportConcurrency, lanesOf } from '../../worker/export-tools.ts';
 import { postgresSettings } from '../support/postgres-settings.ts';
 import { exportWorldForFile, fillHour, hourly } from './support.ts';
 
-jest.setTimeout(60_000);
 const world = exportWorldForFile();
 
 const postgresConfig = (table: string) => postgresSettings(world.config.DATABASE_URL as string, table);

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { deletePersons } from '../../db/person-deletions.ts';
 import { transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -11,7 +11,6 @@ import { insertEvents, insertPerson } from '../support/rows.ts';
 import { exportWorldForFile, FIRST, HOUR, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
-jest.setTimeout(60_000);
 const programs = programsForFile();
 const world = exportWorldForFile();
 const target = databaseForFile();

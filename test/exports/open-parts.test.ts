@@ -1,9 +1,8 @@
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isManifest } from '../support/faulty-s3.ts';
 import { exportWorldForFile, FIRST, fillHour, hourly, uuidsOf } from './support.ts';
 
-jest.setTimeout(90_000);
 const s3 = faultyS3ForFile();
 const world = exportWorldForFile();
 /** Up to some time within the first hour, as "run now" gives it. */

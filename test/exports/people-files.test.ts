@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { uuidv7 } from '../../db/uuid.ts';
 import { columnsOf, readParquetRows } from '../formats/encode.ts';
 import { eventually } from '../support/eventually.ts';
@@ -11,7 +11,6 @@ import { asText, byKey, fromCsv, type Row, withParsed } from './people-rows.ts';
 import { exportWorldForFile, FIRST, HOUR, hour } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
-jest.setTimeout(60_000);
 const programs = programsForFile();
 const s3 = faultyS3ForFile();
 const world = exportWorldForFile();

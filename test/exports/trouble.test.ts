@@ -1,4 +1,4 @@
-import { beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { ActivityCancellationDetails } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { createHeavyActivities } from '../../activities/index.ts';
@@ -11,7 +11,6 @@ import { createExportTools } from '../../worker/export-tools.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, fillHour, hour, hourly, logger } from './support.ts';
 
-jest.setTimeout(90_000);
 const world = exportWorldForFile();
 let deps: RunDependencies;
 let closeTools: () => Promise<void>;

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { ensureEventPartitions, partitionOf } from '../../db/event-partitions.ts';
 import { MAINTENANCE } from '../../workflows/names.ts';
 import { databaseForFile } from '../support/database.ts';
@@ -10,7 +10,6 @@ import { insertEvents } from '../support/rows.ts';
 import { exportWorldForFile, filesIn, HOUR } from './support.ts';
 import { operatorForFile } from './whole-run.ts';
 
-jest.setTimeout(60_000);
 const DAYS = 30;
 const programs = programsForFile();
 const world = exportWorldForFile({ worker: false });

@@ -7,11 +7,11 @@ import { cacheDir, makeDataDir } from '../support/data-dir.ts';
 import { eventually } from '../support/eventually.ts';
 import { reservePort } from '../support/ports.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
+import { LONG, rounds } from '../support/rounds.ts';
 import { compare, type Load, NOTHING_WRONG, startLoad } from './capture-load.ts';
 
 const MEGABYTE = 1024 * 1024;
-const LONG = process.env.TEST_LONG === '1';
-jest.setTimeout(LONG ? 600_000 : 120_000);
+if (LONG) jest.setTimeout(600_000);
 const programs = programsForFile();
 let dataDir: string;
 let postgres: Postgres;
@@ -91,7 +91,7 @@ afterEach(async () => {
 test('the API killed under load: what it acknowledged is there, and nothing twice', async () => {
   const tenant = await createTenant(pool, 'API killed');
   const load = loadOf(tenant, { clients: 24 });
-  for (let round = 0; round < (LONG ? 10 : 3); round += 1) {
+  for (let round = 0; round < rounds(3, 10); round += 1) {
     await load.progress(1_000);
     api.kill('SIGKILL');
     await api.exited;
@@ -110,7 +110,7 @@ test('the API killed under load: what it acknowledged is there, and nothing twic
 test('Postgres killed under load: refusals that say when to come back, and nothing lost or twice', async () => {
   const tenant = await createTenant(pool, 'Postgres killed');
   const load = loadOf(tenant, { clients: 24 });
-  for (let round = 0; round < (LONG ? 5 : 2); round += 1) {
+  for (let round = 0; round < rounds(2, 5); round += 1) {
     await load.progress(1_000);
     signal(await serverProcesses(), 'SIGKILL');
     await postgres.exited;

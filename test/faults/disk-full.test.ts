@@ -7,6 +7,7 @@ import { createPool, type Pool } from '../../db/pool.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { createTenant } from '../support/api.ts';
 import { type ApiProgram, programsForFile } from '../support/programs.ts';
+import { LONG } from '../support/rounds.ts';
 import { compare, type Load, NOTHING_WRONG, startLoad } from './capture-load.ts';
 import { mayMount, mountSmallDisk, type SmallDisk } from './small-disk.ts';
 
@@ -20,8 +21,7 @@ const SETTINGS = {
   checkpoint_timeout: '30s',
 };
 
-const LONG = process.env.TEST_LONG === '1';
-jest.setTimeout(LONG ? 300_000 : 120_000);
+if (LONG) jest.setTimeout(300_000);
 const onSmallDisk = mayMount() ? describe : describe.skip;
 const whySkipped = onSmallDisk === describe ? '' : ' (skipped: this user may not mount a file system)';
 

@@ -1,4 +1,4 @@
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { transaction } from '../../db/pool.ts';
 import { findBackfill, insertBackfill } from '../../exports/rows/backfills.ts';
 import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
@@ -6,7 +6,6 @@ import { exportedUuids, exportWorldForFile, fillHour, hour } from '../exports/su
 import { eventually } from '../support/eventually.ts';
 import { programsForFile } from '../support/programs.ts';
 
-jest.setTimeout(180_000);
 const HOURS = 16;
 const programs = programsForFile();
 const world = exportWorldForFile({ worker: false });

@@ -1,12 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { exportedUuids, exportWorldForFile, filesIn, fillHourInBulk, hourly } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { mayMount, mountSmallDisk, type SmallDisk } from './small-disk.ts';
 
-jest.setTimeout(120_000);
 const EVENTS = 20_000;
 const onSmallDisk = mayMount() ? describe : describe.skip;
 const whySkipped = onSmallDisk === describe ? '' : ' (skipped: this user may not mount a file system)';

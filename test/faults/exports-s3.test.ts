@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { beforeAll, expect, jest, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { exportWorldForFile, fillHourInBulk, hourly, uuidsOf } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isComplete, isManifest, isPart, refuse } from '../support/faulty-s3.ts';
 
-jest.setTimeout(120_000);
 const EVENTS = 40_000;
 const s3 = faultyS3ForFile();
 const world = exportWorldForFile({ patience: { attempts: 3, delay: () => 20 } });

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { waitForDatabase } from '../../db/wait.ts';
@@ -13,9 +13,8 @@ import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isPart, type S3Bucket } from '../support/faulty-s3.ts';
 import { reservePort } from '../support/ports.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
+import { LONG } from '../support/rounds.ts';
 
-jest.setTimeout(180_000);
-const LONG = process.env.TEST_LONG === '1';
 const EVENTS = 60_000;
 const dataDir = makeDataDir();
 let postgres: Postgres | undefined;

@@ -4,8 +4,8 @@ import { exportWorldForFile, fillHourInBulk, hourly, uuidsOf } from '../exports/
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isComplete } from '../support/faulty-s3.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
+import { LONG } from '../support/rounds.ts';
 
-const LONG = process.env.TEST_LONG === '1';
 // Temporal gives a worker that only stands still what it had asked for, and misses it after a quarter of a minute each time.
 jest.setTimeout(400_000);
 const EVENTS = 20_000;

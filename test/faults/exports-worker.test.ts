@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { completeRun } from '../../exports/rows/runs.ts';
@@ -8,7 +8,6 @@ import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isComplete, isManifest, isPart, type S3Bucket } from '../support/faulty-s3.ts';
 import { type Program, programsForFile } from '../support/programs.ts';
 
-jest.setTimeout(180_000);
 const EVENTS = 20_000;
 const programs = programsForFile();
 const s3 = faultyS3ForFile();

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { COMPRESSIONS, type Compression, type Format } from '../../formats/formats.ts';
+import { rounds } from '../support/rounds.ts';
 import { table } from './arbitrary.ts';
 import { copyBytes, inChunks } from './copy-binary.ts';
 import { decompress, encode, readParquet } from './encode.ts';
@@ -10,8 +11,7 @@ const ways = (Object.keys(COMPRESSIONS) as Format[]).flatMap((format) =>
   [null, ...COMPRESSIONS[format]].map((compression) => ({ format, compression })),
 ) as { format: Format; compression: Compression | null }[];
 
-/** More of them with `npm test -- --long`. */
-const runs = (usual: number) => (process.env.TEST_LONG === '1' ? usual * 5 : usual);
+const runs = (usual: number) => rounds(usual, usual * 5);
 
 const csvName = (name: string) => (/[",\r\n]/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
 

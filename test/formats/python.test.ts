@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Column } from '../../formats/columns.ts';
 import { COMPRESSIONS, type Compression } from '../../formats/formats.ts';
 import { findPythonPackages } from '../support/python-packages.ts';
+import { rounds } from '../support/rounds.ts';
 import { copyBytes, type Row } from './copy-binary.ts';
 import { encode } from './encode.ts';
 import { jsonLine } from './expected.ts';
@@ -33,12 +34,14 @@ const columns: Column[] = [
   { name: 'urls', type: 'strings', nullable: true },
   { name: 'tags', type: 'strings', nullable: false },
 ];
+/** Enough for several pages of a column in Parquet. */
+const ROWS = rounds(10_000, 30_000);
 const sometimes = <T>(index: number, every: number, value: T) => (index % every === 0 ? null : value);
-const rows: Row[] = Array.from({ length: 30_000 }, (_, index) => [
+const rows: Row[] = Array.from({ length: ROWS }, (_, index) => [
   `0193a7c2-5f3e-7abc-8def-${String(index * 7919).padStart(12, '0')}`,
   `event ${index % 12}`,
   sometimes(index, 5, `user é ${index}`),
-  JSON.stringify({ index, text: 'a\nb"c', list: [1, null] }),
+  JSON.stringify({ index, text: 'a\nb"c', list: [1, null], long: `${index} `.repeat(20) }),
   sometimes(index, 7, BigInt(index) * 86_400_000_001n - 500_000_000_000_000n),
   sometimes(index, 3, index - 15_000),
   sometimes(index, 11, BigInt(index) ** 4n),
@@ -175,7 +178,7 @@ describeFound('readers in Python', () => {
     const zstd = await written('JSONLines', 'zstd');
     expectRows(read('zstandard', zstd));
     const sum = rows.reduce((total, [, , , , , n]) => total + ((n as number | null) ?? 0), 0);
-    expect(read('duckdb-json', zstd).trim()).toBe(`(30000, 30000, ${sum})`);
+    expect(read('duckdb-json', zstd).trim()).toBe(`(${ROWS}, ${ROWS}, ${sum})`);
     expectRows(read('gzip', await written('JSONLines', 'gzip')));
   });
 });

@@ -12,6 +12,7 @@ import { createTenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
 import { databaseForFile } from '../support/database.ts';
 import { programsForFile } from '../support/programs.ts';
+import { LONG } from '../support/rounds.ts';
 import { idsOf } from '../support/routes.ts';
 import { findSchemathesis, runSchemathesis } from '../support/schemathesis.ts';
 import { allocateNamespace } from '../support/temporal.ts';
@@ -29,10 +30,7 @@ const CHECKS = [
 const EXAMPLES = process.env.FUZZ_EXAMPLES ?? '100';
 const RUN_MILLISECONDS = 900_000;
 
-const found =
-  process.env.TEST_LONG === '1'
-    ? await findSchemathesis()
-    : { missing: 'it takes minutes: `npm run test:long`' };
+const found = LONG ? await findSchemathesis() : { missing: 'it takes minutes: `npm run test:long`' };
 const fuzz = 'program' in found ? describe : describe.skip;
 
 fuzz(`the fuzzer${'missing' in found ? ` (skipped: ${found.missing})` : ''}`, () => {

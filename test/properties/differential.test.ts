@@ -22,6 +22,7 @@ import { eventsDatabase } from '../hog/sql/database.ts';
 import { PROJECT } from '../hog/sql/tables.ts';
 import { evaluate } from '../hog/support/evaluate.ts';
 import { Random } from '../hog/support/random.ts';
+import { rounds } from '../support/rounds.ts';
 import { isKnownDifference } from './differences.ts';
 import {
   document,
@@ -33,7 +34,7 @@ import {
 } from './generate-filter.ts';
 import { NO_STEP } from './no-step.ts';
 
-const FILTERS = process.env.TEST_LONG === '1' ? 20_000 : 800;
+const FILTERS = rounds(800, 20_000);
 const EVENTS = 25;
 const SCHEMA = createSchema('on event');
 const ZONES: [zone: string, now: string][] = [

@@ -14,6 +14,7 @@ import {
   readFunctionFilters,
 } from '../../properties/index.ts';
 import { Random } from '../hog/support/random.ts';
+import { rounds } from '../support/rounds.ts';
 import { MOMENT } from './cases.ts';
 import { document } from './generate-filter.ts';
 
@@ -124,7 +125,7 @@ function refusalOf(source: unknown): FilterError | SourceError | null {
   return null;
 }
 
-const DOCUMENTS = process.env.TEST_LONG === '1' ? 200_000 : 6_000;
+const DOCUMENTS = rounds(6_000, 200_000);
 
 test('broken documents', () => {
   const random = new Random(20_260_315);

@@ -8,6 +8,7 @@ import { isRunning, processStart } from '../../stack/process.ts';
 import { findTemporal } from '../../stack/temporal/binary.ts';
 import { makeDataDir } from '../support/data-dir.ts';
 import { eventually } from '../support/eventually.ts';
+import { LONG } from '../support/rounds.ts';
 
 /** A program that answers like the Temporal CLI, and says which one it is. */
 function writeProgram(file: string, which: string): string {
@@ -205,7 +206,7 @@ describe('several starts at once', () => {
   });
 });
 
-const long = process.env.TEST_LONG === '1' ? test : test.skip;
+const long = LONG ? test : test.skip;
 long(
   'the real build works (long: minutes; runs in npm run test:long on machines with Go)',
   async () => {

@@ -44,8 +44,8 @@ async function dropDatabase(database: TestDatabase & { name: string }): Promise<
   // end() waits for borrowed connections, for ever if they are never given back.
   if (borrowed === 0 && !pool.ended) await pool.end();
   await onServer(async (client) => {
-    // A server process outlives its connection by a moment.
-    const patience = Date.now() + 3_000;
+    // A server process outlives its connection, by a moment as a rule.
+    const patience = Date.now() + 30_000;
     let open = await connections(client, name);
     while (open.length > 0 && borrowed === 0 && Date.now() < patience) {
       await pause(20);

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-const PATIENCE = 45_000;
+const PATIENCE = 100_000;
 
 /** Asks again until the answer is neither undefined nor false; what others do in the background takes its time. */
 export async function eventually<T>(ask: () => Promise<T | undefined | false>): Promise<T> {

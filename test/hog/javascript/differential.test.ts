@@ -6,12 +6,15 @@ import { compileBytecode } from '../../../hog/bytecode/index.ts';
 import { regexExtract, regexMatch } from '../../../hog/runtime/regex.ts';
 import { toHost } from '../../../hog/runtime/values.ts';
 import { run } from '../../../hog/vm/index.ts';
+import { rounds } from '../../support/rounds.ts';
 import { compareBoth, exact } from '../support/compare.ts';
 import { randomExpr, randomGlobals } from '../support/generate-expression.ts';
 import { randomProgram } from '../support/generate-program.ts';
 import { Random } from '../support/random.ts';
 
-const LONG = process.env.TEST_LONG === '1' ? 10 : 1;
+const EXPRESSIONS = rounds(8_000, 220_000);
+const PROGRAMS = rounds(1_000, 23_000);
+const REFERENCES = rounds(2_500, 60_000);
 
 interface Tally {
   compared: number;
@@ -43,33 +46,33 @@ function compareMany(
 }
 
 describe('the machine and JavaScript agree', () => {
-  test('on 22,000 random expressions', () => {
-    const tally = compareMany(22_000 * LONG, (seed) => {
+  test('on random expressions', () => {
+    const tally = compareMany(EXPRESSIONS, (seed) => {
       const random = new Random(seed);
       const globals = randomGlobals(random);
       return [randomExpr(random, 1 + random.below(4)), globals];
     });
     expect(tally.differences).toEqual([]);
-    expect(tally.compared).toBeGreaterThanOrEqual(20_000 * LONG);
-    expect(tally.finished).toBeGreaterThan(15_000 * LONG);
+    expect(tally.compared).toBeGreaterThanOrEqual(EXPRESSIONS * 0.9);
+    expect(tally.finished).toBeGreaterThan(EXPRESSIONS * 0.68);
   });
 
-  test('on 2,300 random programs', () => {
-    const tally = compareMany(2_300 * LONG, (seed) => {
+  test('on random programs', () => {
+    const tally = compareMany(PROGRAMS, (seed) => {
       const random = new Random(1_000_000 + seed);
       const globals = randomGlobals(random);
       return [randomProgram(random), globals];
     });
     expect(tally.differences).toEqual([]);
-    expect(tally.compared).toBeGreaterThanOrEqual(2_000 * LONG);
-    expect(tally.finished).toBeGreaterThan(500 * LONG);
-  }, 180_000);
+    expect(tally.compared).toBeGreaterThanOrEqual(PROGRAMS * 0.87);
+    expect(tally.finished).toBeGreaterThan(PROGRAMS * 0.22);
+  });
 });
 
 test('the machine gives what the reference machine gives', () => {
   const differences: string[] = [];
   let compared = 0;
-  for (let seed = 0; seed < 6_000 * LONG; seed++) {
+  for (let seed = 0; seed < REFERENCES; seed++) {
     const random = new Random(5_000_000 + seed);
     const globals = randomGlobals(random);
     const node = randomExpr(random, 1 + random.below(3));
@@ -92,5 +95,5 @@ test('the machine gives what the reference machine gives', () => {
     if (got !== theirs) differences.push(`seed ${seed}: ${got} but ${theirs}`.slice(0, 500));
   }
   expect(differences).toEqual([]);
-  expect(compared).toBeGreaterThan(4_000 * LONG);
+  expect(compared).toBeGreaterThan(REFERENCES * 0.66);
 });

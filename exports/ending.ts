@@ -15,6 +15,12 @@ export interface RunEnding {
   log?: LogEntry;
 }
 
+/** How what is under way for an export ends when the export is deleted. */
+export const EXPORT_DELETED = {
+  status: 'Cancelled',
+  reason: 'The batch export was deleted.',
+} as const satisfies RunEnding;
+
 /** What every cancelled run says in its log. */
 export const RUN_CANCELLED: LogEntry = { level: 'WARNING', message: 'Batch export was cancelled' };
 /** What the log of an export says about every cancelled backfill. */

@@ -17,6 +17,7 @@ export {
   type IntervalText,
   intervalText,
   type OpenInterval,
+  rangeText,
   readInterval,
 } from './interval.ts';
 export {

@@ -8,10 +8,10 @@ import { removeExport } from '../../exports/commands/remove.ts';
 import { retryRun } from '../../exports/commands/retry.ts';
 import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
+import { rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
 import { CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
 import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
-import { rangeText } from './verify.ts';
 
 type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;
 

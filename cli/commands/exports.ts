@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { exportHealth } from '../../exports/reads/health.ts';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import type { Health } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
@@ -58,7 +58,7 @@ export function exportsCommand(program: Command): void {
         let wrong = 0;
         for await (const row of allExports(pool)) {
           if (project !== undefined && row.project_id !== Number(project)) continue;
-          const key = { projectId: row.project_id, exportId: row.id };
+          const key = keyOf(row);
           const [health, runs] = [await exportHealth(pool, row, now), await latestRuns(pool, [key], 1)];
           const [last] = runs.get(row.id) ?? [];
           if (health.missing + health.differs + health.late > 0) wrong += 1;

@@ -7,7 +7,7 @@ import { newestExported } from '../../exports/reads/newest-exported.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import type { ExportTemporal } from '../../exports/temporal.ts';
-import { type IntervalText, instantText, intervalText } from '../../intervals/index.ts';
+import { type IntervalText, intervalText, rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
 import { CommandError, REMARKS, remark, say, withPool, withTemporal } from '../context.ts';
 import { findExport } from '../find-export.ts';
@@ -51,9 +51,6 @@ async function intervalsOf(
   }
   return due.map(intervalText);
 }
-
-export const rangeText = ({ start, end }: IntervalText) =>
-  `${start === null ? 'the beginning' : instantText(start)} – ${instantText(end)}`;
 
 async function verify(
   temporal: ExportTemporal,

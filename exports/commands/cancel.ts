@@ -1,7 +1,14 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { type Refusal, refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { endBackfill, endRun, RUN_CANCELLED, type RunEnding, stopWorkflows } from '../ending.ts';
+import {
+  BACKFILL_CANCELLED,
+  endBackfill,
+  endRun,
+  RUN_CANCELLED,
+  type RunEnding,
+  stopWorkflows,
+} from '../ending.ts';
 import { type BackfillRow, findBackfill } from '../rows/backfills.ts';
 import type { ExportKey } from '../rows/batch-exports.ts';
 import { findRun } from '../rows/run-lists.ts';
@@ -51,8 +58,7 @@ export async function cancelBackfill(deps: Dependencies, actor: Actor, backfill:
 async function end(client: Transaction, actor: Actor, backfill: BackfillRow): Promise<RunRow[]> {
   const { project_id: projectId, id: backfillId } = backfill;
   const ending = cancelledBy(actor);
-  const log = { level: 'WARNING', message: 'Backfill was cancelled' } as const;
-  const ended = await endBackfill(client, backfill, { ...ending, log, runs: ending });
+  const ended = await endBackfill(client, backfill, { ...ending, log: BACKFILL_CANCELLED, runs: ending });
   if (!ended) {
     const now = await findBackfill(client, { projectId, backfillId });
     throw over('backfill', now?.status ?? backfill.status);

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Interval } from '../../intervals/index.ts';
-import type { BatchExportRow } from '../rows/batch-exports.ts';
+import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
 import { listChecks } from '../rows/checks.ts';
 import type { Health } from '../rows/health.ts';
 import { listPauses } from '../rows/pauses.ts';
@@ -10,7 +10,7 @@ import { type IntervalEntry, intervalStates, type Known } from '../rules/interva
 
 /** What the database knows of the intervals within the window. */
 export async function knownOf(queryable: Queryable, row: BatchExportRow, window: Interval): Promise<Known> {
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   const after = new Date(window.start).toISOString();
   const until = new Date(window.end).toISOString();
   const [outcomes, checks, pauses, wholeRuns] = await Promise.all([

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import { intervalAt } from '../../intervals/index.ts';
-import type { BatchExportRow } from '../rows/batch-exports.ts';
+import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
 import { listPartRuns } from '../rows/parts.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
 import { isDue } from '../rules/due.ts';
@@ -43,7 +43,7 @@ export async function seamOf(queryable: Queryable, row: BatchExportRow, now: num
     if (taken || !isDue({ ...row, paused: false }, [], { start: begin, end })) break;
     from = begin;
   }
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   const current = { start: new Date(start).toISOString(), end: new Date(now).toISOString() };
   const parts = await listPartRuns(queryable, key, current);
   if (parts.some((one) => one.status !== 'Completed')) {

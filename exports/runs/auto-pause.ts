@@ -7,6 +7,7 @@ import {
   type BatchExportRow,
   type ExportKey,
   findBatchExportById,
+  keyOf,
   setPaused,
 } from '../rows/batch-exports.ts';
 import { insertLogs, listLogs } from '../rows/logs.ts';
@@ -39,11 +40,6 @@ export async function pauseIfFailing(
   await follow(deps, now);
   return now.last_paused_at ?? new Date().toISOString();
 }
-
-const keyOf = ({ project_id: projectId, id: exportId }: BatchExportRow): ExportKey => ({
-  projectId,
-  exportId,
-});
 
 /** What the log says of an automatic pause. By this entry the pause of a run is known again. */
 const PAUSED = 'The batch export was automatically paused';

@@ -10,7 +10,7 @@ import {
   findBackfill,
   runBackfill,
 } from '../rows/backfills.ts';
-import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
+import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
 import { firstDataWithin } from '../rows/first-data.ts';
 import { insertLogs } from '../rows/logs.ts';
 import { type BackfillPlan, planBackfill, raisedStart } from '../rules/backfill-plan.ts';
@@ -80,7 +80,7 @@ async function size(
   };
   if (!(await runBackfill(pool, key, known))) return null;
   const range = `${plan.start === null ? 'the beginning' : text(plan.start)} - ${text(plan.end)}`;
-  await insertLogs(pool, { projectId: row.project_id, exportId: row.id }, null, [
+  await insertLogs(pool, keyOf(row), null, [
     { level: 'INFO', message: `Starting backfill of range ${range}, ${plan.total} runs` },
   ]);
   return { total: plan.total };

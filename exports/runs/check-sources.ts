@@ -3,7 +3,7 @@ import { isStatementTimeout } from '../../db/reading.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import { countRows } from '../../models/index.ts';
 import { exportQuery } from '../reads/query.ts';
-import { type BatchExportRow, type ExportKey, findBatchExportById } from '../rows/batch-exports.ts';
+import { type BatchExportRow, type ExportKey, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
 import { listChecks, listUncheckedRuns, recordCheck } from '../rows/checks.ts';
 import { insertLogs } from '../rows/logs.ts';
 import type { RunRow } from '../rows/runs.ts';
@@ -63,7 +63,7 @@ async function check(deps: RunDependencies, row: BatchExportRow, run: RunRow): P
   const { pool } = deps;
   const source = await readSource(deps, row, run);
   const problems = sourceProblems({ run, source });
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   const state = problems.length > 0 ? 'differs' : source.state === 'expired' ? 'expired' : 'same';
   const interval = { start: run.data_interval_start, end: run.data_interval_end };
   const news = state === 'differs' && !(await differedBefore(deps, key, interval));
@@ -133,8 +133,7 @@ async function tell(
 ): Promise<void> {
   if (noticeWebhook === undefined) return;
   const about = {
-    projectId: row.project_id,
-    exportId: row.id,
+    ...keyOf(row),
     runId: run.id,
     at: new Date().toISOString(),
   };

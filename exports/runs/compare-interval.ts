@@ -4,7 +4,7 @@ import { type IntervalText, readInterval } from '../../intervals/index.ts';
 import { ModelError, type ModelQuery } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import { exportQuery } from '../reads/query.ts';
-import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
+import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
 import { recordCheck } from '../rows/checks.ts';
 import { findCompletedRun } from '../rows/run-lists.ts';
 import { type Evidence, judgeInterval, type VerifyReport } from '../rules/verify-report.ts';
@@ -32,7 +32,7 @@ async function compare(
   work: WorkAttempt,
 ): Promise<VerifyReport> {
   const { pool } = deps;
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   const run = await findCompletedRun(pool, key, interval);
   const { source, query } = await readSource(deps, row, interval, work.signal);
   const there = await readDestination(deps, row, interval, run?.id ?? '', query, work);

@@ -4,7 +4,7 @@ import { secretValues } from '../../destinations/config.ts';
 import { withoutSecrets } from '../../destinations/errors.ts';
 import { findDestination } from '../../destinations/registry.ts';
 import { readInterval } from '../../intervals/index.ts';
-import { endRun } from '../ending.ts';
+import { EXPORT_DELETED, endRun } from '../ending.ts';
 import { exportQuery } from '../reads/query.ts';
 import { openSettings } from '../reads/settings.ts';
 import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
@@ -92,8 +92,7 @@ async function endWithExport(
 ): Promise<void> {
   if (!row?.deleted_at) return;
   const run = { project_id: row.project_id, id: runId, batch_export_id: row.id };
-  const ending = { status: 'Cancelled', reason: 'The batch export was deleted' } as const;
-  await transaction(pool, (client) => endRun(client, run, ending));
+  await transaction(pool, (client) => endRun(client, run, EXPORT_DELETED));
 }
 
 interface Carried {

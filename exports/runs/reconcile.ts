@@ -1,7 +1,7 @@
 import { transaction } from '../../db/pool.ts';
 import { instantText } from '../../intervals/index.ts';
 import { healthOf, knownOf, recentWindow } from '../reads/health.ts';
-import { type BatchExportRow, type ExportKey, pageBatchExports } from '../rows/batch-exports.ts';
+import { type BatchExportRow, type ExportKey, keyOf, pageBatchExports } from '../rows/batch-exports.ts';
 import { type CheckRow, clearMissing, noteRepair, recordCheck } from '../rows/checks.ts';
 import { findHealth, saveHealth } from '../rows/health.ts';
 import { insertLogs } from '../rows/logs.ts';
@@ -71,7 +71,7 @@ type Checks = ReadonlyMap<string, CheckRow>;
 
 async function reconcile(deps: RunDependencies, row: BatchExportRow, most: number): Promise<Reconciled> {
   const { pool } = deps;
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   const now = Date.now();
   const window = recentWindow(row, now);
   const known = await knownOf(pool, row, window);
@@ -176,7 +176,7 @@ async function repair(
   chosen: readonly IntervalEntry[],
   checks: Checks,
 ): Promise<number> {
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   const repaired: IntervalEntry[] = [];
   for (const entry of chosen) {
     // It is noted first: a pass that is killed in between tries again later rather than twice at once.
@@ -212,7 +212,7 @@ async function tell(
 ): Promise<void> {
   if (noticeWebhook === undefined) return;
   const at = new Date().toISOString();
-  await temporal.startNotice({ event, projectId: row.project_id, exportId: row.id, at, details }, about);
+  await temporal.startNotice({ event, ...keyOf(row), at, details }, about);
 }
 
 async function wasLagging({ pool }: RunDependencies, key: ExportKey): Promise<boolean> {

@@ -1,12 +1,13 @@
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import type { IntervalText } from '../../intervals/index.ts';
-import { instantText, intervalEndingAt, intervalText, lastComplete } from '../../intervals/index.ts';
+import { intervalEndingAt, intervalText, lastComplete, rangeText } from '../../intervals/index.ts';
 import { endRun } from '../ending.ts';
 import {
   type BatchExportRow,
   type ExportKey,
   findBatchExportById,
   holdBatchExport,
+  keyOf,
 } from '../rows/batch-exports.ts';
 import { insertLogs } from '../rows/logs.ts';
 import { findLongerRun, isPartEnd } from '../rows/parts.ts';
@@ -50,7 +51,7 @@ export async function startExportRun(
 ): Promise<StartRunResult> {
   const row = await findBatchExportById(pool, input.exportId);
   if (!row || row.deleted_at !== null) return nothing('The batch export was deleted');
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   for (;;) {
     const entered = await enter(pool, key, input);
     if (entered.outcome === 'nothing') return entered;
@@ -73,7 +74,7 @@ export async function startExportRun(
       await transaction(pool, (client) => endRun(client, run, { status: 'Cancelled', reason }));
       return nothing(reason, { runId: run.id });
     }
-    const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;
+    const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval, '-')}`;
     if (begun.isNew) await insertLogs(pool, key, run.id, [{ level: 'INFO', message: range }]);
     return {
       outcome: 'started',
@@ -92,9 +93,6 @@ const nothing = (reason: string, known: { runId?: string; status?: string; recor
   records: known.records ?? 0,
   reason,
 });
-
-const rangeText = ({ start, end }: IntervalText): string =>
-  `${start === null ? 'the beginning' : instantText(start)} - ${instantText(end)}`;
 
 type Entered =
   | { outcome: 'entered'; interval: IntervalText; begun: StartedRun }

@@ -2,7 +2,7 @@
 // function is a step of maintenance, and returns how many things it put in order.
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { endBackfill, endRun } from '../ending.ts';
+import { EXPORT_DELETED, endBackfill, endRun } from '../ending.ts';
 import { type BackfillRow, type EndedBackfillStatus, listActiveBackfills } from '../rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../rows/batch-exports.ts';
 import { deleteOldLogs } from '../rows/logs.ts';
@@ -75,18 +75,22 @@ const ORPHANS_PER_RUN = 1_000;
 /** Whoever has just made a row is about to start its workflow. */
 const GRACE = 60_000;
 
-type Ending = [status: RunFailure & EndedBackfillStatus, text: string];
+interface Ending {
+  status: RunFailure & EndedBackfillStatus;
+  reason: string;
+}
 
 const ENDS: Record<Exclude<WorkflowFate, 'running'>, Ending> = {
-  completed: ['Failed', 'Its workflow ended in Temporal without saying what came of the run.'],
-  failed: ['Failed', 'Its workflow failed in Temporal.'],
-  cancelled: ['Cancelled', 'Its workflow was cancelled in Temporal.'],
-  terminated: ['Terminated', 'Its workflow was terminated in Temporal.'],
-  'timed-out': ['TimedOut', 'Its workflow timed out in Temporal.'],
-  unknown: ['Terminated', 'Temporal knows nothing of its workflow any more.'],
+  completed: {
+    status: 'Failed',
+    reason: 'Its workflow ended in Temporal without saying what came of the run.',
+  },
+  failed: { status: 'Failed', reason: 'Its workflow failed in Temporal.' },
+  cancelled: { status: 'Cancelled', reason: 'Its workflow was cancelled in Temporal.' },
+  terminated: { status: 'Terminated', reason: 'Its workflow was terminated in Temporal.' },
+  'timed-out': { status: 'TimedOut', reason: 'Its workflow timed out in Temporal.' },
+  unknown: { status: 'Terminated', reason: 'Temporal knows nothing of its workflow any more.' },
 };
-
-const DELETED: Ending = ['Cancelled', 'The batch export was deleted.'];
 
 /** Ends runs that nobody works on, so that their intervals are free again. */
 export async function endOrphanedRuns(
@@ -97,7 +101,7 @@ export async function endOrphanedRuns(
     beat();
     const fate = await temporal.fateOfRun(run);
     if (fate === 'running') return false;
-    const [status, reason] = ENDS[fate];
+    const { status, reason } = ENDS[fate];
     const message = `The run of the interval that ends at ${run.data_interval_end} is over. ${reason}`;
     const log = { level: status === 'Cancelled' ? 'WARNING' : 'ERROR', message } as const;
     const ended = await transaction(pool, (client) => endRun(client, run, { status, reason, log }));
@@ -123,8 +127,8 @@ export async function mendBackfills(
       await temporal.startBackfill(row, backfill);
       return true;
     }
-    const [status, reason] = isDeleted ? DELETED : ENDS[fate];
-    const ended = await transaction(pool, (client) => endBackfill(client, backfill, { status, reason }));
+    const ending = isDeleted ? EXPORT_DELETED : ENDS[fate];
+    const ended = await transaction(pool, (client) => endBackfill(client, backfill, ending));
     return ended !== undefined;
   };
   const begun = new Date(Date.now() - GRACE).toISOString();

@@ -11,7 +11,7 @@ import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import { verificationWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { VerifyIntervalInput } from '../../exports/temporal.ts';
-import { type IntervalText, instantText } from '../../intervals/index.ts';
+import { type IntervalText, rangeText } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
 import {
   searchAttributes,
@@ -65,7 +65,6 @@ export async function verifyInterval(
 ): Promise<VerifyReport | undefined> {
   const input: VerifyIntervalInput = { exportId: row.id, interval };
   const workflowId = verificationWorkflowId(row.id, interval);
-  const start = interval.start === null ? 'the beginning' : instantText(interval.start);
   await refuseTooMany(client, row, workflowId);
   const operation = () =>
     new WithStartWorkflowOperation(VERIFY_INTERVAL, {
@@ -77,7 +76,7 @@ export async function verifyInterval(
         ...attributesOf(row, VERIFY_KIND),
         { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
       ],
-      staticSummary: summaryOf(row, `Verify ${start} – ${instantText(interval.end)} of batch export`),
+      staticSummary: summaryOf(row, `Verify ${rangeText(interval)} of batch export`),
     });
   const take = () => client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
   const deadline = Date.now() + Math.max(SHORTEST_WAIT, waitMilliseconds);

@@ -346,7 +346,7 @@ describe('the map of intervals', () => {
       body: refusals.field(
         'after',
         'invalid_input',
-        'These are more than 10000 intervals; take a shorter time.',
+        'This range has more than 10000 intervals. Choose a shorter range.',
       ),
     });
   });

@@ -623,7 +623,7 @@ describe('metrics', () => {
       refusals.field(
         'interval',
         'invalid_input',
-        'These are more than 10000 values; take a longer interval or a shorter time.',
+        'This range has more than 10000 values. Choose a longer interval or a shorter range.',
       ),
     ],
   ])('asked for with %s are refused', async (query, body) => {

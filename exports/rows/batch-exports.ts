@@ -9,11 +9,11 @@ export interface BatchExportRow {
   model: 'events' | 'persons' | 'sessions';
   destination_type: string;
   config: Record<string, unknown>;
-  /** Sealed; see the migration. */
+  /** The secret keys of the configuration, encrypted by `reads/settings.ts`. Null: there are none. */
   secrets: string | null;
   interval: 'every 5 minutes' | 'every 15 minutes' | 'hour' | 'day' | 'week';
   timezone: string;
-  /** Seconds. */
+  /** By how many seconds days and weeks begin later than at midnight, and on Sunday, in the zone. */
   interval_offset: number;
   paused: boolean;
   start_at: string | null;
@@ -27,9 +27,9 @@ export interface BatchExportRow {
   created_at: string;
   last_updated_at: string;
   deleted_at: string | null;
-  /** Intervals that ended by then were never due. */
+  /** Only intervals that end after this instant are due. */
   scheduled_from: string;
-  /** Where it was cut into other intervals: one ends there and another begins. Null: it never was. */
+  /** Where the export was last cut into other intervals: one ends there and another begins. Null: it never was. */
   seam_at: string | null;
 }
 
@@ -52,11 +52,11 @@ const JSON_COLUMNS: ReadonlySet<string> = new Set(['config', 'schema', 'filters'
 export type BatchExportFields = Pick<BatchExportRow, (typeof WRITABLE)[number]>;
 export type NewBatchExport = Partial<BatchExportFields> &
   Pick<BatchExportRow, 'project_id' | 'name' | 'model' | 'destination_type' | 'config' | 'interval'> & {
-    /** Known before, where secrets are sealed for it. */
+    /** Given if secrets were sealed for it before. */
     id?: string;
   };
 
-/** Which export: its project, and its id. */
+/** Names an export by its project and its id. */
 export interface ExportKey {
   projectId: number;
   exportId: string;
@@ -82,7 +82,7 @@ export async function insertBatchExport(queryable: Queryable, row: NewBatchExpor
   return rows[0];
 }
 
-/** An export that is not deleted. */
+/** Finds an export that is not deleted. */
 export async function findBatchExport(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -94,7 +94,7 @@ export async function findBatchExport(
   return rows[0];
 }
 
-/** The same, of whichever of these projects. */
+/** Finds an export that is not deleted in any of these projects. */
 export async function findBatchExportIn(
   queryable: Queryable,
   projectIds: readonly number[],
@@ -107,7 +107,7 @@ export async function findBatchExportIn(
   return rows[0];
 }
 
-/** The same, and nobody else changes it until the transaction ends. */
+/** Finds an export that is not deleted, and locks it until the transaction ends, so that nobody else can change it. */
 export async function lockBatchExport(
   client: Transaction,
   { projectId, exportId }: ExportKey,
@@ -119,7 +119,10 @@ export async function lockBatchExport(
   return rows[0];
 }
 
-/** As it is until the end of the transaction: nobody changes it meanwhile, but others may hold it too. */
+/**
+ * Finds an export that is not deleted, and keeps it from being changed until the transaction ends. Several transactions
+ * may hold an export at once.
+ */
 export async function holdBatchExport(
   client: Transaction,
   { projectId, exportId }: ExportKey,
@@ -131,7 +134,10 @@ export async function holdBatchExport(
   return rows[0];
 }
 
-/** For workflows, which outlive a move to another project: whatever the project, and deleted ones too. */
+/**
+ * Finds an export by its id alone, also a deleted one. For workflows, which still run when their export has moved to
+ * another project.
+ */
 export async function findBatchExportById(
   queryable: Queryable,
   id: string,
@@ -140,7 +146,7 @@ export async function findBatchExportById(
   return rows[0];
 }
 
-/** Of one or several projects, newest first; deleted ones are left out. */
+/** Lists the exports of one or several projects that are not deleted, newest first. */
 export async function listBatchExports(
   queryable: Queryable,
   projectIds: readonly number[],
@@ -157,7 +163,7 @@ export async function listBatchExports(
   return { count: counted.rows[0].count, rows };
 }
 
-/** All exports of the installation that are not deleted, in the order of their ids, from the one after `after` on. */
+/** Lists the exports of all projects that are not deleted in the order of their ids, beginning after the id `after`. */
 export async function pageBatchExports(
   queryable: Queryable,
   after: string | null,
@@ -170,7 +176,7 @@ export async function pageBatchExports(
   return rows;
 }
 
-/** Answers the row as it is now; undefined if there is no such export. */
+/** Changes an export and returns it. Undefined: there is no such export. */
 export async function updateBatchExport(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -186,7 +192,7 @@ export async function updateBatchExport(
   return rows[0];
 }
 
-/** From when on its intervals are due, and where they were cut otherwise before. */
+/** Writes down that an export was cut into other intervals: from when on they are due, and where they begin. */
 export async function setSeam(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -199,7 +205,7 @@ export async function setSeam(
   return rows[0];
 }
 
-/** Pauses it, or lets it go on. Pausing what is paused changes nothing, the time of the last pause included. */
+/** Pauses or resumes an export. False: it was so already, and nothing changed, not even the time of the last pause. */
 export async function setPaused(queryable: Queryable, key: ExportKey, paused: boolean): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `update batch_exports set paused = $3, last_updated_at = clock_timestamp(),
@@ -210,7 +216,10 @@ export async function setPaused(queryable: Queryable, key: ExportKey, paused: bo
   return rowCount === 1;
 }
 
-/** The row stays, for its runs; what it wrote may be written by others from now on. */
+/**
+ * Deletes an export. False: there is no such export. The row stays, because its runs need it. From now on other exports
+ * may write the same keys.
+ */
 export async function deleteBatchExport(queryable: Queryable, key: ExportKey): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `update batch_exports set deleted_at = clock_timestamp(), last_updated_at = clock_timestamp(), secrets = null
@@ -228,8 +237,8 @@ export interface StoreWriter {
 }
 
 /**
- * Whoever else writes to this store, of all projects. Until the transaction ends, nobody else gets an answer for the
- * same store: what is saved after comparing holds.
+ * Lists the exports of all projects that write to a store, and locks the store until the transaction ends. So nobody else
+ * can add an export between comparing with this list and saving.
  */
 export async function lockStoreWriters(client: Transaction, store: string): Promise<StoreWriter[]> {
   await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [LOCK_KINDS.exportStore, store]);

@@ -166,7 +166,7 @@ export async function countRecentFailures(
   return rows[0].failed;
 }
 
-/** What became of an interval. */
+/** What the runs of one interval did. */
 export interface IntervalOutcome {
   data_interval_start: string | null;
   data_interval_end: string;
@@ -177,7 +177,7 @@ export interface IntervalOutcome {
   run_id: string;
   status: RunStatus;
   latest_error: string | null;
-  /** The last run that completed. What follows is of that run. */
+  /** The last run that completed. The fields below are of that run. */
   completed_run_id: string | null;
   records_completed: number | null;
   records_failed: number | null;

@@ -8,7 +8,7 @@ import { listIntervalOutcomes, listWholeRuns } from '../rows/run-lists.ts';
 import { patienceOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalStates, type Known } from '../rules/interval-states.ts';
 
-/** What the database knows of the intervals within the window. */
+/** Reads what the tables say about the intervals within the window. */
 export async function knownOf(queryable: Queryable, row: BatchExportRow, window: Interval): Promise<Known> {
   const key = keyOf(row);
   const after = new Date(window.start).toISOString();
@@ -22,7 +22,7 @@ export async function knownOf(queryable: Queryable, row: BatchExportRow, window:
   return { outcomes, checks, pauses, wholeRuns };
 }
 
-/** The intervals of an export within the window that are over, each with its state: the interval map. */
+/** Finds the states of the whole intervals of an export within the window that have ended, oldest first. */
 export async function intervalMap(
   queryable: Queryable,
   row: BatchExportRow,
@@ -34,12 +34,12 @@ export async function intervalMap(
 
 const DONE = new Set(['done', 'differs', 'excluded']);
 
-/** Pure: what a map says in numbers. */
+/** Sums up the states of intervals. Pure. */
 export function healthOf(entries: readonly IntervalEntry[]): Health {
   const count = (state: IntervalEntry['state']) => entries.filter((one) => one.state === state).length;
   const first = entries.findIndex((one) => !DONE.has(one.state));
   const behind = first === -1 ? [] : entries.slice(first).filter((one) => !DONE.has(one.state));
-  // An interval that was just over is not behind: its run is on its way.
+  // An interval that has just ended is not behind, because its run is about to start.
   const overdue = behind.some((one) => one.state !== 'running');
   const since = overdue ? Date.parse((behind[0] as IntervalEntry).start) : null;
   return {
@@ -51,12 +51,12 @@ export function healthOf(entries: readonly IntervalEntry[]): Health {
   };
 }
 
-/** The time that maintenance looks back. */
+/** Returns the time before now that maintenance checks. */
 export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number): Interval {
   return { start: now - patienceOf(row).lookback, end: now };
 }
 
-/** How complete an export is as of now: what the API shows as `missing` and `lag`. */
+/** Finds out how complete an export is now. The API shows the result as `missing` and `lag`. */
 export async function exportHealth(queryable: Queryable, row: BatchExportRow, now: number): Promise<Health> {
   return healthOf(await intervalMap(queryable, row, recentWindow(row, now), now));
 }

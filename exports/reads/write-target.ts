@@ -3,13 +3,13 @@ import type { DestinationSettings } from '../../destinations/settings.ts';
 import type { WriteTarget } from '../../destinations/write-target.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
-/** What is stored in `write_store` and `write_target`. */
+/** The contents of the columns `write_store` and `write_target`. */
 export interface StoredTarget {
   store: string;
   target: WriteTarget;
 }
 
-/** One name for one server, whatever way it is written. */
+/** Names the server and the bucket. Two ways to write the address of one server give the same name. */
 function s3Store(endpoint: unknown, bucket: unknown): string {
   const url = typeof endpoint === 'string' && endpoint !== '' ? URL.parse(endpoint) : null;
   const server = !url || url.hostname.endsWith('.amazonaws.com') ? 'aws' : url.href;
@@ -17,8 +17,8 @@ function s3Store(endpoint: unknown, bucket: unknown): string {
 }
 
 /**
- * Where an export writes, to be compared with where others do (destinations/write-target.ts). Null where no two exports
- * can write over each other: rows have keys of their own.
+ * Finds where an export writes, to compare it with other exports (`destinations/write-target.ts`). Null if exports to this
+ * destination cannot overwrite each other, because their rows have keys.
  */
 export function writeTargetOf(
   { type, config }: DestinationSettings,
@@ -33,7 +33,7 @@ export function writeTargetOf(
     case 'S3':
       return at(s3Store(config.endpoint_url, config.bucket_name), prefix);
     case 'File': {
-      // In a directory braces are just characters; a segment `.` is no part of the way.
+      // In the directory, unlike in the prefix, braces have no meaning. A segment `.` changes nothing.
       const segments = String(config.directory).split('/');
       const directory = segments.filter((one) => one !== '.').join('/');
       return at('file', `${directory.replaceAll(/[{}]/g, '$&$&')}/${prefix}`);

@@ -149,7 +149,7 @@ test('a verification names an interval or a run that there is', async () => {
       refusals.field(
         'end_at',
         'invalid_input',
-        `No interval of this batch export ends then; one ends ${utc(first + HOUR)}`,
+        `No interval of this batch export ends at this time. One ends at ${utc(first + HOUR)}.`,
       ),
     ],
   ] as const) {

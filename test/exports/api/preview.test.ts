@@ -181,7 +181,7 @@ describe('a preview', () => {
       refusals.field(
         'start_at',
         'invalid_input',
-        'No interval of this batch export begins then; one begins 2026-01-01T00:00:00Z',
+        'No interval of this batch export begins at this time. One begins at 2026-01-01T00:00:00Z.',
       ),
     ],
   ])('for %j is refused', async (body, refusal) => {

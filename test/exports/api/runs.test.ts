@@ -414,7 +414,7 @@ describe('backfills', () => {
     const body = { start_at: iso(start), end_at: iso(start + 1) };
     expect(await ask('POST', `${exports}${id}/backfills/`, body)).toEqual({
       status: 400,
-      body: field('end_at', 'No interval of this range is over yet.'),
+      body: field('end_at', 'No interval of this range has ended yet.'),
     });
   });
 

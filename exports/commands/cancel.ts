@@ -35,7 +35,7 @@ const keyOfExport = (one: RunRow | BackfillRow): ExportKey => ({
   exportId: one.batch_export_id,
 });
 
-/** Cancels a run at once. Its workflow then finds that it may complete nothing any more, and cleans up. */
+/** Cancels a run. Its row ends at once. Its workflow then finds that it can complete nothing, and cleans up. */
 export async function cancelRun(deps: Dependencies, actor: Actor, run: RunRow): Promise<void> {
   const { project_id: projectId, id: runId } = run;
   await transaction(deps.pool, async (client) => {
@@ -48,7 +48,7 @@ export async function cancelRun(deps: Dependencies, actor: Actor, run: RunRow): 
   await follow(deps, actor, 'a cancelled run', () => stopWorkflows(deps.temporal, [], [run]));
 }
 
-/** Cancels a backfill, with those of its runs that are under way. */
+/** Cancels a backfill and its runs in progress. */
 export async function cancelBackfill(deps: Dependencies, actor: Actor, backfill: BackfillRow): Promise<void> {
   const runs = await transaction(deps.pool, (client) => end(client, actor, backfill));
   await follow(deps, actor, 'a cancelled backfill', () => stopWorkflows(deps.temporal, [backfill], runs));

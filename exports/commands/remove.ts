@@ -9,7 +9,7 @@ import { auditExport } from './audit.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
-/** Deletes an export and cancels all that is under way for it. What it exported stays. */
+/** Deletes an export and cancels its runs and backfills. Data that it has exported stays. */
 export async function removeExport(
   deps: Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>,
   actor: Actor,

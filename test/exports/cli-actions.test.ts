@@ -177,7 +177,7 @@ describe('what a command cannot do', () => {
     const [paused, started] = await Promise.all([run(['pause', 'Lake'], away), run(['run', 'Lake'], away)]);
     expect(paused).toEqual({
       ...said('Lake is paused.'),
-      stderr: 'Temporal did not take the change; maintenance makes up for it within a minute\n',
+      stderr: 'Temporal did not accept the change; maintenance repeats it within a minute\n',
     });
     expect((await fresh()).paused).toBe(true);
     expect(started).toEqual(refused('Temporal does not answer; `npx sluice doctor` says more.'));

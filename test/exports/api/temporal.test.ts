@@ -178,7 +178,7 @@ describe('running now', () => {
       { partial: true, end_at: '2026-01-01T00:00:00Z' },
       invalid(
         'partial',
-        "'partial' is the current interval up to now: it goes without 'start_at' and 'end_at'",
+        "'partial' exports the current interval up to now. Do not combine it with 'start_at' or 'end_at'.",
       ),
     ],
   ])('%j is refused', async (body, refusal) => {

@@ -1,11 +1,8 @@
-/**
- * What a piece of work hears and says while it lasts. Whoever runs the work decides what stands behind it: an activity of
- * Temporal, a test, a command.
- */
+/** How a piece of work learns that it must stop, and reports progress. An activity, a test or a command implements it. */
 export interface Work {
   /** Is aborted when the work has to stop. Its reason is the error to end with. */
   readonly signal: AbortSignal;
-  /** Says that somebody still works on it, and how far it is. */
+  /** Reports that the work continues, and how far it is. */
   beat(details?: unknown): void;
 }
 
@@ -19,7 +16,7 @@ export interface WorkAttempt extends Work {
 
 const BEAT_EVERY = 10_000;
 
-/** Does something that takes a while, and says meanwhile that somebody still works on it. */
+/** Does work that takes a while, and meanwhile reports that it continues. */
 export async function whileBeating<T>({ beat }: Pick<Work, 'beat'>, work: () => Promise<T>): Promise<T> {
   const beating = setInterval(() => beat(), BEAT_EVERY);
   try {

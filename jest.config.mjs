@@ -1,6 +1,7 @@
 // The sources are TypeScript modules that Node runs as they are; jest strips the types the same way.
 export default {
-  testEnvironment: 'node',
+  testEnvironment: process.env.TEST_TIMES ? '<rootDir>/test/support/measured-environment.ts' : 'node',
+  testSequencer: '<rootDir>/test/support/longest-first.ts',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
@@ -17,5 +18,6 @@ export default {
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testTimeout: 60_000,
-  maxWorkers: 2,
+  // Many tests wait for timers of Temporal and for other processes, so two processors have time for four files.
+  maxWorkers: 4,
 };

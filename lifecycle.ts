@@ -1,7 +1,7 @@
 import type { Config } from './config.ts';
 import { ConfigError, loadConfig } from './config.ts';
 import { createPool, type Pool } from './db/pool.ts';
-import { prepareDatabase } from './db/wait.ts';
+import { waitForDatabase } from './db/wait.ts';
 import { createLogger, type Logger } from './telemetry/logger.ts';
 
 export interface ProcessContext {
@@ -45,7 +45,7 @@ function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): Proc
         onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
       }),
     prepare: () =>
-      prepareDatabase({
+      waitForDatabase({
         url,
         mayMigrate: config.SLUICE_MIGRATE,
         stopping,

@@ -1,12 +1,9 @@
-import type { Pool } from '../db/pool.ts';
-import type { RunDependencies } from '../exports/runs/dependencies.ts';
-import type { Schedules } from '../schedules/schedules.ts';
+import type { CaptureUpkeep } from '../capture/maintenance.ts';
+import type { ProductDependencies } from '../products.ts';
+import type { TenancyUpkeep } from '../tenancy/maintenance.ts';
+import type { Product } from '../tenancy/product.ts';
 
-/** What activities work with; the worker makes it, tests make their own. */
-export interface ActivityDependencies {
-  pool: Pool;
-  schedules: Schedules;
-  /** Days after which stored events are deleted. Undefined: never. */
-  eventRetentionDays: number | undefined;
-  exports: RunDependencies;
+/** What activities work with, those of each product among them. `worker/worker.ts` puts it together. */
+export interface ActivityDependencies extends CaptureUpkeep, TenancyUpkeep, ProductDependencies {
+  products: readonly Product<ActivityDependencies>[];
 }

@@ -14,12 +14,6 @@ import { type FinishRunInput, finishExportRun } from '../exports/runs/finish-run
 import { sendNotice } from '../exports/runs/notices.ts';
 import { type ReconcilePageInput, reconcilePage } from '../exports/runs/reconcile.ts';
 import { type StartRunInput, startExportRun } from '../exports/runs/start-run.ts';
-import {
-  endOrphanedRuns,
-  expireExportHistory,
-  mendBackfills,
-  repairExportSchedules,
-} from '../exports/runs/upkeep.ts';
 import type { NoticeInput, VerifyIntervalInput } from '../exports/temporal.ts';
 import { inActivity } from './work.ts';
 
@@ -47,10 +41,5 @@ export function createExportActivities({ exports: deps }: { exports: RunDependen
 
     reconcilePage: (input: ReconcilePageInput) => inActivity((work) => reconcilePage(deps, input, work)),
     checkSources: () => inActivity((work) => checkSources(deps, work)),
-
-    repairExportSchedules: () => inActivity((work) => repairExportSchedules(deps, work)),
-    endOrphanedRuns: () => inActivity((work) => endOrphanedRuns(deps, work)),
-    mendBackfills: () => inActivity((work) => mendBackfills(deps, work)),
-    expireExportHistory: () => inActivity((work) => expireExportHistory(deps, work)),
   };
 }

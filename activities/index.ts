@@ -7,10 +7,12 @@ export { createHeavyActivities } from './exports.ts';
 
 /** Every activity of Sluice but the heavy ones. Each is one step of I/O that can be repeated. */
 export function createActivities(deps: ActivityDependencies) {
-  return {
-    ...createMaintenanceActivities(deps),
-    ...createExportActivities(deps),
-  };
+  const maintenance = createMaintenanceActivities(deps);
+  const others = createExportActivities(deps);
+  const taken = Object.keys(maintenance).find((name) => name in others);
+  if (taken !== undefined)
+    throw new Error(`the step ${taken} of maintenance has the name of another activity`);
+  return { ...maintenance, ...others };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

@@ -5,30 +5,18 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } 
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { createWarnings } from '../capture/warnings.ts';
 import { uuidv7 } from '../db/uuid.ts';
+import { allScopes } from '../tenancy/scopes.ts';
 import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
-import { captureRoutes } from './capture/routes.ts';
-import { type ApiDependencies, type App, exportRouteDependencies } from './dependencies.ts';
+import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
-import { eventRoutes } from './events/events.ts';
-import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
-import { batchExportRoutes } from './exports/index.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
-import { groupRoutes } from './people/groups.ts';
-import { personRoutes } from './people/persons.ts';
 import { openLane } from './public/lane.ts';
 import { createRateLimit } from './rate-limit.ts';
-import { remoteConfigRoutes } from './remote-config.ts';
-import { activityLogRoutes } from './tenancy/activity-log.ts';
-import { memberRoutes } from './tenancy/members.ts';
-import { organizationRoutes } from './tenancy/organizations.ts';
-import { personalApiKeyRoutes } from './tenancy/personal-api-keys.ts';
-import { projectRoutes } from './tenancy/projects.ts';
-import { userRoutes } from './tenancy/users.ts';
-import { wizardRoutes } from './tenancy/wizard.ts';
+import { ROUTES, type Routes } from './routes.ts';
 
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
 /** How long a client may take to send a request. */
@@ -45,7 +33,7 @@ function requestId(request: IncomingMessage): string {
 }
 
 /** Builds the HTTP server with all its routes, without listening. */
-export async function buildApp(deps: ApiDependencies): Promise<App> {
+export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): Promise<App> {
   const { config } = deps;
   const app = Fastify({
     loggerInstance: deps.logger as FastifyBaseLogger,
@@ -76,7 +64,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
   app.setErrorHandler(sendError);
   // These two record every route that is added later, so they come first.
   const paths = knowPaths(app);
-  await describeApi(app, config.SLUICE_PUBLIC_URL);
+  await describeApi(app, { publicUrl: config.SLUICE_PUBLIC_URL, scopes: allScopes(deps.products) });
   const durations = createRequestDurations(deps.registry);
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
   app.addHook('onClose', () => warnings.close());
@@ -84,8 +72,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
   // Public routes run none of the hooks of the management API. Those would cost more than storing an event.
   await app.register(async (site) => {
     const lane = openLane(site, { ...deps, durations });
-    captureRoutes(lane, { ...deps, warnings });
-    remoteConfigRoutes(lane);
+    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, warnings });
   });
   await app.register(async (site) => {
     await prepareAnswers(site);
@@ -96,18 +83,7 @@ export async function buildApp(deps: ApiDependencies): Promise<App> {
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
       await guardManagement(management, deps);
-      organizationRoutes(management, deps);
-      memberRoutes(management, deps);
-      projectRoutes(management, deps);
-      userRoutes(management, deps);
-      personalApiKeyRoutes(management, deps);
-      activityLogRoutes(management, deps);
-      eventRoutes(management, deps);
-      personRoutes(management, deps);
-      groupRoutes(management, deps);
-      batchExportRoutes(management, exportRouteDependencies(deps));
-      wizardRoutes(management, deps);
-      ingestionWarningRoutes(management, { ...deps, warnings });
+      for (const addRoutes of routes.management) addRoutes(management, { ...deps, warnings });
     });
   });
   return app;

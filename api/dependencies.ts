@@ -13,6 +13,7 @@ import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
+import type { Product } from '../tenancy/product.ts';
 
 /** The server that routes are added to; the types of their handlers follow from their schemas. */
 export type App = FastifyInstance<
@@ -26,6 +27,8 @@ export type App = FastifyInstance<
 /** What the API needs. `main.ts` creates it; tests create their own. */
 export interface ApiDependencies {
   config: Config;
+  /** What the API serves: their tables, their scopes. Their routes are in api/routes.ts. */
+  products: readonly Product[];
   pool: Pool;
   /** Reports what other processes change in the database. */
   listener: Listener;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isNamedZone } from '../values/zones.ts';
 import { isoTextOf, millisecondsOf } from './moment.ts';
 
 /** A text that people write. It is trimmed and must not be blank. */
@@ -45,19 +46,10 @@ export const freeForm = z.record(z.string(), z.unknown());
 export const timezone = z
   .string()
   .max(64)
-  .refine((name) => isTimezone(name), {
+  .refine((name) => isNamedZone(name), {
     params: { code: 'invalid_choice' },
     error: 'Not a valid time zone.',
   });
-
-function isTimezone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return /^[A-Za-z]/.test(name);
-  } catch {
-    return false;
-  }
-}
 
 export const errorBody = z
   .object({

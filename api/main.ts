@@ -1,15 +1,18 @@
 // The API process. It serves HTTP until it is told to stop.
 import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { addPlaces, openGeoip } from '../capture/geoip.ts';
+import { addPlaces } from '../capture/add-places.ts';
 import { createIngest } from '../capture/ingest.ts';
 import { createListener } from '../db/listen.ts';
 import { createEgress } from '../egress/egress.ts';
+import { openGeoip } from '../geoip/geoip.ts';
 import { createParser } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
+import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
+import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
@@ -35,12 +38,18 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
-  const ingest = createIngest({ pool: ingestPool, registry, logger });
+  const ingest = createIngest({
+    pool: ingestPool,
+    registry,
+    logger,
+    personsMerged: mergeHook(PRODUCTS),
+  });
   let prepared = false;
   const isPrepared = () => prepared;
   const transform = geoip && addPlaces(geoip.place);
   const deps = {
     config,
+    products: PRODUCTS,
     pool,
     listener,
     ingest,

@@ -27,12 +27,18 @@ const REFUSALS: Record<number, string> = {
   503: 'The database or another service is not available. `Retry-After` says how many seconds to wait.',
 };
 
-/** A managed route that does not say who may call it must never be served. */
-function requireAccess(route: RouteOptions): void {
+/** A managed route that does not say who may call it, or asks for a scope that no key can have, is never served. */
+function requireAccess(route: RouteOptions, scopes: readonly string[]): void {
   if (!route.url.startsWith('/api/') || route.url.startsWith(DOCUMENTATION)) return;
-  if (route.config?.access === undefined) {
+  const access = route.config?.access;
+  if (access === undefined) {
     throw new Error(
       `${route.method} ${route.url} declares no access: give it config.access with a scope, or 'public'`,
+    );
+  }
+  if (access !== 'public' && access.scope !== 'any' && !scopes.includes(access.scope)) {
+    throw new Error(
+      `${route.method} ${route.url} asks for the scope ${access.scope}, which is unknown: name it in a product's manifest`,
     );
   }
 }
@@ -93,10 +99,13 @@ function transformObject(input: Transform): ReturnType<typeof jsonSchemaTransfor
 }
 
 /** Makes an OpenAPI 3.1 document from the schemas of all routes that come after this. */
-export async function describeApi(app: FastifyInstance, publicUrl: string): Promise<void> {
+export async function describeApi(
+  app: FastifyInstance,
+  { publicUrl, scopes }: { publicUrl: string; scopes: readonly string[] },
+): Promise<void> {
   app.setValidatorCompiler(validatorCompiler);
   app.addHook('onRoute', (route) => {
-    requireAccess(route);
+    requireAccess(route, scopes);
     document(route);
   });
   await app.register(swagger, {

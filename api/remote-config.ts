@@ -7,12 +7,12 @@ import { freeForm } from './fields.ts';
 import type { Answer } from './public/answer.ts';
 import { type Handle, type Incoming, lastOf, type Query } from './public/exchange.ts';
 import type { Gate } from './public/gate.ts';
-import type { Lane, Product } from './public/lane.ts';
+import type { Lane, LaneMember } from './public/lane.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { bodyRefusal } from './public/read-body.ts';
 
 /** The share has room for one largest body, which counts twice: as received and as decompressed. */
-const PRODUCT: Product = {
+const MEMBER: LaneMember = {
   name: 'remote config',
   tag: 'capture',
   share: { held: 2 * MAX_BODY_BYTES, atWork: 1024 * 1024 },
@@ -104,7 +104,7 @@ async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise
 /** What browsers ask before they send. */
 export function remoteConfigRoutes(lane: Lane): void {
   const { keys } = lane;
-  const { gate, add } = lane.join(PRODUCT);
+  const { gate, add } = lane.join(MEMBER);
   const params = z.object({ token: z.string() });
   const inPath = ({ request }: Incoming) => (request.params as { token: string }).token;
   const cached = (body: string, type: string): Answer => ({

@@ -7,14 +7,16 @@ import { pipeline } from 'node:stream/promises';
 import { createZstdCompress } from 'node:zlib';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { sealedKeyIds } from '../db/sealed-columns.ts';
-import { BackupError, MANIFEST_FILE, type Manifest } from './manifest.ts';
-import { type BackupTable, quoted, sequences, tablesInOrder } from './tables.ts';
+import { type SealedColumn, sealedKeyIds } from '../db/sealed-columns.ts';
+import { BackupError, type BackupManifest, MANIFEST_FILE } from './manifest.ts';
+import { type BackupTable, sequences, tablesInOrder } from './tables.ts';
 
 export interface BackupOptions {
   url: string;
   /** Must not exist yet. It appears only when the backup is complete. */
   directory: string;
+  /** Columns with secrets: the backup names the keys that open them. */
+  sealed: readonly SealedColumn[];
   report: (line: string) => void;
 }
 
@@ -36,11 +38,11 @@ async function backUpTable(
   client: pg.Client,
   directory: string,
   table: BackupTable,
-): Promise<Manifest['tables'][number]> {
+): Promise<BackupManifest['tables'][number]> {
   const file = `${table.name}.copy.zst`;
-  const columns = table.columns.map(quoted).join(', ');
+  const columns = table.columns.map(pg.escapeIdentifier).join(', ');
   const rows = client.query(
-    copyTo(`copy (select ${columns} from ${quoted(table.name)}) to stdout (format binary)`),
+    copyTo(`copy (select ${columns} from ${pg.escapeIdentifier(table.name)}) to stdout (format binary)`),
   );
   const measured = meter();
   await pipeline(rows, createZstdCompress(), measured.stream, createWriteStream(path.join(directory, file)));
@@ -58,7 +60,7 @@ async function backUpTable(
 }
 
 /** Writes the contents of the database as of one moment. The installation keeps working meanwhile. */
-export async function backUp(options: BackupOptions): Promise<Manifest> {
+export async function backUp(options: BackupOptions): Promise<BackupManifest> {
   const directory = path.resolve(options.directory);
   if (await stat(directory).catch(() => undefined)) {
     throw new BackupError(`${directory} exists already; name a directory that does not.`);
@@ -73,18 +75,18 @@ export async function backUp(options: BackupOptions): Promise<Manifest> {
   try {
     await client.connect();
     await client.query('begin isolation level repeatable read, read only');
-    const tables: Manifest['tables'] = [];
+    const tables: BackupManifest['tables'] = [];
     for (const table of await tablesInOrder(client)) {
       const done = await backUpTable(client, draft, table);
       options.report(`  ${done.name}: ${done.rows} rows, ${done.bytes} bytes`);
       tables.push(done);
     }
     const { rows: migrations } = await client.query('select id, name, hash from migrations order by id');
-    const manifest: Manifest = {
+    const manifest: BackupManifest = {
       format: 1,
       created_at: new Date().toISOString(),
       migrations,
-      encryption_key_ids: await sealedKeyIds(client),
+      encryption_key_ids: await sealedKeyIds(client, options.sealed),
       tables,
       sequences: (await sequences(client)).map(({ name, value }) => ({ name, value: Number(value) })),
     };

@@ -22,7 +22,7 @@ const manifest = z.object({
   sequences: z.array(z.object({ name: z.string(), value: z.int() })),
 });
 
-export type Manifest = z.output<typeof manifest>;
+export type BackupManifest = z.output<typeof manifest>;
 
 export const MANIFEST_FILE = 'manifest.json';
 
@@ -31,7 +31,7 @@ export class BackupError extends Error {
   override name = 'BackupError';
 }
 
-export function readManifest(directory: string): Manifest {
+export function readBackupManifest(directory: string): BackupManifest {
   const file = path.join(directory, MANIFEST_FILE);
   let content: unknown;
   try {

@@ -6,8 +6,8 @@ import { createZstdDecompress } from 'node:zlib';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { migrate, migrationState, readMigrations } from '../db/migrate.ts';
-import { BackupError, type Manifest, readManifest } from './manifest.ts';
-import { quoted, tablesInOrder } from './tables.ts';
+import { BackupError, type BackupManifest, readBackupManifest } from './manifest.ts';
+import { tablesInOrder } from './tables.ts';
 
 export interface RestoreOptions {
   url: string;
@@ -17,7 +17,7 @@ export interface RestoreOptions {
   report: (line: string) => void;
 }
 
-async function requireWhole(directory: string, manifest: Manifest): Promise<void> {
+async function requireWhole(directory: string, manifest: BackupManifest): Promise<void> {
   for (const table of manifest.tables) {
     const hash = createHash('sha256');
     const file = path.join(directory, table.file);
@@ -35,7 +35,7 @@ async function requireWhole(directory: string, manifest: Manifest): Promise<void
 }
 
 /** Refuses a backup whose migrations are not the first migrations of this version. */
-function requireKnownMigrations(manifest: Manifest): void {
+function requireKnownMigrations(manifest: BackupManifest): void {
   const known = readMigrations();
   if (manifest.migrations.length > known.length) {
     throw new BackupError(
@@ -53,7 +53,7 @@ function requireKnownMigrations(manifest: Manifest): void {
 
 async function requireEmpty(client: pg.Client): Promise<void> {
   for (const { name } of await tablesInOrder(client)) {
-    const { rowCount } = await client.query(`select 1 from ${quoted(name)} limit 1`);
+    const { rowCount } = await client.query(`select 1 from ${pg.escapeIdentifier(name)} limit 1`);
     if (rowCount) {
       throw new BackupError(
         `The database is not empty (${name} has rows). A backup can only be restored into an empty one. Choose ` +
@@ -66,12 +66,14 @@ async function requireEmpty(client: pg.Client): Promise<void> {
 async function fill(
   client: pg.Client,
   directory: string,
-  manifest: Manifest,
+  manifest: BackupManifest,
   report: RestoreOptions['report'],
 ) {
   for (const table of manifest.tables) {
-    const columns = table.columns.map(quoted).join(', ');
-    const sink = client.query(copyFrom(`copy ${quoted(table.name)} (${columns}) from stdin (format binary)`));
+    const columns = table.columns.map(pg.escapeIdentifier).join(', ');
+    const sink = client.query(
+      copyFrom(`copy ${pg.escapeIdentifier(table.name)} (${columns}) from stdin (format binary)`),
+    );
     await pipeline(createReadStream(path.join(directory, table.file)), createZstdDecompress(), sink);
     if (sink.rowCount !== table.rows) {
       throw new BackupError(
@@ -81,13 +83,13 @@ async function fill(
     report(`  ${table.name}: ${table.rows} rows`);
   }
   for (const { name, value } of manifest.sequences) {
-    await client.query('select setval($1::regclass, $2)', [`public.${quoted(name)}`, value]);
+    await client.query('select setval($1::regclass, $2)', [`public.${pg.escapeIdentifier(name)}`, value]);
   }
 }
 
 /** Restores a backup into an empty database, completely or not at all, and migrates the database to this version. */
-export async function restore(options: RestoreOptions): Promise<Manifest> {
-  const manifest = readManifest(options.directory);
+export async function restore(options: RestoreOptions): Promise<BackupManifest> {
+  const manifest = readBackupManifest(options.directory);
   const lacking = manifest.encryption_key_ids.filter((id) => !options.encryptionKeyIds.includes(id));
   if (lacking.length > 0) {
     throw new BackupError(

@@ -43,11 +43,6 @@ export async function tablesInOrder(queryable: Queryable): Promise<BackupTable[]
   return ordered.map(({ name, columns }) => ({ name, columns }));
 }
 
-/** A name from the catalogue, as it stands in SQL. */
-export function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
 export interface SequenceState {
   name: string;
   value: number;

@@ -12,7 +12,7 @@ import {
 } from './ingest/errors.ts';
 import { type PreparedEvents, prepare } from './ingest/event-row.ts';
 import { createIngestMetrics } from './ingest/metrics.ts';
-import { createPersonRule, type PersonRule } from './ingest/persons.ts';
+import { createPersonRule, type PersonRule, type PersonsMerged } from './ingest/persons.ts';
 import { createStore, type Stored } from './ingest/store.ts';
 import type { PersonNotice } from './persons/notice.ts';
 
@@ -24,6 +24,8 @@ interface IngestOptions {
   registry?: Registry;
   logger?: Pick<Logger, 'warn'>;
   persons?: PersonRule;
+  /** Where products join in when persons become one. */
+  personsMerged?: PersonsMerged | undefined;
   limits?: Partial<IngestLimits>;
 }
 
@@ -168,7 +170,7 @@ function submitted({ events }: PendingRequest, { duplicates, notices }: Stored):
 export function createIngest(options: IngestOptions): Ingest {
   const { pool, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const store = createStore(options.persons ?? createPersonRule());
+  const store = createStore(options.persons ?? createPersonRule(options.personsMerged));
   const queue = new RequestQueue();
   let [heldBytes, heldEvents, running] = [0, 0, 0];
   let scheduled = false;

@@ -1,21 +1,21 @@
 import { copyIn, type Feed } from './copy-in.ts';
 import type { FollowUp } from './follow-up.ts';
 import { STAMP_SQL } from './horizon.ts';
-import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
+import { timestamptzText } from './timestamptz.ts';
 
 /** The columns of the rows that `writeEventsAndCommit` takes, first those that are known before its transaction. */
-export const EVENT_COLUMNS = [
+export const EVENT_ROW_COLUMNS = [
   ...['project_id', 'uuid', 'timestamp', 'created_at', 'historical', 'event', 'distinct_id', 'properties'],
   ...['session_id', 'window_id', 'elements_chain'],
   ...['inserted_at', 'person_id', 'person_mode', 'person_properties'],
   ...['group_0', 'group_1', 'group_2', 'group_3', 'group_4'],
 ];
-/** The columns of the rows that `openWithNewIds` takes: the first of EVENT_COLUMNS. */
+/** The columns of the rows that `openWithNewIds` takes: the first of EVENT_ROW_COLUMNS. */
 export const ID_COLUMNS = ['project_id', 'uuid', 'timestamp'];
 
 const COPY_IDS = `copy event_ids (${ID_COLUMNS.join(', ')}) from stdin (format binary)`;
-const COPY_EVENTS = `copy events (${EVENT_COLUMNS.join(', ')}) from stdin (format binary)`;
+const COPY_EVENTS = `copy events (${EVENT_ROW_COLUMNS.join(', ')}) from stdin (format binary)`;
 const UNIQUE_VIOLATION = '23505';
 
 /** Returns the stamp in the 8 bytes of a `timestamptz`. */
@@ -71,7 +71,7 @@ export async function openWithSomeNewIds(
      select * from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as new (project_id, uuid, timestamp)
      order by project_id, uuid
      on conflict do nothing returning project_id, uuid`,
-    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => instantText(id.timestamp))],
+    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => timestamptzText(id.timestamp))],
   );
   return { stamp, fresh: new Set(rows.map((row) => `${row.project_id}:${row.uuid}`)) };
 }

@@ -1,7 +1,7 @@
-import { isoForPostgres } from './instant-text.ts';
 import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { reading } from './reading.ts';
+import { isoForPostgres } from './timestamptz.ts';
 
 export interface EventRow {
   uuid: string;

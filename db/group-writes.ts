@@ -1,6 +1,6 @@
 import { jsonbArray } from './binary-arrays.ts';
-import { instantText } from './instant-text.ts';
 import type { Transaction } from './pool.ts';
+import { timestamptzText } from './timestamptz.ts';
 
 /** How many group types a project can have. */
 export const MOST_GROUP_TYPES = 5;
@@ -58,7 +58,7 @@ export async function writeGroups(
     groups.map((one) => one.groupTypeIndex),
     groups.map((one) => one.key),
     groups.map((one) => one.id),
-    groups.map((one) => instantText(one.createdAt)),
+    groups.map((one) => timestamptzText(one.createdAt)),
     jsonbArray(groups.map((one) => one.text)),
   ];
   const { rows: written } = await client.query(

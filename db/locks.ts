@@ -1,6 +1,9 @@
 /**
- * The advisory locks of an installation. All processes of all versions must agree on them: a number is never changed
+ * The advisory locks that belong to no product. All processes of all versions must agree on them: a number is never changed
  * and never given to something else.
+ *
+ * A product locks with two numbers: the first stands for a kind of thing, the second for one thing of that kind. Its
+ * manifest lists the kinds. A test checks that no number is used twice.
  */
 export const LOCKS = {
   /** One process applies migrations. */
@@ -13,15 +16,4 @@ export const LOCKS = {
   horizon: 7_163_945_024,
   /** One process at a time makes the writers of events wait to move the horizon. */
   closing: 7_163_945_025,
-} as const;
-
-/**
- * Advisory locks of which there is one for each of many things: the first of two numbers, the second is a hash of the
- * thing's name.
- */
-export const LOCK_KINDS = {
-  /** Who saves an export that writes to a store sees all others that do. */
-  exportStore: 716_394_501,
-  /** Backfills of a project are counted and begun by one at a time. */
-  backfills: 716_394_502,
 } as const;

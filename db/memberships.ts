@@ -72,18 +72,6 @@ export async function findMember(
   return rows[0];
 }
 
-export async function findLevel(
-  queryable: Queryable,
-  organizationId: string,
-  userId: number,
-): Promise<number | undefined> {
-  const { rows } = await queryable.query(
-    'select level from organization_memberships where organization_id = $1 and user_id = $2',
-    [organizationId, userId],
-  );
-  return rows[0]?.level;
-}
-
 export async function setLevel(queryable: Queryable, id: string, level: number): Promise<void> {
   await queryable.query('update organization_memberships set level = $2, updated_at = now() where id = $1', [
     id,

@@ -10,7 +10,8 @@ import {
 import { FollowUp } from './follow-up.ts';
 import type { Transaction } from './pool.ts';
 
-export interface PersonRow {
+/** A person as ingestion reads and locks it. */
+export interface VersionedPersonRow {
   project_id: number;
   id: string;
   /** Milliseconds. */
@@ -50,7 +51,7 @@ const FIND = `select w.at::int as at, n.*
        where p.id is distinct from w.id or p.version <> w.version or p.changed_at <> ${instant('w.changed_at')}
      ) n on true`;
 
-type FoundRow = PersonRow & { at: number };
+type FoundRow = VersionedPersonRow & { at: number };
 
 function findQuery(wanted: readonly Wanted[]) {
   return {
@@ -72,7 +73,7 @@ function findQuery(wanted: readonly Wanted[]) {
  */
 export interface FoundPerson {
   at: number;
-  row: PersonRow | undefined;
+  row: VersionedPersonRow | undefined;
 }
 
 const foundOf = (rows: readonly FoundRow[]): FoundPerson[] =>
@@ -214,10 +215,17 @@ export async function insertDistinctIds(
   return rowCount === mappings.length;
 }
 
+/** A person that became part of another one. */
+export interface PersonMerge {
+  projectId: number;
+  absorbedId: string;
+  intoId: string;
+}
+
 /** Persons that became part of others, both locked: their distinct_ids go over, and they are gone. */
 export async function absorbPersons(
   client: Transaction,
-  merges: readonly { projectId: number; absorbedId: string; intoId: string }[],
+  merges: readonly PersonMerge[],
   stamp: string,
 ): Promise<void> {
   await client.query(

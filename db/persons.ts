@@ -1,15 +1,11 @@
 import type { Pool, Queryable, Transaction } from './pool.ts';
 import { prefixPattern, reading } from './reading.ts';
 
-/** What is known of a person: flags and functions ask for it by a distinct_id. */
-export interface Person {
+export interface PersonRow {
   id: string;
   created_at: string;
   is_identified: boolean;
   properties: Record<string, unknown>;
-}
-
-export interface PersonRow extends Person {
   /** The first of them in the order of their bytes. */
   distinct_ids: string[];
 }
@@ -25,21 +21,6 @@ export interface PersonQuery {
   distinctIds: number;
   limit: number;
   offset: number;
-}
-
-/** The person that a distinct_id is, if it is one: two index lookups in one statement. */
-export async function findPersonByDistinctId(
-  queryable: Queryable,
-  projectId: number,
-  distinctId: string,
-): Promise<Person | undefined> {
-  const { rows } = await queryable.query(
-    `select p.id, p.created_at, p.is_identified, p.properties
-     from person_distinct_ids d join persons p on p.project_id = d.project_id and p.id = d.person_id
-     where d.project_id = $1 and d.distinct_id = $2`,
-    [projectId, distinctId],
-  );
-  return rows[0];
 }
 
 /** Columns of a PersonRow; `limit` is the place of the number of distinct ids. */

@@ -1,28 +1,21 @@
 import type { Queryable } from './pool.ts';
 
-/**
- * Every table whose rows belong to a project, in one place: deleting a project and moving its configuration to
- * another one cover a new table as soon as it is listed here. A test compares this list with the database.
- */
+/** A table whose rows belong to a project: it has a `project_id`. */
 export interface ProjectTable {
   name: string;
   /**
-   * `configuration` is moved by environments_rollback and deleted with the project; `data` is deleted in the
-   * background after it; `history` outlives the project.
+   * `configuration` is moved by environments_rollback and deleted with the project. `data` is deleted in the background
+   * after that. `history` outlives the project.
    */
   kind: 'configuration' | 'data' | 'history';
 }
 
-export const PROJECT_TABLES: readonly ProjectTable[] = [
+/**
+ * The tables that belong to no product, in the order in which their rows are deleted. Products list theirs in their
+ * manifests; `projectTables` in tenancy/product.ts combines the lists. A test compares them with the database.
+ */
+export const CORE_TABLES: readonly ProjectTable[] = [
   { name: 'activity_log', kind: 'history' },
-  { name: 'batch_exports', kind: 'configuration' },
-  { name: 'batch_export_runs', kind: 'configuration' },
-  { name: 'batch_export_backfills', kind: 'configuration' },
-  { name: 'batch_export_logs', kind: 'configuration' },
-  { name: 'batch_export_metrics', kind: 'configuration' },
-  { name: 'batch_export_pauses', kind: 'configuration' },
-  { name: 'batch_export_checks', kind: 'configuration' },
-  { name: 'batch_export_health', kind: 'configuration' },
   // Events first: while one is there, so is its id, and it cannot be stored twice.
   { name: 'events', kind: 'data' },
   { name: 'event_ids', kind: 'data' },
@@ -43,7 +36,7 @@ export const PROJECT_TABLES: readonly ProjectTable[] = [
 export async function moveConfiguration(
   queryable: Queryable,
   mappings: ReadonlyMap<number, number>,
-  tables: readonly ProjectTable[] = PROJECT_TABLES,
+  tables: readonly ProjectTable[],
 ): Promise<number> {
   let moved = 0;
   for (const table of tables.filter((one) => one.kind === 'configuration')) {
@@ -61,19 +54,19 @@ export async function moveConfiguration(
 export async function deleteConfiguration(
   queryable: Queryable,
   projectId: number,
-  tables: readonly ProjectTable[] = PROJECT_TABLES,
+  tables: readonly ProjectTable[],
 ): Promise<void> {
   for (const table of tables.filter((one) => one.kind === 'configuration')) {
     await queryable.query(`delete from ${table.name} where project_id = $1`, [projectId]);
   }
 }
 
-/** Deletes up to `limit` rows of a deleted project's data; answers how many. Zero: nothing is left. */
+/** Deletes up to `limit` rows of a deleted project's data. Answers how many; zero: nothing is left. */
 export async function deleteSomeData(
   queryable: Queryable,
   projectId: number,
   limit: number,
-  tables: readonly ProjectTable[] = PROJECT_TABLES,
+  tables: readonly ProjectTable[],
 ): Promise<number> {
   for (const table of tables.filter((one) => one.kind === 'data')) {
     const { rowCount } = await queryable.query(

@@ -1,20 +1,15 @@
 import type { Queryable } from './pool.ts';
 
-/**
- * Every column that holds sealed secrets (secrets/envelope.ts), in one place: a backup names the keys it needs, and
- * rotating the keyring reaches all of them.
- */
+/** A column that holds sealed secrets (secrets/envelope.ts). Products list theirs in their manifests. */
 export interface SealedColumn {
   table: string;
   column: string;
 }
 
-export const SEALED_COLUMNS: readonly SealedColumn[] = [{ table: 'batch_exports', column: 'secrets' }];
-
-/** Ids of the keys that stored secrets need. */
+/** Lists the ids of the keys that stored secrets need. */
 export async function sealedKeyIds(
   queryable: Queryable,
-  columns: readonly SealedColumn[] = SEALED_COLUMNS,
+  columns: readonly SealedColumn[],
 ): Promise<string[]> {
   const ids = new Set<string>();
   for (const { table, column } of columns) {

@@ -8,7 +8,7 @@ const PAUSE_MILLISECONDS = 500;
  * Waits until the database can be reached. Then migrates it, or only checks its version if migrating is not allowed.
  * Throws if the version is wrong or a migration fails, with a sentence that says why.
  */
-export async function prepareDatabase(options: {
+export async function waitForDatabase(options: {
   url: string;
   mayMigrate: boolean;
   stopping: AbortSignal;

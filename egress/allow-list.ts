@@ -1,5 +1,5 @@
 import type { BlockList } from 'node:net';
-import { isListed, type Network, networkList, parseNetwork, plainAddress } from './addresses.ts';
+import { isListed, type Network, networkList, parseNetwork, plainAddress } from '../values/addresses.ts';
 
 /** What the operator allows although it is private: `SLUICE_EGRESS_ALLOW`, parsed. */
 export interface AllowList {

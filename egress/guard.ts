@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import dns from 'node:dns';
 import type { LookupFunction } from 'node:net';
-import { plainAddress, specialUse } from './addresses.ts';
+import { plainAddress, specialUse } from '../values/addresses.ts';
 import { type AllowList, isAllowed, plainHost } from './allow-list.ts';
 import { EgressRefusedError } from './egress-refused.ts';
 

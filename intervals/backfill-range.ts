@@ -1,6 +1,6 @@
 import { type Cadence, DAY, fixedLength } from './cadence.ts';
 import { startOfDate, weekdayOf } from './intervals.ts';
-import { zoneOf } from './zone.ts';
+import { cadenceZone } from './zone.ts';
 
 /** The client sent a range that cannot be backfilled. The message is for the client. */
 export class BackfillRangeError extends Error {
@@ -132,7 +132,7 @@ function readDate(cadence: Cadence, input: unknown, field: 'start_at' | 'end_at'
     );
   }
   const instant = startOfDate(cadence, date);
-  return { instant, offset: zoneOf(cadence.timezone).offsetAt(instant) };
+  return { instant, offset: cadenceZone(cadence).offsetAt(instant) };
 }
 
 const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];

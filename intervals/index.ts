@@ -1,7 +1,5 @@
 export {
-  type BackfillRange,
   BackfillRangeError,
-  type BackfillRules,
   readBackfillRange,
 } from './backfill-range.ts';
 export {
@@ -11,7 +9,6 @@ export {
   type IntervalLength,
   offsetSeconds,
 } from './cadence.ts';
-export { instantText } from './instant-text.ts';
 export {
   type Interval,
   type IntervalText,
@@ -21,17 +18,12 @@ export {
   readInterval,
 } from './interval.ts';
 export {
-  alignInward,
   alignOutward,
   countWithin,
   intervalAt,
   intervalEndingAt,
   intervalsWithin,
-  isEdge,
   lastComplete,
-  nextInterval,
-  previousInterval,
 } from './intervals.ts';
 export { jitterOf, MAX_JITTER } from './jitter.ts';
-export { type CalendarSpec, type ScheduleTimes, scheduleTimes } from './temporal-spec.ts';
-export { isZone } from './zone.ts';
+export { type ScheduleTimes, scheduleTimes } from './temporal-spec.ts';

@@ -1,4 +1,4 @@
-import { instantText } from './instant-text.ts';
+import { instantText } from '../values/dates.ts';
 
 /** The time from `start` (included) to `end` (excluded), in milliseconds since 1970. */
 export interface Interval {

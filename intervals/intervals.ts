@@ -1,7 +1,8 @@
 // Time cut into intervals, without gap or overlap: every instant lies in exactly one.
+import { instantOrJump, type Zone } from '../values/zones.ts';
 import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
 import type { Interval } from './interval.ts';
-import { ZONE_DATA, type Zone, zoneOf } from './zone.ts';
+import { cadenceZone, ZONE_DATA } from './zone.ts';
 
 /** 1970-01-01 was a Thursday. */
 const FIRST_WEEKDAY = 4;
@@ -11,13 +12,13 @@ export const weekdayOf = (date: number): number => (((date + FIRST_WEEKDAY) % 7)
 
 /** Returns whether the zone has the date at all. Zones that moved across the date line left a date out. */
 function hasDate(zone: Zone, date: number): boolean {
-  const midnight = zone.instantOf(date * DAY);
+  const midnight = instantOrJump(date * DAY, zone);
   return Math.floor((midnight + zone.offsetAt(midnight)) / DAY) === date;
 }
 
 /** Returns the instant at which the day or week of a date begins. */
 export const startOfDate = (cadence: Cadence, date: number): number =>
-  zoneOf(cadence.timezone).instantOf(date * DAY + cadence.offsetHour * HOUR);
+  instantOrJump(date * DAY + cadence.offsetHour * HOUR, cadenceZone(cadence));
 
 /** Returns the first date, from `date` on in steps of 1 or -1, on which an interval begins. */
 function nearestDate(cadence: Cadence, date: number, step: 1 | -1): number {
@@ -26,14 +27,14 @@ function nearestDate(cadence: Cadence, date: number, step: 1 | -1): number {
     while (weekdayOf(found) !== cadence.offsetDay) found += step;
     return found;
   }
-  const zone = zoneOf(cadence.timezone);
+  const zone = cadenceZone(cadence);
   while (!hasDate(zone, found)) found += step;
   return found;
 }
 
 /** Returns the date on which the day or week that contains the instant began. */
 function dateAt(cadence: Cadence, instant: number): number {
-  const zone = zoneOf(cadence.timezone);
+  const zone = cadenceZone(cadence);
   const wall = instant + zone.offsetAt(instant) - cadence.offsetHour * HOUR;
   // Near a change of the clocks, the wall clock may be a day off.
   let date = nearestDate(cadence, Math.floor(wall / DAY) + 1, -1);
@@ -75,12 +76,6 @@ export function intervalAt(cadence: Cadence, instant: number): Interval {
 /** Returns the last interval that is over at the instant. */
 export const lastComplete = (cadence: Cadence, instant: number): Interval =>
   intervalAt(cadence, intervalAt(cadence, instant).start - 1);
-
-export const nextInterval = (cadence: Cadence, interval: Interval): Interval =>
-  intervalAt(cadence, interval.end);
-
-export const previousInterval = (cadence: Cadence, interval: Interval): Interval =>
-  intervalAt(cadence, interval.start - 1);
 
 /** Whether an interval begins, and another ends, at the instant. */
 export const isEdge = (cadence: Cadence, instant: number): boolean =>
@@ -148,7 +143,7 @@ function countSeamless(cadence: Cadence, { start, end }: Interval): number {
   if (length !== undefined) return (end - start) / length;
   const dates = dateAt(cadence, end) - dateAt(cadence, start);
   if (cadence.interval === 'week') return dates / 7;
-  return dates - missingDates(zoneOf(cadence.timezone), start, end);
+  return dates - missingDates(cadenceZone(cadence), start, end);
 }
 
 /** Counts the dates that a zone leaves out. From such a date on, the zone is a day further east. */

@@ -1,6 +1,6 @@
 import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
 import { startOfDate, weekdayOf } from './intervals.ts';
-import { zoneOf } from './zone.ts';
+import { cadenceZone } from './zone.ts';
 
 const WEEKDAYS = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'] as const;
 const MONTHS = [
@@ -58,7 +58,7 @@ export function scheduleTimes(cadence: Cadence, from: number): ScheduleTimes {
 
 function jumpedOver(cadence: Cadence, from: number): CalendarSpec[] {
   const year = new Date(from).getUTCFullYear();
-  const zone = zoneOf(cadence.timezone);
+  const zone = cadenceZone(cadence);
   const found: CalendarSpec[] = [];
   const last = Date.UTC(year + YEARS, 0, 1) / DAY;
   for (let date = Date.UTC(year, 0, 1) / DAY; date < last; date += 1) {

@@ -1,4 +1,4 @@
-import { instantText } from '../db/instant-text.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import { build, type Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
@@ -108,7 +108,7 @@ async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOpt
  */
 function bounds({ start, end }: OpenInterval): Expr[] {
   const insertedAt = build.field('events', 'inserted_at');
-  const at = (instant: number) => build.constant(instantText(instant));
+  const at = (instant: number) => build.constant(timestamptzText(instant));
   return [
     ...(start === null ? [] : [build.compare('>=', insertedAt, at(start))]),
     build.compare('<', insertedAt, at(end)),

@@ -1,13 +1,8 @@
 import { build, type Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
-import {
-  FilterError,
-  filterExpression,
-  hogqlSources,
-  type Moment,
-  readFilters,
-} from '../properties/index.ts';
+import { FilterError, filterExpression, hogqlSources, readFilters } from '../properties/index.ts';
+import type { Moment } from '../values/dates.ts';
 import { type Model, ModelError } from './model-query.ts';
 import { misplaced, qualified } from './syntax-tree.ts';
 

@@ -1,6 +1,5 @@
-export { readSelection, type SelectionSchema } from './column-selection.ts';
+export { readSelection } from './column-selection.ts';
 export { columnsOf } from './columns.ts';
-export type { EventOptions } from './events.ts';
 export {
   type ColumnSet,
   MODELS,
@@ -10,13 +9,9 @@ export {
 } from './model-query.ts';
 export { type ModelOptions, modelQuery } from './models.ts';
 export {
-  countQuery,
   countRows,
-  type Estimate,
   estimate,
-  type Preview,
   planQuery,
-  previewQuery,
   previewRows,
 } from './query.ts';
-export { planFault, queryFault, refusesQuery, type Written } from './query-faults.ts';
+export { planFault, queryFault, refusesQuery } from './query-faults.ts';

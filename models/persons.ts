@@ -1,5 +1,5 @@
-import { instantText } from '../db/instant-text.ts';
 import { sqlLiteral } from '../db/sql-literal.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import type { OpenInterval } from '../intervals/index.ts';
 import { type ColumnSet, copyText, type ModelQuery } from './model-query.ts';
@@ -21,7 +21,7 @@ export const personColumns = (columnSet: ColumnSet): readonly Column[] =>
 
 /** Builds the condition `column >= start and column < end`. */
 export function within(column: string, { start, end }: OpenInterval): string {
-  const at = (instant: number) => sqlLiteral('timestamptz', instantText(instant));
+  const at = (instant: number) => sqlLiteral('timestamptz', timestamptzText(instant));
   const from = start === null ? '' : `${column} >= ${at(start)} and `;
   return `${from}${column} < ${at(end)}`;
 }

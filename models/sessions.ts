@@ -1,5 +1,5 @@
-import { instantText } from '../db/instant-text.ts';
 import { sqlLiteral } from '../db/sql-literal.ts';
+import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import type { OpenInterval } from '../intervals/index.ts';
 import { copyText, type ModelQuery } from './model-query.ts';
@@ -52,8 +52,8 @@ const EXPRESSIONS: Readonly<Record<string, string>> = {
  * have no particular order.
  */
 export function sessionsQuery(projectId: number, { start, end }: OpenInterval): ModelQuery {
-  const from = sqlLiteral('timestamptz', start === null ? '-infinity' : instantText(start));
-  const to = sqlLiteral('timestamptz', instantText(end));
+  const from = sqlLiteral('timestamptz', start === null ? '-infinity' : timestamptzText(start));
+  const to = sqlLiteral('timestamptz', timestamptzText(end));
   const selected = SESSION_COLUMNS.map(({ name }) => EXPRESSIONS[name] ?? `s.${name}`).join(', ');
   const project = sqlLiteral('integer', String(projectId));
   const select = `select ${selected} from sessions_changed(${project}, ${from}, ${to}) as s`;

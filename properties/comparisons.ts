@@ -1,7 +1,7 @@
 // One operator against one value as an expression. The forms are upstream's, so that the stored bytecode is
 // too; where upstream's own engines would disagree about a missing property, a guard is added (docs/properties.md).
 import { build, type CompareOperator, type Expr } from '../hog/ast/index.ts';
-import { type Moment, parseDate, parseRelativeDate } from './dates.ts';
+import { type Moment, parseDate, parseRelativeDate } from '../values/dates.ts';
 import { FilterError } from './errors.ts';
 import type { FilterValue, Scalar } from './filter.ts';
 import { conjunction, disjunction, NULL } from './nodes.ts';

@@ -1,8 +1,8 @@
 // Property filters as one syntax tree, for every back end.
 import { build, type Expr } from '../hog/ast/index.ts';
+import type { Moment } from '../values/dates.ts';
 import { cohortIds } from './cohorts.ts';
 import { checkSupport, comparison, containsAny, inTuple, notInTuple, type Subject } from './comparisons.ts';
-import type { Moment } from './dates.ts';
 import { selectorTest, tagNameTest } from './elements.ts';
 import { at, FilterError } from './errors.ts';
 import type { FilterNode, PropertyFilter, Scalar } from './filter.ts';

@@ -1,15 +1,15 @@
 // The operators as the bytecode of `comparisons.ts` decides them, value by value, without bytecode.
 import { likeMatcher } from '../hog/runtime/operators.ts';
+import { parseDate } from '../values/dates.ts';
 import { dateOf, finiteNumberOf } from './comparisons.ts';
-import { parseDate } from './dates.ts';
 import { FilterError } from './errors.ts';
 import type { Scalar } from './filter.ts';
 import { inOrder, looseEquals, type Order, printed, readsAs } from './hog-values.ts';
-import type { Test, TestMaker, TestTable } from './matcher.ts';
 import { NEGATIVE } from './operators.ts';
 import { readRange } from './range.ts';
 import { compileRegex } from './regex.ts';
 import { compareVersions, semverRange, sortableSemver } from './semver.ts';
+import type { Test, TestMaker, TestTable } from './test-table.ts';
 import { isCanonicalNumber, textOf } from './values.ts';
 
 const isMissing = (property: unknown): boolean => property === undefined || property === null;

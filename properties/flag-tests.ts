@@ -1,11 +1,12 @@
 // The operators as feature flags decide them. Missing: the key is absent; a null that is there counts as set.
 // Whatever goes wrong (no number, no date, no version, no pattern) is "no match", never a failed flag.
+
+import type { Moment } from '../values/dates.ts';
 import { dateOf } from './comparisons.ts';
-import type { Moment } from './dates.ts';
 import type { FilterValue, Scalar } from './filter.ts';
-import type { Test, TestMaker, TestTable } from './matcher.ts';
 import { compileRegex } from './regex.ts';
 import { compareStrictVersions, parseStrictVersion, strictRange } from './strict-semver.ts';
+import type { Test, TestMaker, TestTable } from './test-table.ts';
 import { asciiLower, numberOf, textOf } from './values.ts';
 
 const never: Test = () => false;

@@ -1,5 +1,4 @@
 export { type ActionStep, actionExpression, type TextMatching } from './actions.ts';
-export { type Moment, parseDate, parseRelativeDate } from './dates.ts';
 export { FilterError, type FilterErrorCode } from './errors.ts';
 export { type ExpressionOptions, filterExpression, hogqlSources } from './expression.ts';
 export type { FilterGroup, FilterNode, FilterType, FilterValue, PropertyFilter, Scalar } from './filter.ts';
@@ -10,7 +9,7 @@ export {
   prepareMatcher,
   prepareTest,
   type Semantics,
-  type Test,
 } from './matcher.ts';
 export { NEGATIVE, OPERATORS, type Operator, operatorOf } from './operators.ts';
 export { type ReadOptions, readFilters } from './read.ts';
+export type { Test } from './test-table.ts';

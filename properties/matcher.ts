@@ -1,19 +1,11 @@
 // Filters against values in memory. Prepared once (patterns compiled, numbers read), run often.
 import { HogFailure } from '../hog/runtime/errors.ts';
-import type { Moment } from './dates.ts';
+import type { Moment } from '../values/dates.ts';
 import { at, FilterError } from './errors.ts';
-import type { FilterNode, FilterType, FilterValue, PropertyFilter } from './filter.ts';
+import type { FilterNode, FilterType, PropertyFilter } from './filter.ts';
 import { FILTER_TESTS } from './filter-tests.ts';
 import { FLAG_TESTS } from './flag-tests.ts';
-import type { Operator } from './operators.ts';
-
-/** A prepared operator and value: does a property match? undefined: there is no such property. */
-export type Test = (property: unknown, moment: Moment) => boolean;
-
-/** What an operator makes of a filter's value, once; errors are the filter's. */
-export type TestMaker = (value: FilterValue, operator: Operator) => Test;
-
-export type TestTable = Readonly<Record<Operator, TestMaker>>;
+import type { Test, TestTable } from './test-table.ts';
 
 /**
  * - `filter`: as function filters do, which run as bytecode or JavaScript

@@ -1,4 +1,5 @@
 // Filter JSON, as clients send and store it, into the typed form that everything else here takes.
+import { isStorableText } from '../values/texts.ts';
 import { cohortIds } from './cohorts.ts';
 import { at, FilterError } from './errors.ts';
 import {
@@ -154,7 +155,7 @@ export function readFlag(value: unknown, path: string): boolean {
 
 /** Nothing that is stored has these; what is compared with them would match by accident only. */
 export function storable(text: string, path: string): string {
-  if (!text.includes('\0') && text.isWellFormed()) return text;
+  if (isStorableText(text)) return text;
   throw new FilterError('A text must not contain the character 0 or half a surrogate pair', path);
 }
 

@@ -1,16 +1,9 @@
 import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import type { Finding } from '../tenancy/product.ts';
 import { searchAttributes } from '../workflows/names.ts';
 import { connectionSettings } from './connection.ts';
 import { MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import type { SchedulesOptions } from './schedules.ts';
-
-export interface Finding {
-  /** The name of the check. */
-  check: string;
-  ok: boolean;
-  /** The result, and if the check failed, what to do. */
-  sentence: string;
-}
 
 const DEADLINE_MILLISECONDS = 5_000;
 const NOT_FOUND = 5;

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { describeSettings } from '../config.ts';
 import { describeKeys } from '../destinations/registry.ts';
 import { columnsOf, MODELS } from '../models/index.ts';
+import { placesTable } from '../test/architecture/rules.ts';
 import { functionLists } from './hogql-functions.ts';
 
 const root = path.dirname(import.meta.dirname);
@@ -64,6 +65,7 @@ function generated(name: string, part: string, content: string): Generated {
 /** Every document that has a part from the code. */
 export const documents = (): Generated[] => [
   generated('README.md', 'settings', settingsTable()),
+  generated('docs/architecture.md', 'places', placesTable()),
   generated('docs/exports-destinations.md', 'keys', destinationKeys()),
   generated('docs/exports-models.md', 'columns', modelColumns()),
   generated('docs/hogql.md', 'functions', functionLists()),

@@ -1,14 +1,28 @@
-// `npm test`: formatter, linter and type check, then every test against the real Postgres and the real
-// Temporal server. Arguments go to jest (`npm test -- test/api`); `--long` adds the tests that take minutes.
+// `npm test`: formatter, linter and type check, beside every test against the real Postgres and the real Temporal server.
+// Arguments go to jest (`npm test -- test/api/bodies`); the bare name of a folder of test/ means all tests in that folder
+// (`npm test -- exports`); `--long` adds the tests that take minutes.
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 
 const root = path.dirname(import.meta.dirname);
 const bin = (name: string) => path.join(root, 'node_modules', '.bin', name);
 
-function run(command: string, args: string[], env: NodeJS.ProcessEnv = process.env): Promise<number> {
+interface Ended {
+  code: number;
+  /** What it printed, unless it printed to the terminal itself. */
+  output: string;
+}
+
+function run(
+  command: string,
+  args: string[],
+  { env = process.env, quiet = false }: { env?: NodeJS.ProcessEnv; quiet?: boolean } = {},
+): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, stdio: 'inherit', env });
+    const child = spawn(command, args, { cwd: root, stdio: quiet ? 'pipe' : 'inherit', env });
+    const pieces: Buffer[] = [];
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (piece) => pieces.push(piece));
     const forward = (signal: NodeJS.Signals) => child.kill(signal);
     process.on('SIGINT', forward);
     process.on('SIGTERM', forward);
@@ -16,24 +30,36 @@ function run(command: string, args: string[], env: NodeJS.ProcessEnv = process.e
     child.on('close', (code) => {
       process.off('SIGINT', forward);
       process.off('SIGTERM', forward);
-      resolve(code ?? 1);
+      resolve({ code: code ?? 1, output: Buffer.concat(pieces).toString() });
     });
   });
 }
 
+/** `exports` means the folder test/exports; everything else is jest's business. */
+function forJest(argument: string): string {
+  const isFolder = /^[\w-]+$/.test(argument) && existsSync(path.join(root, 'test', argument));
+  return isFolder ? `test/${argument}/` : argument;
+}
+
 const args = process.argv.slice(2);
 const long = args.includes('--long');
-const jestArguments = args.filter((argument) => argument !== '--long');
+const jestArguments = args.filter((argument) => argument !== '--long').map(forJest);
 
-const lint = await run(bin('biome'), ['check', '.']);
-const types = await run(bin('tsc'), []);
+const colors = process.stderr.isTTY ? { FORCE_COLOR: '1' } : {};
+const quiet = { env: { ...process.env, ...colors }, quiet: true };
+// While the servers start and the first tests wait, there is time for these. What they find is shown at the end.
+const checks = [run(bin('biome'), ['check', '.'], quiet), run(bin('tsc'), [], quiet)];
 const jest = await run(
   process.execPath,
   ['--experimental-vm-modules', path.join(root, 'node_modules/jest/bin/jest.js'), ...jestArguments],
   {
-    ...process.env,
-    NODE_NO_WARNINGS: '1',
-    TEST_LONG: long ? '1' : '',
+    env: {
+      ...process.env,
+      NODE_NO_WARNINGS: '1',
+      TEST_LONG: long ? '1' : '',
+    },
   },
 );
-process.exit(lint || types || jest);
+const [lint, types] = (await Promise.all(checks)) as [Ended, Ended];
+for (const { code, output } of [lint, types]) if (code !== 0) process.stderr.write(output);
+process.exit(lint.code || types.code || jest.code);

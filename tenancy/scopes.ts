@@ -1,8 +1,9 @@
-/** Everything a scope can name. A scope is `object:read` or `object:write`; write includes read; `*` is all. */
-export const SCOPE_OBJECTS = [
+import type { Product } from './product.ts';
+
+/** What scopes name beside the scopes of products. Some of it has no routes yet, but keys for it can be made. */
+const VOCABULARY = [
   'action',
   'activity_log',
-  'batch_export',
   'cohort',
   'early_access_feature',
   'event_definition',
@@ -21,23 +22,25 @@ export const SCOPE_OBJECTS = [
   'team',
   'user',
   'webhook',
-] as const;
+];
 
-export type ScopeObject = (typeof SCOPE_OBJECTS)[number];
-export type Scope = `${ScopeObject}:${'read' | 'write'}`;
+/** A scope is `object:read` or `object:write`. Write includes read. */
+export type Scope = `${string}:${'read' | 'write'}`;
 
-/** Everything a key can be given. */
-export const ALL_SCOPES = ['*', ...SCOPE_OBJECTS.flatMap((object) => [`${object}:read`, `${object}:write`])];
-const KNOWN = new Set(ALL_SCOPES);
+/** Lists everything that a scope can name, by name. */
+export function scopeObjects(products: readonly Pick<Product, 'scopes'>[]): string[] {
+  return [...new Set([...VOCABULARY, ...products.flatMap((one) => one.scopes)])].sort();
+}
 
-export function isScope(text: string): boolean {
-  return KNOWN.has(text);
+/** Lists everything that a key can be given. `*` stands for all scopes. */
+export function allScopes(products: readonly Pick<Product, 'scopes'>[]): string[] {
+  return ['*', ...scopeObjects(products).flatMap((object) => [`${object}:read`, `${object}:write`])];
 }
 
 /** `team` is the older name of `project`. */
 const canonical = (scope: string) => scope.replace(/^team:/, 'project:');
 
-/** Whether a key with `granted` scopes may do what needs `required`. */
+/** Answers whether a key with `granted` scopes may do what needs `required`. */
 export function scopeAllows(granted: readonly string[], required: Scope): boolean {
   const wanted = canonical(required);
   const asWrite = wanted.replace(/:read$/, ':write');

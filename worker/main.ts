@@ -1,8 +1,9 @@
 // The worker process: runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
-import { createExportMetrics, registerHealthMetrics } from '../exports/runs/metrics.ts';
+import { createExportMetrics } from '../exports/runs/metrics.ts';
 import { runProcess } from '../lifecycle.ts';
+import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { temporalLogger } from './temporal-logger.ts';
@@ -18,7 +19,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('worker');
   const exportMetrics = createExportMetrics(registry);
-  registerHealthMetrics(registry, pool);
+  for (const product of PRODUCTS) product.registerMetrics?.(registry, pool);
   const metrics =
     config.SLUICE_METRICS_PORT > 0
       ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })

@@ -1,13 +1,16 @@
 import path from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
+import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Patience } from '../destinations/retry.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
+import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import type { Product } from '../tenancy/product.ts';
 import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
 import { createExportTools } from './export-tools.ts';
 
@@ -16,10 +19,14 @@ export interface WorkerDependencies {
   pool: Pool;
   schedules: Schedules;
   logger: Logger;
+  /** By default all products of Sluice. */
+  products?: readonly Product<ActivityDependencies>[];
   /** Counts what becomes of exports. Without it nobody sees the counts. */
   exportMetrics?: ExportMetrics;
   /** How long destinations are asked again before an attempt fails. Without it, as long as usual. */
   patience?: Patience;
+  /** A file with the bundled workflows. Without it the worker bundles them when it starts. */
+  workflowBundle?: string | undefined;
 }
 
 export const WORKFLOWS_PATH = path.join(import.meta.dirname, '../workflows/index.ts');
@@ -48,8 +55,10 @@ export async function startWorker({
   pool,
   schedules,
   logger,
+  products = PRODUCTS,
   exportMetrics,
   patience,
+  workflowBundle,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
@@ -61,8 +70,9 @@ export async function startWorker({
   };
   try {
     await schedules.ensure();
-    const dependencies = {
+    const dependencies: ActivityDependencies = {
       pool,
+      products,
       schedules,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
       exports: tools.dependencies,
@@ -74,7 +84,9 @@ export async function startWorker({
     const light = await Worker.create({
       ...common,
       taskQueue: config.SLUICE_TASK_QUEUE,
-      workflowsPath: WORKFLOWS_PATH,
+      ...(workflowBundle
+        ? { workflowBundle: { codePath: workflowBundle } }
+        : { workflowsPath: WORKFLOWS_PATH }),
       activities: createActivities(dependencies),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
       stickyQueueScheduleToStartTimeout: STICKY,

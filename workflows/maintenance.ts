@@ -1,75 +1,99 @@
-import { patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import { condition, deprecatePatch, patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
-
-const {
-  keepEventPartitions,
-  expireSessions,
-  stopDeletedProjects,
-  deleteProjectData,
-  expireIngestionWarnings,
-  repairExportSchedules,
-  endOrphanedRuns,
-  mendBackfills,
-  expireExportHistory,
-} = proxyActivities<Activities>({
-  startToCloseTimeout: '2 minutes',
-  heartbeatTimeout: '30 seconds',
-  retry: { maximumAttempts: 3 },
-});
+import type { ListedStep } from '../activities/maintenance.ts';
 
 export interface MaintenanceReport {
-  /** Weeks of events that were made or dropped. */
-  changedPartitions: number;
-  expiredSessions: number;
-  stoppedProjects: number;
-  deletedRows: number;
-  expiredWarnings: number;
-  /** Schedules of batch exports that were not what their rows say. */
-  repairedSchedules: number;
-  /** Runs and backfills whose workflow is gone. */
-  endedOrphans: number;
-  mendedBackfills: number;
-  /** Rows of logs, runs and metrics of batch exports. */
-  expiredExportHistory: number;
-  /** Steps that failed after their retries; the next minute tries again. */
+  /** What each step did, by its name. */
+  counts: Record<string, number>;
+  /** Steps that failed after their retries. The next run tries them again. */
   failed: string[];
 }
 
-/** Every minute: what no request does. One step that fails does not keep the others from running. */
-export async function maintenance(): Promise<MaintenanceReport> {
-  const failed: string[] = [];
-  const step = async (name: string, work: () => Promise<number>): Promise<number> => {
-    try {
-      return await work();
-    } catch {
-      failed.push(name);
-      return 0;
-    }
+/** For tests. The schedule gives none of it. */
+export interface MaintenanceInput {
+  /** How long an attempt at a step may take. */
+  longestMilliseconds?: number;
+  /** After this time, steps that are over begin again, for as long as others are not. */
+  everyMilliseconds?: number;
+}
+
+const MINUTE = 60_000;
+
+const { listMaintenanceSteps } = proxyActivities<Activities>({
+  startToCloseTimeout: '10 seconds',
+  retry: { maximumInterval: '10 seconds' },
+});
+
+/** Runs one step: the activity of its name. Its number is added to the report, or its name to the failed ones. */
+async function run(name: string, report: MaintenanceReport, longest = 2 * MINUTE): Promise<void> {
+  const activities = proxyActivities<Record<string, () => Promise<number>>>({
+    startToCloseTimeout: longest,
+    heartbeatTimeout: '30 seconds',
+    retry: { maximumAttempts: 3 },
+  });
+  try {
+    const count = (await activities[name]?.()) ?? 0;
+    report.counts[name] = (report.counts[name] ?? 0) + count;
+  } catch {
+    report.failed.push(name);
+  }
+}
+
+/** Every minute: what no request does. A step that fails or hangs does not hold up the others. */
+export async function maintenance(input: MaintenanceInput = {}): Promise<MaintenanceReport> {
+  const report: MaintenanceReport = { counts: {}, failed: [] };
+  if (!patched('steps-by-name')) {
+    await runInOrder(report);
+    return report;
+  }
+  const steps = await listMaintenanceSteps();
+  const running = new Map<string, Promise<void>>();
+  const begin = (step: ListedStep): Promise<void> => {
+    const work = doStep(step).finally(() => running.delete(step.name));
+    running.set(step.name, work);
+    return work;
   };
-  const report = {
-    // Runs that began before there were events do without.
-    changedPartitions: patched('event-partitions')
-      ? await step('keepEventPartitions', keepEventPartitions)
-      : 0,
-    expiredSessions: await step('expireSessions', expireSessions),
-    stoppedProjects: await step('stopDeletedProjects', stopDeletedProjects),
-    deletedRows: await step('deleteProjectData', deleteProjectData),
-    // Runs that began before warnings expired do without.
-    expiredWarnings: patched('ingestion-warnings')
-      ? await step('expireIngestionWarnings', expireIngestionWarnings)
-      : 0,
-    // Runs that began before there were batch exports do without.
-    ...(patched('export-upkeep')
-      ? {
-          repairedSchedules: await step('repairExportSchedules', repairExportSchedules),
-          endedOrphans: await step('endOrphanedRuns', endOrphanedRuns),
-          mendedBackfills: await step('mendBackfills', mendBackfills),
-          expiredExportHistory: await step('expireExportHistory', expireExportHistory),
-        }
-      : { repairedSchedules: 0, endedOrphans: 0, mendedBackfills: 0, expiredExportHistory: 0 }),
-    failed,
+  const doStep = async ({ name, after }: ListedStep): Promise<void> => {
+    if (after !== undefined) await running.get(after);
+    await run(name, report, input.longestMilliseconds);
   };
-  const counts = `${report.changedPartitions} partitions changed, ${report.expiredSessions} sessions expired, ${report.stoppedProjects} projects stopped, ${report.deletedRows} rows deleted, ${report.expiredWarnings} warnings expired, ${report.repairedSchedules} schedules repaired, ${report.endedOrphans} runs and ${report.mendedBackfills} backfills without a workflow, ${report.expiredExportHistory} rows of export history expired`;
-  setCurrentDetails(failed.length > 0 ? `${counts}; failed: ${failed.join(', ')}` : counts);
+  let isOver = false;
+  void Promise.all(steps.map(begin)).then(() => {
+    isOver = true;
+  });
+  // The schedule begins no run while this one lasts, so here what is not late goes on every minute.
+  while (!(await condition(() => isOver, input.everyMilliseconds ?? MINUTE))) {
+    const idle = steps.filter(({ name }) => !running.has(name) && !report.failed.includes(name));
+    for (const step of idle) void begin(step);
+  }
+  await condition(() => running.size === 0);
+  setCurrentDetails(textOf(steps, report));
   return report;
+}
+
+function textOf(steps: readonly ListedStep[], { counts, failed }: MaintenanceReport): string {
+  const lines = steps.map(({ name, summary }) =>
+    failed.includes(name) ? `- **${name} failed**` : `- ${counts[name] ?? 0} ${summary}`,
+  );
+  return lines.join('\n');
+}
+
+/** The steps of runs that began before steps had names of their own, with the guards that stand before them. */
+const IN_ORDER: readonly [name: string, guard?: string][] = [
+  ['keepEventPartitions', 'event-partitions'],
+  ['expireSessions'],
+  ['stopDeletedProjects'],
+  ['deleteProjectData'],
+  ['expireIngestionWarnings', 'ingestion-warnings'],
+  ['repairExportSchedules', 'export-upkeep'],
+  ['endOrphanedRuns'],
+  ['mendBackfills'],
+  ['expireExportHistory'],
+];
+
+async function runInOrder(report: MaintenanceReport): Promise<void> {
+  for (const [name, guard] of IN_ORDER) {
+    if (guard !== undefined) deprecatePatch(guard);
+    await run(name, report);
+  }
 }

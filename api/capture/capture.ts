@@ -9,7 +9,7 @@ import {
   NoEventError,
   type ParseContext,
   type Parsed,
-  parseEventsAtOnce,
+  parseEvents,
   removeAddresses,
 } from '../../capture/parse/parse.ts';
 import type { TransformEvents } from '../../capture/transform.ts';
@@ -108,7 +108,7 @@ export function createCapture(deps: {
     request.body = NOTHING;
     return useBody(wire, (decoded) => {
       bodies.give(body);
-      return parseEventsAtOnce(decoded, context);
+      return parseEvents(decoded, context);
     });
   }
 

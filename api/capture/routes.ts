@@ -5,13 +5,13 @@ import type { ApiDependencies } from '../dependencies.ts';
 import { freeForm } from '../fields.ts';
 import type { Answer } from '../public/answer.ts';
 import { clientAddress, type Handle, type Incoming } from '../public/exchange.ts';
-import type { AddRoute, Lane, Product } from '../public/lane.ts';
+import type { AddRoute, Lane, LaneMember } from '../public/lane.ts';
 import { type Capture, type CaptureRequest, createCapture, type Handled } from './capture.ts';
 import { captured, eventBatch, oneEvent, v1Batch, v1Results } from './event-schema.ts';
 import { createCaptureMetrics } from './metrics.ts';
 
 const MIB = 1024 * 1024;
-const PRODUCT: Product = {
+const MEMBER: LaneMember = {
   name: 'capture',
   tag: 'capture',
   share: { held: 160 * MIB, atWork: 12 * MIB },
@@ -92,7 +92,7 @@ export function captureRoutes(
   deps: Pick<ApiDependencies, 'ingest' | 'transform' | 'registry'> & { warnings: Warnings },
 ): void {
   const { ingest, transform, warnings } = deps;
-  const { gate, add } = lane.join(PRODUCT);
+  const { gate, add } = lane.join(MEMBER);
   const metrics = createCaptureMetrics(deps.registry, gate);
   eventRoutes(add, createCapture({ ingest, transform, warnings, metrics, lane, gate }));
   // Session recordings are not stored. An error would only make clients send them again.

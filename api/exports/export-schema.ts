@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { shownExport } from '../../exports/reads/shown-export.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { Health } from '../../exports/rows/health.ts';
-import { INTERVAL_LENGTHS, isZone } from '../../intervals/index.ts';
+import { INTERVAL_LENGTHS } from '../../intervals/index.ts';
 import { MODELS } from '../../models/index.ts';
+import { isIanaZone } from '../../values/zones.ts';
 import { freeForm, instant, text, timestamp } from '../fields.ts';
 import { changedDestination, destination, newDestination } from './destination-schema.ts';
 import { type RunView, run } from './run-schema.ts';
@@ -83,7 +84,7 @@ export function batchExportView(
 
 const zone = z
   .string()
-  .refine(isZone, {
+  .refine(isIanaZone, {
     params: { code: 'invalid_choice' },
     error: ({ input }) => `${JSON.stringify(input)} is not a valid choice.`,
   })

@@ -1,4 +1,4 @@
-import type { App, ExportRouteDependencies } from '../dependencies.ts';
+import { type ApiDependencies, type App, exportRouteDependencies } from '../dependencies.ts';
 import { backfillRoutes } from './backfills.ts';
 import { intervalRoutes } from './intervals.ts';
 import { logRoutes } from './logs.ts';
@@ -12,7 +12,8 @@ import { testRoutes } from './tests.ts';
 import { verifyRoutes } from './verify.ts';
 
 /** Adds all routes of batch exports. */
-export function batchExportRoutes(app: App, deps: ExportRouteDependencies): void {
+export function batchExportRoutes(app: App, api: ApiDependencies): void {
+  const deps = exportRouteDependencies(api);
   resourceRoutes(app, deps);
   pausingRoutes(app, deps);
   runRoutes(app, deps);

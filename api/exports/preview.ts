@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type ExportPreview, previewExport, previewNewExport } from '../../exports/commands/preview.ts';
-import { instantText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { newBatchExport, newOrganizationBatchExport } from './export-schema.ts';

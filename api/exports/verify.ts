@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { intervalToVerify, verifyExport } from '../../exports/commands/verify.ts';
 import { VERDICTS } from '../../exports/rules/verify-report.ts';
-import { instantText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import { actorOf } from '../actor.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { timestamp } from '../fields.ts';

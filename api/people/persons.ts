@@ -1,10 +1,12 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { type DoomedPersons, deletePersons } from '../../db/person-deletions.ts';
+import type { DoomedPersons } from '../../db/person-deletions.ts';
 import { findPerson, listPersons } from '../../db/persons.ts';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { audit } from '../../tenancy/audit.ts';
+import { removePersons } from '../../tenancy/deletion.ts';
+import type { Product } from '../../tenancy/product.ts';
 import { actorOf } from '../actor.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
@@ -37,9 +39,10 @@ async function deleteAndAudit(
   client: Transaction,
   request: FastifyRequest,
   doomed: DoomedPersons,
+  products: readonly Product[],
 ): Promise<number> {
   const { id: projectId, organization_id: organizationId } = request.project;
-  const deleted = await deletePersons(client, projectId, doomed);
+  const deleted = await removePersons(client, projectId, doomed, products);
   for (const { id, distinct_ids } of deleted) {
     await audit(client, actorOf(request), {
       scope: 'Person',
@@ -54,7 +57,7 @@ async function deleteAndAudit(
 }
 
 /** Adds the routes that read and delete persons. Events create persons. */
-export function personRoutes(app: App, { pool, config }: ApiDependencies): void {
+export function personRoutes(app: App, { pool, config, products }: ApiDependencies): void {
   app.get(
     '/api/projects/:project_id/persons/',
     {
@@ -115,7 +118,9 @@ export function personRoutes(app: App, { pool, config }: ApiDependencies): void 
     async (request, reply) => {
       const { id } = request.params;
       if (!isUuid(id)) throw errors.notFound();
-      const deleted = await transaction(pool, (client) => deleteAndAudit(client, request, { ids: [id] }));
+      const deleted = await transaction(pool, (client) =>
+        deleteAndAudit(client, request, { ids: [id] }, products),
+      );
       if (deleted === 0) throw errors.notFound();
       return reply.code(204).send(null);
     },
@@ -137,7 +142,7 @@ export function personRoutes(app: App, { pool, config }: ApiDependencies): void 
     async (request) => {
       const { ids, distinct_ids: distinctIds } = request.body;
       const doomed = ids ? { ids } : { distinctIds: distinctIds ?? [] };
-      const deleted = await transaction(pool, (client) => deleteAndAudit(client, request, doomed));
+      const deleted = await transaction(pool, (client) => deleteAndAudit(client, request, doomed, products));
       return { persons_deleted: deleted };
     },
   );

@@ -16,7 +16,7 @@ const MIB = 1024 * 1024;
 const TOTAL: Budget = { held: 256 * MIB, atWork: 24 * MIB };
 
 /** A user of the lane. */
-export interface Product {
+export interface LaneMember {
   /** Names the product when its share does not fit. */
   name: string;
   /** The group of its routes in the OpenAPI document. */
@@ -50,7 +50,7 @@ export interface Lane {
    * Opens the product's gate. Throws when the product's share is more than the other products leave, or less than its
    * largest body, which would be refused for ever.
    */
-  join(product: Product): { gate: Gate; add: AddRoute };
+  join(product: LaneMember): { gate: Gate; add: AddRoute };
 }
 
 /** The schemas of these routes only describe. Each handler judges its body itself, faster and with more tolerance. */
@@ -93,7 +93,7 @@ export function openLane(
   // Only faults of the server are logged, so a logger for each request would be made in vain.
   app.setChildLoggerFactory((logger) => logger);
 
-  function join({ name, tag, share, largestBody }: Product) {
+  function join({ name, tag, share, largestBody }: LaneMember) {
     if (share.held < largestBody.bytes) {
       throw new Error(
         `${name} accepts bodies of ${largestBody.bytes} bytes, but its share holds ${share.held}.`,

@@ -13,6 +13,7 @@ import { audit, changes } from '../../tenancy/audit.ts';
 import { removeOrganization } from '../../tenancy/deletion.ts';
 import { ADMIN, OWNER } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
+import { projectTables } from '../../tenancy/product.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -49,7 +50,7 @@ function parseMappings(body: Record<string, unknown>): Map<number, number> {
   return mappings;
 }
 
-export function organizationRoutes(app: App, { pool, config, schedules }: ApiDependencies): void {
+export function organizationRoutes(app: App, { pool, config, schedules, products }: ApiDependencies): void {
   const view = (row: Parameters<typeof organizationView>[0]) =>
     organizationView(row, config.SLUICE_INSTANCE_TAG);
   const reload = async (userId: number, id: string) => {
@@ -174,7 +175,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
     async (request, reply) => {
       const { id, name } = request.organization;
       await transaction(pool, async (client) => {
-        if (!(await removeOrganization(client, id))) throw errors.notFound();
+        if (!(await removeOrganization(client, id, products))) throw errors.notFound();
         await audit(client, actorOf(request), {
           scope: 'Organization',
           itemId: id,
@@ -222,7 +223,7 @@ export function organizationRoutes(app: App, { pool, config, schedules }: ApiDep
           throw errors.validation('invalid_input', `Environments not found: {${list}}`, null);
         }
         if (!(await markEnvironmentsRollback(client, id))) throw requested();
-        await moveConfiguration(client, mappings);
+        await moveConfiguration(client, mappings, projectTables(products));
         await audit(client, actorOf(request), {
           scope: 'Organization',
           itemId: id,

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { PersonalApiKeyRow } from '../../db/personal-api-keys.ts';
-import { ALL_SCOPES, isScope } from '../../tenancy/scopes.ts';
 import { instant, text, timestamp } from '../fields.ts';
 
 export const personalApiKey = z
@@ -46,41 +45,37 @@ export function personalApiKeyView(
   };
 }
 
-// One complaint for the field as a whole, as clients of the API know it.
-const scopes = z
-  .array(z.string().meta({ enum: ALL_SCOPES }))
-  .min(1)
-  .superRefine((list, context) => {
-    const unknown = list.find((one) => !isScope(one));
-    if (unknown !== undefined) context.addIssue({ code: 'custom', message: `Invalid scope: ${unknown}` });
+const scopedTeams = z.array(
+  z
+    .int()
+    .min(1)
+    .max(2 ** 31 - 1),
+);
+const scopedOrganizations = z.array(z.uuid());
+
+/** The bodies that make and change a key. `known` lists everything that a key can be given. */
+export function keyBodies(known: readonly string[]) {
+  // One complaint for the field as a whole, as clients of the API know it.
+  const scopes = z
+    .array(z.string().meta({ enum: [...known] }))
+    .min(1)
+    .superRefine((list, context) => {
+      const unknown = list.find((one) => !known.includes(one));
+      if (unknown !== undefined) context.addIssue({ code: 'custom', message: `Invalid scope: ${unknown}` });
+    });
+  const newPersonalApiKey = z.object({
+    label: text(40),
+    scopes,
+    scoped_teams: scopedTeams.default([]),
+    scoped_organizations: scopedOrganizations.default([]),
+    expires_at: instant.nullable().default(null),
   });
-
-export const newPersonalApiKey = z.object({
-  label: text(40),
-  scopes,
-  scoped_teams: z
-    .array(
-      z
-        .int()
-        .min(1)
-        .max(2 ** 31 - 1),
-    )
-    .default([]),
-  scoped_organizations: z.array(z.uuid()).default([]),
-  expires_at: instant.nullable().default(null),
-});
-
-export const personalApiKeyPatch = z.object({
-  label: text(40).optional(),
-  scopes: scopes.optional(),
-  scoped_teams: z
-    .array(
-      z
-        .int()
-        .min(1)
-        .max(2 ** 31 - 1),
-    )
-    .optional(),
-  scoped_organizations: z.array(z.uuid()).optional(),
-  expires_at: instant.nullable().optional(),
-});
+  const personalApiKeyPatch = z.object({
+    label: text(40).optional(),
+    scopes: scopes.optional(),
+    scoped_teams: scopedTeams.optional(),
+    scoped_organizations: scopedOrganizations.optional(),
+    expires_at: instant.nullable().optional(),
+  });
+  return { newPersonalApiKey, personalApiKeyPatch };
+}

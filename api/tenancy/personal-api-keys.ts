@@ -15,16 +15,12 @@ import {
   rollPersonalApiKey,
   TooManyKeysError,
 } from '../../tenancy/personal-api-keys.ts';
+import { allScopes } from '../../tenancy/scopes.ts';
 import { type Caller, requireUnlimited } from '../access.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
-import {
-  newPersonalApiKey,
-  personalApiKey,
-  personalApiKeyPatch,
-  personalApiKeyView,
-} from './personal-api-key-schema.ts';
+import { keyBodies, personalApiKey, personalApiKeyView } from './personal-api-key-schema.ts';
 
 const TAGS = ['personal API keys'];
 const params = z.object({ key_id: z.string() });
@@ -55,7 +51,9 @@ async function requireOwnPlaces(queryable: Queryable, userId: number, bounds: Bo
   }
 }
 
-export function personalApiKeyRoutes(app: App, { pool }: ApiDependencies): void {
+export function personalApiKeyRoutes(app: App, { pool, products }: ApiDependencies): void {
+  const { newPersonalApiKey, personalApiKeyPatch } = keyBodies(allScopes(products));
+
   async function find(caller: Caller, id: string): Promise<PersonalApiKeyRow> {
     const wanted = id === '@current' ? caller.key.id : id;
     const row = KEY_ID.test(wanted) ? await findPersonalApiKey(pool, caller.user.id, wanted) : undefined;

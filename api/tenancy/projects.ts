@@ -29,7 +29,7 @@ const TAGS = ['projects'];
 const params = z.object({ project_id: z.string() });
 const organizationParams = z.object({ organization_id: z.string() });
 
-export function projectRoutes(app: App, { pool, config, schedules }: ApiDependencies): void {
+export function projectRoutes(app: App, { pool, config, schedules, products }: ApiDependencies): void {
   const reload = async (userId: number, id: number) => {
     const row = await findMemberProject(pool, userId, id);
     if (!row) throw errors.notFound('Project not found.');
@@ -160,7 +160,8 @@ export function projectRoutes(app: App, { pool, config, schedules }: ApiDependen
     async (request, reply) => {
       const { id, organization_id, name } = request.project;
       await transaction(pool, async (client) => {
-        if (!(await removeProject(client, id, organization_id))) throw errors.notFound('Project not found.');
+        if (!(await removeProject(client, id, organization_id, products)))
+          throw errors.notFound('Project not found.');
         await audit(client, actorOf(request), {
           scope: 'Project',
           itemId: String(id),

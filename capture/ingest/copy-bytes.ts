@@ -1,4 +1,5 @@
 import { uuidBytes } from '../../db/uuid-bytes.ts';
+import { cleanText } from '../../values/texts.ts';
 
 /** The size of a chunk. Only a value that does not fit gets a larger one. */
 export const CHUNK_BYTES = 256 * 1024;
@@ -39,17 +40,6 @@ export class SharedChunk {
     this.#holders -= 1;
     if (this.#holders === 0) recycle(this.bytes);
   }
-}
-
-/** Postgres cannot hold this character in a text. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: that control character is what is looked for
-const NUL = /\u0000/g;
-const REPLACEMENT = '\ufffd';
-
-/** The text as a `text` column can hold it. Parsing has cleaned most texts already; then this changes nothing. */
-export function cleanText(text: string): string {
-  const whole = text.isWellFormed() ? text : text.toWellFormed();
-  return whole.includes('\u0000') ? whole.replace(NUL, REPLACEMENT) : whole;
 }
 
 const MICROSECONDS = 1000;

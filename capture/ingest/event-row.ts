@@ -1,19 +1,21 @@
-import { EVENT_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
+import { EVENT_ROW_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
+import { cleanText } from '../../values/texts.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import type { Actor } from '../persons/people.ts';
-import { CHUNK_BYTES, CopyBytes, cleanText, FieldWriter, SharedChunk, textRoom } from './copy-bytes.ts';
+import { CHUNK_BYTES, CopyBytes, FieldWriter, SharedChunk, textRoom } from './copy-bytes.ts';
 import { EventsRefusedError } from './errors.ts';
 
 /** Escapes that JSON allows, but that `->>` of Postgres cannot read. */
 const UNREADABLE_ESCAPE = /\\u(?:0000|d[89a-f])/;
 
-function cleanValue(value: unknown): unknown {
+/** A copy of a value whose texts are clean. Parsing has cleaned most texts already; what transformations add it has not. */
+function cleanCopy(value: unknown): unknown {
   if (typeof value === 'string') return cleanText(value);
-  if (Array.isArray(value)) return value.map(cleanValue);
+  if (Array.isArray(value)) return value.map(cleanCopy);
   if (typeof value === 'object' && value !== null) {
     if (typeof (value as { toJSON?: unknown }).toJSON === 'function') return value;
     return Object.fromEntries(
-      Object.entries(value).map(([key, entry]) => [cleanText(key), cleanValue(entry)]),
+      Object.entries(value).map(([key, entry]) => [cleanText(key), cleanCopy(entry)]),
     );
   }
   return value;
@@ -26,7 +28,7 @@ export function propertiesText(properties: Record<string, unknown>, withoutEleme
   const kept = withoutElementsChain ? { ...properties, $elements_chain: undefined } : properties;
   const text = JSON.stringify(kept);
   // Both are rare. The first search is cheap, and most texts need no second one.
-  if (text.includes('\\u') && UNREADABLE_ESCAPE.test(text)) return JSON.stringify(cleanValue(kept));
+  if (text.includes('\\u') && UNREADABLE_ESCAPE.test(text)) return JSON.stringify(cleanCopy(kept));
   return text;
 }
 
@@ -106,7 +108,7 @@ class RowHeads extends FieldWriter {
     size += textRoom(chain) + room(session) + room(window);
     if (this.at + size > this.chunk.length) this.#begin(size);
     const from = this.at;
-    this.int16(EVENT_COLUMNS.length);
+    this.int16(EVENT_ROW_COLUMNS.length);
     this.intField(projectId);
     if (!this.uuidField(event.uuid)) {
       this.at = from;

@@ -3,7 +3,7 @@ import {
   type FoundPerson,
   findPersons,
   findPersonsAfter,
-  type PersonRow,
+  type VersionedPersonRow,
   type Wanted,
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
@@ -40,7 +40,7 @@ export function namesOf(events: readonly PendingEvent[]): Names {
   return names;
 }
 
-function storedOf(row: PersonRow): StoredPerson {
+function storedOf(row: VersionedPersonRow): StoredPerson {
   const text = row.properties;
   return {
     projectId: row.project_id,

@@ -3,7 +3,7 @@ import {
   insertDistinctIds,
   insertPersons,
   lockPersons,
-  type PersonValues,
+  type PersonMerge,
   updatePersons,
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
@@ -58,10 +58,16 @@ const MOST_LOOKS = 10;
 
 const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
 
-const valuesOf = (draft: Draft): PersonValues => draft;
+/** Told of persons that became part of others, in the transaction that makes them so and holds the locks on them. */
+export type PersonsMerged = (client: Transaction, merges: readonly PersonMerge[]) => Promise<void>;
 
 /** Writes the changes of the persons. The transaction already holds locks on those that are stored. */
-async function write(client: Transaction, drafts: readonly Draft[], stamp: string): Promise<PersonChanges> {
+async function write(
+  client: Transaction,
+  drafts: readonly Draft[],
+  stamp: string,
+  personsMerged?: PersonsMerged,
+): Promise<PersonChanges> {
   const mappings = drafts.flatMap(({ projectId, id, newIds }) =>
     newIds.map((distinctId) => ({ projectId, distinctId, personId: id })),
   );
@@ -69,13 +75,16 @@ async function write(client: Transaction, drafts: readonly Draft[], stamp: strin
     throw new PersonConflictError('A distinct_id got a person in another transaction at the same time.');
   }
   const created = drafts.filter((draft) => !draft.stored);
-  if (created.length > 0) await insertPersons(client, created.map(valuesOf), stamp);
+  if (created.length > 0) await insertPersons(client, created, stamp);
   const changed = drafts.filter((draft) => draft.stored);
-  if (changed.length > 0) await updatePersons(client, changed.map(valuesOf), stamp);
+  if (changed.length > 0) await updatePersons(client, changed, stamp);
   const merges = drafts.flatMap(({ projectId, id, absorbed }) =>
     absorbed.map((one) => ({ projectId, absorbedId: one.id, intoId: id })),
   );
-  if (merges.length > 0) await absorbPersons(client, merges, stamp);
+  if (merges.length > 0) {
+    await absorbPersons(client, merges, stamp);
+    await personsMerged?.(client, merges);
+  }
   return { created: created.length, changed: changed.length, merged: merges.length };
 }
 
@@ -86,7 +95,7 @@ interface Work {
 }
 
 /** The rule that makes persons and groups from events. Any number of processes may run it at the same time. */
-export function createPersonRule(): PersonRule {
+export function createPersonRule(personsMerged?: PersonsMerged): PersonRule {
   const reader = new PersonReader(CACHE_BYTES);
   const groupTypes = new GroupTypes();
   const turns = new PersonTurns();
@@ -135,7 +144,7 @@ export function createPersonRule(): PersonRule {
       early.set(event, [...(early.get(event) ?? []), notice]);
     });
     const { actors, notices, drafts, people } = await settle(client, events, work);
-    const changes = await write(client, drafts, stamp);
+    const changes = await write(client, drafts, stamp, personsMerged);
     await groups.write(client);
     for (const [event, own] of early) notices.set(event, [...own, ...(notices.get(event) ?? [])]);
     return {

@@ -1,7 +1,7 @@
+import { cleanValue } from '../../values/texts.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, TOO_DEEP } from '../decode/json.ts';
 import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
-import { cleanValue } from './clean-text.ts';
 import { type Envelope, eventToken, InconsistentTokensError, readEnvelope, typeName } from './envelope.ts';
 import {
   chainElements,
@@ -212,13 +212,11 @@ class EventParser {
   }
 }
 
-/** Parses the events of a decoded body. The notices say which events are missing or changed. */
-export async function parseEvents(decoded: Decoded, context: ParseContext): Promise<Parsed> {
-  return parseEventsAtOnce(decoded, context);
-}
-
-/** Like `parseEvents`, but returns a promise only for bodies that are parsed in chunks. */
-export function parseEventsAtOnce(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
+/**
+ * Parses the events of a decoded body. The notices say which events are missing or changed. The answer is a promise only
+ * for a body that is parsed in chunks.
+ */
+export function parseEvents(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
   const envelope = readEnvelope(decoded);
   if (context.v1) envelope.sentAt = (decoded.root as Fields).created_at;
   const parser = new EventParser(envelope, context);

@@ -119,7 +119,7 @@ export function readSentAt(bodySentAt: unknown, querySentAt: string | undefined)
   return fromQuery >= END_OF_2020 && fromQuery < YEAR_10000 ? fromQuery : undefined;
 }
 
-export interface Moment {
+export interface EventTime {
   milliseconds: number;
   /** What was wrong with the client's time. */
   problem?: 'timestamp_unreadable' | 'timestamp_in_future' | 'timestamp_out_of_range';
@@ -134,7 +134,7 @@ export interface Clocks {
 export function resolveTimestamp(
   given: { timestamp: unknown; offset: unknown; ignoreSentAt: boolean },
   { now, sentAt }: Clocks,
-): Moment {
+): EventTime {
   if (typeof given.offset === 'number' && Number.isFinite(given.offset)) {
     return clamp(Math.floor(now - given.offset), now);
   }
@@ -147,7 +147,7 @@ export function resolveTimestamp(
   return clamp(moment - skew, now);
 }
 
-function clamp(milliseconds: number, now: number): Moment {
+function clamp(milliseconds: number, now: number): EventTime {
   if (milliseconds < YEAR_ZERO || milliseconds >= YEAR_10000) {
     return { milliseconds: 0, problem: 'timestamp_out_of_range' };
   }

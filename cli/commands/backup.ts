@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import { backUp } from '../../backup/backup.ts';
 import { restore } from '../../backup/restore.ts';
 import { keyFile } from '../../secrets/key-file.ts';
+import { type Product, sealedColumns } from '../../tenancy/product.ts';
 import { encryptionKeyIds, remark, say, withUrl } from '../context.ts';
 
-export function backupCommands(program: Command): void {
+export function backupCommands(program: Command, products: readonly Product[]): void {
   program
     .command('backup <directory>')
     .description('Write a consistent copy of the whole database into a new directory.')
@@ -13,6 +14,7 @@ export function backupCommands(program: Command): void {
         const manifest = await backUp({
           url,
           directory,
+          sealed: sealedColumns(products),
           report: remark,
         });
         const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);

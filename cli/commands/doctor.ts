@@ -2,10 +2,12 @@ import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { Config } from '../../config.ts';
 import { type DatabaseReport, diagnoseDatabase } from '../../db/diagnose.ts';
-import { diagnoseTemporal, type Finding } from '../../schedules/diagnose.ts';
+import { createPool } from '../../db/pool.ts';
+import { diagnoseTemporal } from '../../schedules/diagnose.ts';
 import { parseKeyring } from '../../secrets/envelope.ts';
 import { keyFile } from '../../secrets/key-file.ts';
 import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
+import type { Finding, Product } from '../../tenancy/product.ts';
 import { say, settings } from '../context.ts';
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
@@ -117,7 +119,25 @@ function lookAtReport(report: DatabaseReport): Finding[] {
   ];
 }
 
-async function lookAtDatabase(config: Config): Promise<Finding[]> {
+/** Lets each product look for what is wrong. One that cannot does not keep the others from it. */
+async function lookAtProducts(url: string, products: readonly Product[]): Promise<Finding[]> {
+  const pool = createPool({ url, size: 1, name: 'doctor' });
+  const found: Finding[] = [];
+  try {
+    for (const product of products) {
+      try {
+        found.push(...((await product.diagnose?.(pool)) ?? []));
+      } catch (error) {
+        found.push(finding(product.name, false, `It cannot be looked at: ${(error as Error).message}.`));
+      }
+    }
+  } finally {
+    await pool.end();
+  }
+  return found;
+}
+
+async function lookAtDatabase(config: Config, products: readonly Product[]): Promise<Finding[]> {
   const url = config.DATABASE_URL ?? (await runningDatabaseUrl(config.SLUICE_DATA_DIR));
   if (!url) {
     return [
@@ -129,7 +149,10 @@ async function lookAtDatabase(config: Config): Promise<Finding[]> {
     ];
   }
   try {
-    return lookAtReport(await diagnoseDatabase(url));
+    const report = await diagnoseDatabase(url);
+    const found = lookAtReport(report);
+    if (report.applied !== report.known) return found;
+    return [...found, ...(await lookAtProducts(url, products))];
   } catch (error) {
     const place = config.DATABASE_URL ? 'DATABASE_URL' : 'the embedded Postgres';
     return [
@@ -164,13 +187,13 @@ async function lookAtApi(config: Config): Promise<Finding> {
   }
 }
 
-async function diagnose(): Promise<Finding[]> {
+async function diagnose(products: readonly Product[]): Promise<Finding[]> {
   const config = settings();
   return [
     lookAtNode(),
     ...lookAtDataDir(config),
     lookAtKeys(config),
-    ...(await lookAtDatabase(config)),
+    ...(await lookAtDatabase(config, products)),
     ...(await diagnoseTemporal({
       ...config,
       TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS ?? `127.0.0.1:${config.SLUICE_TEMPORAL_PORT}`,
@@ -179,13 +202,13 @@ async function diagnose(): Promise<Finding[]> {
   ];
 }
 
-export function doctorCommand(program: Command): void {
+export function doctorCommand(program: Command, products: readonly Product[]): void {
   program
     .command('doctor')
     .description('Check this installation. Exits with code 1 if a check fails.')
     .option('--json', 'print the result as JSON')
     .action(async (options: { json?: boolean }) => {
-      const findings = await diagnose();
+      const findings = await diagnose(products);
       const wrong = findings.filter((one) => !one.ok);
       if (options.json) say(JSON.stringify({ ok: wrong.length === 0, findings }, null, 2));
       else {

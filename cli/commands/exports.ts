@@ -4,7 +4,7 @@ import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts'
 import type { Health } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
-import { instantText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import { CommandError, say, withPool } from '../context.ts';
 import { allExports } from '../find-export.ts';
 import { exportActions } from './export-actions.ts';

@@ -14,7 +14,8 @@ import {
   rollPersonalApiKey,
   TooManyKeysError,
 } from '../../tenancy/personal-api-keys.ts';
-import { isScope, SCOPE_OBJECTS } from '../../tenancy/scopes.ts';
+import type { Product } from '../../tenancy/product.ts';
+import { allScopes, scopeObjects } from '../../tenancy/scopes.ts';
 import { CommandError, remark, say, withPool } from '../context.ts';
 import { requireUser } from './user.ts';
 
@@ -24,13 +25,14 @@ const list = (text: string | undefined) =>
     .map((one) => one.trim())
     .filter((one) => one !== '');
 
-function parseScopes(text: string): string[] {
+function parseScopes(text: string, products: readonly Product[]): string[] {
   const scopes = list(text);
-  const unknown = scopes.find((one) => !isScope(one));
+  const known = allScopes(products);
+  const unknown = scopes.find((one) => !known.includes(one));
   if (unknown !== undefined || scopes.length === 0) {
     throw new CommandError(
       `--scopes: ${unknown === undefined ? 'name at least one scope' : `"${unknown}" is not a scope`}. A scope is * or one ` +
-        `of these words followed by :read or :write: ${SCOPE_OBJECTS.join(', ')}`,
+        `of these words followed by :read or :write: ${scopeObjects(products).join(', ')}`,
     );
   }
   return scopes;
@@ -76,7 +78,7 @@ interface CreateOptions {
   expires?: string;
 }
 
-export function keyCommands(program: Command): void {
+export function keyCommands(program: Command, products: readonly Product[]): void {
   const key = program.command('key').description('Manage personal API keys.');
 
   key
@@ -89,7 +91,7 @@ export function keyCommands(program: Command): void {
     .option('--expires <date>', 'date on which the key stops working')
     .action((email: string, options: CreateOptions) =>
       withPool(async (pool) => {
-        const scopes = parseScopes(options.scopes);
+        const scopes = parseScopes(options.scopes, products);
         const scopedTeams = parseProjects(options.projects);
         const scopedOrganizations = parseOrganizations(options.organizations);
         const expiresAt = parseExpiry(options.expires);

@@ -15,7 +15,7 @@ import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
 import { exportQuery } from '../reads/query.ts';
 import { openSettings, sealSettings } from '../reads/settings.ts';
-import { type StoredTarget, writeTargetOf } from '../reads/write-target.ts';
+import { type StoredTarget, storedTargetOf } from '../reads/stored-target.ts';
 import { type BatchExportFields, type BatchExportRow, lockStoreWriters } from '../rows/batch-exports.ts';
 import { type CadenceInput, cadenceFields } from '../rules/cadence.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
@@ -91,7 +91,7 @@ export function prepareExport(
       { ...content, ...stored, project_id: projectId },
       { start: null, end: Date.now() },
     );
-    const target = writeTargetOf(settings, { model, interval: cadence.interval });
+    const target = storedTargetOf(settings, { model, interval: cadence.interval });
     const shown = shownSettings(settings).config;
     return {
       target,

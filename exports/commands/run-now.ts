@@ -1,7 +1,8 @@
 import { transaction } from '../../db/pool.ts';
-import { instantText, intervalAt } from '../../intervals/index.ts';
+import { intervalAt } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
 import { type Actor, requestOf } from '../../tenancy/actor.ts';
+import { instantText } from '../../values/dates.ts';
 import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
 import { isPartEnd } from '../rows/parts.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';

@@ -5,7 +5,7 @@ import { listChecks } from '../rows/checks.ts';
 import type { Health } from '../rows/health.ts';
 import { listPauses } from '../rows/pauses.ts';
 import { listIntervalOutcomes, listWholeRuns } from '../rows/run-lists.ts';
-import { patienceOf } from '../rules/due.ts';
+import { upkeepTimesOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalStates, type Known } from '../rules/interval-states.ts';
 
 /** Reads what the tables say about the intervals within the window. */
@@ -53,7 +53,7 @@ export function healthOf(entries: readonly IntervalEntry[]): Health {
 
 /** Returns the time before now that maintenance checks. */
 export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number): Interval {
-  return { start: now - patienceOf(row).lookback, end: now };
+  return { start: now - upkeepTimesOf(row).lookback, end: now };
 }
 
 /** Finds out how complete an export is now. The API shows the result as `missing` and `lag`. */

@@ -4,7 +4,7 @@ import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
 import type { PauseRow } from '../rows/pauses.ts';
 import { listIntervalOutcomes } from '../rows/run-lists.ts';
 import { wholeRange } from '../rules/backfill-range.ts';
-import { patienceOf } from '../rules/due.ts';
+import { upkeepTimesOf } from '../rules/due.ts';
 import { missedWhilePaused } from '../rules/missed.ts';
 import { intervalMap } from './health.ts';
 
@@ -22,7 +22,7 @@ export async function failedBeforePause(
 ): Promise<OpenInterval | null> {
   if (row.last_paused_at === null) return null;
   const before = Date.parse(row.last_paused_at);
-  const window = { start: before - patienceOf(row).lookback, end: before };
+  const window = { start: before - upkeepTimesOf(row).lookback, end: before };
   const failed = (await intervalMap(queryable, row, window, now))
     .slice(-LOOKED_AT)
     .filter(({ state, status }) => (state === 'late' || state === 'missing') && status === 'Failed');

@@ -1,8 +1,8 @@
-import { LOCK_KINDS } from '../../db/locks.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
 import { isUuid, uuidv7 } from '../../db/uuid.ts';
 import type { ExportKey } from './batch-exports.ts';
+import { LOCK_KINDS } from './locks.ts';
 
 export type BackfillStatus =
   | 'Starting'

@@ -1,6 +1,6 @@
-import { LOCK_KINDS } from '../../db/locks.ts';
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { LOCK_KINDS } from './locks.ts';
 
 export interface BatchExportRow {
   project_id: number;
@@ -82,19 +82,7 @@ export async function insertBatchExport(queryable: Queryable, row: NewBatchExpor
   return rows[0];
 }
 
-/** Finds an export that is not deleted. */
-export async function findBatchExport(
-  queryable: Queryable,
-  { projectId, exportId }: ExportKey,
-): Promise<BatchExportRow | undefined> {
-  const { rows } = await queryable.query(
-    'select * from batch_exports where project_id = $1 and id = $2 and deleted_at is null',
-    [projectId, exportId],
-  );
-  return rows[0];
-}
-
-/** Finds an export that is not deleted in any of these projects. */
+/** Finds an export of one of these projects that is not deleted. */
 export async function findBatchExportIn(
   queryable: Queryable,
   projectIds: readonly number[],

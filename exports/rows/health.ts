@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { ExportKey } from './batch-exports.ts';
 
-/** How complete an export is. Only recent intervals count: see `Patience` in `rules/due.ts`. */
+/** How complete an export is. Only recent intervals count: see `UpkeepTimes` in `rules/due.ts`. */
 export interface Health {
   /** The number of intervals that ended long ago and are not completed. */
   missing: number;

@@ -5,8 +5,8 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How long an interval may wait, in milliseconds. */
-export interface Patience {
+/** How long maintenance waits for an interval, and how far back it looks for one, in milliseconds. */
+export interface UpkeepTimes {
   /** An interval is late if this long after its end no run has completed it. */
   late: number;
   /** An interval is missing if this long after its end no run has completed it and none is at work on it. */
@@ -15,7 +15,7 @@ export interface Patience {
   lookback: number;
 }
 
-const PATIENCE: Record<IntervalLength, Patience> = {
+const UPKEEP_TIMES: Record<IntervalLength, UpkeepTimes> = {
   'every 5 minutes': { late: 5 * MINUTE, missing: 10 * MINUTE, lookback: DAY },
   'every 15 minutes': { late: 10 * MINUTE, missing: 30 * MINUTE, lookback: 2 * DAY },
   hour: { late: 20 * MINUTE, missing: 2 * HOUR, lookback: 7 * DAY },
@@ -23,7 +23,8 @@ const PATIENCE: Record<IntervalLength, Patience> = {
   week: { late: 2 * HOUR, missing: DAY, lookback: 91 * DAY },
 };
 
-export const patienceOf = (row: Pick<BatchExportRow, 'interval'>): Patience => PATIENCE[row.interval];
+export const upkeepTimesOf = (row: Pick<BatchExportRow, 'interval'>): UpkeepTimes =>
+  UPKEEP_TIMES[row.interval];
 
 /** The longest time from the end of an interval to the start of its run, in milliseconds. */
 export const STARTS_WITHIN = MAX_JITTER + MINUTE;

@@ -4,7 +4,7 @@ import type { CheckRow } from '../rows/checks.ts';
 import type { IntervalOutcome } from '../rows/run-lists.ts';
 import type { RunRow, RunStatus } from '../rows/runs.ts';
 import { cadenceOfRow } from './cadence.ts';
-import { isDue, type Pause, patienceOf, type ScheduledRow, STARTS_WITHIN } from './due.ts';
+import { isDue, type Pause, type ScheduledRow, STARTS_WITHIN, upkeepTimesOf } from './due.ts';
 
 /**
  * The states of an interval that has ended:
@@ -111,7 +111,7 @@ function stateOf(
   { outcome, whole, check, due }: Seen,
   now: number,
 ): IntervalState {
-  const { late, missing } = patienceOf(row);
+  const { late, missing } = upkeepTimesOf(row);
   const age = now - end;
   if (outcome?.active) {
     // Nobody waits for an interval that is exported again, or was not due. It cannot be late.

@@ -1,5 +1,6 @@
-import { type Interval, instantText, intervalAt, lastComplete } from '../../intervals/index.ts';
+import { type Interval, intervalAt, lastComplete } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
+import { instantText } from '../../values/dates.ts';
 import { type CadenceFields, cadenceOfRow } from './cadence.ts';
 
 /** How a user names an interval: by its beginning, its end, both, or not at all. The times are in ISO 8601. */

@@ -1,5 +1,6 @@
 // The ids of an export's workflows in Temporal. Their form never changes, because workflows outlive versions of Sluice.
-import { type IntervalText, instantText } from '../../intervals/index.ts';
+import type { IntervalText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 
 /** The id of the run that the schedule starts at the end of an interval. Temporal makes it: the id of the schedule, then the time. */
 export const scheduledWorkflowId = (exportId: string, intervalEnd: string): string =>

@@ -1,11 +1,11 @@
 import { transaction } from '../../db/pool.ts';
-import { instantText } from '../../intervals/index.ts';
+import { instantText } from '../../values/dates.ts';
 import { healthOf, knownOf, recentWindow } from '../reads/health.ts';
 import { type BatchExportRow, type ExportKey, keyOf, pageBatchExports } from '../rows/batch-exports.ts';
 import { type CheckRow, clearMissing, noteRepair, recordCheck } from '../rows/checks.ts';
 import { findHealth, saveHealth } from '../rows/health.ts';
 import { insertLogs } from '../rows/logs.ts';
-import { patienceOf } from '../rules/due.ts';
+import { upkeepTimesOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalKey, intervalStates } from '../rules/interval-states.ts';
 import { isToBeRepaired } from '../rules/repair.ts';
 import type { NoticeInput } from '../temporal.ts';
@@ -114,7 +114,7 @@ async function reconcile(deps: RunDependencies, row: BatchExportRow, most: numbe
     await tell(deps, row, 'batch_export.lagging', instantText(end - health.lag_seconds * 1000), {
       intervals: health.lag_intervals,
       seconds: health.lag_seconds,
-      lookback_seconds: patienceOf(row).lookback / 1000,
+      lookback_seconds: upkeepTimesOf(row).lookback / 1000,
     });
   }
   await saveHealth(pool, key, health);

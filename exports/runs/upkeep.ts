@@ -32,7 +32,7 @@ export function isItsTurn(exportId: string, exports: number, now: number): boole
 /** Corrects every schedule that does not agree with its row, because it is missing, left over, paused or changed. */
 export async function repairExportSchedules(
   { pool, temporal, logger }: UpkeepDependencies,
-  { beat }: Pick<Work, 'beat'>,
+  { signal, beat }: Work,
 ): Promise<number> {
   const listed = await temporal.list();
   const [now, exports] = [Date.now(), listed.size];
@@ -41,6 +41,7 @@ export async function repairExportSchedules(
   do {
     const rows: BatchExportRow[] = await pageBatchExports(pool, after, PAGE);
     for (const row of rows) {
+      signal.throwIfAborted();
       beat();
       const found = listed.get(row.id);
       listed.delete(row.id);
@@ -50,6 +51,7 @@ export async function repairExportSchedules(
     after = rows.length === PAGE ? (rows.at(-1) as BatchExportRow).id : null;
   } while (after !== null);
   const repair = async (exportId: string) => {
+    signal.throwIfAborted();
     beat();
     if (!(await syncRow(pool, temporal, exportId))) return false;
     logger.info({ exportId }, 'the schedule of a batch export was corrected');
@@ -98,9 +100,10 @@ const ENDS: Record<Exclude<WorkflowFate, 'running'>, Ending> = {
 /** Ends runs that have lost their workflow, so that their intervals can be exported again. */
 export async function endOrphanedRuns(
   { pool, temporal }: Pick<UpkeepDependencies, 'pool' | 'temporal'>,
-  { beat }: Pick<Work, 'beat'>,
+  { signal, beat }: Work,
 ): Promise<number> {
   const end = async (run: RunRow): Promise<boolean> => {
+    signal.throwIfAborted();
     beat();
     const fate = await temporal.fateOfRun(run);
     if (fate === 'running') return false;
@@ -117,9 +120,10 @@ export async function endOrphanedRuns(
 /** Starts backfills that have no workflow, and ends those whose workflow ended without a result. */
 export async function mendBackfills(
   { pool, temporal }: Pick<UpkeepDependencies, 'pool' | 'temporal'>,
-  { beat }: Pick<Work, 'beat'>,
+  { signal, beat }: Work,
 ): Promise<number> {
   const mend = async (backfill: BackfillRow): Promise<boolean> => {
+    signal.throwIfAborted();
     beat();
     const fate = await temporal.fateOfBackfill(backfill);
     if (fate === 'running') return false;
@@ -146,7 +150,7 @@ const DAY = 86_400_000;
 /** Deletes logs, runs and what belongs to runs when they are older than they are kept, in small statements. */
 export async function expireExportHistory(
   { pool, logDays, runDays }: Pick<RunDependencies, 'pool' | 'logDays' | 'runDays'>,
-  { beat }: Pick<Work, 'beat'>,
+  { signal, beat }: Work,
 ): Promise<number> {
   const before = (days: number) => new Date(Date.now() - days * DAY).toISOString();
   const steps = [
@@ -156,6 +160,7 @@ export async function expireExportHistory(
   let deleted = 0;
   for (const step of steps) {
     for (;;) {
+      signal.throwIfAborted();
       beat(deleted);
       const some = await step();
       deleted += some;

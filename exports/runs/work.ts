@@ -1,10 +1,6 @@
-/** How a piece of work learns that it must stop, and reports progress. An activity, a test or a command implements it. */
-export interface Work {
-  /** Is aborted when the work has to stop. Its reason is the error to end with. */
-  readonly signal: AbortSignal;
-  /** Reports that the work continues, and how far it is. */
-  beat(details?: unknown): void;
-}
+import type { Work } from '../../tenancy/product.ts';
+
+export type { Work } from '../../tenancy/product.ts';
 
 /** One attempt at work that is repeated when it fails. */
 export interface WorkAttempt extends Work {

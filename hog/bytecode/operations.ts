@@ -60,7 +60,6 @@ export const Op = {
 } as const;
 
 export type OpName = keyof typeof Op;
-export type OpCode = (typeof Op)[OpName];
 
 export const OP_NAMES = new Map<number, OpName>(
   Object.entries(Op).map(([name, code]) => [code, name as OpName]),

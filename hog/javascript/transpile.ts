@@ -2,7 +2,7 @@ import type { Expr, Program } from '../ast/index.ts';
 import { compileBytecode } from '../bytecode/index.ts';
 import { SourceError } from '../errors.ts';
 import { library } from '../runtime/stl.ts';
-import { browserTable, isInBrowser } from './browser/assemble.ts';
+import { browserTable, isInBrowser } from './browser.ts';
 import { emitEntry } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
 import { writtenFunctions } from './written.ts';

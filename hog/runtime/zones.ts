@@ -1,5 +1,5 @@
-import { parseDate } from '../../properties/dates.ts';
-import { isZone } from '../../properties/zone.ts';
+import { parseDate } from '../../values/dates.ts';
+import { isKnownZone } from '../../values/zones.ts';
 import { runtimeFailure } from './errors.ts';
 import { isHogDateTime } from './hogvm.ts';
 import type { HogValue } from './values.ts';
@@ -40,7 +40,7 @@ function checkZone(zone: unknown): void {
   if (known.has(lower) || OFFSET.test(lower)) return;
   if (strangers.has(zone)) return;
   // Older names of zones (`US/Pacific`) are in no list.
-  if (zone.length <= MAX_LENGTH && isZone(zone)) {
+  if (zone.length <= MAX_LENGTH && isKnownZone(zone)) {
     known.add(lower);
     return;
   }
@@ -55,7 +55,7 @@ function checkZone(zone: unknown): void {
  * other by the season in which it is asked. null: it is left to the library.
  */
 export function secondsIn(text: HogValue, zone: HogValue): number | null {
-  if (typeof text !== 'string' || typeof zone !== 'string' || !isZone(zone)) return null;
+  if (typeof text !== 'string' || typeof zone !== 'string' || !isKnownZone(zone)) return null;
   const instant = parseDate(text, zone);
   return instant === null ? null : instant / 1000;
 }

@@ -1,6 +1,6 @@
 // Runs bytecode. A run is a function of the code, the globals and what the caller gives it to use.
 import type { Bytecode } from '../bytecode/index.ts';
-import { asFailure, HogFailure } from '../runtime/errors.ts';
+import { asFailure, type HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
 import { costOf, toHog, toHost } from '../runtime/values.ts';
 import { type Environment, freshState, type MachineState } from './frames.ts';
@@ -109,12 +109,4 @@ function proceed(
   } catch (error) {
     return { status: 'failed', error: asFailure(error), printed, usage: usage() };
   }
-}
-
-/** The result of a program that does not wait; its failure is thrown. */
-export function evaluate(bytecode: Bytecode, options: RunOptions = {}): unknown {
-  const outcome = run(bytecode, options);
-  if (outcome.status === 'finished') return outcome.result;
-  if (outcome.status === 'failed') throw outcome.error;
-  throw new HogFailure('async', `Unexpected async function call: ${outcome.call.name}`);
 }

@@ -155,7 +155,7 @@ describe('a route without access', () => {
   async function bootWith(url: string, config: object): Promise<void> {
     const app = Fastify();
     app.setSerializerCompiler(serializerCompiler);
-    await describeApi(app, 'https://sluice.test');
+    await describeApi(app, { publicUrl: 'https://sluice.test', scopes: ['query:read'] });
     try {
       app.get(url, { config, schema: { response: { 200: z.object({}) } } }, async () => ({}));
       await app.ready();
@@ -167,6 +167,12 @@ describe('a route without access', () => {
   test('stops the boot', async () => {
     await expect(bootWith('/api/secret_things/', {})).rejects.toThrow(
       "GET /api/secret_things/ declares no access: give it config.access with a scope, or 'public'",
+    );
+  });
+
+  test('stops the boot too when no key can have its scope', async () => {
+    await expect(bootWith('/api/secret_things/', { access: { scope: 'thing:read' } })).rejects.toThrow(
+      "GET /api/secret_things/ asks for the scope thing:read, which is unknown: name it in a product's manifest",
     );
   });
 

@@ -18,6 +18,7 @@ let second: App;
 
 beforeAll(async () => {
   second = await buildApp({
+    products: api.products,
     config: api.config,
     pool: api.pool,
     listener: api.listener,

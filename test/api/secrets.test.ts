@@ -95,6 +95,7 @@ describe('no answer of any route', () => {
       },
     });
     const app = await buildApp({
+      products: api.products,
       config: api.config,
       pool: brokenPool(`connect failed: postgres://sluice:hunter2@db/x for ${anna.key}`),
       listener: api.listener,

@@ -166,6 +166,7 @@ describe('health', () => {
 
   test('until the database is prepared, only health is answered', async () => {
     const app = await buildApp({
+      products: api.products,
       config: api.config,
       pool: api.pool,
       listener: api.listener,

@@ -1,50 +1,76 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { circles, fileCircles, placeCircles } from './circles.ts';
 import { importGraph, sourceFiles } from './import-graph.ts';
-import { ENVIRONMENT_READERS, violations } from './rules.ts';
+import { ENVIRONMENT_READERS, placeOf, violations } from './rules.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
+const graph = importGraph(root);
+const ours = graph.filter(({ file }) => placeOf(file) !== 'scripts');
 
-describe('the import table', () => {
-  test('no file imports what its folder may not', () => {
-    expect(violations(importGraph(root))).toEqual([]);
+describe('who may import whom', () => {
+  test('no file imports what its place may not', () => {
+    expect(violations(graph)).toEqual([]);
+  });
+
+  test('no places import each other in a circle, types included', () => {
+    expect(placeCircles(ours, placeOf)).toEqual([]);
+  });
+
+  // A language is recursive: an expression holds a statement that holds an expression.
+  test('no files import each other in a circle, types included, but those of the Hog language', () => {
+    expect(fileCircles(ours).filter((files) => !files.every((file) => file.startsWith('hog/')))).toEqual([]);
   });
 
   test('finds every kind of violation in a tree that has them', () => {
     const bad = importGraph(path.join(root, 'test/fixtures/bad-tree'));
     expect(violations(bad).sort()).toEqual([
       'api/uses-client.ts imports @temporalio/client: api must not',
-      'api/uses-client.ts imports @temporalio/client: schedules is the only Temporal client',
       'api/uses-client.ts imports activities/index.ts: api must not import activities',
       'db/reaches-up.ts imports api/errors.ts: db must not import api',
-      'flags/reads-database.ts imports db/pool.ts: flags must not import db',
-      'flags/reads-database.ts imports pg: flags must not',
-      'unknown/file.ts: the folder unknown has no rule in test/architecture/rules.ts',
+      'exports/commands/knows-http.ts imports api/errors.ts: a product must not know an edge',
+      'exports/commands/knows-http.ts imports fastify: exports/commands must not',
+      'exports/rules/reads-database.ts imports db/pool.ts: exports/rules must not import db',
+      'intervals/reads-file.ts imports node:fs: intervals must not',
+      'unknown/file.ts: no place has it; add one in test/architecture/rules.ts',
       'workflows/does-io.ts imports activities/index.ts: workflows must not import activities',
       'workflows/does-io.ts imports node:fs: workflows may import @temporalio/workflow, @temporalio/common only',
     ]);
-  });
-});
-
-describe('batch exports', () => {
-  test('name neither HTTP nor Temporal, and no edge that uses them, not even for a type', () => {
-    const foreign = /^(fastify|@fastify\/|@temporalio\/|(api|cli|worker|activities|workflows|schedules)\/)/;
-    const named = importGraph(root).filter(
-      ({ file, target }) => file.startsWith('exports/') && foreign.test(target),
-    );
-    expect(named).toEqual([]);
+    expect(placeCircles(bad, placeOf)).toEqual([['api', 'db']]);
+    expect(fileCircles(bad)).toEqual([['api/errors.ts', 'db/reaches-up.ts']]);
   });
 
-  test('end runs and backfills in one place', () => {
-    const named = sourceFiles(root).filter(
-      (file) =>
-        !file.startsWith('test/') &&
-        !file.startsWith('exports/rows/') &&
-        // These move to exports/runs, which ends them there too.
-        /\bmark(Run|Backfill)Ended\b/.test(readFileSync(path.join(root, file), 'utf8')),
-    );
-    expect(named).toEqual(['exports/ending.ts']);
+  test('finds circles of any length, and none where there is none', () => {
+    const [a, b, c, d] = ['a', 'b', 'c', 'd'] as const;
+    expect(
+      circles([
+        [a, b],
+        [b, c],
+        [c, a],
+        [c, d],
+      ]),
+    ).toEqual([[a, b, c]]);
+    expect(
+      circles([
+        [a, b],
+        [b, a],
+        [c, d],
+        [d, c],
+        [b, c],
+      ]),
+    ).toEqual([
+      [a, b],
+      [c, d],
+    ]);
+    expect(
+      circles([
+        [a, b],
+        [a, c],
+        [b, d],
+        [c, d],
+      ]),
+    ).toEqual([]);
   });
 });
 
@@ -55,4 +81,21 @@ test('only config.ts and the programs that start processes read the environment'
       /\bprocess\.env\b/.test(readFileSync(path.join(root, file), 'utf8')),
   );
   expect(readers).toEqual([]);
+});
+
+/** Functions that only one file may call, because what they do must happen in one way. */
+const ONE_CALLER = {
+  markRunEnded: 'exports/ending.ts',
+  markBackfillEnded: 'exports/ending.ts',
+} as const;
+
+test('runs and backfills end in one place', () => {
+  const sources = sourceFiles(root).filter((file) => !/^(test|exports\/rows)\//.test(file));
+  const callers = sources.flatMap((file) => {
+    const text = readFileSync(path.join(root, file), 'utf8');
+    return Object.entries(ONE_CALLER)
+      .filter(([name, only]) => file !== only && new RegExp(`\\b${name}\\b`).test(text))
+      .map(([name]) => `${file} names ${name}`);
+  });
+  expect(callers).toEqual([]);
 });

@@ -17,7 +17,7 @@ export function sourceFiles(root: string, folder = ''): string[] {
   return readdirSync(path.join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const name = folder ? `${folder}/${entry.name}` : entry.name;
     if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : sourceFiles(root, name);
-    return /\.(ts|mjs)$/.test(entry.name) && !entry.name.endsWith('.d.ts') ? [name] : [];
+    return /\.(ts|mjs|js)$/.test(entry.name) && !entry.name.endsWith('.d.ts') ? [name] : [];
   });
 }
 

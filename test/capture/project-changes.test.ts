@@ -19,6 +19,7 @@ const api = apiForFile();
 beforeAll(async () => {
   ears = createListener({ url: api.config.DATABASE_URL as string, name: 'other' });
   other = await buildApp({
+    products: api.products,
     config: api.config,
     pool: api.pool,
     listener: ears,

@@ -376,6 +376,7 @@ describe('around an answer', () => {
       },
     });
     const app = await buildApp({
+      products: api.products,
       config: api.config,
       pool: api.pool,
       listener: api.listener,

@@ -1,9 +1,10 @@
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { addPlaces } from '../../capture/add-places.ts';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
-import { addPlaces, type Geoip, openGeoip } from '../../capture/geoip.ts';
 import type { TransformEvents } from '../../capture/transform.ts';
+import { type Geoip, openGeoip } from '../../geoip/geoip.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 
 const FIXTURE = path.join(import.meta.dirname, '../fixtures/geoip/GeoLite2-City-Test.mmdb');

@@ -4,11 +4,13 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { backUp } from '../../backup/backup.ts';
-import type { Manifest } from '../../backup/manifest.ts';
+import type { BackupManifest } from '../../backup/manifest.ts';
 import { restore } from '../../backup/restore.ts';
-import { quoted, tablesInOrder } from '../../backup/tables.ts';
+import { tablesInOrder } from '../../backup/tables.ts';
 import type { Pool } from '../../db/pool.ts';
 import { createPool } from '../../db/pool.ts';
+import { PRODUCTS } from '../../products.ts';
+import { sealedColumns } from '../../tenancy/product.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile, withDatabase } from '../support/database.ts';
 
@@ -16,12 +18,13 @@ const database = databaseForFile();
 let directory: string;
 let backup: string;
 const report = () => undefined;
+const sealed = sealedColumns(PRODUCTS);
 
 /** Everything in the database, as text. */
 async function contents(pool: Pool): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for (const { name } of await tablesInOrder(pool)) {
-    const { rows } = await pool.query(`select t::text as row from ${quoted(name)} t order by 1`);
+    const { rows } = await pool.query(`select t::text as row from ${pg.escapeIdentifier(name)} t order by 1`);
     found[name] = rows.map((row) => row.row);
   }
   return found;
@@ -43,7 +46,7 @@ beforeAll(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'sluice-backup-'));
   backup = path.join(directory, 'first');
   for (const name of ['Anna', 'Änne "the\ttab"', 'Bob\\N']) await createTenant(database.pool, name);
-  await backUp({ url: database.url, directory: backup, report });
+  await backUp({ url: database.url, directory: backup, sealed, report });
 });
 afterAll(async () => {
   await rm(directory, { recursive: true });
@@ -81,7 +84,7 @@ describe('a backup', () => {
       }
     })();
     const target = path.join(directory, 'busy');
-    const manifest = await backUp({ url: database.url, directory: target, report });
+    const manifest = await backUp({ url: database.url, directory: target, sealed, report });
     writing = false;
     await adding;
     await writer.end();
@@ -92,11 +95,13 @@ describe('a backup', () => {
   });
 
   test('appears only when it is whole, and replaces nothing', async () => {
-    await expect(backUp({ url: database.url, directory: backup, report })).rejects.toThrow(
+    await expect(backUp({ url: database.url, directory: backup, sealed, report })).rejects.toThrow(
       `${backup} exists already; name a directory that does not.`,
     );
     const target = path.join(directory, 'unreachable');
-    await expect(backUp({ url: 'postgres://u@127.0.0.1:1/x', directory: target, report })).rejects.toThrow();
+    await expect(
+      backUp({ url: 'postgres://u@127.0.0.1:1/x', directory: target, sealed, report }),
+    ).rejects.toThrow();
     expect((await readdir(directory)).filter((name) => name.startsWith('unreachable'))).toEqual([]);
   });
 });
@@ -108,7 +113,7 @@ describe('a restore refuses', () => {
     await change(copy);
     return copy;
   };
-  const editManifest = (edit: (manifest: Manifest) => void) =>
+  const editManifest = (edit: (manifest: BackupManifest) => void) =>
     damaged(async (copy) => {
       const file = path.join(copy, 'manifest.json');
       const manifest = JSON.parse(await readFile(file, 'utf8'));

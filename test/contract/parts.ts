@@ -1,7 +1,8 @@
 import { createActivities, createHeavyActivities } from '../../activities/index.ts';
-import { LOCK_KINDS, LOCKS } from '../../db/locks.ts';
+import { LOCKS } from '../../db/locks.ts';
 import type { Pool } from '../../db/pool.ts';
-import { createExportMetrics, registerHealthMetrics } from '../../exports/runs/metrics.ts';
+import { createExportMetrics } from '../../exports/runs/metrics.ts';
+import { PRODUCTS } from '../../products.ts';
 import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
 import * as workflows from '../../workflows/index.ts';
 
@@ -9,7 +10,7 @@ import * as workflows from '../../workflows/index.ts';
 export function workerRegistry(pool: Pool): Registry {
   const registry = createRegistry('worker');
   createExportMetrics(registry);
-  registerHealthMetrics(registry, pool);
+  for (const product of PRODUCTS) product.registerMetrics?.(registry, pool);
   return registry;
 }
 
@@ -17,9 +18,12 @@ export const workflowNames = (): string[] => Object.keys(workflows);
 
 /** Names only: none of them is run. */
 export function activityNames(): string[] {
-  const deps = { exports: {}, schedules: {} } as unknown as Parameters<typeof createActivities>[0];
+  const deps = { exports: {}, schedules: {}, products: PRODUCTS } as unknown as Parameters<
+    typeof createActivities
+  >[0];
   return [...Object.keys(createActivities(deps)), ...Object.keys(createHeavyActivities(deps))];
 }
 
 /** Every advisory lock by name. */
-export const lockNumbers = (): Record<string, number> => ({ ...LOCKS, ...LOCK_KINDS });
+export const lockNumbers = (): Record<string, number> =>
+  Object.assign({}, LOCKS, ...PRODUCTS.map((one) => one.lockKinds));

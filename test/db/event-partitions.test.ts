@@ -7,7 +7,7 @@ import {
   partitionOf,
 } from '../../db/event-partitions.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
-import { deleteSomeData } from '../../db/project-tables.ts';
+import { CORE_TABLES, deleteSomeData } from '../../db/project-tables.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { databaseForFile } from '../support/database.ts';
 
@@ -100,7 +100,7 @@ describe('partitions of events', () => {
         [projectId],
       );
     }
-    for (let rows = 1; rows > 0; ) rows = await deleteSomeData(database.pool, doomed, 5);
+    for (let rows = 1; rows > 0; ) rows = await deleteSomeData(database.pool, doomed, 5, CORE_TABLES);
     const { rows } = await database.pool.query(
       `select project_id, count(*)::int as events, (select count(*)::int from event_ids i where i.project_id = e.project_id) as ids
        from events e where project_id in ($1, $2) group by 1`,

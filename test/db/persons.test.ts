@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { findPersonByDistinctId, listPersons } from '../../db/persons.ts';
+import { listPersons } from '../../db/persons.ts';
 import { databaseForFile } from '../support/database.ts';
 import { type PlanNode, planOf } from '../support/plans.ts';
 import { queriesOf } from '../support/query-log.ts';
@@ -29,31 +29,6 @@ beforeAll(async () => {
 
 const scansOf = (nodes: PlanNode[]) =>
   nodes.filter((node) => / Scan$/.test(node['Node Type'])).map((node) => node['Node Type']);
-
-describe('the person of a distinct_id', () => {
-  test('is read by one statement, by indexes only', async () => {
-    const { result, queries } = await queriesOf(() => findPersonByDistinctId(database.pool, 1, 'anonymous'));
-    expect(result).toEqual({
-      id: ADA,
-      created_at: '2026-01-02T03:04:05Z',
-      is_identified: true,
-      properties: { email: 'ada@example.com', name: 'Ada', plan: null },
-    });
-    expect(queries).toHaveLength(1);
-    const nodes = await planOf(database.pool, queries[0] as string, [1, 'anonymous']);
-    const scans = nodes.filter((node) => node['Relation Name']);
-    expect(scans.map((node) => [node['Relation Name'], node['Node Type'], node['Index Name']])).toEqual([
-      ['person_distinct_ids', 'Index Scan', 'person_distinct_ids_pkey'],
-      ['persons', 'Index Scan', 'persons_pkey'],
-    ]);
-  });
-
-  test('is nobody where there is no person, or only in another project', async () => {
-    expect(await findPersonByDistinctId(database.pool, 1, 'nobody')).toBeUndefined();
-    expect(await findPersonByDistinctId(database.pool, 3, 'ada')).toBeUndefined();
-    expect((await findPersonByDistinctId(database.pool, 2, 'ada'))?.properties).toEqual({ other: true });
-  });
-});
 
 describe('lists of persons', () => {
   test.each([

@@ -3,12 +3,14 @@ import {
   deleteConfiguration,
   deleteSomeData,
   moveConfiguration,
-  PROJECT_TABLES,
   type ProjectTable,
 } from '../../db/project-tables.ts';
+import { PRODUCTS } from '../../products.ts';
+import { projectTables } from '../../tenancy/product.ts';
 import { databaseForFile } from '../support/database.ts';
 
 const database = databaseForFile();
+const TABLES = projectTables(PRODUCTS);
 
 describe('the list of tables that belong to a project', () => {
   test('has every table with a project_id, and no other', async () => {
@@ -18,14 +20,14 @@ describe('the list of tables that belong to a project', () => {
        join pg_attribute a on a.attrelid = c.oid and a.attname = 'project_id' and not a.attisdropped
        where n.nspname = 'public' and c.relkind in ('r', 'p') and not c.relispartition order by 1`,
     );
-    expect(PROJECT_TABLES.map((one) => one.name).sort()).toEqual(rows.map((row) => row.name));
+    expect(TABLES.map((one) => one.name).sort()).toEqual(rows.map((row) => row.name));
   });
 
   test('tables of data and configuration reference nothing outside the project', async () => {
     const { rows } = await database.pool.query(
       `select conrelid::regclass::text as name, pg_get_constraintdef(oid) as definition from pg_constraint
        where contype = 'f' and conrelid::regclass::text = any($1)`,
-      [PROJECT_TABLES.filter((one) => one.kind === 'data').map((one) => one.name)],
+      [TABLES.filter((one) => one.kind === 'data').map((one) => one.name)],
     );
     expect(rows.filter((row) => !row.definition.includes('(project_id'))).toEqual([]);
   });

@@ -4,6 +4,7 @@ import { ScheduleNotFoundError } from '@temporalio/client';
 import type { TypedSearchAttributes } from '@temporalio/common';
 import { transaction } from '../../db/pool.ts';
 import { moveConfiguration } from '../../db/project-tables.ts';
+import { EXPORTS } from '../../exports/manifest.ts';
 import { findBackfill, insertBackfill } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, deleteBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
 import { insertLogs, listLogs } from '../../exports/rows/logs.ts';
@@ -75,7 +76,7 @@ describe('schedules are what their rows say', () => {
     expect((await described(unpaused.id)).state.paused).toBe(true);
     expect(await everyMinutes(changed)).toEqual([3_600_000]);
     expect((await described(misled.id)).action.args).toEqual([{ exportId: misled.id }]);
-    expect((await maintain()).repairedSchedules).toBe(0);
+    expect((await maintain()).counts.repairExportSchedules).toBe(0);
   });
 
   test('one that cannot be made keeps none of the others from it', async () => {
@@ -95,7 +96,7 @@ describe('schedules are what their rows say', () => {
     const row = await newExport(database.pool, { end_at: '2026-01-01T00:00:00Z' });
     await maintain();
     expect((await described(row.id)).info.nextActionTimes).toEqual([]);
-    expect((await maintain()).repairedSchedules).toBe(0);
+    expect((await maintain()).counts.repairExportSchedules).toBe(0);
     expect(await described(row.id)).toBeDefined();
   });
 
@@ -126,7 +127,7 @@ describe('schedules are what their rows say', () => {
     await world.schedules.exports.sync(row);
     await listed(row.id);
     await setPaused(database.pool, keyOf(row), true);
-    await moveConfiguration(database.pool, new Map([[5, 6]]));
+    await moveConfiguration(database.pool, new Map([[5, 6]]), EXPORTS.tables);
     await maintain();
     const { state, typedSearchAttributes, action } = await described(row.id);
     expect(state).toMatchObject({ paused: true, note: expect.stringContaining('Paused in Sluice') });
@@ -171,7 +172,7 @@ describe('runs whose workflow is gone', () => {
     await killed.started.terminate('by hand');
     const young = await newExport(database.pool, idle);
     const { run: fresh } = await startRun(database.pool, runOf(keyOf(young), 0));
-    expect((await maintain()).endedOrphans).toBe(2);
+    expect((await maintain()).counts.endOrphanedRuns).toBe(2);
     expect(await lost.now()).toMatchObject({
       status: 'Terminated',
       latest_error: 'Its workflow does not exist in Temporal any more.',
@@ -226,9 +227,9 @@ describe('backfills', () => {
   test('that nobody started are started: their maker was killed after the row', async () => {
     const row = await newExport(database.pool, { ...idle, destination_type: 'NoOp', config: {} });
     const one = await backfillOf(row, 0);
-    expect((await maintain()).mendedBackfills).toBe(1);
+    expect((await maintain()).counts.mendBackfills).toBe(1);
     await eventually(async () => (await one.now())?.status === 'Completed');
-    expect((await maintain()).mendedBackfills).toBe(0);
+    expect((await maintain()).counts.mendBackfills).toBe(0);
   });
 
   test('whose workflow was terminated are ended, and those of deleted exports too', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { targetsCollide } from '../../destinations/write-target.ts';
 import { exportQuery } from '../../exports/reads/query.ts';
 import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
-import { writeTargetOf } from '../../exports/reads/write-target.ts';
+import { storedTargetOf } from '../../exports/reads/stored-target.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { generateKey, parseKeyring, SecretError } from '../../secrets/envelope.ts';
@@ -102,7 +102,7 @@ test('intervals of days and weeks begin where the row says', () => {
 
 describe('where it writes', () => {
   const of = (type: string, config: Record<string, unknown>, model: 'events' | 'persons' = 'events') =>
-    writeTargetOf({ type, config }, { model, interval: 'hour' });
+    storedTargetOf({ type, config }, { model, interval: 'hour' });
   const collide = (one: ReturnType<typeof of>, other: ReturnType<typeof of>) =>
     one !== null && other !== null && one.store === other.store && targetsCollide(one.target, other.target);
 

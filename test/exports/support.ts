@@ -4,7 +4,6 @@ import path from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll } from '@jest/globals';
 import { Client, Connection, WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
-import { Runtime } from '@temporalio/worker';
 import { type Config, loadConfig } from '../../config.ts';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
@@ -25,11 +24,11 @@ import type { ExportRunResult } from '../../exports/temporal.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';
-import { temporalLogger } from '../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker } from '../../worker/worker.ts';
+import type { RunningWorker } from '../../worker/worker.ts';
 import { databaseForFile, type TestDatabase } from '../support/database.ts';
 import { insertEvents } from '../support/rows.ts';
 import { allocateNamespace } from '../support/temporal.ts';
+import { startTestWorker } from '../support/worker.ts';
 
 export const logger = createLogger({ name: 'test', level: 'silent' });
 export const HOUR = 3_600_000;
@@ -98,7 +97,6 @@ export function exportWorldForFile({
   const database = servers ? undefined : databaseForFile();
 
   beforeAll(async () => {
-    Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
     const { url, pool, address, namespace } = (await servers?.()) ?? {
       url: (database as TestDatabase).url,
       pool: (database as TestDatabase).pool,
@@ -124,11 +122,10 @@ export function exportWorldForFile({
     world.client = new Client({ connection, namespace });
     world.startWorker = async (more = {}) => {
       const config = loadConfig({ ...variables, ...more });
-      const running = await startWorker({
+      const running = await startTestWorker({
         config,
         pool,
         schedules: world.schedules,
-        logger,
         ...(patience ? { patience } : {}),
       });
       let stopped: Promise<void> | undefined;

@@ -8,7 +8,7 @@ const DAY = 86_400_000_000n;
 const CYCLE = 146_097n * DAY;
 
 /** A timestamp as ISO 8601 with microseconds; the years beyond four digits with sign and six. */
-export function instantText(micros: bigint): string {
+export function shownInstant(micros: bigint): string {
   if (micros === FOREVER) return 'infinity';
   if (micros === NEVER) return '-infinity';
   let cycles = 0n;
@@ -31,7 +31,7 @@ function jsonValue(type: Column['type'], value: Value): string {
     case 'json':
       return (value as string).replace(/[\n\r\t]/g, ' ');
     case 'timestamp':
-      return JSON.stringify(instantText(value as bigint));
+      return JSON.stringify(shownInstant(value as bigint));
     case 'float64':
       return Number.isFinite(value) ? realText(value as number) : JSON.stringify(String(value));
     case 'int64':
@@ -46,7 +46,7 @@ export const jsonLine = (columns: readonly Column[], row: Row): string =>
 
 function csvValue(type: Column['type'], value: Value): string {
   if (value === null) return '';
-  const plain = type === 'timestamp' ? instantText(value as bigint) : String(value);
+  const plain = type === 'timestamp' ? shownInstant(value as bigint) : String(value);
   if (type === 'float64') return realText(value as number);
   if (type !== 'string' && type !== 'json' && type !== 'strings') return plain;
   const text = type === 'strings' ? JSON.stringify(value) : plain;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  alignInward,
   alignOutward,
   type Cadence,
   cadenceOf,
@@ -11,16 +10,16 @@ import {
   intervalAt,
   intervalEndingAt,
   intervalsWithin,
-  isEdge,
   jitterOf,
   lastComplete,
   MAX_JITTER,
-  nextInterval,
   offsetSeconds,
-  previousInterval,
 } from '../../intervals/index.ts';
-import { wallClock } from '../../properties/zone.ts';
+import { alignInward, isEdge } from '../../intervals/intervals.ts';
+import { shownIn } from '../values/shown-in.ts';
 
+const nextInterval = (cadence: Cadence, { end }: Interval) => intervalAt(cadence, end);
+const previousInterval = (cadence: Cadence, { start }: Interval) => intervalAt(cadence, start - 1);
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 const daily = (timezone: string, offsetHour = 0): Cadence => ({
@@ -145,7 +144,7 @@ const instants = fc.integer({ min: Date.UTC(1970, 0, 10), max: Date.UTC(2040, 0,
 /** Instants at which the clocks of a zone were or will be changed, found without the code under test. */
 function changes(timezone: string): number[] {
   const offset = (instant: number) => {
-    const clock = wallClock(instant, timezone);
+    const clock = shownIn(instant, timezone);
     return Date.UTC(clock.year, clock.month - 1, clock.day, clock.hour, clock.minute, clock.second) - instant;
   };
   const found: number[] = [];
@@ -195,8 +194,8 @@ function checkAround(cadence: Cadence, instant: number): void {
   const expected = cadence.interval === 'day' ? 1 : 7;
   expect(Math.abs(days - expected)).toBeLessThanOrEqual(25 / 24);
   // It begins on its local hour, unless the clocks jumped over that.
-  const shown = wallClock(start, cadence.timezone);
-  const before = wallClock(start - 1, cadence.timezone);
+  const shown = shownIn(start, cadence.timezone);
+  const before = shownIn(start - 1, cadence.timezone);
   const onTheHour = shown.hour === cadence.offsetHour && shown.minute === 0 && shown.second === 0;
   const elapsed = (clock: typeof shown) =>
     Date.UTC(

@@ -1,12 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
-import {
-  type Cadence,
-  intervalEndingAt,
-  intervalsWithin,
-  isEdge,
-  scheduleTimes,
-} from '../../intervals/index.ts';
+import { type Cadence, intervalEndingAt, intervalsWithin, scheduleTimes } from '../../intervals/index.ts';
+import { isEdge } from '../../intervals/intervals.ts';
 import { allocateNamespace } from '../support/temporal.ts';
 
 let connection: Connection;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Moment } from '../../properties/index.ts';
+import type { Moment } from '../../values/dates.ts';
 
 /** One operator, one value, one property. */
 export interface Case {

@@ -6,21 +6,21 @@ import { compileBytecode } from '../../hog/bytecode/index.ts';
 import { compileJavaScript } from '../../hog/javascript/index.ts';
 import { createParser } from '../../hog/parser/index.ts';
 import { createSchema, printStatement, selection } from '../../hog/sql/index.ts';
-import { evaluate } from '../../hog/vm/index.ts';
 import {
   type ActionStep,
   type FilterNode,
   type FunctionFilters,
   functionFilterExpression,
   type Lookup,
-  type Moment,
   type PropertyFilter,
   prepareMatcher,
   readFilters,
   readFunctionFilters,
 } from '../../properties/index.ts';
+import type { Moment } from '../../values/dates.ts';
 import { eventsDatabase } from '../hog/sql/database.ts';
 import { PROJECT } from '../hog/sql/tables.ts';
+import { evaluate } from '../hog/support/evaluate.ts';
 import { Random } from '../hog/support/random.ts';
 import { isKnownDifference } from './differences.ts';
 import {

@@ -5,7 +5,6 @@ import { build } from '../../hog/ast/index.ts';
 import { compileBytecode } from '../../hog/bytecode/index.ts';
 import { compileJavaScript } from '../../hog/javascript/index.ts';
 import { createSchema, printStatement, selection } from '../../hog/sql/index.ts';
-import { evaluate } from '../../hog/vm/index.ts';
 import {
   filterExpression,
   OPERATORS,
@@ -15,6 +14,7 @@ import {
 } from '../../properties/index.ts';
 import { eventsDatabase } from '../hog/sql/database.ts';
 import { PROJECT } from '../hog/sql/tables.ts';
+import { evaluate } from '../hog/support/evaluate.ts';
 import { type Case, documentOf, FILES, hasProperty, isForFlags, MOMENT } from './cases.ts';
 import { DIFFERENCES, isKnownDifference } from './differences.ts';
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDependencies, App } from '../../api/dependencies.ts';
+import { ROUTES, type Routes } from '../../api/routes.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { createListener, type Listener } from '../../db/listen.ts';
@@ -10,6 +11,7 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
 import { createParser, type Parser } from '../../hog/parser/index.ts';
+import { PRODUCTS } from '../../products.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { type Keyring, parseKeyring } from '../../secrets/envelope.ts';
 import { createLogger } from '../../telemetry/logger.ts';
@@ -17,6 +19,7 @@ import { createRegistry, type Registry } from '../../telemetry/metrics.ts';
 import type { Level } from '../../tenancy/levels.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
+import { mergeHook } from '../../tenancy/product.ts';
 import { createUser } from '../../tenancy/users.ts';
 import { databaseForFile } from './database.ts';
 import { allocateNamespace } from './temporal.ts';
@@ -35,6 +38,7 @@ export interface Tenant {
 
 export interface TestApi {
   app: App;
+  products: ApiDependencies['products'];
   pool: Pool;
   listener: Listener;
   ingest: Ingest;
@@ -95,7 +99,8 @@ export async function createTenant(pool: Pool, name: string, scopes: string[] = 
 /** The whole API over a database of its own, for the tests of one file. */
 export function apiForFile(
   env: Record<string, string> = {},
-  options: Partial<Pick<ApiDependencies, 'ingest' | 'transform' | 'bodyIdleMilliseconds'>> = {},
+  options: Partial<Pick<ApiDependencies, 'products' | 'ingest' | 'transform' | 'bodyIdleMilliseconds'>> = {},
+  routes: Routes = ROUTES,
 ): TestApi {
   // Hooks run in the order of their definition: the API is closed before its database goes.
   afterAll(async () => {
@@ -138,6 +143,7 @@ export function apiForFile(
       ...env,
     });
     const logger = createLogger({ name: 'test', level: 'silent' });
+    api.products = options.products ?? PRODUCTS;
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
     api.parser = createParser({ workers: 1 });
@@ -146,9 +152,14 @@ export function apiForFile(
     api.keyring = keys ? parseKeyring(keys) : undefined;
     api.registry = createRegistry('test');
     api.listener = createListener({ url: database.url, name: 'test-listener' });
-    api.ingest = createIngest({ pool: api.pool, registry: api.registry });
+    api.ingest = createIngest({
+      pool: api.pool,
+      registry: api.registry,
+      personsMerged: mergeHook(api.products),
+    });
     const dependencies: ApiDependencies = {
       config: api.config,
+      products: api.products,
       pool: api.pool,
       listener: api.listener,
       ingest: api.ingest,
@@ -163,11 +174,14 @@ export function apiForFile(
       ...options,
     };
     api.rebuild = async (changes) => {
-      const app = await buildApp({ ...dependencies, registry: createRegistry('rebuilt'), ...changes });
+      const app = await buildApp(
+        { ...dependencies, registry: createRegistry('rebuilt'), ...changes },
+        routes,
+      );
       await app.ready();
       return app;
     };
-    api.app = await buildApp(dependencies);
+    api.app = await buildApp(dependencies, routes);
     await api.app.ready();
   });
   api.request = async (tenant, method, url, payload, headers = {}) => {

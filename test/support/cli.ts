@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
+import { inherited } from './programs.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 
@@ -9,11 +10,15 @@ export interface CommandResult {
   stderr: string;
 }
 
-/** Runs `sluice …` as a process, with exactly this environment besides PATH and HOME. */
-export function sluice(args: string[], env: Record<string, string>): Promise<CommandResult> {
+/** Runs `sluice …` as a process, with exactly this environment besides what `inherited` names. */
+export function sluice(
+  args: string[],
+  env: Record<string, string>,
+  program = 'cli/main.ts',
+): Promise<CommandResult> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [path.join(root, 'cli/main.ts'), ...args], {
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+    const child = spawn(process.execPath, [path.join(root, program), ...args], {
+      env: { ...inherited(), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let stdout = '';

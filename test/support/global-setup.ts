@@ -10,6 +10,7 @@ interface Ready {
   stateDir: string;
   postgresUrl: string;
   temporalAddress: string;
+  workflowBundle: string;
 }
 
 /**
@@ -35,4 +36,7 @@ export default async function globalSetup(): Promise<void> {
   process.env.TEST_STATE_DIR = ready.stateDir;
   process.env.TEST_POSTGRES_URL = ready.postgresUrl;
   process.env.TEST_TEMPORAL_ADDRESS = ready.temporalAddress;
+  process.env.TEST_WORKFLOW_BUNDLE = ready.workflowBundle;
+  // Tests start many processes of Sluice; each takes what an earlier one compiled.
+  process.env.NODE_COMPILE_CACHE ??= path.join(ready.stateDir, 'compile-cache');
 }

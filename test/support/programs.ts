@@ -20,6 +20,12 @@ export interface ApiProgram extends Program {
 
 const root = path.resolve(import.meta.dirname, '../..');
 
+/** The environment of a process of Sluice. Nothing of the machine's own settings reaches it. */
+export function inherited(): Record<string, string | undefined> {
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE };
+}
+
 /** Real processes of Sluice, each ended with the tests of the file. */
 export function programsForFile() {
   const children: ChildProcess[] = [];
@@ -37,8 +43,7 @@ export function programsForFile() {
 
   function start(file: string, env: Record<string, string>): Program {
     const child = spawn(process.execPath, [path.join(root, file)], {
-      // Nothing of the machine's own settings reaches it.
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_NO_WARNINGS: '1', ...env },
+      env: { ...inherited(), NODE_NO_WARNINGS: '1', ...env },
       cwd: root,
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -5,9 +5,21 @@ import { type Config, loadConfig } from '../../config.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker } from '../../worker/worker.ts';
+import { type RunningWorker, startWorker, type WorkerDependencies } from '../../worker/worker.ts';
+import { apiForFile, type TestApi } from './api.ts';
 import { databaseForFile, type TestDatabase } from './database.ts';
 import { allocateNamespace } from './temporal.ts';
+
+const logger = createLogger({ name: 'test', level: 'silent' });
+let isInstalled = false;
+
+/** A worker in this process, with the workflows that were bundled for the whole run. */
+export function startTestWorker(dependencies: Omit<WorkerDependencies, 'logger'>): Promise<RunningWorker> {
+  if (!isInstalled) Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
+  isInstalled = true;
+  const workflowBundle = process.env.TEST_WORKFLOW_BUNDLE;
+  return startWorker({ logger, workflowBundle, ...dependencies });
+}
 
 export interface WorkerWorld {
   database: TestDatabase;
@@ -17,7 +29,7 @@ export interface WorkerWorld {
 }
 
 /** A database, a namespace of Temporal and a worker for the tests of one file. */
-export function workerForFile(): WorkerWorld {
+export function workerForFile(options: Pick<WorkerDependencies, 'products'> = {}): WorkerWorld {
   let worker: RunningWorker | undefined;
   // Hooks run in the order of their definition: this one before the database goes.
   afterAll(async () => {
@@ -26,9 +38,7 @@ export function workerForFile(): WorkerWorld {
     await world.client?.connection.close();
   });
   const world = { database: databaseForFile() } as WorkerWorld;
-  const logger = createLogger({ name: 'test', level: 'silent' });
   beforeAll(async () => {
-    Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
     const { address, namespace } = allocateNamespace();
     world.config = loadConfig({
       DATABASE_URL: world.database.url,
@@ -38,7 +48,32 @@ export function workerForFile(): WorkerWorld {
     world.schedules = createSchedules(world.config, logger);
     world.client = new Client({ connection: await Connection.connect({ address }), namespace });
     const { config, schedules, database } = world;
-    worker = await startWorker({ config, pool: database.pool, schedules, logger });
+    worker = await startTestWorker({ config, pool: database.pool, schedules, ...options });
   });
   return world;
+}
+
+export interface ApiAndWorker {
+  api: TestApi;
+  /** Stops the worker that runs, if there is one. */
+  stopWorker(): Promise<void>;
+  startWorker(): Promise<void>;
+}
+
+/** The API and a worker of one database, for the tests of one file. */
+export function apiAndWorkerForFile(env?: Record<string, string>): ApiAndWorker {
+  let worker: RunningWorker | undefined;
+  const stopWorker = async () => {
+    await worker?.stop();
+    worker = undefined;
+  };
+  // Hooks run in the order of their definition: this one before the database goes.
+  afterAll(stopWorker);
+  const api = apiForFile(env);
+  const startOne = async () => {
+    const { config, pool, schedules } = api;
+    worker = await startTestWorker({ config, pool, schedules });
+  };
+  beforeAll(startOne);
+  return { api, stopWorker, startWorker: startOne };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isScope, SCOPE_OBJECTS, type Scope, scopeAllows } from '../../tenancy/scopes.ts';
+import { PRODUCTS } from '../../products.ts';
+import { allScopes, type Scope, scopeAllows, scopeObjects } from '../../tenancy/scopes.ts';
 import { SLUG_LENGTH, slugCandidate, slugify } from '../../tenancy/slug.ts';
 import {
   hashToken,
@@ -51,7 +52,8 @@ describe('slugs', () => {
 });
 
 describe('scopes', () => {
-  const scopes = SCOPE_OBJECTS.flatMap((one) => [`${one}:read`, `${one}:write`] as Scope[]);
+  const scopes = scopeObjects(PRODUCTS).flatMap((one) => [`${one}:read`, `${one}:write`] as Scope[]);
+  const isScope = (text: string) => allScopes(PRODUCTS).includes(text);
   const project = (scope: string) => scope.replace(/^team:/, 'project:');
 
   test('are the listed ones and *', () => {

@@ -1,30 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
-import { Runtime } from '@temporalio/worker';
-import { createLogger } from '../../telemetry/logger.ts';
-import { temporalLogger } from '../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker } from '../../worker/worker.ts';
 import { searchAttributes } from '../../workflows/names.ts';
-import { apiForFile, type Tenant } from '../support/api.ts';
+import type { Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
+import { apiAndWorkerForFile } from '../support/worker.ts';
 
-// Hooks run in the order of their definition: this one before the database goes.
-afterAll(async () => {
-  await worker?.stop();
-  await client?.connection.close();
-});
-const api = apiForFile();
-const logger = createLogger({ name: 'test', level: 'silent' });
+const { api } = apiAndWorkerForFile();
 let client: Client;
-let worker: RunningWorker;
+afterAll(() => client?.connection.close());
 
 beforeAll(async () => {
-  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
   client = new Client({
     connection: await Connection.connect({ address: api.config.TEMPORAL_ADDRESS as string }),
     namespace: api.config.TEMPORAL_NAMESPACE,
   });
-  worker = await startWorker({ config: api.config, pool: api.pool, schedules: api.schedules, logger });
 });
 
 /** A schedule and a run of the project, on a queue that nobody works on, so that they last. */

@@ -29,21 +29,23 @@ describe('the maintenance schedule', () => {
       for await (const run of world.client.workflow.list({ query })) {
         found.push(await world.client.workflow.getHandle(run.workflowId, run.runId).result());
       }
-      const expired = (name: 'expiredSessions' | 'expiredWarnings') =>
-        found.reduce((sum, one) => sum + one[name], 0);
-      return expired('expiredSessions') === 1 && expired('expiredWarnings') === 3 && found;
+      const expired = (name: 'expireSessions' | 'expireIngestionWarnings') =>
+        found.reduce((sum, one) => sum + (one.counts[name] ?? 0), 0);
+      return expired('expireSessions') === 1 && expired('expireIngestionWarnings') === 3 && found;
     });
     for (const report of reports) {
       expect(report).toEqual({
-        changedPartitions: expect.any(Number),
-        expiredSessions: expect.any(Number),
-        stoppedProjects: 0,
-        deletedRows: 0,
-        expiredWarnings: expect.any(Number),
-        repairedSchedules: 0,
-        endedOrphans: 0,
-        mendedBackfills: 0,
-        expiredExportHistory: expect.any(Number),
+        counts: {
+          keepEventPartitions: expect.any(Number),
+          expireSessions: expect.any(Number),
+          stopDeletedProjects: 0,
+          deleteProjectData: 0,
+          expireIngestionWarnings: expect.any(Number),
+          repairExportSchedules: 0,
+          endOrphanedRuns: 0,
+          mendBackfills: 0,
+          expireExportHistory: expect.any(Number),
+        },
         failed: [],
       });
     }

@@ -1,5 +1,5 @@
 // The definition of sessions (docs/sessions.md) once more, event by event and without regard to cost.
-import type { SessionRow, Stretch } from '../../../db/sessions.ts';
+import type { SessionRow, Stretch } from './readers.ts';
 
 export interface ModelEvent {
   uuid: string;

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { SESSIONS_BEGUN_SQL, SESSIONS_BY_ID_SQL, SESSIONS_CHANGED_SQL } from '../../../db/sessions.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { type PlanNode, planOf } from '../../support/plans.ts';
+import { SESSIONS_BEGUN_SQL, SESSIONS_BY_ID_SQL, SESSIONS_CHANGED_SQL } from './readers.ts';
 
 const database = databaseForFile();
 const EVENTS = 60_000;

@@ -1,12 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  findSession,
-  listSessionsBegun,
-  listSessionsChanged,
-  type SessionRow,
-  type Stretch,
-} from '../../../db/sessions.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { insertEvents } from '../../support/rows.ts';
 import {
@@ -18,6 +11,13 @@ import {
   modelChanged,
   modelSession,
 } from './model.ts';
+import {
+  findSession,
+  listSessionsBegun,
+  listSessionsChanged,
+  type SessionRow,
+  type Stretch,
+} from './readers.ts';
 
 const database = databaseForFile();
 const SEED = 20_261_121;

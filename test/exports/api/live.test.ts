@@ -2,25 +2,17 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from '
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { Runtime } from '@temporalio/worker';
-import { createLogger } from '../../../telemetry/logger.ts';
-import { temporalLogger } from '../../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker } from '../../../worker/worker.ts';
-import { apiForFile, type Tenant } from '../../support/api.ts';
+import type { Tenant } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { refusals } from '../../support/refusals.ts';
 import { insertEvents } from '../../support/rows.ts';
+import { apiAndWorkerForFile } from '../../support/worker.ts';
 import { uuidsOf } from '../support.ts';
 
 const root = mkdtempSync(path.join(tmpdir(), 'sluice-live-'));
-const logger = createLogger({ name: 'test', level: 'silent' });
-let worker: RunningWorker | undefined;
-// Before the API and its database go.
-afterAll(async () => {
-  await worker?.stop();
-  rmSync(root, { recursive: true, force: true });
-});
-const api = apiForFile({ SLUICE_EXPORT_ROOT: root, SLUICE_SHUTDOWN_SECONDS: '1' });
+const settings = { SLUICE_EXPORT_ROOT: root, SLUICE_SHUTDOWN_SECONDS: '1' };
+const { api, stopWorker, startWorker } = apiAndWorkerForFile(settings);
+afterAll(() => rmSync(root, { recursive: true, force: true }));
 const HOUR = 3_600_000;
 const first = Math.floor(Date.now() / HOUR) * HOUR - 3 * HOUR;
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString();
@@ -43,9 +35,6 @@ beforeAll(async () => {
       timestamp: iso(first + index * 6 * 60_000),
     })),
   );
-  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-  const { config, pool, schedules } = api;
-  worker = await startWorker({ config, pool, schedules, logger });
 });
 
 test('an export is made, run, looked at, verified, run again and backfilled through the API alone', async () => {
@@ -161,7 +150,7 @@ test('a verification that takes longer than the caller waits is asked for again'
   const { id } = (
     await ask('POST', exports, { name: 'x', interval: 'hour', destination: { type: 'NoOp', config: {} } })
   ).body;
-  await worker?.stop();
+  await stopWorker();
   const body = { start_at: iso(first), wait_seconds: 1 };
   const first202 = await api.request(anna, 'POST', `${exports}${id}/verify/`, body);
   expect([first202.statusCode, first202.headers['retry-after'], first202.json()]).toEqual([
@@ -169,8 +158,7 @@ test('a verification that takes longer than the caller waits is asked for again'
     '5',
     { data_interval_start: utc(first), data_interval_end: utc(first + HOUR), state: 'running' },
   ]);
-  const { config, pool, schedules } = api;
-  worker = await startWorker({ config, pool, schedules, logger });
+  await startWorker();
   const report = await eventually(async () => {
     const answer = await ask('POST', `${exports}${id}/verify/`, { ...body, wait_seconds: 10 });
     return answer.status === 200 && answer.body;

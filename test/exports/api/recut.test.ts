@@ -2,29 +2,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Runtime } from '@temporalio/worker';
 import { lockBatchExport } from '../../../exports/rows/batch-exports.ts';
 import { beginAttempt, completeRun, startRun } from '../../../exports/rows/runs.ts';
 import { startExportRun } from '../../../exports/runs/start-run.ts';
-import { createLogger } from '../../../telemetry/logger.ts';
-import { temporalLogger } from '../../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker } from '../../../worker/worker.ts';
-import { apiForFile, type Tenant } from '../../support/api.ts';
+import type { Tenant } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { insertEvents } from '../../support/rows.ts';
+import { apiAndWorkerForFile } from '../../support/worker.ts';
 import { exportedUuids } from '../support.ts';
 
 const root = mkdtempSync(path.join(tmpdir(), 'sluice-recut-'));
-const logger = createLogger({ name: 'test', level: 'silent' });
-let worker: RunningWorker | undefined;
-// Before the API and its database go.
-afterAll(async () => {
-  await worker?.stop();
-  rmSync(root, { recursive: true, force: true });
-});
-const api = apiForFile({
+const { api } = apiAndWorkerForFile({
   ...{ SLUICE_EXPORT_ROOT: root, SLUICE_SHUTDOWN_SECONDS: '1', SLUICE_EXPORT_REPAIR: 'false' },
 });
+afterAll(() => rmSync(root, { recursive: true, force: true }));
 const HOUR = 3_600_000;
 const thisHour = Math.floor(Date.now() / HOUR) * HOUR;
 const iso = (milliseconds: number) => new Date(milliseconds).toISOString();
@@ -49,9 +40,6 @@ beforeAll(async () => {
   }));
   events = made.length;
   await insertEvents(api.pool, made);
-  Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-  const { config, pool, schedules } = api;
-  worker = await startWorker({ config, pool, schedules, logger });
 });
 
 /** An export that has been there for days. Its schedule is of the test: it fires when the test says so. */

@@ -2,11 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import { transaction } from '../../../db/pool.ts';
 import { sealedKeyIds } from '../../../db/sealed-columns.ts';
 import { targetsCollide, type WriteTarget } from '../../../destinations/write-target.ts';
+import { EXPORTS } from '../../../exports/manifest.ts';
 import {
   type BatchExportFields,
+  type BatchExportRow,
   deleteBatchExport,
-  findBatchExport,
   findBatchExportById,
+  findBatchExportIn,
   listBatchExports,
   lockStoreWriters,
   pageBatchExports,
@@ -18,6 +20,7 @@ import { databaseForFile } from '../../support/database.ts';
 import { keyOf, newExport } from './support.ts';
 
 const database = databaseForFile();
+const find = (row: BatchExportRow) => findBatchExportIn(database.pool, [row.project_id], row.id);
 
 describe('exports', () => {
   test('are stored as they were given, and changed field by field', async () => {
@@ -44,8 +47,8 @@ describe('exports', () => {
     const changed = await updateBatchExport(pool, keyOf(row), patch);
     expect(changed).toEqual({ ...row, ...patch, last_updated_at: changed?.last_updated_at });
     expect(Date.parse(changed!.last_updated_at)).toBeGreaterThan(Date.parse(row.last_updated_at));
-    expect(await findBatchExport(pool, keyOf(row))).toEqual(changed);
-    expect(await findBatchExport(pool, { ...keyOf(row), projectId: 2 })).toBeUndefined();
+    expect(await find(row)).toEqual(changed);
+    expect(await findBatchExportIn(pool, [2], row.id)).toBeUndefined();
     expect(await updateBatchExport(pool, { ...keyOf(row), projectId: 2 }, patch)).toBeUndefined();
   });
 
@@ -79,12 +82,12 @@ describe('exports', () => {
     const { pool } = database;
     const row = await newExport(pool);
     expect(await setPaused(pool, keyOf(row), true)).toBe(true);
-    const paused = await findBatchExport(pool, keyOf(row));
+    const paused = await find(row);
     expect(paused).toMatchObject({ paused: true, last_paused_at: expect.any(String) });
     expect(await setPaused(pool, keyOf(row), true)).toBe(false);
-    expect(await findBatchExport(pool, keyOf(row))).toEqual(paused);
+    expect(await find(row)).toEqual(paused);
     expect(await setPaused(pool, keyOf(row), false)).toBe(true);
-    expect(await findBatchExport(pool, keyOf(row))).toMatchObject({
+    expect(await find(row)).toMatchObject({
       paused: false,
       last_paused_at: paused?.last_paused_at,
     });
@@ -95,7 +98,7 @@ describe('exports', () => {
     const row = await newExport(pool, { secrets: 'slc1.k.a.b' });
     expect(await deleteBatchExport(pool, keyOf(row))).toBe(true);
     expect(await deleteBatchExport(pool, keyOf(row))).toBe(false);
-    expect(await findBatchExport(pool, keyOf(row))).toBeUndefined();
+    expect(await find(row)).toBeUndefined();
     expect(await updateBatchExport(pool, keyOf(row), { name: 'x' })).toBeUndefined();
     expect(await setPaused(pool, keyOf(row), true)).toBe(false);
     expect(await findBatchExportById(pool, row.id)).toMatchObject({
@@ -111,7 +114,7 @@ describe('exports', () => {
       id,
       secrets: seal(keyring, '{"password":"x"}', `batch_exports/${id}/secrets`),
     });
-    expect(await sealedKeyIds(database.pool)).toEqual(['current']);
+    expect(await sealedKeyIds(database.pool, EXPORTS.sealed)).toEqual(['current']);
   });
 });
 

@@ -1,8 +1,13 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import vm from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import type { Expr, Program } from '../../../hog/ast/index.ts';
 import { compileBytecode } from '../../../hog/bytecode/index.ts';
-import { browserFunctions } from '../../../hog/javascript/browser/functions.ts';
+import { data } from '../../../hog/javascript/browser/data.js';
+import { json } from '../../../hog/javascript/browser/json.js';
+import { moments } from '../../../hog/javascript/browser/moments.js';
+import { texts } from '../../../hog/javascript/browser/texts.js';
 import { transpile, transpileAll } from '../../../hog/javascript/index.ts';
 import { writtenFunctions } from '../../../hog/javascript/written.ts';
 import { library } from '../../../hog/runtime/stl.ts';
@@ -16,6 +21,9 @@ import { randomProgram } from '../support/generate-program.ts';
 import { Random } from '../support/random.ts';
 
 const parser = testParser();
+
+/** The functions of the language that a browser has. */
+const browserFunctions = { ...texts, ...json, ...data, ...moments };
 
 const SIGNING = /^(?:sha|md5)/;
 
@@ -112,6 +120,16 @@ function inPage(call: Transpiled, globals: object): string {
     return `error ${(error as Error).message}`;
   }
 }
+
+test('the files that run in browsers import each other only', () => {
+  const folder = path.join(import.meta.dirname, '../../../hog/javascript/browser');
+  const files = readdirSync(folder).filter((name) => name.endsWith('.js'));
+  const imported = files.flatMap((name) =>
+    [...readFileSync(path.join(folder, name), 'utf8').matchAll(/ from '(.*)';/g)].map(([, from]) => from),
+  );
+  expect(imported.length).toBeGreaterThan(files.length);
+  expect(imported.filter((from) => !files.some((name) => from === `./${name}`))).toEqual([]);
+});
 
 describe('transpiled code', () => {
   test('is one expression that runs by itself, with the functions it uses and no other', async () => {

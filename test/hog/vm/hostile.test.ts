@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Bytecode, compileBytecode } from '../../../hog/bytecode/index.ts';
 import { compileJavaScript } from '../../../hog/javascript/index.ts';
-import { DEFAULT_LIMITS, evaluate, run } from '../../../hog/vm/index.ts';
+import { DEFAULT_LIMITS, run } from '../../../hog/vm/index.ts';
+import { evaluate } from '../support/evaluate.ts';
 import { failure, parser, result, runSource } from './support.ts';
 
 const clock = () => performance.now();

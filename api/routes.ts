@@ -1,0 +1,49 @@
+import type { Warnings } from '../capture/warnings.ts';
+import { captureRoutes } from './capture/routes.ts';
+import type { ApiDependencies, App } from './dependencies.ts';
+import { eventRoutes } from './events/events.ts';
+import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
+import { batchExportRoutes } from './exports/index.ts';
+import { groupRoutes } from './people/groups.ts';
+import { personRoutes } from './people/persons.ts';
+import type { Lane } from './public/lane.ts';
+import { remoteConfigRoutes } from './remote-config.ts';
+import { activityLogRoutes } from './tenancy/activity-log.ts';
+import { memberRoutes } from './tenancy/members.ts';
+import { organizationRoutes } from './tenancy/organizations.ts';
+import { personalApiKeyRoutes } from './tenancy/personal-api-keys.ts';
+import { projectRoutes } from './tenancy/projects.ts';
+import { userRoutes } from './tenancy/users.ts';
+import { wizardRoutes } from './tenancy/wizard.ts';
+
+/** What routes work with. */
+export interface RouteDependencies extends ApiDependencies {
+  /** Warnings of this process that are not stored yet. */
+  warnings: Warnings;
+}
+
+export interface Routes {
+  /** Those that join the public lane. */
+  public: readonly ((lane: Lane, deps: RouteDependencies) => void)[];
+  /** Those of the management API, behind its access control. */
+  management: readonly ((app: App, deps: RouteDependencies) => void)[];
+}
+
+/** All routes of Sluice, in the order of the OpenAPI document. */
+export const ROUTES: Routes = {
+  public: [captureRoutes, remoteConfigRoutes],
+  management: [
+    organizationRoutes,
+    memberRoutes,
+    projectRoutes,
+    userRoutes,
+    personalApiKeyRoutes,
+    activityLogRoutes,
+    eventRoutes,
+    personRoutes,
+    groupRoutes,
+    batchExportRoutes,
+    wizardRoutes,
+    ingestionWarningRoutes,
+  ],
+};

@@ -1,0 +1,50 @@
+import { dropExpiredEvents, ensureEventPartitions } from '../db/event-partitions.ts';
+import { deleteSomeIngestionWarnings } from '../db/ingestion-warnings.ts';
+import type { Pool } from '../db/pool.ts';
+import type { MaintenanceStep } from '../tenancy/product.ts';
+
+/** So many weeks may maintenance stand still before events go to the default partition. */
+const WEEKS_AHEAD = 4;
+/** A warning helps as long as somebody still looks for the events that it is about. */
+const WARNING_DAYS = 90;
+const ROWS_PER_STATEMENT = 5_000;
+const ROWS_PER_RUN = 500_000;
+const DAY = 86_400_000;
+
+export interface CaptureUpkeep {
+  pool: Pool;
+  /** Days after which stored events are deleted. Undefined: never. */
+  eventRetentionDays: number | undefined;
+}
+
+const keepEventPartitions: MaintenanceStep<CaptureUpkeep> = {
+  name: 'keepEventPartitions',
+  summary: 'partitions changed',
+  /** Makes the partitions of events that will be needed, and drops those whose retention is over. */
+  async run({ pool, eventRetentionDays }) {
+    const now = new Date();
+    const made = await ensureEventPartitions(pool, now, WEEKS_AHEAD);
+    if (eventRetentionDays === undefined) return made;
+    return made + (await dropExpiredEvents(pool, now, eventRetentionDays));
+  },
+};
+
+const expireIngestionWarnings: MaintenanceStep<CaptureUpkeep> = {
+  name: 'expireIngestionWarnings',
+  summary: 'warnings expired',
+  /** Deletes ingestion warnings of long ago, in small statements. */
+  async run({ pool }, { signal, beat }) {
+    const firstKept = new Date(Date.now() - WARNING_DAYS * DAY).toISOString().slice(0, 10);
+    let deleted = 0;
+    while (deleted < ROWS_PER_RUN) {
+      signal.throwIfAborted();
+      beat();
+      const some = await deleteSomeIngestionWarnings(pool, firstKept, ROWS_PER_STATEMENT);
+      if (some === 0) break;
+      deleted += some;
+    }
+    return deleted;
+  },
+};
+
+export const CAPTURE_STEPS = [keepEventPartitions, expireIngestionWarnings];

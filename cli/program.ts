@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { BackupError } from '../backup/manifest.ts';
+import { ConfigError } from '../config.ts';
+import { MigrationError } from '../db/migrate.ts';
+import { PRODUCTS } from '../products.ts';
+import { Refusal } from '../refusals.ts';
+import { SecretError } from '../secrets/envelope.ts';
+import { StackProblem } from '../stack/problem.ts';
+import type { Product } from '../tenancy/product.ts';
+import { backupCommands } from './commands/backup.ts';
+import { doctorCommand } from './commands/doctor.ts';
+import { exportsCommand } from './commands/exports.ts';
+import { initCommand } from './commands/init.ts';
+import { keyCommands } from './commands/key.ts';
+import { userCommands } from './commands/user.ts';
+import { verifyCommand } from './commands/verify.ts';
+import { CommandError, remark } from './context.ts';
+
+/** Adds commands to the program. */
+export type Commands = (program: Command, products: readonly Product[]) => void;
+
+/** All commands, in the order of the help. */
+export const COMMANDS: readonly Commands[] = [
+  initCommand,
+  userCommands,
+  keyCommands,
+  doctorCommand,
+  backupCommands,
+  exportsCommand,
+  verifyCommand,
+];
+
+const EXPLAINED = [
+  CommandError,
+  ConfigError,
+  BackupError,
+  MigrationError,
+  Refusal,
+  SecretError,
+  StackProblem,
+];
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+
+export function buildProgram(
+  commands: readonly Commands[] = COMMANDS,
+  products: readonly Product[] = PRODUCTS,
+): Command {
+  const program = new Command('sluice')
+    .version(version)
+    .description('Administration of a Sluice installation.')
+    // Options after the name of a command are the command's.
+    .enablePositionalOptions()
+    .addHelpText(
+      'after',
+      '\nCommands use the database at DATABASE_URL. If it is not set, they use the embedded Postgres in the\n' +
+        'data directory (SLUICE_DATA_DIR), and start it for the command if `npm start` is not running.',
+    );
+  for (const addCommands of commands) addCommands(program, products);
+  return program;
+}
+
+/** Does what the command line says. A problem that is explained ends the process with exit code 1 and one sentence. */
+export async function runProgram(program: Command): Promise<void> {
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    if (!EXPLAINED.some((type) => error instanceof type)) throw error;
+    remark(`error: ${(error as Error).message}`);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,47 @@
+import type { Product } from '../tenancy/product.ts';
+import { LOCK_KINDS } from './rows/locks.ts';
+import type { RunDependencies } from './runs/dependencies.ts';
+import { registerHealthMetrics } from './runs/metrics.ts';
+import { endOrphanedRuns, expireExportHistory, mendBackfills, repairExportSchedules } from './runs/upkeep.ts';
+
+/** Describes batch exports to the rest of Sluice. */
+export const EXPORTS: Product<{ exports: RunDependencies }> = {
+  name: 'exports',
+  docs: 'docs/exports.md',
+  tables: [
+    { name: 'batch_exports', kind: 'configuration' },
+    { name: 'batch_export_runs', kind: 'configuration' },
+    { name: 'batch_export_backfills', kind: 'configuration' },
+    { name: 'batch_export_logs', kind: 'configuration' },
+    { name: 'batch_export_metrics', kind: 'configuration' },
+    { name: 'batch_export_pauses', kind: 'configuration' },
+    { name: 'batch_export_checks', kind: 'configuration' },
+    { name: 'batch_export_health', kind: 'configuration' },
+  ],
+  sealed: [{ table: 'batch_exports', column: 'secrets' }],
+  scopes: ['batch_export'],
+  lockKinds: LOCK_KINDS,
+  maintenance: [
+    {
+      name: 'repairExportSchedules',
+      summary: 'schedules repaired',
+      run: ({ exports }, work) => repairExportSchedules(exports, work),
+    },
+    {
+      name: 'endOrphanedRuns',
+      summary: 'runs ended whose workflow is gone',
+      run: ({ exports }, work) => endOrphanedRuns(exports, work),
+    },
+    {
+      name: 'mendBackfills',
+      summary: 'backfills mended whose workflow is gone',
+      run: ({ exports }, work) => mendBackfills(exports, work),
+    },
+    {
+      name: 'expireExportHistory',
+      summary: 'rows of export history expired',
+      run: ({ exports }, work) => expireExportHistory(exports, work),
+    },
+  ],
+  registerMetrics: registerHealthMetrics,
+};

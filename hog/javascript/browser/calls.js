@@ -1,0 +1,37 @@
+/** @import { LibraryEntry, Run, Value } from './types.ts' */
+import { takeStep } from './operators.js';
+import { fail, newClosure, toHog, toHost } from './values.js';
+
+/**
+ * What compiled code calls by name: the page's functions, and those of the language that come along with it.
+ * @type {(library: Record<string, LibraryEntry>) => Record<string, Value>}
+ */
+export function callsOf(library) {
+  /** @type {(run: Run, name: string, args: Value[]) => Value} */
+  const call = (run, name, args) => {
+    const { functions } = run.options;
+    const host = functions && Object.hasOwn(functions, name) ? functions[name] : null;
+    if (host) return toHog(host(...args.map((one) => toHost(one))));
+    if (!Object.hasOwn(library, name)) fail(`Unsupported function call: ${name}`);
+    const [fewest, most, body] = /** @type {LibraryEntry} */ (library[name]);
+    if (args.length < fewest) fail(`Function ${name} requires at least ${fewest} arguments`);
+    if (most !== null && args.length > most) fail(`Function ${name} requires at most ${most} arguments`);
+    takeStep(run);
+    const result = body(args, run, name);
+    return result === undefined ? null : result;
+  };
+  /** @type {(name: string) => (run: Run, args: Value[]) => Value} */
+  const named = (name) => (run, args) => call(run, name, args);
+  /** @type {(run: Run, value: Value) => Value} */
+  const text = (run, value) =>
+    typeof value === 'string' && !run.options.functions ? value : call(run, 'toString', [value]);
+  /** @type {(path: string[]) => Value} */
+  const missing = (path) => {
+    const name = /** @type {string} */ (path[0]);
+    if (path.length > 1 || !Object.hasOwn(library, name)) {
+      fail(`Global variable not found: ${path.join('.')}`);
+    }
+    return newClosure('stl', name, library[name]?.[1] || 0, named(name));
+  };
+  return { name: call, named, text, missing };
+}

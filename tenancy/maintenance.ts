@@ -1,0 +1,73 @@
+import type { Pool } from '../db/pool.ts';
+import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/project-deletions.ts';
+import { deleteSomeData } from '../db/project-tables.ts';
+import { deleteExpiredRateLimits } from '../db/rate-limits.ts';
+import { deleteExpiredWizardSessions } from '../db/wizard-sessions.ts';
+import { type MaintenanceStep, type Product, projectTables } from './product.ts';
+
+const PROJECTS_PER_RUN = 50;
+const ROWS_PER_STATEMENT = 5_000;
+const ROWS_PER_RUN = 500_000;
+
+export interface TenancyUpkeep {
+  pool: Pool;
+  products: readonly Pick<Product, 'tables'>[];
+  /** Temporal, as far as deleted projects need it. */
+  schedules: {
+    /** Deletes a project's schedules and terminates its workflows. */
+    stopProject(projectId: number): Promise<unknown>;
+  };
+}
+
+const expireSessions: MaintenanceStep<TenancyUpkeep> = {
+  name: 'expireSessions',
+  summary: 'sessions expired',
+  /** Deletes wizard sessions and counted requests that are over. */
+  async run({ pool }) {
+    const sessions = await deleteExpiredWizardSessions(pool);
+    await deleteExpiredRateLimits(pool);
+    return sessions;
+  },
+};
+
+const stopDeletedProjects: MaintenanceStep<TenancyUpkeep> = {
+  name: 'stopDeletedProjects',
+  summary: 'projects stopped',
+  /** Deletes the schedules of deleted projects and terminates what they have running. */
+  async run({ pool, schedules }, { signal, beat }) {
+    const open = (await listOpenDeletions(pool, PROJECTS_PER_RUN)).filter((row) => !row.schedules_stopped_at);
+    for (const { project_id } of open) {
+      signal.throwIfAborted();
+      beat();
+      await schedules.stopProject(project_id);
+      await markSchedulesStopped(pool, project_id);
+    }
+    return open.length;
+  },
+};
+
+const deleteProjectData: MaintenanceStep<TenancyUpkeep> = {
+  name: 'deleteProjectData',
+  summary: 'rows of deleted projects deleted',
+  after: stopDeletedProjects.name,
+  /** Deletes the data of deleted projects, in small statements, once nothing can add to it any more. */
+  async run({ pool, products }, { signal, beat }) {
+    const tables = projectTables(products);
+    let deleted = 0;
+    for (const row of await listOpenDeletions(pool, PROJECTS_PER_RUN)) {
+      if (!row.schedules_stopped_at) continue;
+      for (;;) {
+        signal.throwIfAborted();
+        beat();
+        const some = await deleteSomeData(pool, row.project_id, ROWS_PER_STATEMENT, tables);
+        deleted += some;
+        if (deleted >= ROWS_PER_RUN) return deleted;
+        if (some === 0) break;
+      }
+      await markDataDeleted(pool, row.project_id);
+    }
+    return deleted;
+  },
+};
+
+export const TENANCY_STEPS = [expireSessions, stopDeletedProjects, deleteProjectData];

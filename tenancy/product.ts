@@ -1,0 +1,89 @@
+import type { PersonMerge } from '../db/person-writes.ts';
+import type { Pool, Queryable, Transaction } from '../db/pool.ts';
+import { CORE_TABLES, type ProjectTable } from '../db/project-tables.ts';
+import type { SealedColumn } from '../db/sealed-columns.ts';
+import type { Registry } from '../telemetry/metrics.ts';
+
+/** What `doctor` found out about one thing. */
+export interface Finding {
+  /** What was looked at, in a word or two. */
+  check: string;
+  ok: boolean;
+  /** What was found. If it is not ok, also what to do. */
+  sentence: string;
+}
+
+/**
+ * What a piece of work hears and says while it lasts. Whoever runs the work decides what stands behind it: an activity of
+ * Temporal, a test, a command.
+ */
+export interface Work {
+  /** Is aborted when the work has to stop. Its reason is the error to end with. */
+  readonly signal: AbortSignal;
+  /** Says that somebody still works on it, and how far it is. */
+  beat(details?: unknown): void;
+}
+
+/** Something that no request does, done every minute. It can be repeated, and stopped at any point. */
+export interface MaintenanceStep<Deps> {
+  /** The name of its activity in Temporal. It is unique among all steps and never changes. */
+  name: string;
+  /** What `run` counts. It is shown after the count: `sessions expired`. */
+  summary: string;
+  /** The name of a step that ends before this one begins, whether it succeeds or fails. It is listed earlier. */
+  after?: string;
+  /** Beats at least every half minute: a step that is silent for longer is given up and tried again. */
+  run: (deps: Deps, work: Work) => Promise<number>;
+}
+
+/**
+ * Describes a product to the rest of Sluice. `products.ts` lists the products, and each process passes the list to what
+ * needs it. `Deps` is what the product's steps of maintenance work with.
+ */
+export interface Product<Deps = never> {
+  /** The name of its folder. */
+  name: string;
+  /** The page of the documentation about it. */
+  docs: string;
+  /** Its tables that have a `project_id`, in the order in which their rows are deleted. */
+  tables: readonly ProjectTable[];
+  /** Its columns that hold sealed secrets. */
+  sealed: readonly SealedColumn[];
+  /** What its scopes name: `batch_export` stands for `batch_export:read` and `batch_export:write`. */
+  scopes: readonly string[];
+  maintenance: readonly MaintenanceStep<Deps>[];
+  /** The kinds of its advisory locks, by name; see db/locks.ts. */
+  lockKinds?: Readonly<Record<string, number>>;
+  /** Adds metrics that every worker serves, read from the database when somebody asks. */
+  registerMetrics?(registry: Registry, pool: Pool): void;
+  /** Looks for what is wrong, for `doctor`. The database is there and up to date. */
+  diagnose?(queryable: Queryable): Promise<Finding[]>;
+  /**
+   * Runs in the transaction that stores events, after persons became part of others. The transaction holds the locks on
+   * all of them. If this throws, nothing is stored and the events are tried again.
+   */
+  personsMerged?(client: Transaction, merges: readonly PersonMerge[]): Promise<void>;
+  /** Runs in the transaction that deletes persons of a project, after they are gone. If this throws, they stay. */
+  personsDeleted?(client: Transaction, projectId: number, personIds: readonly string[]): Promise<void>;
+}
+
+/** Lists every table whose rows belong to a project. Products come first, because their rows refer to the others. */
+export function projectTables(products: readonly Pick<Product, 'tables'>[]): ProjectTable[] {
+  return [...products.flatMap((one) => one.tables), ...CORE_TABLES];
+}
+
+/** Lists every column that holds sealed secrets. */
+export function sealedColumns(products: readonly Pick<Product, 'sealed'>[]): SealedColumn[] {
+  return products.flatMap((one) => one.sealed);
+}
+
+/** Combines the hooks of all products into one. Undefined if no product has one. */
+export function mergeHook(
+  products: readonly Pick<Product, 'personsMerged'>[],
+): NonNullable<Product['personsMerged']> | undefined {
+  const interested = products.filter((one) => one.personsMerged);
+  if (interested.length === 0) return undefined;
+  return async (client, merges) => {
+    for (const product of interested) await product.personsMerged?.(client, merges);
+  };
+}

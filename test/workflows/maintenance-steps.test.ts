@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { PRODUCTS } from '../../products.ts';
+import type { Product, Work } from '../../tenancy/product.ts';
+import type { MaintenanceInput, MaintenanceReport } from '../../workflows/maintenance.ts';
+import { eventually } from '../support/eventually.ts';
+import { workerForFile } from '../support/worker.ts';
+
+/** What `hangs` does. The schedule runs it too, so it is done at once unless a test says otherwise. */
+let hang: (work: Work) => Promise<number> = async () => 0;
+let steadyRuns = 0;
+
+/** A product whose steps make trouble. */
+const trouble: Product<unknown> = {
+  name: 'trouble',
+  docs: 'docs/architecture.md',
+  tables: [],
+  sealed: [],
+  scopes: [],
+  maintenance: [
+    {
+      name: 'throws',
+      summary: 'never',
+      run: async () => {
+        throw new Error('this step cannot be done');
+      },
+    },
+    { name: 'hangs', summary: 'things done', run: (_deps, work) => hang(work) },
+    { name: 'followsHangs', summary: 'things done', after: 'hangs', run: async () => 1 },
+    {
+      name: 'steady',
+      summary: 'things done',
+      run: async () => {
+        steadyRuns += 1;
+        return 7;
+      },
+    },
+  ],
+};
+const world = workerForFile({ products: [...PRODUCTS, trouble] });
+
+const maintain = (input: MaintenanceInput): Promise<MaintenanceReport> =>
+  world.client.workflow.execute('maintenance', {
+    taskQueue: world.config.SLUICE_TASK_QUEUE,
+    workflowId: `maintenance-${randomUUID()}`,
+    args: [input],
+  });
+
+test('a step that throws and one that hangs do not keep the others from being done', async () => {
+  const signals: AbortSignal[] = [];
+  const released = Promise.withResolvers<number>();
+  hang = ({ signal }) => {
+    signals.push(signal);
+    const aborted = new Promise<number>((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+    return Promise.race([aborted, released.promise]);
+  };
+  const report = await maintain({ longestMilliseconds: 300 });
+  expect(report.failed.sort()).toEqual(['hangs', 'throws']);
+  const own = PRODUCTS.flatMap((one) => one.maintenance.map(({ name }) => name));
+  expect(Object.keys(report.counts)).toEqual(expect.arrayContaining([...own, 'expireSessions', 'steady']));
+  expect([report.counts.steady, report.counts.followsHangs]).toEqual([7, 1]);
+  // Each of its three attempts is told that nobody waits for it any more.
+  await eventually(async () => signals.filter((one) => one.aborted).length === 3);
+  released.resolve(0);
+});
+
+test('while a step takes long, the others go on as if it were not there', async () => {
+  const until = steadyRuns + 4;
+  hang = async ({ signal, beat }) => {
+    await eventually(async () => {
+      signal.throwIfAborted();
+      beat();
+      return steadyRuns >= until;
+    });
+    return 1;
+  };
+  const { counts, failed } = await maintain({ everyMilliseconds: 200 });
+  expect(failed).toEqual(['throws']);
+  expect([counts.hangs, counts.followsHangs]).toEqual([1, 1]);
+  expect(counts.steady).toBeGreaterThan(7);
+});

@@ -1,0 +1,167 @@
+// Time zones, from the platform's zone data: their names, their offsets, what their clocks show.
+import { ZONE_ALIASES } from './zone-aliases.ts';
+
+export interface Zone {
+  /** What the clocks show at an instant, less the instant: milliseconds east of UTC. */
+  offsetAt(instant: number): number;
+}
+
+const HOUR = 3_600_000;
+const UTC: Zone = { offsetAt: () => 0 };
+const zones = new Map<string, Zone>();
+const MAX_ZONES = 600;
+
+/** The zone of a name, in any spelling that the platform takes. Throws a RangeError for other names. */
+export function zoneOf(name: string): Zone {
+  if (name === 'UTC') return UTC;
+  let zone = zones.get(name);
+  if (!zone) {
+    zone = createZone(name);
+    if (zones.size >= MAX_ZONES) zones.clear();
+    zones.set(name, zone);
+  }
+  return zone;
+}
+
+/** Whether the platform takes it for a time zone, in whatever spelling: `europe/berlin`, `PST` and `+02:00` too. */
+export function isKnownZone(name: string): boolean {
+  try {
+    zoneOf(name);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether it is the name of a known zone, in whatever spelling, rather than an offset such as `+02:00`. */
+export const isNamedZone = (name: string): boolean => /^[A-Za-z]/.test(name) && isKnownZone(name);
+
+/**
+ * Whether it is the name of a zone exactly as IANA writes it. Temporal makes schedules in these zones only; `PST` and
+ * `europe/berlin`, which the platform takes as well, it refuses.
+ */
+export function isIanaZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name) || name.startsWith('SystemV/')) return false;
+  try {
+    const { timeZone } = new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions();
+    return timeZone === name || ZONE_ALIASES.has(name);
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Since 1970 no zone changes its offset twice within 167 hours (a test looks for it). So a stretch of this length whose
+ * ends have the same offset has it everywhere. Asking the platform costs twenty microseconds, a stretch next to nothing.
+ */
+const STRETCH = 96 * HOUR;
+const FIRST_STRETCH = 0;
+const LAST_STRETCH = Math.floor(Date.UTC(2200, 0, 1) / STRETCH);
+const MAX_STRETCHES = 2_000;
+
+function createZone(name: string): Zone {
+  const formatter = new Intl.DateTimeFormat('en-US', {
+    timeZone: name,
+    hourCycle: 'h23',
+    era: 'short',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  });
+  const read = (instant: number): number => {
+    const parts: Record<string, string> = {};
+    for (const { type, value } of formatter.formatToParts(instant)) parts[type] = value;
+    const year = parts.era?.startsWith('B') ? 1 - Number(parts.year) : Number(parts.year);
+    const [month, day, hour, minute, second] = [
+      parts.month,
+      parts.day,
+      parts.hour,
+      parts.minute,
+      parts.second,
+    ].map(Number) as [number, number, number, number, number];
+    const wall = asUtc({ year, month, day, hour, minute, second, millisecond: 0 });
+    return wall - Math.floor(instant / 1000) * 1000;
+  };
+  /** The offset of each stretch; null where the clocks are changed within it. */
+  const stretches = new Map<number, number | null>();
+  return {
+    offsetAt(instant) {
+      const stretch = Math.floor(instant / STRETCH);
+      if (!(stretch >= FIRST_STRETCH && stretch <= LAST_STRETCH)) return read(instant);
+      let offset = stretches.get(stretch);
+      if (offset === undefined) {
+        const first = read(stretch * STRETCH);
+        offset = first === read((stretch + 1) * STRETCH - 1000) ? first : null;
+        if (stretches.size >= MAX_STRETCHES) stretches.clear();
+        stretches.set(stretch, offset);
+      }
+      return offset ?? read(instant);
+    },
+  };
+}
+
+export interface WallClock {
+  year: number;
+  /** 1…12 */
+  month: number;
+  day: number;
+  hour: number;
+  minute: number;
+  second: number;
+  millisecond: number;
+}
+
+/** What the clocks of a zone show at an instant (milliseconds since 1970). */
+export function wallClock(instant: number, zone: Zone): WallClock {
+  const date = new Date(instant + zone.offsetAt(instant));
+  return {
+    year: date.getUTCFullYear(),
+    month: date.getUTCMonth() + 1,
+    day: date.getUTCDate(),
+    hour: date.getUTCHours(),
+    minute: date.getUTCMinutes(),
+    second: date.getUTCSeconds(),
+    millisecond: date.getUTCMilliseconds(),
+  };
+}
+
+/** Milliseconds of a wall clock read as if it stood in UTC: a wall time. */
+export function asUtc(clock: WallClock): number {
+  const date = new Date(0);
+  date.setUTCFullYear(clock.year, clock.month - 1, clock.day);
+  date.setUTCHours(clock.hour, clock.minute, clock.second, clock.millisecond);
+  return date.getTime();
+}
+
+/** No zone is further from UTC than this. */
+const FURTHEST = 16 * HOUR;
+
+/**
+ * The instant at which the clocks of a zone show a wall time. A time that the clocks skip counts on from before the gap.
+ * Of a time that they show twice it is the second. Postgres' `at time zone` does both the same way.
+ */
+export function instantOfWall(wall: number, zone: Zone): number {
+  const before = zone.offsetAt(wall - FURTHEST);
+  const after = zone.offsetAt(wall + FURTHEST);
+  const late = wall - after;
+  return before === after || zone.offsetAt(late) === after ? late : wall - before;
+}
+
+/** The same, but a time that the clocks skip is the instant at which they jump over it. */
+export function instantOrJump(wall: number, zone: Zone): number {
+  const instant = instantOfWall(wall, zone);
+  if (instant + zone.offsetAt(instant) === wall) return instant;
+  // The jump lies before this instant, at a whole second.
+  let before = Math.floor((wall - FURTHEST) / 1000) * 1000;
+  let after = Math.floor(instant / 1000) * 1000;
+  const early = zone.offsetAt(before);
+  while (after - before > 1000) {
+    const middle = before + Math.floor((after - before) / 2000) * 1000;
+    if (zone.offsetAt(middle) === early) before = middle;
+    else after = middle;
+  }
+  return after;
+}

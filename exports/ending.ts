@@ -1,5 +1,5 @@
-// The only place that ends a run or a backfill that did not complete. A user's cancellation, a deletion, an automatic pause
-// and a lost workflow all end the rows here, then ask Temporal to stop the workflows.
+// The only place that ends a run or a backfill that did not complete. A user's cancellation, a deletion, an automatic
+// pause and a lost workflow all end the rows here, then ask Temporal to stop the workflows.
 import type { Transaction } from '../db/pool.ts';
 import { type BackfillRow, type EndedBackfillStatus, markBackfillEnded } from './rows/backfills.ts';
 import { insertLogs, type LogEntry } from './rows/logs.ts';

@@ -1,5 +1,5 @@
-// What batch exports need from Temporal, without any of Temporal's types. `schedules/exports` implements it. The inputs of
-// the workflows are here too. Schedules keep them for years: add fields, but never change the meaning of one.
+// What batch exports need from Temporal, without any of Temporal's types. `schedules/exports` implements it. The inputs
+// of the workflows are here too. Schedules keep them for years: add fields, but never change the meaning of one.
 import type { IntervalText } from '../intervals/index.ts';
 import { type Refusal, refuse } from '../refusals.ts';
 import type { BackfillRow } from './rows/backfills.ts';
@@ -114,8 +114,8 @@ export interface ExportTemporal {
   fateOfScheduledRun(exportId: string, intervalEnd: string): Promise<WorkflowFate>;
   fateOfBackfill(backfill: BackfillReference): Promise<WorkflowFate>;
   /**
-   * Reads an interval again, in the database and at the destination. Undefined: the wait was too short; calling this again
-   * joins the same verification. Throws a Refusal if the interval cannot be verified.
+   * Reads an interval again, in the database and at the destination. Undefined: the wait was too short; calling this
+   * again joins the same verification. Throws a Refusal if the interval cannot be verified.
    */
   verify(
     row: BatchExportRow,

@@ -39,7 +39,9 @@ const listQuery = cursorQuery.extend({
   }),
 });
 
-/** Reads the query of the list. Relative times become fixed ones, so that they do not move while a client follows links. */
+/**
+ * Reads the query of the list. Relative times become fixed ones, so that they do not move while a client follows links.
+ */
 function readQuery(query: z.output<typeof listQuery>): Omit<RunQuery, 'projectId' | 'exportId' | 'limit'> {
   const ordering = query.ordering ?? '-created_at';
   const byInterval = ordering.endsWith('data_interval_start');

@@ -27,7 +27,9 @@ const storedTest = z.object({
   step: index,
 });
 
-/** Adds the routes that test a destination. A client runs one step after the other until one fails. Nothing is stored. */
+/**
+ * Adds the routes that test a destination. A client runs one step after the other until one fails. Nothing is stored.
+ */
 export function testRoutes(app: App, deps: ExportRouteDependencies): void {
   const find = findsExport(deps.pool);
 

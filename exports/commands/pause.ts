@@ -35,8 +35,9 @@ export async function pauseExport(deps: Dependencies, actor: Actor, key: ExportK
 }
 
 /**
- * Resumes a paused export. With `backfill`, also exports what it missed, including what failed shortly before the pause.
- * Returns that backfill, or undefined if nothing was missed. Resuming an export that is not paused changes nothing.
+ * Resumes a paused export. With `backfill`, also exports what it missed, including what failed shortly before the
+ * pause. Returns that backfill, or undefined if nothing was missed. Resuming an export that is not paused changes
+ * nothing.
  */
 export async function unpauseExport(
   deps: Dependencies,

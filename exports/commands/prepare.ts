@@ -27,7 +27,9 @@ export interface DestinationInput {
   config?: RawConfig | null | undefined;
 }
 
-/** What a user sets about an export. Fields that are left out keep their values, or in a new export get their defaults. */
+/**
+ * What a user sets about an export. Fields that are left out keep their values, or in a new export get their defaults.
+ */
 export interface ExportInput extends CadenceInput {
   name?: string | undefined;
   /** Null: events. */
@@ -64,7 +66,9 @@ export interface PreparedExport {
   secrets: string[];
 }
 
-/** Computes an export after a change, and checks everything that can be checked without connecting to the destination. */
+/**
+ * Computes an export after a change, and checks everything that can be checked without connecting to the destination.
+ */
 export function prepareExport(
   { parser, keyring }: Pick<ExportCommandDependencies, 'parser' | 'keyring'>,
   { current, exportId, projectId }: Subject,
@@ -174,8 +178,8 @@ export async function requirePlan(
 }
 
 /**
- * Refuses an export that would write the same keys as another one. A lock keeps others from saving an export to the same
- * store until the transaction ends, so save this one in the same transaction.
+ * Refuses an export that would write the same keys as another one. A lock keeps others from saving an export to the
+ * same store until the transaction ends, so save this one in the same transaction.
  */
 export async function refuseWritingOver(
   client: Transaction,

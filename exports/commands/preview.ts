@@ -48,8 +48,8 @@ export async function previewNewExport(
 }
 
 /**
- * Shows what an export would send for an interval. An interval that has not ended is shown up to now. Writes nothing and
- * does not connect to the destination.
+ * Shows what an export would send for an interval. An interval that has not ended is shown up to now. Writes nothing
+ * and does not connect to the destination.
  */
 export async function previewExport(
   deps: Dependencies,

@@ -9,7 +9,9 @@ import { type BegunBackfill, beginBackfill } from './backfill.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
-/** Finds the interval of a run. Refuses one that the export does not have any more, because no backfill can export it. */
+/**
+ * Finds the interval of a run. Refuses one that the export does not have any more, because no backfill can export it.
+ */
 function intervalOf(row: BatchExportRow, run: RunRow): OpenInterval {
   const interval = readInterval({ start: run.data_interval_start, end: run.data_interval_end });
   const { start, end } = interval;

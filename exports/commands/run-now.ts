@@ -33,7 +33,9 @@ export interface ImmediateRun {
 /** Returns the end of a part of an interval. A part is known by its end, at which no interval ends. */
 const endOfPart = (now: number) => (isPartEnd(new Date(now).toISOString()) ? now : now - 1);
 
-/** Runs an export now, whatever its schedule does. Exports the interval that is named, or else the last finished one. */
+/**
+ * Runs an export now, whatever its schedule does. Exports the interval that is named, or else the last finished one.
+ */
 export async function runExport(
   deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'temporal' | 'logger'>,
   actor: Actor,

@@ -39,8 +39,8 @@ export async function intervalToVerify(
 }
 
 /**
- * Compares what an export left at its destination for an interval with its manifest and the database. Undefined: the wait
- * was too short; calling this again joins the same verification.
+ * Compares what an export left at its destination for an interval with its manifest and the database. Undefined: the
+ * wait was too short; calling this again joins the same verification.
  */
 export async function verifyExport(
   { temporal, logger }: Pick<ExportCommandDependencies, 'temporal' | 'logger'>,

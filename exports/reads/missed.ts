@@ -32,7 +32,8 @@ export async function failedBeforePause(
 
 /**
  * Finds the range that a pause left out. If the export was cut into other intervals before or during the pause and has
- * exported nothing since, that is everything after the seam, not only what ended during the pause. Null: nothing is missed.
+ * exported nothing since, that is everything after the seam, not only what ended during the pause. Null: nothing is
+ * missed.
  */
 export async function missedByPause(
   queryable: Queryable,

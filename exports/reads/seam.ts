@@ -18,7 +18,9 @@ export class NoSeamError extends Error {
   override name = 'NoSeamError';
 }
 
-/** Answers whether an interval stays as it is cut: it is exported, or is being exported, or somebody cancelled its run. */
+/**
+ * Answers whether an interval stays as it is cut: it is exported, or is being exported, or somebody cancelled its run.
+ */
 const isTaken = ({ state, status }: IntervalEntry) =>
   state === 'done' ||
   state === 'differs' ||
@@ -27,9 +29,9 @@ const isTaken = ({ state, status }: IntervalEntry) =>
   status === 'Cancelled';
 
 /**
- * Finds the seam for an export that is about to be cut into other intervals. The new intervals begin where the last exported
- * interval ends, so nothing is left out and nothing is exported twice. They include intervals that failed, were missed or
- * have not ended. Throws a NoSeamError if that is impossible at the moment.
+ * Finds the seam for an export that is about to be cut into other intervals. The new intervals begin where the last
+ * exported interval ends, so nothing is left out and nothing is exported twice. They include intervals that failed,
+ * were missed or have not ended. Throws a NoSeamError if that is impossible at the moment.
  */
 export async function seamOf(queryable: Queryable, row: BatchExportRow, now: number): Promise<Seam> {
   const { start } = intervalAt(cadenceOfRow(row), now);

@@ -3,8 +3,8 @@ import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
 
 /**
- * Returns the settings of an export as the API shows them, without secrets. The activity log compares the settings before
- * and after a change.
+ * Returns the settings of an export as the API shows them, without secrets. The activity log compares the settings
+ * before and after a change.
  */
 export function shownExport(row: BatchExportRow) {
   const { offsetDay, offsetHour } = cadenceOfRow(row);

@@ -32,7 +32,9 @@ export interface BackfillRow {
   created_at: string;
   last_updated_at: string;
   finished_at: string | null;
-  /** How many of its intervals have a run that ended. Counted while it is under way; 0 if it ended without completing. */
+  /**
+   * How many of its intervals have a run that ended. Counted while it is under way; 0 if it ended without completing.
+   */
   finished_runs: number;
 }
 
@@ -44,7 +46,9 @@ export interface BackfillKey {
 const ACTIVE = "status in ('Starting', 'Running')";
 const MAX_ERROR = 10_000;
 
-/** Cancelled runs do not count, because their intervals are still to be done. Several runs of an interval count once. */
+/**
+ * Cancelled runs do not count, because their intervals are still to be done. Several runs of an interval count once.
+ */
 const WITH_PROGRESS = `b.*, case when b.status = 'Completed' then coalesce(b.total_runs, 0) when b.${ACTIVE} then (
   select count(distinct (r.data_interval_start, r.data_interval_end))::int from batch_export_runs r
   where r.project_id = b.project_id and r.backfill_id = b.id
@@ -123,7 +127,10 @@ export async function findBackfillById(queryable: Queryable, id: string): Promis
   return rows[0];
 }
 
-/** Finds a backfill of an export by its id or by the name of its workflow. Of several with that name it finds the newest. */
+/**
+ * Finds a backfill of an export by its id or by the name of its workflow. Of several with that name it finds the
+ * newest.
+ */
 export async function findBackfillOf(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,

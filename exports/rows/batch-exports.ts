@@ -225,8 +225,8 @@ export interface StoreWriter {
 }
 
 /**
- * Lists the exports of all projects that write to a store, and locks the store until the transaction ends. So nobody else
- * can add an export between comparing with this list and saving.
+ * Lists the exports of all projects that write to a store, and locks the store until the transaction ends. So nobody
+ * else can add an export between comparing with this list and saving.
  */
 export async function lockStoreWriters(client: Transaction, store: string): Promise<StoreWriter[]> {
   await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [LOCK_KINDS.exportStore, store]);

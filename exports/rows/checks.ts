@@ -29,7 +29,10 @@ export interface Check extends IntervalText {
 
 const MAX_PROBLEM = 10_000;
 
-/** Writes down the result of a check. Returns whether the last check of this interval had another result, or there was none. */
+/**
+ * Writes down the result of a check. Returns whether the last check of this interval had another result, or there was
+ * none.
+ */
 export async function recordCheck(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -104,9 +107,9 @@ export async function clearMissing(
 }
 
 /**
- * Lists completed runs of events, created since an instant, that were never compared with the database, oldest first. Only
- * the last run of an interval counts, and only if its export still has the same settings. Runs without a beginning are
- * left out.
+ * Lists completed runs of events, created since an instant, that were never compared with the database, oldest first.
+ * Only the last run of an interval counts, and only if its export still has the same settings. Runs without a beginning
+ * are left out.
  */
 export async function listUncheckedRuns(
   queryable: Queryable,

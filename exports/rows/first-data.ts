@@ -8,9 +8,9 @@ const WEEK = 7 * 86_400_000;
 const EARLIEST = Date.UTC(2020, 0, 1);
 
 /**
- * Finds when the first row of a model was stored within [start, end). Null: none was. Events are searched week by week, as
- * they are partitioned. A search that takes too long returns the beginning of the time that it searched: the result may be
- * too early, but never too late.
+ * Finds when the first row of a model was stored within [start, end). Null: none was. Events are searched week by week,
+ * as they are partitioned. A search that takes too long returns the beginning of the time that it searched: the result
+ * may be too early, but never too late.
  */
 export async function firstDataWithin(
   pool: Pool,

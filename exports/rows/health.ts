@@ -80,8 +80,8 @@ export async function sumHealth(
 }
 
 /**
- * Returns how many seconds ago the export was checked that has waited longest. An export that was never checked has waited
- * since its creation. Null: there is no export.
+ * Returns how many seconds ago the export was checked that has waited longest. An export that was never checked has
+ * waited since its creation. Null: there is no export.
  */
 export async function secondsSinceChecked(queryable: Queryable): Promise<number | null> {
   const { rows } = await queryable.query(

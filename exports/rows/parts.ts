@@ -4,8 +4,8 @@ import type { ExportKey } from './batch-exports.ts';
 import type { RunKey, RunRow } from './runs.ts';
 
 /**
- * "Run now" may export a part of an interval: from the beginning of the interval up to now. A part is known by its end, at
- * which no interval of any length ends.
+ * "Run now" may export a part of an interval: from the beginning of the interval up to now. A part is known by its end,
+ * at which no interval of any length ends.
  */
 const STEP_SECONDS = 300;
 const ENDS_A_PART = `extract(epoch from data_interval_end) % ${STEP_SECONDS} <> 0`;
@@ -13,8 +13,8 @@ const ENDS_A_PART = `extract(epoch from data_interval_end) % ${STEP_SECONDS} <> 
 export const isPartEnd = (end: string): boolean => Date.parse(end) % (STEP_SECONDS * 1000) !== 0;
 
 /**
- * Lists the runs of parts of an interval that are in progress, or have completed and still have their files. A run whose
- * files were removed has no manifest.
+ * Lists the runs of parts of an interval that are in progress, or have completed and still have their files. A run
+ * whose files were removed has no manifest.
  */
 export async function listPartRuns(
   queryable: Queryable,

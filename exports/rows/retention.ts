@@ -17,8 +17,8 @@ const expiry =
 const OVER = "status not in ('Starting', 'Running')";
 
 /**
- * The deletions of what is older than runs are kept, in the order in which they must happen: the row of a deleted export
- * goes after its last run.
+ * The deletions of what is older than runs are kept, in the order in which they must happen: the row of a deleted
+ * export goes after its last run.
  */
 export const RUN_EXPIRIES: readonly Expiry[] = [
   expiry('batch_export_runs', `created_at < $1::timestamptz and ${OVER}`),

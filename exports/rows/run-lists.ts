@@ -16,8 +16,8 @@ export async function findRun(
 }
 
 /**
- * Finds a run by its id alone, for operators, who see all projects. Goes through the projects that have exports, because
- * the key of the table begins with the project.
+ * Finds a run by its id alone, for operators, who see all projects. Goes through the projects that have exports,
+ * because the key of the table begins with the project.
  */
 export async function findRunById(queryable: Queryable, id: string): Promise<RunRow | undefined> {
   const { rows } = await queryable.query(
@@ -50,7 +50,9 @@ export interface RunPosition {
 export interface RunQuery extends ExportKey {
   ordering: 'created_at' | 'data_interval_start';
   ascending: boolean;
-  /** Runs made in [from, to], or, ordered by interval, runs whose interval lies within. As texts that Postgres reads. */
+  /**
+   * Runs made in [from, to], or, ordered by interval, runs whose interval lies within. As texts that Postgres reads.
+   */
   from: string;
   to: string;
   statuses?: readonly RunStatus[];
@@ -138,7 +140,9 @@ export async function runsEndedFor(
   return rows;
 }
 
-/** Lists runs of all exports that are under way by their rows but silent since an instant, the longest silence first. */
+/**
+ * Lists runs of all exports that are under way by their rows but silent since an instant, the longest silence first.
+ */
 export async function listQuietRuns(queryable: Queryable, since: string, limit: number): Promise<RunRow[]> {
   const { rows } = await queryable.query(
     `select * from batch_export_runs where status in ('Starting', 'Running') and last_updated_at < $1

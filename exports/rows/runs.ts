@@ -1,4 +1,5 @@
-// The statements that change a run: it begins, is attempted, reports progress, and ends. `run-lists.ts` has the queries.
+// The statements that change a run: it begins, is attempted, reports progress, and ends. `run-lists.ts` has the
+// queries.
 import type { Queryable } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
 import { uuidv7 } from '../../db/uuid.ts';

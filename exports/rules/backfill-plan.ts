@@ -19,8 +19,9 @@ export interface BackfillPlan extends OpenInterval {
 export type PlannedBackfill = Pick<BackfillRow, 'start_at' | 'end_at' | 'adjusted_start_at'>;
 
 /**
- * Finds the whole intervals that overlap the range of a backfill and have ended. They are the intervals of the schedule, so
- * a backfill writes the same keys as scheduled runs. Intervals that have not ended are left to the schedule.
+ * Finds the whole intervals that overlap the range of a backfill and have ended. They are the intervals of the
+ * schedule, so a backfill writes the same keys as scheduled runs. Intervals that have not ended are left to the
+ * schedule.
  */
 export function planBackfill(row: MappedRow, backfill: PlannedBackfill, now: number): BackfillPlan {
   const cadence = cadenceOfRow(row);
@@ -34,8 +35,8 @@ export function planBackfill(row: MappedRow, backfill: PlannedBackfill, now: num
 }
 
 /**
- * Finds where a backfill may begin later than planned, because there are no rows before `firstData`. It keeps the intervals
- * that the schedule had to run, so that each of them has a run, and the last interval.
+ * Finds where a backfill may begin later than planned, because there are no rows before `firstData`. It keeps the
+ * intervals that the schedule had to run, so that each of them has a run, and the last interval.
  */
 export function raisedStart(row: MappedRow, plan: Interval, firstData: number | null): number {
   const cadence = cadenceOfRow(row);

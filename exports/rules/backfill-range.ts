@@ -19,7 +19,9 @@ export interface BackfillInput {
   end_at?: unknown;
 }
 
-/** Finds the whole intervals that overlap the range that a user asks for and have ended. Throws a Refusal if none has. */
+/**
+ * Finds the whole intervals that overlap the range that a user asks for and have ended. Throws a Refusal if none has.
+ */
 export function readRange(row: BatchExportRow, input: BackfillInput, now: number): OpenInterval {
   const cadence = cadenceOfRow(row);
   try {
@@ -41,8 +43,8 @@ function requireIntervals(range: { start: number; end: number }): OpenInterval {
 }
 
 /**
- * Finds the intervals that ended after an instant, beginning with the one that contains it. Leaves out intervals that the
- * schedule does not run, because they end before `start_at` or after `end_at` of the export. Null: there is none.
+ * Finds the intervals that ended after an instant, beginning with the one that contains it. Leaves out intervals that
+ * the schedule does not run, because they end before `start_at` or after `end_at` of the export. Null: there is none.
  */
 export function wholeRange(row: BatchExportRow, since: number, now: number): OpenInterval | null {
   const cadence = cadenceOfRow(row);

@@ -22,7 +22,10 @@ export interface CadenceInput {
 
 const isLong = (interval: IntervalLength) => interval === 'day' || interval === 'week';
 
-/** Computes how an export cuts time after a change. Fields that are left out keep their values, if the interval has them. */
+/**
+ * Computes how an export cuts time after a change. Fields that are left out keep their values, if the interval has
+ * them.
+ */
 export function cadenceFields(current: CadenceFields | undefined, input: CadenceInput): CadenceFields {
   const interval = input.interval ?? current?.interval ?? 'hour';
   const { offset_day: day, offset_hour: hour } = input;

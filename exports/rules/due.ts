@@ -40,8 +40,8 @@ export type ScheduledRow = Pick<
 >;
 
 /**
- * Answers whether the schedule has to run an interval. The schedule fires at the end of the interval. So the end must lie
- * after the creation and the last recut of the export, between `start_at` and `end_at`, and outside of all pauses.
+ * Answers whether the schedule has to run an interval. The schedule fires at the end of the interval. So the end must
+ * lie after the creation and the last recut of the export, between `start_at` and `end_at`, and outside of all pauses.
  */
 export function isDue(row: ScheduledRow, pauses: readonly Pause[], { end }: Interval): boolean {
   const at = (text: string | null) => (text === null ? null : Date.parse(text));

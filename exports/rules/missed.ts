@@ -4,9 +4,9 @@ import { wholeRange } from './backfill-range.ts';
 import type { Pause } from './due.ts';
 
 /**
- * Returns since when an export is paused. That is `last_paused_at`, with two exceptions. A `PATCH` of `paused` does not set
- * it, so it may belong to an earlier pause. Clients can write it, so it may lie in the future. `pauses` are those that
- * ended after `last_paused_at` or have not ended.
+ * Returns since when an export is paused. That is `last_paused_at`, with two exceptions. A `PATCH` of `paused` does not
+ * set it, so it may belong to an earlier pause. Clients can write it, so it may lie in the future. `pauses` are those
+ * that ended after `last_paused_at` or have not ended.
  */
 function pausedSince(row: BatchExportRow, pauses: readonly Pause[]): number {
   const said = row.last_paused_at === null ? null : Date.parse(row.last_paused_at);

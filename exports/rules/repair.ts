@@ -4,7 +4,10 @@ import type { IntervalEntry } from './interval-states.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** How long a missing interval waits before it is started again, by the number of times that it was started again before. */
+/**
+ * How long a missing interval waits before it is started again, by the number of times that it was started again
+ * before.
+ */
 const WAITS = [0, 10 * MINUTE, HOUR, 6 * HOUR, 24 * HOUR] as const;
 /** The same for an interval whose run failed. It gets fewer tries, because failed runs pause an export in the end. */
 const WAITS_AFTER_FAILURE = [0, 6 * HOUR] as const;
@@ -18,8 +21,8 @@ export interface Repairs {
 }
 
 /**
- * Answers whether to start a missing interval again now. If its run failed, somebody has to act first. That a later interval
- * was completed shows that somebody did.
+ * Answers whether to start a missing interval again now. If its run failed, somebody has to act first. That a later
+ * interval was completed shows that somebody did.
  */
 export function isToBeRepaired(
   entry: Pick<IntervalEntry, 'state' | 'status'>,

@@ -2,7 +2,10 @@
 import type { IntervalText } from '../../intervals/index.ts';
 import { instantText } from '../../values/dates.ts';
 
-/** The id of the run that the schedule starts at the end of an interval. Temporal makes it: the id of the schedule, then the time. */
+/**
+ * The id of the run that the schedule starts at the end of an interval. Temporal makes it: the id of the schedule, then
+ * the time.
+ */
 export const scheduledWorkflowId = (exportId: string, intervalEnd: string): string =>
   `${exportId}-${instantText(intervalEnd)}`;
 
@@ -23,6 +26,8 @@ export function backfillWorkflowId(
 export const verificationWorkflowId = (exportId: string, { start, end }: IntervalText): string =>
   `${exportId}-verify-${start ?? 'START'}-${end}`;
 
-/** The id of a notice. `about` names the fact that it reports, and is the same for every try, so that it is sent once. */
+/**
+ * The id of a notice. `about` names the fact that it reports, and is the same for every try, so that it is sent once.
+ */
 export const noticeWorkflowId = (exportId: string, event: string, about: string): string =>
   `${exportId}-${event}-${about}`;

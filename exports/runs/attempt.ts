@@ -15,7 +15,9 @@ export class StalledError extends Error {
 
 /** One attempt at a run, while it lasts. */
 export interface Attempt {
-  /** Is aborted when the attempt has to stop: its work was told to stop, another attempt took over, or nothing moved. */
+  /**
+   * Is aborted when the attempt has to stop: its work was told to stop, another attempt took over, or nothing moved.
+   */
   signal: AbortSignal;
   /** Throws an OvertakenError if this attempt may not change anything any more. */
   fence(): Promise<void>;
@@ -26,10 +28,14 @@ export interface Attempt {
 }
 
 const EVERY = 3_000;
-/** The longest time without progress, in milliseconds. No source takes longer to find a row, no destination to take one. */
+/**
+ * The longest time without progress, in milliseconds. No source takes longer to find a row, no destination to take one.
+ */
 const STALL = 30 * 60_000;
 
-/** Reports the progress of an attempt, by beats and in the row of the run, and aborts the attempt when it has to stop. */
+/**
+ * Reports the progress of an attempt, by beats and in the row of the run, and aborts the attempt when it has to stop.
+ */
 export function watchAttempt(
   pool: Pool,
   key: RunKey,

@@ -24,8 +24,8 @@ export type PauseDependencies = Pick<
  * Pauses an export if too many of its last runs failed, and cancels its backfills with their runs. Returns when it was
  * paused. Runs from before the last pause do not count, because whoever resumed the export has seen them.
  *
- * One transaction changes the rows. Then the change is brought to Temporal. If an earlier try for the same run was killed
- * in between, this one does the second part.
+ * One transaction changes the rows. Then the change is brought to Temporal. If an earlier try for the same run was
+ * killed in between, this one does the second part.
  */
 export async function pauseIfFailing(
   deps: PauseDependencies,
@@ -98,8 +98,8 @@ async function cancelBackfills(client: Transaction, key: ExportKey): Promise<num
 }
 
 /**
- * Brings a pause to Temporal. If that fails, maintenance corrects the schedule, and the workflows find that their rows have
- * ended.
+ * Brings a pause to Temporal. If that fails, maintenance corrects the schedule, and the workflows find that their rows
+ * have ended.
  */
 async function follow({ pool, temporal, logger }: PauseDependencies, row: BatchExportRow): Promise<void> {
   const ended = { reason: CANCELLED, since: row.last_paused_at ?? row.created_at };

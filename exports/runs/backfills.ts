@@ -115,7 +115,9 @@ export interface NextIntervals {
   intervals: (IntervalText & { done: boolean })[];
   /** The number of completed intervals before them that were skipped. */
   skipped: number;
-  /** The end of the last of these intervals, from which to continue. Null: there are no more, or the backfill has ended. */
+  /**
+   * The end of the last of these intervals, from which to continue. Null: there are no more, or the backfill has ended.
+   */
   last: string | null;
 }
 
@@ -172,7 +174,9 @@ export interface FinishBackfillInput extends BackfillReference {
 
 const WORDS = { Completed: 'finished successfully', Failed: 'finished', Cancelled: 'was cancelled' } as const;
 
-/** Writes down how a backfill ended. Returns its status, which differs from the input if somebody else ended it before. */
+/**
+ * Writes down how a backfill ended. Returns its status, which differs from the input if somebody else ended it before.
+ */
 export async function finishBackfill(
   { pool }: Pick<RunDependencies, 'pool'>,
   { exportId, backfillId, status, text: progress }: FinishBackfillInput,

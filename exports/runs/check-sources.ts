@@ -14,7 +14,9 @@ import { judge } from './judgement.ts';
 import { hashRows, isExpired, ofSource } from './source.ts';
 import type { Work } from './work.ts';
 
-/** Only runs of this time before now are compared. Older ones were compared before, or their export was changed since. */
+/**
+ * Only runs of this time before now are compared. Older ones were compared before, or their export was changed since.
+ */
 const SINCE = 2 * 86_400_000;
 const RUNS_PER_PASS = 2_000;
 const LONGEST_PASS = 90_000;
@@ -122,8 +124,8 @@ async function differedBefore(
 }
 
 /**
- * Sends a notice. Call it before the check is written down. If the pass is killed in between, the next one sends the same
- * notice again, and it arrives once.
+ * Sends a notice. Call it before the check is written down. If the pass is killed in between, the next one sends the
+ * same notice again, and it arrives once.
  */
 async function tell(
   { temporal, noticeWebhook }: RunDependencies,

@@ -10,7 +10,10 @@ import type { ExportMetrics } from './metrics.ts';
 /** What the runs of batch exports and their upkeep need. */
 export interface RunDependencies {
   pool: Pool;
-  /** Connections for reading the rows that are exported. They are separate, so that other statements do not wait for one. */
+  /**
+   * Connections for reading the rows that are exported. They are separate, so that other statements do not wait for
+   * one.
+   */
   copyPool: Pool;
   temporal: ExportTemporal;
   logger: Logger;

@@ -36,8 +36,8 @@ const OUT_OF_TIME = 'It took longer than one attempt may take';
 const LONGEST_MESSAGE = 10_000;
 
 /**
- * Exports the whole interval of a run, whatever earlier attempts left, and completes the run. Throws an AttemptFailedError
- * if that fails, or the reason of the signal if the work was told to stop.
+ * Exports the whole interval of a run, whatever earlier attempts left, and completes the run. Throws an
+ * AttemptFailedError if that fails, or the reason of the signal if the work was told to stop.
  */
 export async function exportInterval(
   deps: RunDependencies,
@@ -164,7 +164,10 @@ function observe({ metrics }: RunDependencies, row: BatchExportRow, run: RunRow)
     metrics.lag.observe({ destination }, Math.max(0, finished - Date.parse(run.data_interval_end)) / 1000);
 }
 
-/** Judges the failure of an attempt and logs it. If another attempt follows, counts it and writes it into the row of the run. */
+/**
+ * Judges the failure of an attempt and logs it. If another attempt follows, counts it and writes it into the row of the
+ * run.
+ */
 async function failureOf(
   deps: RunDependencies,
   row: BatchExportRow,
@@ -174,7 +177,8 @@ async function failureOf(
 ): Promise<AttemptFailedError> {
   const { keyring, logger, metrics } = deps;
   const judged = judge(error);
-  // A server may answer with a message of any length. Temporal refuses one that is too long, and the attempt would never end.
+  // A server may answer with a message of any length. Temporal refuses one that is too long, and the attempt would
+  // never end.
   const message = storableText(withoutSecretsOf(keyring, row, judged.message), LONGEST_MESSAGE);
   const { again, reason } = judged;
   // An unexpected error may be a bug of Sluice, so the log has its stack.

@@ -24,8 +24,8 @@ export class NoticeError extends Error {
 const TIMEOUT = 15_000;
 
 /**
- * Posts a notice to the webhook of the installation. Reads what the notice says now, because the input contains ids only.
- * The receiver recognizes a repeated notice by its idempotency key.
+ * Posts a notice to the webhook of the installation. Reads what the notice says now, because the input contains ids
+ * only. The receiver recognizes a repeated notice by its idempotency key.
  */
 export async function sendNotice(
   deps: NoticeDependencies,

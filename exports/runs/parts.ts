@@ -10,9 +10,9 @@ import type { RunRow } from '../rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**
- * Removes the files of parts of an interval. "Run now" exports a part before the interval has ended, and the files of the
- * whole interval contain the same rows. Call it when the latter are at the destination. Stops a part that is still being
- * exported. Returns log entries, also for files that it could not remove: that fails no run.
+ * Removes the files of parts of an interval. "Run now" exports a part before the interval has ended, and the files of
+ * the whole interval contain the same rows. Call it when the latter are at the destination. Stops a part that is still
+ * being exported. Returns log entries, also for files that it could not remove: that fails no run.
  */
 export async function takeBackParts(
   pool: Pool,
@@ -60,9 +60,9 @@ async function stopPart(pool: Pool, part: RunRow, runId: string): Promise<RunRow
 }
 
 /**
- * Checks that a part is still wanted. Call it when the files of the part are at the destination. If the run was ended while
- * they were made visible, because a longer run has their rows or somebody cancelled it, nobody else removes them. Then this
- * removes them, and throws.
+ * Checks that a part is still wanted. Call it when the files of the part are at the destination. If the run was ended
+ * while they were made visible, because a longer run has their rows or somebody cancelled it, nobody else removes them.
+ * Then this removes them, and throws.
  */
 export async function leaveNoPart(
   pool: Pool,

@@ -200,8 +200,8 @@ const warnings = (entries: readonly IntervalEntry[], what: (entry: IntervalEntry
   }));
 
 /**
- * Sends a notice. Call it before its cause is written down. If the pass is killed in between, the next one sends the same
- * notice again, and it arrives once.
+ * Sends a notice. Call it before its cause is written down. If the pass is killed in between, the next one sends the
+ * same notice again, and it arrives once.
  */
 async function tell(
   { temporal, noticeWebhook }: RunDependencies,

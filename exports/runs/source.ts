@@ -44,8 +44,8 @@ export class ExpiredRowsError extends Error {
 }
 
 /**
- * Refuses to export an interval if some of its rows may be deleted. The remaining rows would replace an earlier export that
- * had all rows. A run without a beginning exports the rows that there are.
+ * Refuses to export an interval if some of its rows may be deleted. The remaining rows would replace an earlier export
+ * that had all rows. A run without a beginning exports the rows that there are.
  */
 export function requireUnexpired(
   row: Pick<BatchExportRow, 'model'>,
@@ -77,8 +77,8 @@ export class QueryRefusedError extends Error {
 }
 
 /**
- * Translates an error that occurred while reading the rows of an export. If Postgres refused the query, the settings of the
- * export are at fault. Use it for no other statement, because a refusal of those is a bug of Sluice.
+ * Translates an error that occurred while reading the rows of an export. If Postgres refused the query, the settings of
+ * the export are at fault. Use it for no other statement, because a refusal of those is a bug of Sluice.
  */
 export function ofSource(error: unknown): unknown {
   if (!refusesQuery(error)) return error;

@@ -45,8 +45,8 @@ export class BusyError extends Error {
 }
 
 /**
- * Makes the row of a run, or finds the row that an earlier try made. Throws a BusyError while another run exports the same
- * interval.
+ * Makes the row of a run, or finds the row that an earlier try made. Throws a BusyError while another run exports the
+ * same interval.
  */
 export async function startExportRun(
   { pool, temporal }: Pick<RunDependencies, 'pool' | 'temporal'>,
@@ -108,8 +108,8 @@ async function enter(pool: Pool, key: ExportKey, input: StartRunInput): Promise<
 }
 
 /**
- * Makes the row of a run that the schedule started. A lock keeps the export from being cut into other intervals meanwhile.
- * A later change of the intervals finds this row.
+ * Makes the row of a run that the schedule started. A lock keeps the export from being cut into other intervals
+ * meanwhile. A later change of the intervals finds this row.
  */
 async function enterScheduled(client: Transaction, key: ExportKey, input: StartRunInput): Promise<Entered> {
   const row = await holdBatchExport(client, key);
@@ -125,9 +125,9 @@ async function enterScheduled(client: Transaction, key: ExportKey, input: StartR
 }
 
 /**
- * Finds the interval that ends at the nominal time of the schedule. If somebody triggered the schedule by hand, it is the
- * last finished interval. Undefined: the schedule fired before the export was cut into other intervals, and the interval
- * lies before the seam.
+ * Finds the interval that ends at the nominal time of the schedule. If somebody triggered the schedule by hand, it is
+ * the last finished interval. Undefined: the schedule fired before the export was cut into other intervals, and the
+ * interval lies before the seam.
  */
 function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefined {
   const cadence = cadenceOfRow(row);
@@ -138,8 +138,8 @@ function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefi
 }
 
 /**
- * Finds a run that exports the rows of a part too, because it reaches further. Call it when the part has its row: a longer
- * run that begins later finds that row.
+ * Finds a run that exports the rows of a part too, because it reaches further. Call it when the part has its row: a
+ * longer run that begins later finds that row.
  */
 async function longerThanPart(pool: Pool, key: ExportKey, { start, end }: IntervalText) {
   return start !== null && isPartEnd(end) ? findLongerRun(pool, key, { start, end }) : undefined;

@@ -1,5 +1,5 @@
-// Maintenance of batch exports, every minute: corrects schedules, ends runs and starts backfills without a workflow, and
-// deletes old history. Each function is a step, and returns how many rows or schedules it changed.
+// Maintenance of batch exports, every minute: corrects schedules, ends runs and starts backfills without a workflow,
+// and deletes old history. Each function is a step, and returns how many rows or schedules it changed.
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { EXPORT_DELETED, endBackfill, endRun } from '../ending.ts';
@@ -19,7 +19,9 @@ type UpkeepDependencies = Pick<RunDependencies, 'pool' | 'temporal' | 'logger'>;
 /** How many items are worked on at once. */
 const AT_ONCE = 5;
 const PAGE = 500;
-/** How many schedules are compared in full each minute, in turns. For the others, the list shows the most likely faults. */
+/**
+ * How many schedules are compared in full each minute, in turns. For the others, the list shows the most likely faults.
+ */
 const CLOSELY_PER_RUN = 200;
 
 /** Answers whether it is the turn of an export, in this minute, to have its schedule compared in full. */
@@ -65,8 +67,8 @@ export async function repairExportSchedules(
 }
 
 /**
- * Answers whether a listed schedule agrees with its row. If no schedule can be made of the row, the answer is no: `sync`
- * then reports why, without holding up the others.
+ * Answers whether a listed schedule agrees with its row. If no schedule can be made of the row, the answer is no:
+ * `sync` then reports why, without holding up the others.
  */
 function looksRight(row: BatchExportRow, listed: ListedSchedule): boolean {
   try {
@@ -130,8 +132,8 @@ export async function mendBackfills(
     const row = await findBatchExportById(pool, backfill.batch_export_id);
     const isDeleted = !row || row.deleted_at !== null;
     if (!isDeleted && fate === 'unknown') {
-      // Whoever made the row was killed before starting the workflow, or Temporal lost its data. The new workflow continues
-      // after the intervals that are completed.
+      // Whoever made the row was killed before starting the workflow, or Temporal lost its data. The new workflow
+      // continues after the intervals that are completed.
       await temporal.startBackfill(row, backfill);
       return true;
     }
@@ -172,8 +174,8 @@ export async function expireExportHistory(
 }
 
 /**
- * Calls `work` for each item, a few at once, and counts how many calls return true. A failure does not hold up the other
- * items. The first failure is thrown at the end.
+ * Calls `work` for each item, a few at once, and counts how many calls return true. A failure does not hold up the
+ * other items. The first failure is thrown at the end.
  */
 async function countEach<T>(
   items: readonly T[],

@@ -25,7 +25,7 @@ export interface ExportRunResult {
 
 /** The progress of a backfill. When the workflow continues with a new history, it passes this on. */
 export interface BackfillProgressNote {
-  /** The end of the last interval that was begun; null if none was. */
+  /** The end of the last interval whose run was started. Null: none was. */
   after: string | null;
   total: number;
   completed: number;

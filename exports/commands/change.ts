@@ -57,8 +57,8 @@ const CANNOT = 'The intervals of a batch export cannot be changed';
 
 /**
  * Makes sure that an export that is cut into other intervals misses nothing and exports nothing twice: the new
- * intervals begin where the exported ones end. A backfill exports the new intervals that are over by then, because the
- * schedule does not come back to them.
+ * intervals begin where the exported ones end. A backfill exports the new intervals that have ended by then, because
+ * the schedule does not come back to them.
  */
 async function recut(
   { pool, client }: { pool: Pool; client: Transaction },

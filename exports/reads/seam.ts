@@ -19,7 +19,7 @@ export class NoSeamError extends Error {
 }
 
 /**
- * Answers whether an interval stays as it is cut: it is exported, or is being exported, or somebody cancelled its run.
+ * Answers whether an interval stays as it is: a run has exported it or is at work on it, or somebody cancelled its run.
  */
 const isTaken = ({ state, status }: IntervalEntry) =>
   state === 'done' ||

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { ExportKey } from './batch-exports.ts';
 
-/** A trigger on batch_exports makes these rows, whoever pauses or unpauses. */
+/** A pause of an export. A trigger on `batch_exports` writes these rows, whoever pauses or resumes the export. */
 export interface PauseRow {
   paused_at: string;
   /** Null: the export is still paused. */

@@ -105,7 +105,7 @@ export async function startRun(queryable: Queryable, run: NewRun): Promise<Start
   }
 }
 
-/** Begins an attempt. From now on only its fence counts. Undefined: the run is over. */
+/** Begins an attempt. From now on only its fence is valid. Undefined: the run has ended. */
 export async function beginAttempt(queryable: Queryable, key: RunKey): Promise<RunRow | undefined> {
   const { rows } = await queryable.query(
     `update batch_export_runs set status = 'Running', fence = ${NEXT_FENCE}, last_updated_at = clock_timestamp()
@@ -142,7 +142,10 @@ const EXPORT_STAYS = `not exists (
   select from batch_exports e
   where e.project_id = r.project_id and e.id = r.batch_export_id and e.deleted_at is not null)`;
 
-/** Writes down how far an attempt is. False: another attempt has taken over, or the run is over, so it must stop. */
+/**
+ * Writes down the progress of an attempt. False: it must stop, because another attempt has taken over or the run has
+ * ended.
+ */
 export async function recordProgress(
   queryable: Queryable,
   key: RunKey,
@@ -224,8 +227,8 @@ const METRIC: Record<RunFailure, [kind: string, name: string]> = {
 };
 
 /**
- * Writes down how a run ended that did not complete, and takes the fence from the attempt that is under way. Undefined:
- * the run was over before, and stays what it was. Only `exports/ending.ts` calls this.
+ * Writes down how a run ended that did not complete, and takes the fence from the attempt in progress. Undefined: the
+ * run had ended before, and nothing changed. Only `exports/ending.ts` calls this.
  */
 export async function markRunEnded(
   queryable: Queryable,

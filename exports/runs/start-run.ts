@@ -21,7 +21,7 @@ export interface StartRunInput {
   exportId: string;
   interval: IntervalText | null;
   backfillId: string | null;
-  /** When the schedule meant to fire, or when somebody started the workflow; ISO 8601. */
+  /** When the schedule was due to fire, or when the workflow was started, in ISO 8601. */
   nominal: string;
   workflowId: string;
   workflowRunId: string;
@@ -62,7 +62,7 @@ export async function startExportRun(
     const { run } = begun;
     if (begun.outcome === 'over') {
       const known = { runId: run.id, status: run.status, records: run.records_completed ?? 0 };
-      return nothing('The run is over', known);
+      return nothing('The run has ended', known);
     }
     if (begun.outcome === 'busy') {
       if ((await temporal.fateOfRun(run)) === 'running')

@@ -110,7 +110,7 @@ export async function endOrphanedRuns(
     const fate = await temporal.fateOfRun(run);
     if (fate === 'running') return false;
     const { status, reason } = ENDS[fate];
-    const message = `The run of the interval that ends at ${run.data_interval_end} is over. ${reason}`;
+    const message = `The run of the interval that ends at ${run.data_interval_end} has ended. ${reason}`;
     const log = { level: status === 'Cancelled' ? 'WARNING' : 'ERROR', message } as const;
     const ended = await transaction(pool, (client) => endRun(client, run, { status, reason, log }));
     return ended !== undefined;

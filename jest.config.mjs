@@ -1,4 +1,4 @@
-// The sources are TypeScript modules that Node runs as they are; jest strips the types the same way.
+// The sources are TypeScript modules that Node runs directly. Jest strips the types in the same way.
 export default {
   testEnvironment: process.env.TEST_TIMES ? '<rootDir>/test/support/measured-environment.ts' : 'node',
   testSequencer: '<rootDir>/test/support/longest-first.ts',
@@ -18,6 +18,6 @@ export default {
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testTimeout: 60_000,
-  // Many tests wait for timers of Temporal and for other processes, so two processors have time for four files.
+  // Many tests wait for Temporal timers and other processes, so two cores can run four test files at once.
   maxWorkers: 4,
 };

@@ -11,7 +11,7 @@ import { startTemporal } from '../stack/temporal.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import { processStat } from './process-stat.ts';
 
-/** Everything that exports need, with a worker as it ships. */
+/** Everything that exports need, including a worker as it ships. */
 export interface ExportStack {
   url: string;
   temporalAddress: string;
@@ -22,7 +22,7 @@ export interface ExportStack {
   stop(): Promise<void>;
 }
 
-/** What a process takes, as the system counts it. */
+/** Measures a process with the counters of the operating system. */
 export class MeasuredProcess {
   readonly #pid: number;
   readonly #folder: string;
@@ -32,17 +32,17 @@ export class MeasuredProcess {
     this.#folder = `/proc/${pid}`;
   }
 
-  /** Seconds. */
+  /** The CPU time in seconds. */
   get cpu(): number {
     return processStat(this.#pid)?.own ?? 0;
   }
 
-  /** Megabytes. */
+  /** The memory in megabytes. */
   get memory(): number {
     return this.#status('VmRSS');
   }
 
-  /** The most there were since the start, or since they were forgotten. */
+  /** The peak memory in megabytes since the start, or since `forgetPeak`. */
   get peakMemory(): number {
     return this.#status('VmHWM');
   }

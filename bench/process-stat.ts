@@ -4,12 +4,12 @@ const TICKS = 100;
 
 export interface ProcessStat {
   parent: number;
-  /** Seconds of CPU: its own, and of its children that ended. */
+  /** The CPU time in seconds: of the process, and of its children that have ended. */
   own: number;
   reaped: number;
 }
 
-/** As the system counts it; undefined: the process is gone. */
+/** Returns the counters of a process, or undefined if it has ended. */
 export function processStat(pid: number | string): ProcessStat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -24,7 +24,7 @@ export function processStat(pid: number | string): ProcessStat | undefined {
   }
 }
 
-/** Seconds of CPU of a process's children, those that ended and those that have not. */
+/** Returns the CPU time of a process's children in seconds, both running and ended. */
 export function childrenCpu(pid: number): number {
   let seconds = processStat(pid)?.reaped ?? 0;
   for (const entry of readdirSync('/proc')) {

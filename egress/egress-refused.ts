@@ -1,9 +1,12 @@
-/** Sluice does not connect there. Trying again changes nothing: the operator has to allow it, or name another host. */
+/**
+ * Sluice refuses to connect to this host. A retry does not help: the operator must allow the host, or the user must
+ * choose another one.
+ */
 export class EgressRefusedError extends Error {
   override name = 'EgressRefusedError';
   readonly code = 'EGRESS_REFUSED';
   readonly host: string;
-  /** What the host resolved to; the host itself if it is an address. */
+  /** The address that the host resolved to, or the host itself if it is an address. */
   readonly address: string | undefined;
 
   constructor(host: string, address: string | undefined, reason: string) {
@@ -19,7 +22,7 @@ interface Chained {
   errors?: unknown;
 }
 
-/** An error, what caused it, and what that was caused by; also where several were made one (AggregateError). */
+/** Yields an error and all its causes, including the errors of an AggregateError. */
 export function* causesOf(error: unknown, depth = 0): Generator<object> {
   if (typeof error !== 'object' || error === null || depth > 8) return;
   yield error;
@@ -28,7 +31,9 @@ export function* causesOf(error: unknown, depth = 0): Generator<object> {
   yield* causesOf(cause, depth + 1);
 }
 
-/** The refusal behind an error that a client library made of it, if there is one. */
+/**
+ * Returns the refusal among the causes of an error, if there is one. Client libraries wrap it in errors of their own.
+ */
 export function egressRefusal(error: unknown): EgressRefusedError | undefined {
   for (const one of causesOf(error)) if (one instanceof EgressRefusedError) return one;
   return undefined;

@@ -5,19 +5,22 @@ import { createGuard, type Resolve } from './guard.ts';
 import { type AgentPair, GuardedSocket, guardedAgents } from './sockets.ts';
 
 export interface EgressOptions {
-  /** SLUICE_EGRESS_ALLOW: private hosts and CIDRs, comma-separated, that may be reached nevertheless. */
+  /** SLUICE_EGRESS_ALLOW: a comma-separated list of private hosts and CIDRs that are allowed. */
   allow?: string;
   resolve?: Resolve;
 }
 
-/** The one way out: whatever Sluice connects to because a user said so, it connects to through here. */
+/** Makes all connections to addresses that users choose. It refuses private addresses. */
 export interface Egress {
   fetch(url: string | URL, options?: FetchOptions): Promise<FetchAnswer>;
-  /** For clients built on node:http; the caller destroys them. */
+  /** Returns agents for clients built on node:http. The caller must destroy them. */
   agents(maxSockets?: number): AgentPair;
-  /** For clients that connect a socket themselves. `listedOnly` reaches what SLUICE_EGRESS_ALLOW names, nothing else. */
+  /**
+   * Returns a socket for clients that connect it themselves. With `listedOnly`, it only reaches what
+   * SLUICE_EGRESS_ALLOW lists.
+   */
   socket(options?: { listedOnly?: boolean }): Socket;
-  /** Ends the connections that fetch keeps open. */
+  /** Closes the connections that fetch keeps open. */
   close(): Promise<void>;
 }
 

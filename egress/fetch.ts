@@ -7,25 +7,28 @@ export interface FetchOptions {
   headers?: Record<string, string>;
   body?: string | Buffer;
   signal?: AbortSignal;
-  /** For all of it, from the look-up of the host to the last byte of the answer. */
+  /** The time for the whole request, from the DNS lookup to the last byte of the answer. */
   timeoutMilliseconds?: number;
-  /** The rest of a longer answer is not read. */
+  /** The largest answer. The rest of a longer one is not read. */
   maxAnswerBytes?: number;
-  /** Redirects that are followed, each checked like the first address; by default a redirect is the answer. */
+  /**
+   * How many redirects to follow. Each target is checked like the first address. By default a redirect is returned as
+   * the answer.
+   */
   redirects?: number;
 }
 
 export interface FetchAnswer {
-  /** Where the answer came from, after redirects. */
+  /** The URL of the answer, after redirects. */
   url: string;
   status: number;
   headers: Record<string, string>;
   body: Buffer;
-  /** Whether the answer was longer than `maxAnswerBytes`. */
+  /** True if the answer was longer than `maxAnswerBytes`. */
   truncated: boolean;
 }
 
-/** No answer came in time. */
+/** The request took longer than its timeout. */
 export class FetchTimeoutError extends Error {
   override name = 'FetchTimeoutError';
   readonly code = 'ETIMEDOUT';
@@ -35,7 +38,7 @@ const CONNECT_MILLISECONDS = 10_000;
 const TIMEOUT_MILLISECONDS = 30_000;
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** What one origin may know and another must not. */
+/** Headers that are not sent to another origin after a redirect. */
 const CONFIDENTIAL = new Set(['authorization', 'cookie', 'proxy-authorization', 'x-api-key']);
 
 export function guardedDispatcher(guard: Guard): Agent {
@@ -53,7 +56,7 @@ export function guardedDispatcher(guard: Guard): Agent {
   });
 }
 
-/** The address as one that may be asked; it is not shown where it is wrong, since it may hold a password. */
+/** Parses and checks a URL. The error does not show an invalid URL, because it can contain a password. */
 function target(url: string | URL, base?: URL): URL {
   const parsed = URL.parse(String(url), base?.href) ?? undefined;
   if (!parsed) throw new EgressRefusedError('the address', undefined, 'it is not a valid URL');
@@ -65,7 +68,7 @@ function target(url: string | URL, base?: URL): URL {
     );
   }
   if (parsed.username !== '' || parsed.password !== '') {
-    throw new EgressRefusedError(parsed.host, undefined, 'the URL holds a user name or password');
+    throw new EgressRefusedError(parsed.host, undefined, 'the URL contains a user name or password');
   }
   return parsed;
 }
@@ -80,7 +83,7 @@ async function read(
     const room = most - bytes;
     bytes += (chunk as Buffer).length;
     if (room > 0) chunks.push((chunk as Buffer).subarray(0, room));
-    // Leaving the loop ends the connection, so that an endless answer costs nothing more.
+    // Leaving the loop closes the connection, so an endless answer costs no more.
     if (bytes > most) return { body: Buffer.concat(chunks), truncated: true };
   }
   return { body: Buffer.concat(chunks), truncated: false };
@@ -95,7 +98,7 @@ function plainHeaders(headers: Dispatcher.ResponseData['headers']): Record<strin
   );
 }
 
-/** One request through the guard. Answers of every status are answers; what brings no answer throws. */
+/** Sends a request through the guard. Returns the answer, whatever its status. Throws if there is no answer. */
 export async function guardedFetch(
   dispatcher: Dispatcher,
   url: string | URL,

@@ -5,15 +5,18 @@ import { plainAddress, specialUse } from '../values/addresses.ts';
 import { type AllowList, isAllowed, plainHost } from './allow-list.ts';
 import { EgressRefusedError } from './egress-refused.ts';
 
-/** Resolves a host to all of its addresses; what the machine's resolver does unless a test brings another. */
+/** Resolves a host to all its addresses. The default is the system's resolver; tests pass their own. */
 export type Resolve = (host: string) => Promise<LookupAddress[]>;
 
 export interface Guard {
-  /** Throws if a connection to this address, which may be written as a host, is not allowed. Names pass. */
+  /** Checks a host that is written as an address, and throws if it is not allowed. Accepts all host names. */
   checkLiteral(host: string): void;
-  /** For `net.connect` and everything above it: the addresses it answers are checked, and are the ones connected to. */
+  /**
+   * Resolves a host and checks its addresses, for `net.connect` and everything built on it. The connection uses the
+   * checked addresses.
+   */
   lookup: LookupFunction;
-  /** The same guard, which lets through what the operator named and nothing else, public or not. */
+  /** A guard that only allows what the operator has listed, and no other address, public or private. */
   listedOnly: Guard;
 }
 
@@ -35,10 +38,10 @@ function guardOf(allow: AllowList, resolve: Resolve, listedOnly: boolean, listed
       throw new EgressRefusedError(
         host,
         address,
-        `the address is ${reason}. SLUICE_EGRESS_ALLOW can name hosts and networks that may be reached nevertheless`,
+        `the address is ${reason}. To allow the host or its network, list it in SLUICE_EGRESS_ALLOW`,
       );
     }
-    if (listedOnly) throw new EgressRefusedError(host, address, 'SLUICE_EGRESS_ALLOW does not name it');
+    if (listedOnly) throw new EgressRefusedError(host, address, 'SLUICE_EGRESS_ALLOW does not list it');
   };
   return {
     get listedOnly() {
@@ -55,7 +58,7 @@ function guardOf(allow: AllowList, resolve: Resolve, listedOnly: boolean, listed
             const family = options.family === 4 || options.family === 6 ? options.family : 0;
             const wanted = addresses.filter((one) => family === 0 || one.family === family);
             if (wanted.length === 0) throw notFound(host);
-            // One refused address refuses the host: which of them is used is the connection's choice.
+            // One refused address refuses the host, because the connection may choose any of the addresses.
             for (const { address } of wanted) check(host, address);
             if (options.all) callback(null, wanted);
             else callback(null, (wanted[0] as LookupAddress).address, (wanted[0] as LookupAddress).family);

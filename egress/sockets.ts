@@ -13,14 +13,14 @@ interface Target {
   socketPath?: string;
 }
 
-/** Options of a connection with the guard in them. An address needs no look-up, so it is checked here. */
+/** Adds the guard to the options of a connection. An address needs no lookup, so it is checked here. */
 function guarded<T extends Target>(guard: Guard, options: T): T {
   if (options.socketPath) throw new EgressRefusedError(options.socketPath, undefined, 'it is a local socket');
   guard.checkLiteral(options.host ?? options.hostname ?? 'localhost');
   return { ...options, lookup: guard.lookup };
 }
 
-/** Refusals come as any connection that fails: clients that are asked for one do not expect a throw. */
+/** Reports a refusal like a failed connection, because clients do not expect an exception here. */
 function guardedConnection<T>(
   guard: Guard,
   options: T,
@@ -74,7 +74,7 @@ export interface AgentPair {
   destroy(): void;
 }
 
-/** Agents for clients that are built on node:http, such as the SDK of S3. */
+/** Creates agents for clients that are built on node:http, such as the S3 SDK. */
 export function guardedAgents(guard: Guard, maxSockets: number): AgentPair {
   const options = { keepAlive: true, maxSockets };
   const httpAgent = new GuardedHttpAgent(guard, options);
@@ -113,7 +113,7 @@ export class GuardedSocket extends net.Socket {
       const options = guarded(this.#guard, { host: 'localhost', ...target });
       return super.connect(options as net.TcpNetConnectOpts, listener);
     } catch (error) {
-      // As any connection that fails: the one who connects listens for `error`.
+      // The refusal is reported like a failed connection, as an `error` event.
       this.destroy(error as Error);
       return this;
     }

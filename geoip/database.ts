@@ -1,12 +1,12 @@
-// The bytes of a database in MaxMind's form → the place of an address.
+// Reads databases in MaxMind's format and finds the location of an address.
 import { Reader, type Response } from 'mmdb-lib';
 
-/** Where an address is, as properties of events. What is unknown is absent. */
+/** The location of an address, as event properties. Unknown properties are absent. */
 export type Place = Readonly<Record<string, string | number>>;
 
 type Step = string | number;
 
-/** Each property and where it stands in a record of a City, Enterprise or Country database. */
+/** Each property, and its path in a record of a City, Enterprise or Country database. */
 const TEXTS: readonly (readonly [property: string, ...steps: Step[]])[] = [
   ['$geoip_city_name', 'city', 'names', 'en'],
   ['$geoip_country_name', 'country', 'names', 'en'],
@@ -26,10 +26,10 @@ const NUMBERS: readonly (readonly [property: string, ...steps: Step[]])[] = [
   ['$geoip_accuracy_radius', 'location', 'accuracy_radius'],
 ];
 
-/** Every property that a place may have. */
+/** All properties that a location can have. */
 export const PLACE_PROPERTIES: readonly string[] = [...TEXTS, ...NUMBERS].map(([property]) => property);
 
-/** The properties that flags may ask for. To flags, all values are texts. */
+/** The properties that flags can use. Flags use all values as texts. */
 const FLAG_PROPERTIES = [
   '$geoip_city_name',
   '$geoip_country_name',
@@ -49,7 +49,7 @@ function follow(record: unknown, steps: readonly Step[]): unknown {
   return value;
 }
 
-/** The place in a record of the database; undefined when the record names none. */
+/** Returns the location in a record of the database, or undefined if the record has none. */
 export function placeOf(record: unknown): Place | undefined {
   const place: Record<string, string | number> = {};
   for (const [property, ...steps] of TEXTS) {
@@ -63,7 +63,7 @@ export function placeOf(record: unknown): Place | undefined {
   return Object.keys(place).length > 0 ? Object.freeze(place) : undefined;
 }
 
-/** The part of a place that flags are evaluated with. */
+/** Returns the properties of a location that flags can use. */
 export function flagPropertiesOf(place: Place | undefined): Record<string, string> {
   const properties: Record<string, string> = {};
   for (const name of FLAG_PROPERTIES) {
@@ -73,22 +73,22 @@ export function flagPropertiesOf(place: Place | undefined): Record<string, strin
   return properties;
 }
 
-/** The bytes are no database of places; the message says why. */
+/** The file is not a usable location database. The message says why. */
 export class GeoipDatabaseError extends Error {
   override name = 'GeoipDatabaseError';
 }
 
 export interface GeoipDatabase {
-  /** The name that the database gives itself, such as `GeoLite2-City`. */
+  /** The type that the database states, such as `GeoLite2-City`. */
   type: string;
   built: Date;
-  /** The record of an address, null when there is none. Throws where the file is damaged. */
+  /** Returns the record of an address, or null if there is none. Throws if the file is damaged. */
   find(address: string): unknown;
 }
 
 /** The zeros between the search tree and the records. */
 const SEPARATOR_BYTES = 16;
-/** Opening a database tries so many of its networks. */
+/** How many networks are checked when a database is opened. */
 const LOOKED_AT = 1_000;
 
 function addressText(number: bigint, bits: 32 | 128): string {
@@ -97,7 +97,7 @@ function addressText(number: bigint, bits: 32 | 128): string {
   return groups.map((group) => group.toString(16)).join(':');
 }
 
-/** Whether any of the first networks has a place. Throws where the tree is damaged. */
+/** Returns whether any of the first networks has a location. Throws if the tree is damaged. */
 function tellsOfPlaces(reader: Reader<Response>, bits: 32 | 128): boolean {
   let found = false;
   let next = 0n;
@@ -113,24 +113,24 @@ function open(bytes: Buffer): Reader<Response> {
   try {
     return new Reader(bytes);
   } catch (error) {
-    throw new GeoipDatabaseError('is not a MaxMind database (.mmdb), or not a whole one', { cause: error });
+    throw new GeoipDatabaseError('is not a complete MaxMind database (.mmdb)', { cause: error });
   }
 }
 
-/** Opens a database and makes sure that it is whole and holds places. */
+/** Opens a database and checks that it is complete and contains locations. */
 export function readGeoipDatabase(bytes: Buffer): GeoipDatabase {
   const reader = open(bytes);
   const { binaryFormatMajorVersion, ipVersion, nodeCount, searchTreeSize, databaseType, buildEpoch } =
     reader.metadata;
   if (binaryFormatMajorVersion !== 2 || (ipVersion !== 4 && ipVersion !== 6)) {
     throw new GeoipDatabaseError(
-      `has a form that is not known: version ${binaryFormatMajorVersion} for IPv${ipVersion}`,
+      `has an unknown format: version ${binaryFormatMajorVersion} for IPv${ipVersion}`,
     );
   }
   const separator = bytes.subarray(searchTreeSize, searchTreeSize + SEPARATOR_BYTES);
   const isWhole =
     nodeCount > 0 && separator.length === SEPARATOR_BYTES && separator.every((one) => one === 0);
-  if (!isWhole) throw new GeoipDatabaseError('is damaged: its search tree is not as long as it says');
+  if (!isWhole) throw new GeoipDatabaseError('is damaged: its search tree does not have the stated length');
   let found: boolean;
   try {
     found = tellsOfPlaces(reader, ipVersion === 6 ? 128 : 32);
@@ -139,13 +139,13 @@ export function readGeoipDatabase(bytes: Buffer): GeoipDatabase {
   }
   if (!found) {
     throw new GeoipDatabaseError(
-      `is a ${databaseType} database, which does not tell where addresses are; a City or Country database does`,
+      `is a ${databaseType} database, which has no locations; use a City or Country database`,
     );
   }
   return {
     type: databaseType,
     built: buildEpoch,
-    // The reader would take the first bits of an IPv6 address for an IPv4 address.
+    // Otherwise the reader would treat the first bits of an IPv6 address as an IPv4 address.
     find: (address) => (ipVersion === 4 && address.includes(':') ? null : reader.get(address)),
   };
 }

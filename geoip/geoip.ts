@@ -12,11 +12,14 @@ import {
 } from './database.ts';
 
 export interface Geoip {
-  /** Where an address is, as properties of events; undefined when it is unknown, local, or no address at all. */
+  /**
+   * Returns the location of an address as event properties. Returns undefined if it is unknown, local, or not an
+   * address.
+   */
   place(address: unknown): Place | undefined;
-  /** The known properties of the place that flags are evaluated with. */
+  /** Returns the properties of the location that flags can use. */
   flagProperties(address: unknown): Record<string, string>;
-  /** Reads the file again if it was replaced. This also happens by itself every few seconds. */
+  /** Reads the file again if it was replaced. This also happens automatically every few seconds. */
   refresh(): Promise<void>;
   close(): void;
 }
@@ -25,23 +28,26 @@ const LOOK_EVERY = 10_000;
 const REMEMBERED = 10_000;
 const UNKNOWN = Symbol('unknown');
 
-/** No spelling of an address is longer. */
+/** No notation of an address is longer. */
 const LONGEST_ADDRESS = 64;
 
-/** The one spelling of an address that can be in some place; undefined for local addresses and for anything else. */
+/**
+ * Returns the standard form of an address that can have a location. Returns undefined for local addresses and
+ * everything else.
+ */
 export function locatableAddress(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > LONGEST_ADDRESS) return undefined;
   const text = value.trim();
-  // An address with a zone is one of a link.
+  // An address with a zone is link-local.
   if (isIP(text) === 0 || text.includes('%')) return undefined;
   const address = plainAddress(text);
   return address === undefined || isLocal(address) ? undefined : address;
 }
 
-/** The latest answers, at most `size` of them. The one that was asked for longest ago goes first. */
+/** A cache with at most `size` entries. It evicts the least recently used entry. */
 export class Recent<Value> {
   readonly #size: number;
-  /** A map keeps the order in which its entries came. */
+  /** A Map keeps the order of insertion. */
   readonly #entries = new Map<string, Value>();
 
   constructor(size: number) {
@@ -66,19 +72,19 @@ export class Recent<Value> {
   }
 }
 
-/** A text that changes when the file is replaced, written to, or made readable. */
+/** Returns a text that changes when the file is replaced, written, or made readable. */
 async function versionOf(file: string): Promise<string> {
   const found = await stat(file, { bigint: true });
   if (!found.isFile()) throw new GeoipDatabaseError('is not a file');
   return `${found.dev} ${found.ino} ${found.size} ${found.ctimeNs}`;
 }
 
-/** Reads the whole file as it is at one moment. A file that changes meanwhile counts as broken. */
+/** Reads the whole file. Refuses a file that changes while it is being read. */
 async function readWhole(file: string): Promise<{ bytes: Buffer; version: string }> {
   const before = await versionOf(file);
   const bytes = await readFile(file);
   const version = await versionOf(file);
-  if (version !== before) throw new GeoipDatabaseError('was changed while it was read');
+  if (version !== before) throw new GeoipDatabaseError('changed while it was being read');
   return { bytes, version };
 }
 
@@ -91,8 +97,8 @@ function complaint(file: string, error: unknown): string {
 }
 
 /**
- * Opens the database and follows its file. A whole replacement is taken at once; while there is none, or when it is
- * broken, the database that was read before goes on answering. Rejects when the first file cannot be used.
+ * Opens the database and watches its file. A valid new file is used at once. If the file is missing or invalid, the old
+ * database stays in use. Rejects if the first file cannot be used.
  */
 export async function openGeoip(options: {
   file: string;
@@ -102,7 +108,7 @@ export async function openGeoip(options: {
   const { file, logger } = options;
   const recent = new Recent<Place | typeof UNKNOWN>(REMEMBERED);
   let database: GeoipDatabase;
-  /** The version of the file at the last look, usable or not; undefined when there was no file. */
+  /** The version of the file at the last check, valid or not. Undefined if there was no file. */
   let seen: string | undefined;
   let complained = false;
   let looking: Promise<void> | undefined;
@@ -127,7 +133,7 @@ export async function openGeoip(options: {
       const isKnown = version === undefined && seen === undefined;
       seen = version;
       if (!isKnown)
-        logger?.warn({ err: error }, `${complaint(file, error)} The one read before stays in use.`);
+        logger?.warn({ err: error }, `${complaint(file, error)} The database read before stays in use.`);
     }
   }
 
@@ -149,7 +155,7 @@ export async function openGeoip(options: {
     try {
       return placeOf(database.find(address));
     } catch (error) {
-      // Opening the database reads only a part of it, so damage can show up here. No event is lost over it.
+      // Opening the database checks only a part of it, so damage can appear later. No event is lost because of it.
       if (!complained) logger?.warn({ err: error }, `SLUICE_GEOIP_DATABASE: ${file} is damaged.`);
       complained = true;
       return undefined;

@@ -1,10 +1,12 @@
 import type { Span } from './ast/index.ts';
 
 /**
- * - `syntax`: the text is not in the language
- * - `unsupported`: the grammar knows it, this project does not run it
- * - `compile`: the program cannot mean anything (undeclared variable, index 0, …)
- * - `too_large`, `too_deep`, `timeout`: a limit was reached before the text was understood
+ * The reason why a source text was refused:
+ *
+ * - `syntax`: the text is not valid in the language
+ * - `unsupported`: the grammar allows it, but Sluice cannot run it
+ * - `compile`: the program has no meaning (undeclared variable, index 0, …)
+ * - `too_large`, `too_deep`, `timeout`: the text exceeds a limit of the parser
  * - `busy`: too many texts are waiting for the parser
  */
 export type SourceErrorCode =
@@ -17,17 +19,17 @@ export type SourceErrorCode =
   | 'busy';
 
 export interface Place {
-  /** from 1 */
+  /** Counted from 1. */
   line: number;
-  /** from 1, in characters (code points) */
+  /** Counted from 1, in characters (code points). */
   column: number;
-  /** The line, cut around the place if long, with a caret under the place. */
+  /** The line with a caret under the place. A long line is cut to the part around the place. */
   excerpt: string;
 }
 
 const EXCERPT_WIDTH = 100;
 
-/** A fault of a source text. `reason` is the sentence, `message` adds where. */
+/** An error in a source text. `reason` is the plain sentence; `message` adds the line and column. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
   readonly code: SourceErrorCode;
@@ -48,13 +50,13 @@ export class SourceError extends Error {
     this.excerpt = place?.excerpt ?? null;
   }
 
-  /** The same fault, with the place it has in a text. */
+  /** Returns the same error with its line and column in the source. */
   in(source: string): SourceError {
     return this.line === null ? new SourceError(this.code, this.reason, source, this.span) : this;
   }
 }
 
-/** Line, column and excerpt of an offset (UTF-16 units) in a text. */
+/** Returns the line, the column and an excerpt for an offset (in UTF-16 units) of a text. */
 export function placeOf(source: string, offset: number): Place {
   const at = Math.max(0, Math.min(offset, source.length));
   const lineStart = source.lastIndexOf('\n', at - 1) + 1;
@@ -63,7 +65,7 @@ export function placeOf(source: string, offset: number): Place {
   let line = 1;
   for (let i = source.indexOf('\n'); i !== -1 && i < lineStart; i = source.indexOf('\n', i + 1)) line++;
   const before = [...source.slice(lineStart, at)];
-  // Only a window is taken apart: a line may be as long as the whole source.
+  // Only the text around the place is split, because a line can be as long as the whole source.
   const after = [...source.slice(at, Math.min(lineEnd, at + 2 * EXCERPT_WIDTH))];
   const from = Math.max(0, before.length - EXCERPT_WIDTH / 2);
   const shown = before.slice(from).concat(after).slice(0, EXCERPT_WIDTH);
@@ -74,7 +76,7 @@ export function placeOf(source: string, offset: number): Place {
   return { line, column: before.length + 1, excerpt: `${lead}${text}${tail}\n${caret}^` };
 }
 
-/** One visible column per character, so that the caret stands under its place. */
+/** Replaces characters that do not take exactly one column, so that the caret stands under the right character. */
 const printable = (character: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are the characters to replace
   /[\u0000-\u001f\u007f-\u009f\u2028\u2029\ud800-\udfff]/u.test(character) ? ' ' : character;

@@ -8,7 +8,7 @@ import { compileRegex } from './regex.ts';
 
 export type TextMatching = 'exact' | 'contains' | 'regex';
 
-/** One way for an event to be the action; null: nothing is asked of it. */
+/** One way in which an event can match an action. A null field matches any event. */
 export interface ActionStep {
   event: string | null;
   url: string | null;
@@ -24,7 +24,10 @@ export interface ActionStep {
 
 const AUTOCAPTURE = '$autocapture';
 
-/** Any of the steps; an action without steps is every event. */
+/**
+ * Builds the condition of an action: an event matches if it matches any step. An action without steps matches every
+ * event.
+ */
 export function actionExpression(steps: readonly ActionStep[], options: ExpressionOptions): Expr {
   return disjunction(steps.map((step, index) => conjunction(stepTests(step, `steps.${index}`, options))));
 }

@@ -1,5 +1,6 @@
-// One operator against one value as an expression. The forms are upstream's, so that the stored bytecode is
-// too; where upstream's own engines would disagree about a missing property, a guard is added (docs/properties.md).
+// Builds the expression for one operator and one value. The expressions have the same form as PostHog's, so the stored
+// bytecode is the same too. PostHog's own engines disagree about missing properties; where they do, a guard is added
+// (docs/properties.md).
 import { build, type CompareOperator, type Expr } from '../hog/ast/index.ts';
 import { type Moment, parseDate, parseRelativeDate } from '../values/dates.ts';
 import { FilterError } from './errors.ts';
@@ -14,20 +15,20 @@ import { asciiLower, isCanonicalNumber, numberOf, textOf } from './values.ts';
 export interface Subject {
   /** The property or column that is compared. */
   expr: Expr;
-  /** The property is declared to be boolean: "true" and "false" are then compared as booleans. */
+  /** True if the property is declared as a boolean. The values "true" and "false" are then compared as booleans. */
   boolean: boolean;
 }
 
 type Comparison = (subject: Subject, value: FilterValue, moment: Moment, operator: Operator) => Expr;
 
-/** How missing properties print in Hog: patterns that match it need a guard. */
+/** The text of a missing property in Hog. Patterns that match it need a guard. */
 const MISSING_AS_TEXT = 'null';
 
 export function comparison(subject: Subject, operator: Operator, value: FilterValue, moment: Moment): Expr {
   return checkSupport(operator)(subject, value, moment, operator);
 }
 
-/** Some operators are for feature flags only. */
+/** Returns the comparison of an operator. Refuses operators that only work in feature flags. */
 export function checkSupport(operator: Operator): Comparison {
   const make = COMPARISONS[operator];
   if (make) return make;
@@ -50,7 +51,7 @@ const equality =
   (subject, value) =>
     build.compare(op, subject.expr, constantOf(subject, scalar(value)));
 
-/** Membership is strict about types in bytecode, so `"5"` brings 5 along, and `"true"` true. */
+/** Builds a membership test. It is strict about types in bytecode, so `"5"` also adds 5, and `"true"` adds true. */
 const membership =
   (op: 'in' | 'not in', wrap: (exprs: Expr[]) => Expr): Comparison =>
   (subject, value, _moment, operator) => {
@@ -77,7 +78,7 @@ const contains =
   (negated: boolean): Comparison =>
   (subject, value) => {
     const needle = textOf(scalar(value));
-    // In a LIKE these would mean something, and not the same in every engine.
+    // These characters have a meaning in LIKE, which also differs between engines.
     const test = /[%_\\]/.test(needle)
       ? searchAny(subject.expr, [needle], negated)
       : build.compare(negated ? 'not ilike' : 'ilike', text(subject.expr), build.constant(`%${needle}%`));
@@ -90,7 +91,7 @@ export const containsAny =
   (subject, value) => {
     const needles = (Array.isArray(value) ? value : [scalar(value)]).map(textOf);
     const seen = needles.some((needle) => MISSING_AS_TEXT.includes(asciiLower(needle)));
-    // In SQL a search in nothing is nothing, not 0.
+    // In SQL, a search in NULL yields NULL, not 0.
     return guarded(subject.expr, searchAny(subject.expr, needles, negated), negated || seen, negated);
   };
 
@@ -104,7 +105,7 @@ const regex =
   (negated: boolean): Comparison =>
   (subject, value) => {
     const pattern = textOf(scalar(value));
-    // In Hog the empty pattern finds nothing, elsewhere it finds something in every text.
+    // In Hog, the empty pattern matches nothing; elsewhere it matches every text.
     if (pattern === '') return negated ? isMissing(subject.expr) : isSet(subject.expr);
     const seen = compileRegex(pattern)(MISSING_AS_TEXT);
     const match = build.call('match', text(subject.expr), build.constant(pattern));
@@ -114,7 +115,10 @@ const regex =
     return guarded(subject.expr, test, seen, negated);
   };
 
-/** A missing property never has what is looked for, and always lacks it. */
+/**
+ * Adds a check for a missing property, if it is needed. A missing property fails a positive test and passes a negated
+ * one.
+ */
 function guarded(expr: Expr, test: Expr, needed: boolean, negated: boolean): Expr {
   if (!needed) return test;
   return negated ? disjunction([isMissing(expr), test]) : conjunction([isSet(expr), test]);
@@ -125,12 +129,15 @@ const ordering =
   (subject, value) =>
     ordered(subject.expr, op, scalar(value));
 
-/** Bytecode takes a missing property for 0 in `<` and `>`: where 0 would satisfy the test, presence is asked for. */
+/**
+ * Builds an ordered comparison. In bytecode, `<` and `>` treat a missing property as 0. If 0 would pass the test, a
+ * check that the property is set is added.
+ */
 function ordered(expr: Expr, op: '<' | '<=' | '>' | '>=', value: Scalar): Expr {
   const number = finiteNumberOf(value);
   const text = textOf(value);
   const test = build.compare(op, expr, number === null ? build.constant(text) : build.literal(number));
-  // What is no number here may still be one to JavaScript: '' and '0x10' are.
+  // JavaScript also reads other texts as numbers, such as '' and '0x10'.
   return satisfies(0, op, number ?? Number(text)) ? conjunction([isSet(expr), test]) : test;
 }
 
@@ -170,7 +177,7 @@ const date =
     );
   };
 
-/** Years that every engine can write and read: 1…9999. */
+/** The first and last instants of the years that every engine supports: 1 to 9999. */
 const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z');
 const END_OF_TIME = Date.parse('+010000-01-01T00:00:00Z');
 
@@ -187,12 +194,12 @@ const version =
       build.call('sortableSemver', expr),
       build.call('sortableSemver', build.constant(textOf(scalar(value)))),
     );
-    // No version sorts before every version.
+    // A missing version sorts before every version.
     return op.startsWith('<') ? conjunction([isSet(expr), test]) : test;
   };
 
 const versionRange: Comparison = ({ expr }, value, _moment, operator) => {
-  if (!isSemverRange(operator)) throw new FilterError(`${operator} is no range of versions`);
+  if (!isSemverRange(operator)) throw new FilterError(`${operator} is not an operator for version ranges`);
   const [low, high] = semverRange(operator, value);
   const sortable = build.call('sortableSemver', expr);
   return conjunction([

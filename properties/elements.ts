@@ -1,5 +1,5 @@
-// Conditions on the clicked element, as regular expressions over `elements_chain`: the clicked one first, its
-// ancestors after it, `a.big.red:href="/x"nth-child="1"text="Go";div:attr__id="top"…`.
+// Conditions on the clicked element, as regular expressions over `elements_chain`. The chain lists the clicked element
+// first and then its ancestors: `a.big.red:href="/x"nth-child="1"text="Go";div:attr__id="top"…`.
 import { build, type Expr } from '../hog/ast/index.ts';
 import { FilterError } from './errors.ts';
 
@@ -9,7 +9,7 @@ const NAME = /^-?[A-Za-z_][\w-]*$/;
 const chainMatches = (pattern: string): Expr => build.compare('=~', CHAIN, build.constant(pattern));
 
 export function tagNameTest(name: string): Expr {
-  if (!NAME.test(name)) throw new FilterError(`"${name.slice(0, 60)}" is no tag name`);
+  if (!NAME.test(name)) throw new FilterError(`"${name.slice(0, 60)}" is not a tag name`);
   return chainMatches(`(^|;)${name}(\\.|$|;|:)`);
 }
 
@@ -17,13 +17,16 @@ interface Part {
   tag: string | null;
   classes: string[];
   attributes: [name: string, value: string][];
-  /** Directly inside of the part written before it, not just somewhere in it. */
+  /** True if the element must be a direct child of the part before it (`>`), not any descendant. */
   direct: boolean;
 }
 
 const MAX_PARTS = 30;
 
-/** A CSS selector of tags, classes, ids, `[attribute="value"]`, `:nth-child(n)`, with descendants and `>`. */
+/**
+ * Builds the condition for a CSS selector. It supports tags, classes, ids, `[attribute="value"]`, `:nth-child(n)`,
+ * descendants and `>`.
+ */
 export function selectorTest(selector: string): Expr {
   const inOrder = readSelector(selector).reverse();
   const last = inOrder.length - 1;
@@ -35,10 +38,10 @@ export function selectorTest(selector: string): Expr {
 }
 
 function elementPattern(part: Part, last: boolean): string {
-  // Any element, but one: an event without elements has an empty chain.
+  // `*` needs at least one element. An event without elements has an empty chain.
   if (last && part.tag === null && part.classes.length + part.attributes.length === 0) return '[^;]';
   const tag = part.tag === null ? '[^;:.]*' : escapeRegex(part.tag);
-  // Classes and attributes are sorted in the chain, so one order is enough.
+  // The chain sorts classes and attributes, so the pattern needs only one order.
   const classes = [...part.classes].sort().map((name) => `(\\.[^;:.]+)*\\.${escapeRegex(name)}`);
   const head = tag + classes.join('');
   if (part.attributes.length === 0) return head + (last ? '([.:;]|$)' : '([.:][^;]*)?');
@@ -88,7 +91,7 @@ function readCompound(text: string): Part {
   return part;
 }
 
-/** `href`, `text` and positions have keys of their own in the chain. */
+/** Returns the key of an attribute in the chain. `href`, `text` and positions have keys of their own. */
 function attributeName(name: string): string {
   if (name === 'id') return 'attr_id';
   return name === 'href' || name === 'text' ? name : `attr__${name}`;

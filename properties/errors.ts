@@ -1,10 +1,12 @@
 /**
- * - `invalid`: the filter says something that cannot be meant
- * - `unsupported`: it can be meant, but not where it is used (cohorts in real time, for instance)
+ * The reason why a filter was refused:
+ *
+ * - `invalid`: the filter makes no sense
+ * - `unsupported`: the filter makes sense, but not where it is used (such as cohorts in real time)
  */
 export type FilterErrorCode = 'invalid' | 'unsupported';
 
-/** A fault of a filter document. `path` says where in the document: `properties.0.value`. */
+/** An error in a filter document. `path` is the place in the document, such as `properties.0.value`. */
 export class FilterError extends Error {
   override readonly name = 'FilterError';
   readonly code: FilterErrorCode;
@@ -17,7 +19,7 @@ export class FilterError extends Error {
   }
 }
 
-/** What `work` finds wrong, at this place of the document if it names none itself. */
+/** Runs `work` and adds the path to a FilterError that has none. */
 export function at<T>(path: string, work: () => T): T {
   try {
     return work();

@@ -1,4 +1,4 @@
-// Property filters as one syntax tree, for every back end.
+// Compiles property filters to a syntax tree that all back ends can use.
 import { build, type Expr } from '../hog/ast/index.ts';
 import type { Moment } from '../values/dates.ts';
 import { cohortIds } from './cohorts.ts';
@@ -10,22 +10,22 @@ import { conjunction, disjunction, TRUE } from './nodes.ts';
 import { NEGATIVE, TAKES_LIST } from './operators.ts';
 
 export interface ExpressionOptions {
-  /** Relative dates are resolved against it, here and now. */
+  /** The current time and time zone. Relative dates are resolved when the expression is built. */
   moment: Moment;
   /**
-   * Where the expression will run. In real time (bytecode, JavaScript) there are no cohorts; in a query over
-   * persons or groups the properties are those of the row.
+   * Where the expression runs. In `realtime` (bytecode, JavaScript) there are no cohorts. In a query over persons or
+   * groups, properties are those of the row.
    */
   scope: 'realtime' | 'events' | 'persons' | 'groups';
-  /** Whether a property is declared to be boolean. */
+  /** Returns whether a property is declared as a boolean. */
   isBoolean?: (filter: PropertyFilter) => boolean;
-  /** Parsed sources of `hogql` filters by their text; see `hogqlSources`. */
+  /** The parsed expressions of `hogql` filters by their text; see `hogqlSources`. */
   hogql?: ReadonlyMap<string, Expr>;
-  /** The project's rules for `is_cleaned_path_exact`. */
+  /** The project's rules for cleaning paths, for `is_cleaned_path_exact`. */
   pathCleaning?: { regex: string; alias: string }[];
 }
 
-/** The texts of all `hogql` filters of a document: parse them first, then pass them as `hogql`. */
+/** Returns the texts of all `hogql` filters of a document. Parse them and pass the results as the option `hogql`. */
 export function hogqlSources(node: FilterNode): string[] {
   if (node.kind === 'group') return [...new Set(node.values.flatMap(hogqlSources))];
   return node.type === 'hogql' ? [node.key] : [];
@@ -37,7 +37,7 @@ export function filterExpression(node: FilterNode, options: ExpressionOptions): 
   return node.type === 'AND' ? conjunction(exprs) : disjunction(exprs);
 }
 
-/** A cohort knows its negation itself. */
+/** Applies the negation of a filter. Cohort filters handle theirs themselves. */
 function negatable(filter: PropertyFilter, options: ExpressionOptions): Expr {
   const expr = propertyExpression(filter, options);
   return filter.negation && filter.type !== 'cohort' ? build.not(expr) : expr;
@@ -72,7 +72,7 @@ function subjectOf(filter: PropertyFilter, options: ExpressionOptions): Expr {
   if (type === 'event')
     return key === '$elements_chain' ? build.field('elements_chain') : build.field('properties', key);
   if (type === 'event_metadata') return build.field(key);
-  // The distinct id is the event's, though people look for it among the person's properties.
+  // `distinct_id` is a field of the event, although users look for it among the person properties.
   if (type === 'person')
     return key === 'distinct_id' ? build.field(key) : build.field('person', 'properties', key);
   if (type === 'group') return build.field(`group_${filter.groupTypeIndex}`, 'properties', key);
@@ -85,7 +85,10 @@ const OWN_TYPE: Partial<Record<ExpressionOptions['scope'], PropertyFilter['type'
   groups: 'group',
 };
 
-/** Lists: none is no condition, one is that one, more are "any of", for negative operators "none of". */
+/**
+ * Builds the comparison with a value or a list. An empty list is no condition. A list of one is that value. A longer
+ * list means "any of", or "none of" for negative operators.
+ */
 function compared(subject: Subject, filter: PropertyFilter, options: ExpressionOptions): Expr {
   const { operator, value } = filter;
   const { moment } = options;
@@ -159,9 +162,9 @@ function elementExpression(filter: PropertyFilter, options: ExpressionOptions): 
     return build.call('arrayExists', build.lambda(['text'], test), build.field('elements_chain_texts'));
   }
   const test = Object.hasOwn(ELEMENT_TESTS, key) ? ELEMENT_TESTS[key] : undefined;
-  if (!test) throw new FilterError(`Elements have no "${key.slice(0, 60)}" to filter by`);
+  if (!test) throw new FilterError(`Elements cannot be filtered by "${key.slice(0, 60)}"`);
   if (operator !== 'exact' && operator !== 'is_not') {
-    throw new FilterError(`Elements are filtered by ${key} with exact and is_not only`);
+    throw new FilterError(`Elements can only be filtered by ${key} with exact and is_not`);
   }
   const values = Array.isArray(value) ? value : [value as Scalar];
   const tests = values.map((one) => test(String(one)));

@@ -1,4 +1,5 @@
-// The operators as the bytecode of `comparisons.ts` decides them, value by value, without bytecode.
+// Evaluates the operators of filters on values in memory. The results are the same as those of the bytecode from
+// `comparisons.ts`.
 import { likeMatcher } from '../hog/runtime/operators.ts';
 import { parseDate } from '../values/dates.ts';
 import { dateOf, finiteNumberOf } from './comparisons.ts';
@@ -14,7 +15,10 @@ import { isCanonicalNumber, textOf } from './values.ts';
 
 const isMissing = (property: unknown): boolean => property === undefined || property === null;
 
-/** Lists: any of the values, for negative operators none of them; an empty one asks for nothing. */
+/**
+ * Applies a test to each value of a list: any value must pass, or all for negative operators. An empty list always
+ * passes.
+ */
 const forEach =
   (one: (value: Scalar, operator: Parameters<TestMaker>[1]) => Test): TestMaker =>
   (value, operator) => {
@@ -69,7 +73,7 @@ const contains: TestMaker = (value, operator) => {
   };
 };
 
-/** One text is looked for by LIKE, which has another idea of İ and ſ than lower case has. */
+/** Tests for a single text as LIKE does. LIKE treats İ and ſ differently from lower-casing. */
 function containsLike(needle: string): Test {
   const matches = likeMatcher(`%${needle}%`, true);
   return (property) => !isMissing(property) && matches(printed(property));
@@ -82,7 +86,7 @@ const regex: TestMaker = forEach((value) => {
   return (property) => {
     if (isMissing(property)) return false;
     const text = printed(property);
-    // Hog's match() finds nothing in an empty text, not even what matches nothing.
+    // Hog's match() never matches an empty text, even if the pattern would.
     return text !== '' && found(text);
   };
 });
@@ -116,7 +120,7 @@ const date = (passes: (property: number, value: number) => boolean): TestMaker =
   forEach((value, operator) => {
     const moments = (moment: Parameters<Test>[1]) =>
       typeof value === 'string' ? dateOf(value, moment) : null;
-    // Whenever it will be asked: how far back a relative date may go depends on that.
+    // The last moment allows the most relative dates, so a value that fails here is never valid.
     if (moments(LAST_MOMENT) === null) {
       throw new FilterError(`${operator} operator requires a date (2024-01-31) or a relative date (-7d)`);
     }

@@ -17,17 +17,17 @@ export type FilterType = (typeof FILTER_TYPES)[number];
 export type Scalar = string | number | boolean;
 export type FilterValue = Scalar | null | Scalar[];
 
-/** One condition, after reading: aliases resolved, defaults filled, value of a usable form. */
+/** One condition after parsing: aliases are resolved, defaults are filled in, and the value has a valid form. */
 export interface PropertyFilter {
   kind: 'property';
   type: FilterType;
   key: string;
   operator: Operator;
   value: FilterValue;
-  /** Of `group` filters: 0…4; null otherwise. */
+  /** The group type of `group` filters, from 0 to 4. Null for other filters. */
   groupTypeIndex: number | null;
   negation: boolean;
-  /** Where the condition stands in the document: the start of the paths in errors. */
+  /** The place of the condition in the document. Paths in errors begin with it. */
   path: string;
 }
 
@@ -39,5 +39,5 @@ export interface FilterGroup {
 
 export type FilterNode = PropertyFilter | FilterGroup;
 
-/** A list of conditions in the document is the group that joins them with AND. */
+/** Joins conditions with AND. A plain list in a document means the same. */
 export const all = (values: FilterNode[]): FilterGroup => ({ kind: 'group', type: 'AND', values });

@@ -1,5 +1,5 @@
-// The operators as feature flags decide them. Missing: the key is absent; a null that is there counts as set.
-// Whatever goes wrong (no number, no date, no version, no pattern) is "no match", never a failed flag.
+// Evaluates the operators of feature flags. A property is missing if its key is absent; a property that is null counts
+// as set. Any problem (invalid number, date, version or pattern) means "no match" and never makes the flag fail.
 
 import type { Moment } from '../values/dates.ts';
 import { dateOf } from './comparisons.ts';
@@ -11,7 +11,7 @@ import { asciiLower, numberOf, textOf } from './values.ts';
 
 const never: Test = () => false;
 
-/** A missing property fails the test, and so does a filter without a value. */
+/** Fails for a missing property and for a filter without a value. */
 const present =
   (make: (value: Scalar | Scalar[], operator: Parameters<TestMaker>[1]) => Test): TestMaker =>
   (value, operator) => {
@@ -20,7 +20,7 @@ const present =
     return (property, moment) => property !== undefined && test(property, moment);
   };
 
-/** The opposite: true for a missing property, but false too for a filter without a value. */
+/** Negates a test. Passes for a missing property, but fails for a filter without a value. */
 const negated =
   (make: TestMaker): TestMaker =>
   (value, operator) => {
@@ -36,7 +36,7 @@ const isTrue = (value: unknown): boolean =>
     ? value.every(isTrue)
     : value === true || (typeof value === 'string' && /^true$/i.test(value));
 
-/** A boolean asks for truth, everything else for the same text in any case. An empty list asks for truth. */
+/** Compares booleans by truth, and everything else as text without case. An empty list counts as true. */
 const exact = present((value) => {
   const values = Array.isArray(value) ? value : [value];
   if (values.every((one) => typeof one !== 'number' && isTruth(one))) {
@@ -60,7 +60,7 @@ const contains = text((found, wanted) => found.includes(wanted));
 const starts = text((found, wanted) => found.startsWith(wanted));
 const ends = text((found, wanted) => found.endsWith(wanted));
 
-/** A pattern that cannot be read matches nothing, and its opposite nothing either. */
+/** Tests for a regular expression. An invalid pattern never matches, and its negation does not either. */
 const regex =
   (wanted: boolean): TestMaker =>
   (value) => {
@@ -95,7 +95,7 @@ const range =
     };
   };
 
-/** Numbers, and strings that are numbers, are seconds since 1970. */
+/** Returns the instant of a property. Numbers and numeric strings are seconds since 1970. */
 function instantOfProperty(property: unknown, moment: Moment): number | null {
   const seconds = numberOf(property);
   if (seconds !== null) return seconds * 1000;
@@ -132,14 +132,14 @@ const versionRange = present((value, operator) => {
   };
 });
 
-/** The lookup answers whether the person is in the cohort; undefined when it cannot be known. */
+/** Tests membership in a cohort. The lookup returns whether the person is a member, or undefined if that is unknown. */
 const member =
   (wanted: boolean): TestMaker =>
   () =>
   (membership) =>
     membership === wanted;
 
-/** The lookup answers with the other flag's value: false, true, or the variant. */
+/** Tests the value of another flag. The lookup returns false, true or the variant. */
 const evaluates: TestMaker = (value: FilterValue) => (flag) =>
   value === true ? flag !== undefined && flag !== false : flag === value;
 

@@ -1,4 +1,4 @@
-// The `filters` document of functions and exports: events, actions, properties, test accounts.
+// Reads the `filters` document of functions and exports: events, actions, properties, test accounts.
 import { build, type Expr } from '../hog/ast/index.ts';
 import { type ActionStep, actionExpression } from './actions.ts';
 import { FilterError } from './errors.ts';
@@ -9,7 +9,7 @@ import { readFilters, readFlag, storable } from './read.ts';
 
 export interface FilterEntry {
   type: 'events' | 'actions';
-  /** Name of the event, null for every event; id of the action. */
+  /** The name of the event (null matches every event), or the id of the action. */
   id: string | number | null;
   properties: FilterGroup;
 }
@@ -21,9 +21,9 @@ export interface FunctionFilters {
 }
 
 export interface FunctionFilterOptions extends ExpressionOptions {
-  /** The project's conditions that an event of a real user satisfies. */
+  /** The project's conditions that exclude events of test accounts. */
   testAccounts?: FilterGroup;
-  /** By id; an id that is not here matches nothing. */
+  /** The actions by id. An entry whose action is missing here matches nothing. */
   actions?: ReadonlyMap<number, readonly ActionStep[]>;
 }
 
@@ -64,21 +64,21 @@ function readId(type: FilterEntry['type'], id: unknown, path: string): string | 
   if (type === 'events') {
     if (id === null || id === undefined) return null;
     if (typeof id === 'string') return storable(id, `${path}.id`);
-    throw new FilterError('An event is named by a string', `${path}.id`);
+    throw new FilterError('The id of an event must be its name, a string', `${path}.id`);
   }
   const number = typeof id === 'string' && /^\d+$/.test(id) ? Number(id) : id;
   if (typeof number === 'number' && Number.isSafeInteger(number)) return number;
-  throw new FilterError('An action is named by its id', `${path}.id`);
+  throw new FilterError('The id of an action must be a whole number', `${path}.id`);
 }
 
-/** Ids of the actions to be loaded before the filters can become an expression. */
+/** Returns the ids of the actions that must be loaded before the filters can be compiled. */
 export const actionIds = (filters: FunctionFilters): number[] => [
   ...new Set(filters.entries.flatMap((entry) => (entry.type === 'actions' ? [entry.id as number] : []))),
 ];
 
 /**
- * Texts of the `hogql` filters in the document, and in the test accounts and actions that it will be put
- * together with, to be parsed before it can become an expression.
+ * Returns the texts of all `hogql` filters that must be parsed before the filters can be compiled. Includes those of
+ * the test accounts and the actions.
  */
 export function functionHogqlSources(
   filters: FunctionFilters,
@@ -95,7 +95,9 @@ export function functionHogqlSources(
   return [...new Set(groups.flatMap(hogqlSources))];
 }
 
-/** Test accounts AND each global property AND any of the entries; nothing at all is true. */
+/**
+ * Compiles the filters: test accounts AND every property AND any of the entries. An empty document matches everything.
+ */
 export function functionFilterExpression(filters: FunctionFilters, options: FunctionFilterOptions): Expr {
   const parts: Expr[] = [];
   if (filters.filterTestAccounts && options.testAccounts) {
@@ -108,7 +110,7 @@ export function functionFilterExpression(filters: FunctionFilters, options: Func
   return conjunction(parts);
 }
 
-/** The conditions of a list stand side by side with what else is asked; an OR stays one of them. */
+/** Returns the conditions of a group as members of an AND. An OR group is a single member. */
 const membersOf = (group: FilterGroup, options: ExpressionOptions): Expr[] =>
   group.type === 'AND'
     ? group.values.map((one) => filterExpression(one, options))

@@ -1,6 +1,7 @@
-// How Hog compares and prints plain values (null and missing aside): coercions and all.
+// Compares and prints plain values as Hog does, including type conversions. Null and missing values are handled
+// elsewhere.
 
-/** Numbers as JavaScript reads them: '' is 0, true is 1, [5] is 5, 'x' is NaN. */
+/** Converts a value to a number as JavaScript does: '' is 0, true is 1, [5] is 5, 'x' is NaN. */
 export const readsAs = (value: unknown): number => Number(Array.isArray(value) ? String(value) : value);
 
 export function looseEquals(left: unknown, right: unknown): boolean {
@@ -17,7 +18,7 @@ export function inOrder(left: unknown, op: Order, right: unknown): boolean {
   return op === '>' ? one > other : one >= other;
 }
 
-/** The type that two values of different types are compared in. */
+/** Converts two values of different types to the types in which they are compared. */
 function unified(left: unknown, right: unknown): [unknown, unknown] {
   const types = `${typeof left} ${typeof right}`;
   switch (types) {
@@ -36,7 +37,7 @@ function unified(left: unknown, right: unknown): [unknown, unknown] {
   }
 }
 
-/** A value as `toString` prints it: bare text at the top, `['a', 1]` and `{'k': 'v'}` inside. */
+/** Prints a value as `toString` does: a plain text at the top level, `['a', 1]` and `{'k': 'v'}` inside. */
 export const printed = (value: unknown): string => (typeof value === 'string' ? value : printedInside(value));
 
 function printedInside(value: unknown): string {
@@ -62,5 +63,5 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 const quoted = (text: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are the characters to escape
   `'${text.replace(/[\u0000\b\t\n\v\f\r'\\]/g, (character) => ESCAPES[character] as string)}'`;

@@ -1,4 +1,5 @@
-// Filters against values in memory. Prepared once (patterns compiled, numbers read), run often.
+// Tests filters against values in memory. A filter is prepared once (patterns compiled, numbers parsed) and then tested
+// many times.
 import { HogFailure } from '../hog/runtime/errors.ts';
 import type { Moment } from '../values/dates.ts';
 import { at, FilterError } from './errors.ts';
@@ -8,18 +9,21 @@ import { FLAG_TESTS } from './flag-tests.ts';
 import type { Test, TestTable } from './test-table.ts';
 
 /**
- * - `filter`: as function filters do, which run as bytecode or JavaScript
- * - `flag`: as feature flags do, in this service and in the SDKs
- * docs/properties.md lists where they differ.
+ * The rules by which operators are evaluated:
+ *
+ * - `filter`: like function filters, which run as bytecode or JavaScript
+ * - `flag`: like feature flags in this service and in the SDKs
+ *
+ * docs/properties.md lists the differences.
  */
 export type Semantics = 'filter' | 'flag';
 
 const TABLES: Readonly<Record<Semantics, TestTable>> = { filter: FILTER_TESTS, flag: FLAG_TESTS };
 
-/** What is decided elsewhere than by a property, and by whom. */
+/** The filter types that do not test a property, with the message that refuses them. */
 const NO_PROPERTIES: Partial<Record<FilterType, string>> = {
-  hogql: 'HogQL expressions are decided by an engine of expressions',
-  cohort: 'Cohorts are decided by queries and flags only',
+  hogql: 'HogQL expressions do not work in this filter',
+  cohort: 'Cohorts work in queries and flags only',
   flag: 'Conditions on flags work in flags only',
 };
 
@@ -29,7 +33,7 @@ export function prepareTest(filter: PropertyFilter, semantics: Semantics): Test 
   return at(filter.path, () => TABLES[semantics][filter.operator](filter.value, filter.operator));
 }
 
-/** A property that cannot be looked at, being thousands of lists inside of one another, matches nothing. */
+/** Runs a test. A property that cannot be evaluated, such as thousands of nested lists, does not match. */
 function answer(test: Test, property: unknown, moment: Moment): boolean {
   try {
     return test(property, moment);
@@ -39,13 +43,16 @@ function answer(test: Test, property: unknown, moment: Moment): boolean {
   }
 }
 
-/** Where a condition finds its property; also what decides about cohorts and other flags. */
+/**
+ * Returns the property that a condition tests. For cohort and flag conditions, returns the membership or the flag's
+ * value.
+ */
 export type Lookup = (filter: PropertyFilter) => unknown;
 
-/** A filter that is ready to run. */
+/** A filter that is ready to be tested. */
 export type Matcher = (lookup: Lookup, moment: Moment) => boolean;
 
-/** `negation` inverts a condition's result after its errors became "no match". */
+/** Prepares a filter. An error in a condition counts as "no match", and `negation` then inverts it. */
 export function prepareMatcher(node: FilterNode, semantics: Semantics): Matcher {
   if (node.kind === 'property') {
     const test = prepareTest(node, semantics);

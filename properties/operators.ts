@@ -1,4 +1,4 @@
-/** Every operator of a property filter, under the name it has in the filter JSON. */
+/** All operators of property filters, with their names in the filter JSON. */
 export const OPERATORS = [
   'exact',
   'is_not',
@@ -40,12 +40,12 @@ export const OPERATORS = [
 
 export type Operator = (typeof OPERATORS)[number];
 
-/** Names that older clients send for the same thing. */
+/** Other names of operators that older clients send. */
 const ALIASES: Readonly<Record<string, Operator>> = { min: 'gte', max: 'lte' };
 
 const KNOWN: ReadonlySet<string> = new Set(OPERATORS);
 
-/** The operator of that name, or null. Nothing given means `exact`. */
+/** Returns the operator with a name, or null if there is none. A missing name means `exact`. */
 export function operatorOf(name: unknown): Operator | null {
   if (name === undefined || name === null || name === '') return 'exact';
   if (typeof name !== 'string') return null;
@@ -53,7 +53,7 @@ export function operatorOf(name: unknown): Operator | null {
   return Object.hasOwn(ALIASES, name) ? (ALIASES[name] as Operator) : null;
 }
 
-/** Operators that say something is not so: their lists are ANDed, and a missing property satisfies most of them. */
+/** Negative operators. Their lists mean "none of", and a missing property passes most of them. */
 export const NEGATIVE: ReadonlySet<Operator> = new Set([
   'is_not',
   'is_not_set',
@@ -66,10 +66,10 @@ export const NEGATIVE: ReadonlySet<Operator> = new Set([
   'not_in',
 ]);
 
-/** Operators that ask for presence only: their filters need no value. */
+/** Operators that only test whether a property is set. They need no value. */
 export const VALUELESS: ReadonlySet<Operator> = new Set(['is_set', 'is_not_set']);
 
-/** Operators whose value is a list as a whole; for the others a list means "any of" (negative: "none of"). */
+/** Operators whose value is a list. For other operators, a list means "any of", or "none of" for negative operators. */
 export const TAKES_LIST: ReadonlySet<Operator> = new Set([
   'between',
   'not_between',

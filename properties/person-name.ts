@@ -1,10 +1,10 @@
-/** The properties that name people, the best first. */
+/** The properties that can name a person, best first. */
 export const NAMING_PROPERTIES = ['email', 'name', 'username'] as const;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
- * What a person is called: the first property that names people, else a distinct_id, rather one that somebody chose
- * than one that a browser made up.
+ * Returns the display name of a person: the first property that names it. Without one, returns a distinct_id,
+ * preferably one that is not a generated UUID.
  */
 export function personName(
   properties: Readonly<Record<string, unknown>>,

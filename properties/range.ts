@@ -5,7 +5,7 @@ import { numberOf } from './values.ts';
 
 export const RANGE_OPERATORS: ReadonlySet<Operator> = new Set(['between', 'not_between']);
 
-/** The two ends of a range, in order, or an error that says what a range must be. */
+/** Reads the two ends of a range. Refuses a value that is not a valid range. */
 export function readRange(value: FilterValue, operator: Operator): [low: number, high: number] {
   if (!Array.isArray(value) || value.length !== 2) {
     throw new FilterError(`${operator} operator requires a two-element array [min, max]`);

@@ -1,4 +1,4 @@
-// Filter JSON, as clients send and store it, into the typed form that everything else here takes.
+// Parses filter JSON, as clients send and store it, to typed filters.
 import { isStorableText } from '../values/texts.ts';
 import { cohortIds } from './cohorts.ts';
 import { at, FilterError } from './errors.ts';
@@ -16,9 +16,12 @@ import { type Operator, operatorOf, VALUELESS } from './operators.ts';
 import { RANGE_OPERATORS, readRange } from './range.ts';
 
 export interface ReadOptions {
-  /** Refuse conditions without key or value; otherwise they count as true, as stored documents need it. */
+  /**
+   * Refuses conditions without a key or value. Otherwise they count as true, because stored documents contain such
+   * conditions.
+   */
   strict?: boolean;
-  /** Where the document stands in what the client sent: the start of the paths in errors. */
+  /** The place of the document in the request. Paths in errors begin with it. */
   path?: string;
 }
 
@@ -37,7 +40,7 @@ interface Reading {
   conditions: number;
 }
 
-/** A list of conditions, a group, a single condition, or the old form `{"key__operator": value}`. */
+/** Parses a list of conditions, a group, a single condition, or the old form `{"key__operator": value}`. */
 export function readFilters(document: unknown, options: ReadOptions = {}): FilterGroup {
   const reading = { strict: options.strict ?? false, conditions: 0 };
   const node = readNode(reading, document ?? [], options.path ?? '', 0);
@@ -45,7 +48,7 @@ export function readFilters(document: unknown, options: ReadOptions = {}): Filte
   return node.kind === 'group' ? node : all([node]);
 }
 
-/** null: an incomplete condition, which counts as true. */
+/** Parses one node. Returns null for an incomplete condition, which counts as true. */
 function readNode(reading: Reading, document: unknown, path: string, depth: number): FilterNode | null {
   if (depth > MAX_DEPTH) throw new FilterError(`Filters are nested more than ${MAX_DEPTH} deep`, path);
   if (Array.isArray(document)) return all(readNodes(reading, document, path, depth));
@@ -57,7 +60,10 @@ function readNode(reading: Reading, document: unknown, path: string, depth: numb
   return readCondition(reading, document, path);
 }
 
-/** `{"type": "OR", "values": …}`: known by either, as long as it is no condition on a property of that name. */
+/**
+ * Returns whether a document is a group such as `{"type": "OR", "values": …}`. It needs one of the two fields and no
+ * `key`.
+ */
 const isGroup = (document: Record<string, unknown>): boolean =>
   document.key === undefined &&
   (Array.isArray(document.values) || document.type === 'AND' || document.type === 'OR');
@@ -106,7 +112,7 @@ function readCondition(
   if (++reading.conditions > MAX_CONDITIONS) {
     throw new FilterError(`More than ${MAX_CONDITIONS} conditions in one filter`, path);
   }
-  // Upstream's name for a condition that was added but not filled in.
+  // PostHog's name for a condition that was added but not filled in.
   if (document.type === 'empty') return null;
   const type = readType(document.type, path);
   const key = readKey(document.key, path);
@@ -138,7 +144,7 @@ function readCondition(
   };
 }
 
-/** null: none is given. */
+/** Parses a key. Returns null if there is none. */
 function readKey(key: unknown, path: string): string | null {
   if (key === undefined || key === null || key === '') return null;
   if (typeof key === 'string') return storable(key, join(path, 'key'));
@@ -146,14 +152,14 @@ function readKey(key: unknown, path: string): string | null {
   throw new FilterError('A key must be a string', join(path, 'key'));
 }
 
-/** A switch that is off unless it is on. */
+/** Parses an optional boolean that defaults to false. */
 export function readFlag(value: unknown, path: string): boolean {
   if (value === undefined || value === null || value === false) return false;
   if (value === true) return true;
   throw new FilterError('This must be true or false', path);
 }
 
-/** Nothing that is stored has these; what is compared with them would match by accident only. */
+/** Refuses texts that Postgres cannot store. Nothing stored can equal them. */
 export function storable(text: string, path: string): string {
   if (isStorableText(text)) return text;
   throw new FilterError('A text must not contain the character 0 or half a surrogate pair', path);
@@ -193,7 +199,7 @@ function readScalar(value: unknown, path: string): Scalar {
   if (typeof value === 'boolean') return value;
   if (typeof value === 'string') return storable(value, path);
   if (typeof value === 'number' && Number.isFinite(value)) return value;
-  // JSON has no such number, but its parsers make one of 1e999; stored bytecode could not hold it.
+  // JSON parsers turn 1e999 into infinity, which stored bytecode cannot hold.
   if (typeof value === 'number') throw new FilterError('This number is too large', path);
   throw new FilterError('A value must be a string, a number, a boolean, or a list of these', path);
 }
@@ -203,7 +209,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const join = (path: string, part: string | number): string => (path === '' ? `${part}` : `${path}.${part}`);
 
-/** Enough of a wrong value to recognise it. */
+/** Prints the beginning of an invalid value for a message. */
 const shown = (value: unknown): string =>
   String(JSON.stringify(value) ?? value)
     .replace(/^"|"$/g, '')

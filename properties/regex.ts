@@ -3,10 +3,10 @@ import { FilterError } from './errors.ts';
 
 const MAX_PATTERN_LENGTH = 10_000;
 
-/** A test for a pattern of RE2 syntax, in time linear to the text; found anywhere in it. */
+/** Compiles a pattern (RE2 syntax) to a test that finds it anywhere in a text. The test runs in linear time. */
 export function compileRegex(pattern: string): (text: string) => boolean {
   if (pattern.length > MAX_PATTERN_LENGTH) {
-    throw new FilterError(`A regular expression has at most ${MAX_PATTERN_LENGTH} characters`);
+    throw new FilterError(`A regular expression may have at most ${MAX_PATTERN_LENGTH} characters`);
   }
   let compiled: RE2JS;
   try {

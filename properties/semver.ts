@@ -4,12 +4,12 @@ import type { Operator } from './operators.ts';
 
 const FIRST_VERSION = /\d+(?:\.\d+)+/;
 
-/** The numbers of the first `1.2…` in a text, as `sortableSemver` gives them; `[]` without one. */
+/** Returns the numbers of the first `1.2…` in a text, like Hog's `sortableSemver`. Returns `[]` if there is none. */
 export function sortableSemver(text: string): number[] {
   return FIRST_VERSION.exec(text)?.[0].split('.').map(Number) ?? [];
 }
 
-/** Element by element; of two that start alike the longer one is the greater. */
+/** Compares versions element by element. If one is the beginning of the other, the longer one is greater. */
 export function compareVersions(left: readonly number[], right: readonly number[]): number {
   for (let i = 0; i < Math.min(left.length, right.length); i++) {
     const difference = (left[i] as number) - (right[i] as number);
@@ -18,7 +18,7 @@ export function compareVersions(left: readonly number[], right: readonly number[
   return Math.sign(left.length - right.length);
 }
 
-/** `[low, high)` of the range operators, as versions in text. */
+/** Returns the range `[low, high)` of a range operator, as version texts. */
 export function semverRange(operator: Operator, value: FilterValue): [low: string, high: string] {
   const name = RANGE_NAMES.get(operator) as string;
   if (typeof value !== 'string') throw new FilterError(`${name} operator requires a semver string value`);
@@ -43,13 +43,13 @@ const RANGE_NAMES: ReadonlyMap<Operator, string> = new Map([
 
 export const isSemverRange = (operator: Operator): boolean => RANGE_NAMES.has(operator);
 
-/** The leftmost part that is not zero may not change. */
+/** Returns the end of a caret range. The leftmost part that is not zero may not change. */
 function caretEnd(major: number, minor: number, patch: number): string {
   if (major > 0) return `${major + 1}.0.0`;
   return minor > 0 ? `0.${minor + 1}.0` : `0.0.${patch + 1}`;
 }
 
-/** The numbers that were written, without what follows a hyphen; null if there are other things too. */
+/** Parses the numbers of a version, up to the first hyphen. Returns null if the version is invalid. */
 function partsOf(value: string, operator: Operator): number[] | null {
   const text = operator === 'semver_wildcard' ? value.replace(/[.*]+$/, '') : value;
   const base = (text.split('-')[0] as string).split('.');

@@ -1,4 +1,4 @@
-// Versions as feature flags compare them: semantic versioning with pre-releases, lenient about its writing.
+// Compares versions as feature flags do: semantic versioning with pre-releases, but lenient about the notation.
 import type { Operator } from './operators.ts';
 
 export interface StrictVersion {
@@ -9,7 +9,7 @@ export interface StrictVersion {
 const VERSION =
   /^v?(\d{1,15})(?:\.(\d{1,15}))?(?:\.(\d{1,15}))?(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?$/i;
 
-/** `v1.2` is 1.2.0, `01.2.3` is 1.2.3; null for what is no version. */
+/** Parses a version. `v1.2` is 1.2.0, and `01.2.3` is 1.2.3. Returns null if it is invalid. */
 export function parseStrictVersion(text: string): StrictVersion | null {
   const match = VERSION.exec(text.trim());
   if (!match) return null;
@@ -28,7 +28,10 @@ export function compareStrictVersions(left: StrictVersion, right: StrictVersion)
   return comparePrereleases(left.prerelease, right.prerelease);
 }
 
-/** A release is above its pre-releases; numbers are below words; the longer list is above its beginning. */
+/**
+ * Compares pre-releases. A release is greater than its pre-releases, words are greater than numbers, and a longer list
+ * is greater than its beginning.
+ */
 function comparePrereleases(left: string[], right: string[]): number {
   if (left.length === 0 || right.length === 0) return Math.sign(right.length - left.length);
   for (let i = 0; i < Math.min(left.length, right.length); i++) {
@@ -47,7 +50,7 @@ const released = (major: number, minor: number, patch: number): StrictVersion =>
   prerelease: [],
 });
 
-/** `[low, high)` of `~1.2.3`, `^1.2.3` and `1.2.*`. */
+/** Returns the range `[low, high)` of `~1.2.3`, `^1.2.3` or `1.2.*`. */
 export function strictRange(operator: Operator, text: string): [StrictVersion, StrictVersion] | null {
   if (operator === 'semver_wildcard') return wildcardRange(text);
   const low = parseStrictVersion(text.replace(/^[~^]/, ''));

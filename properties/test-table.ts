@@ -1,12 +1,12 @@
-// What a table of tests is made of: both tables and the matcher that picks from them use these types.
+// The types of a table of tests. Both tables and the matcher use them.
 import type { Moment } from '../values/dates.ts';
 import type { FilterValue } from './filter.ts';
 import type { Operator } from './operators.ts';
 
-/** Answers whether a property matches a prepared operator and value. `undefined`: the property is missing. */
+/** Tests whether a property matches a prepared operator and value. Undefined means that the property is missing. */
 export type Test = (property: unknown, moment: Moment) => boolean;
 
-/** Prepares a test from the value of a filter, once. What it throws is a fault of the filter. */
+/** Prepares the test of an operator for the value of a filter. Throws if the value is invalid. */
 export type TestMaker = (value: FilterValue, operator: Operator) => Test;
 
 export type TestTable = Readonly<Record<Operator, TestMaker>>;

@@ -1,26 +1,26 @@
-// What a JSON value is as text, number and truth, in one place: all operators agree on it.
+// Converts JSON values to texts and numbers. All operators use these conversions.
 
-/** A whole number or a decimal fraction, as people and JSON write them; no blanks, no hex, no words. */
+/** The usual notation of numbers: no spaces, no hexadecimal digits, no words. */
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
-/** A number, or a string that is one; null for everything else. */
+/** Returns the number of a number or a numeric string. Returns null for everything else. */
 export function numberOf(value: unknown): number | null {
   if (typeof value === 'number') return Number.isNaN(value) ? null : value;
   if (typeof value !== 'string' || !NUMBER.test(value)) return null;
   return Number(value);
 }
 
-/** True for text that is exactly how a number prints: `5`, `1.5`, not `05` or `5.0`. */
+/** Returns whether a text is the standard notation of a number: `5` or `1.5`, but not `05` or `5.0`. */
 export function isCanonicalNumber(text: string): boolean {
   return NUMBER.test(text) && String(Number(text)) === text;
 }
 
-/** Strings as they are, everything else as compact JSON. */
+/** Returns strings unchanged and everything else as compact JSON. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null');
 }
 
-/** Only A–Z: what case-insensitive means where it must not depend on a language. */
+/** Lower-cases A–Z only, for comparisons that must not depend on a language. */
 export function asciiLower(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

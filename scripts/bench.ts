@@ -1,4 +1,5 @@
-// `npm run bench -- capture` starts bench/capture/run.ts, and so on; what comes after the name goes to the benchmark.
+// `npm run bench -- capture` runs bench/capture/run.ts, and so on for the other benchmarks. Arguments after the name go
+// to the benchmark.
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 

@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 const root = path.join(import.meta.dirname, '..');
 const { positionals } = parseArgs({ allowPositionals: true });
 const target = path.resolve(positionals[0] ?? path.join(root, 'formats/kernel/kernel.wasm'));
-// Run in the root with relative paths, so that the same sources make the same bytes everywhere.
+// The compiler runs in the root with relative paths, so that the same sources produce the same bytes everywhere.
 execFileSync(
   process.execPath,
   [

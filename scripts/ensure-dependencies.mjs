@@ -1,6 +1,6 @@
-// Runs before `npm start`, `npm test` and the rest, on whatever Node the machine has: installs what
-// package-lock.json names when node_modules is missing or was installed from another lock file.
-// It must not import anything that is not part of Node itself.
+// Runs before `npm start`, `npm test` and the other commands, with any version of Node. If node_modules is missing or
+// belongs to another lock file, it installs the packages of package-lock.json. This file must not import anything that
+// is not part of Node itself.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
-// A checkout has the development tools, because `npm test` is one of its two commands; an image does without.
+// A checkout needs the development tools, because `npm test` is one of its two commands. An image does not need them.
 const production = process.env.NODE_ENV === 'production';
 const stamp = path.join(root, 'node_modules', '.sluice-installed');
 
@@ -31,8 +31,8 @@ export async function ensureDependencies() {
     console.error(`  still installing, ${Math.round((Date.now() - started) / 1000)} s`);
   }, 5000);
   const code = await new Promise((resolve) => {
-    // `npm install --no-save` keeps to the lock file like `npm ci`, but does not insist that the lock file knows
-    // the optional packages of every other operating system.
+    // `npm install --no-save` follows the lock file like `npm ci`, but does not require that the lock file contains the
+    // optional packages of every other operating system.
     const child = spawn(
       'npm',
       [
@@ -54,8 +54,8 @@ export async function ensureDependencies() {
   clearInterval(ticker);
   if (code !== 0) {
     console.error(
-      'The dependencies could not be installed (npm install failed, its message stands above). ' +
-        'Check that this machine reaches the npm registry and that node_modules is writable, then try again.',
+      'The dependencies could not be installed: npm install failed, see its message above. ' +
+        'Check that this machine can reach the npm registry and that node_modules is writable, then try again.',
     );
     process.exit(1);
   }

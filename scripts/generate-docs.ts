@@ -1,4 +1,4 @@
-// `npm run docs`: writes the parts of the documentation that come from the code. A test fails when they are stale.
+// `npm run docs` writes the generated parts of the documentation. A test fails if they are out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeSettings } from '../config.ts';
@@ -9,7 +9,7 @@ import { functionLists } from './hogql-functions.ts';
 
 const root = path.dirname(import.meta.dirname);
 
-/** The configuration table of the README. */
+/** Returns the table of settings for the README. */
 export function settingsTable(): string {
   const rows = describeSettings().map(
     (setting) =>
@@ -18,7 +18,7 @@ export function settingsTable(): string {
   return ['| Variable | Default | Meaning |', '|---|---|---|', ...rows].join('\n');
 }
 
-/** The keys of `destination.config`. */
+/** Returns the table of the keys of `destination.config`. */
 export function destinationKeys(): string {
   const rows = describeKeys().map((one) => {
     const kind = [one.type, ...(one.required ? ['required'] : []), ...(one.secret ? ['secret'] : [])];
@@ -28,7 +28,7 @@ export function destinationKeys(): string {
   return ['| Key | Of | | Default | Meaning |', '|---|---|---|---|---|', ...rows].join('\n');
 }
 
-/** The columns of each model, by family of destinations. */
+/** Returns the tables of the columns of each model, by kind of destination. */
 export function modelColumns(): string {
   const families = ['files', 'postgres', 'http'] as const;
   return MODELS.map((model) => {
@@ -43,10 +43,10 @@ export function modelColumns(): string {
   }).join('\n\n');
 }
 
-/** Replaces what stands between `<!-- name -->` and `<!-- /name -->`. */
+/** Replaces the text between `<!-- name -->` and `<!-- /name -->`. */
 export function fill(document: string, name: string, content: string): string {
   const pattern = new RegExp(`(<!-- ${name} -->)[\\s\\S]*?(<!-- /${name} -->)`);
-  if (!pattern.test(document)) throw new Error(`the document has no place for ${name}`);
+  if (!pattern.test(document)) throw new Error(`the document has no markers for ${name}`);
   return document.replace(pattern, (_whole, start, end) => `${start}\n${content}\n${end}`);
 }
 
@@ -62,7 +62,7 @@ function generated(name: string, part: string, content: string): Generated {
   return { file, current, wanted: fill(current, part, content) };
 }
 
-/** Every document that has a part from the code. */
+/** Lists the documents with generated parts. */
 export const documents = (): Generated[] => [
   generated('README.md', 'settings', settingsTable()),
   generated('docs/architecture.md', 'places', placesTable()),

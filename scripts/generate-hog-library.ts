@@ -1,4 +1,5 @@
-// Writes hog/library/bytecode.json from hog/library/library.hog: the machine cannot wait for the parser.
+// Compiles hog/library/library.hog to hog/library/bytecode.ts. The bytecode is compiled in advance, because the VM is
+// synchronous and cannot wait for the parser.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { compileLibrary } from '../hog/library/compile.ts';

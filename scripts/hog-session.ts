@@ -1,4 +1,4 @@
-// What a REPL remembers between lines: variables as data, functions as the statements that made them.
+// The state of a REPL between lines: variables as data, functions as the statements that declared them.
 import { build, type Expr, type Program, type Statement } from '../hog/ast/index.ts';
 import { compileBytecode } from '../hog/bytecode/index.ts';
 import { SourceError } from '../hog/errors.ts';
@@ -6,7 +6,7 @@ import type { Parser } from '../hog/parser/index.ts';
 import { type Outcome, type RunOptions, run } from '../hog/vm/index.ts';
 
 const { constant, dict, field } = build;
-/** The global that brings the variables of earlier lines back. */
+/** The global that contains the variables of earlier lines. */
 const REMEMBERED = '__session';
 
 export interface Answer {
@@ -15,7 +15,7 @@ export interface Answer {
   value: unknown;
   hasValue: boolean;
   error: Error | null;
-  /** The fault is that the line ends too early: with more lines it may be right. */
+  /** True if the line ends too early. It may be valid with more lines. */
   incomplete: boolean;
 }
 
@@ -45,7 +45,10 @@ export class HogSession {
     }
   }
 
-  /** The line between the variables of earlier lines and a return of all there are then. */
+  /**
+   * Wraps a line in a program. The program first restores the variables of earlier lines, and finally returns all
+   * variables.
+   */
   #wrap(program: Program): Program {
     const made = program.declarations.flatMap((one) =>
       one.kind === 'variableDeclaration' || one.kind === 'function' ? [one.name] : [],
@@ -91,7 +94,10 @@ export class HogSession {
     const { printed } = outcome;
     if (outcome.status === 'failed') return { printed, error: outcome.error };
     if (outcome.status === 'paused') {
-      return { printed, error: new Error(`${outcome.call.name}() waits, and a line cannot`) };
+      return {
+        printed,
+        error: new Error(`${outcome.call.name}() is an async function, which the REPL cannot call`),
+      };
     }
     for (const one of program.declarations) if (isFunction(one)) this.#functions.set(one.name, one);
     const { result } = outcome;
@@ -99,12 +105,12 @@ export class HogSession {
       this.#variables = { ...this.#variables, ...(result.variables as Record<string, unknown>) };
       return { printed, value: result.value };
     }
-    // A `return` further up ended the line.
+    // An earlier `return` ended the line.
     return { printed, value: result };
   }
 }
 
-/** The fault is found where the text ends: at the end of the source, or in a string that nothing closes. */
+/** Returns whether an error is at the end of the source, or in a string that is not closed. */
 function endsTooEarly(error: unknown, source: string): boolean {
   if (!(error instanceof SourceError) || error.code !== 'syntax' || !error.span) return false;
   return error.span.start >= source.trimEnd().length;

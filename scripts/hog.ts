@@ -1,5 +1,5 @@
-// `npm run hog -- file.hog` runs a program; --bytecode, --js and --ast show what becomes of it instead.
-// Without a file: a REPL. `--globals file.json` gives both their globals.
+// `npm run hog -- file.hog` runs a program; --bytecode, --js and --ast print its compiled form instead. Without a file,
+// it starts a REPL. `--globals file.json` sets the globals.
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
@@ -11,10 +11,10 @@ import { type Outcome, type RunOptions, resume, run } from '../hog/vm/index.ts';
 import { HogSession } from './hog-session.ts';
 
 const USAGE = `npm run hog -- [file.hog] [--bytecode | --js | --ast] [--globals file.json]
-Runs a Hog program (- is the standard input), or shows its bytecode, its JavaScript or its syntax tree.
-Without a file: a REPL. A statement goes on over several lines until it is whole; an empty line gives up on it.`;
+Runs a Hog program (- is the standard input), or prints its bytecode, its JavaScript or its syntax tree.
+Without a file, it starts a REPL. A statement can span several lines; an empty line ends it.`;
 
-/** A fault of the call; the usage helps. */
+/** An error in the arguments. The usage is printed with it. */
 class UsageError extends Error {}
 
 interface Call {
@@ -41,7 +41,7 @@ function parse() {
   try {
     return parseArgs({ allowPositionals: true, options });
   } catch (error) {
-    // Its first sentence; what follows is advice about quoting.
+    // Only the first sentence is useful; the rest is advice about quoting.
     throw new UsageError(error instanceof Error ? (error.message.split('. ')[0] as string) : String(error));
   }
 }
@@ -105,7 +105,7 @@ async function runFile(parser: Parser, file: string, { show }: Call, options: Ru
 async function repl(parser: Parser, options: RunOptions): Promise<void> {
   const session = new HogSession(parser, { ...options, asyncFunctions: [] });
   const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: 'hog> ' });
-  // Input from a pipe ends before its lines are answered.
+  // Piped input can end before its lines are answered.
   let open = true;
   lines.on('close', () => {
     open = false;
@@ -150,7 +150,7 @@ async function main(): Promise<void> {
   }
 }
 
-// Whoever reads the output may have seen enough.
+// The reader of the output may close it early, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 try {
   await main();

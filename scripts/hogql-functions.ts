@@ -1,9 +1,9 @@
-// The lists of functions in docs/hogql.md, from the function tables of the SQL printer.
+// Generates the lists of functions in docs/hogql.md from the function tables of the SQL printer.
 import { AGGREGATES, FUNCTION_KINDS, WINDOW_FUNCTIONS } from '../hog/sql/index.ts';
 
 const WIDTH = 118;
 
-/** Joins names with spaces, in lines as wide as the documentation. */
+/** Joins names with spaces, in lines of the documentation's width. */
 function wrapped(names: readonly string[]): string {
   const lines: string[] = [];
   for (const name of names) {
@@ -14,7 +14,7 @@ function wrapped(names: readonly string[]): string {
   return lines.join('\n');
 }
 
-/** Writes `toInt8`, `toInt16`, … as `toInt8…256`. */
+/** Shortens `toInt8`, `toInt16`, … to `toInt8…256`. */
 function shortened(names: readonly string[]): string[] {
   const sized = /^(to(?:U?Int|Float))(8|16|32|64|128|256)((?:Or\w+)?)$/;
   const seen = new Map<string, string[]>();

@@ -1,7 +1,7 @@
 // Saves the history of one workflow run for the replay test, as test/workflows/histories/<name>.json:
 //   node scripts/save-history.ts <name> <workflow id> [run id]
-// The connection is the one of the settings (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE …). Save one for every shape that
-// runs in production have; a change of a workflow that breaks their replay then fails the tests, not the runs.
+// The settings (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE …) determine the connection. Save one history for each kind of run
+// in production. A change to a workflow that breaks the replay then fails a test instead of running workflows.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -13,7 +13,7 @@ const { History } = proto.temporal.api.history.v1;
 type History = proto.temporal.api.history.v1.History;
 const FOLDER = path.join(import.meta.dirname, '../test/workflows/histories');
 
-/** Saves the history of a run. */
+/** Saves the history of a run to a file. */
 export async function saveHistory(
   client: Client,
   run: { workflowId: string; runId?: string },
@@ -24,18 +24,18 @@ export async function saveHistory(
   writeFileSync(file, historyText(History.fromObject(history)));
 }
 
-/** Writes a history as JSON, one event a line. */
+/** Formats a history as JSON, one event in each line. */
 export function historyText(history: History): string {
   const { events } = History.toObject(history, { longs: String, enums: String, bytes: String });
   const lines = (events as object[]).map((event) => JSON.stringify(event, withoutMachine));
   return `{"events":[\n${lines.join(',\n')}\n]}\n`;
 }
 
-/** Which machine ran the workflow, and where its code lies there, matters to no replay. */
+/** Removes the identity of the machine and the stack traces with its paths. A replay does not need them. */
 const withoutMachine = (key: string, value: unknown) =>
   key === 'stackTrace' || key === 'identity' ? undefined : value;
 
-/** Reads a saved history, for a replay. */
+/** Loads a saved history for a replay. */
 export function readHistory(file: string): History {
   return History.fromObject(JSON.parse(readFileSync(file, 'utf8')));
 }

@@ -1,6 +1,6 @@
-// `npm test`: formatter, linter and type check, beside every test against the real Postgres and the real Temporal server.
-// Arguments go to jest (`npm test -- test/api/bodies`); the bare name of a folder of test/ means all tests in that folder
-// (`npm test -- exports`); `--long` adds the tests that take minutes.
+// `npm test` runs the formatter, the linter and the type check beside all tests, with a real Postgres and a real Temporal
+// server. Arguments go to jest (`npm test -- test/api/bodies`). The bare name of a folder of test/ means all tests in that
+// folder (`npm test -- exports`). `--long` adds the tests that take minutes.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -10,7 +10,7 @@ const bin = (name: string) => path.join(root, 'node_modules', '.bin', name);
 
 interface Ended {
   code: number;
-  /** What it printed, unless it printed to the terminal itself. */
+  /** The output of the command. Empty if it printed to the terminal directly. */
   output: string;
 }
 
@@ -35,7 +35,7 @@ function run(
   });
 }
 
-/** `exports` means the folder test/exports; everything else is jest's business. */
+/** Expands the name of a test folder, such as `exports` to test/exports. Other arguments go to jest unchanged. */
 function forJest(argument: string): string {
   const isFolder = /^[\w-]+$/.test(argument) && existsSync(path.join(root, 'test', argument));
   return isFolder ? `test/${argument}/` : argument;
@@ -47,7 +47,7 @@ const jestArguments = args.filter((argument) => argument !== '--long').map(forJe
 
 const colors = process.stderr.isTTY ? { FORCE_COLOR: '1' } : {};
 const quiet = { env: { ...process.env, ...colors }, quiet: true };
-// While the servers start and the first tests wait, there is time for these. What they find is shown at the end.
+// The checks run while the servers start and the first tests wait. Their output is printed at the end.
 const checks = [run(bin('biome'), ['check', '.'], quiet), run(bin('tsc'), [], quiet)];
 const jest = await run(
   process.execPath,

@@ -2,13 +2,16 @@ import { BlockList, isIP } from 'node:net';
 
 type Networks = readonly (readonly [name: string, ...networks: string[]])[];
 
-/** These answer with the credentials of the machine. They lie within other networks, so they are looked for first. */
+/**
+ * Services that hand out the credentials of the machine. Other networks contain these addresses, so they are tested
+ * first.
+ */
 const CLOUD_METADATA: Networks = [
   ['cloud metadata', '169.254.169.254/32', '100.100.100.200/32', '192.0.0.192/32', '168.63.129.16/32'],
   ['cloud metadata', 'fd00:ec2::254/128', 'fd20:ce::254/128'],
 ];
 
-/** Addresses that every machine, link or network uses for itself: they are in no one place. */
+/** Addresses that every machine, link or network reuses. They have no fixed location. */
 const LOCAL: Networks = [
   ['unspecified', '0.0.0.0/8', '::/128'],
   ['loopback', '127.0.0.0/8', '::1/128'],
@@ -19,7 +22,7 @@ const LOCAL: Networks = [
   ['reserved', '240.0.0.0/4'],
 ];
 
-/** The rest of the registries of special-purpose addresses (RFC 6890 and its successors). */
+/** The other special-purpose addresses (RFC 6890 and its successors). */
 const SPECIAL: Networks = [
   ['6to4', '192.88.99.0/24', '2002::/16'],
   ['NAT64', '64:ff9b::/96', '64:ff9b:1::/48'],
@@ -27,7 +30,7 @@ const SPECIAL: Networks = [
   ['reserved', '192.0.0.0/24', '198.18.0.0/15', '2001::/23'],
 ];
 
-/** The only part of IPv6 that was ever given out. */
+/** The only part of IPv6 that is assigned to hosts on the internet. */
 const GLOBAL_UNICAST = '2000::/3';
 
 export interface Network {
@@ -36,7 +39,7 @@ export interface Network {
   family: 'ipv4' | 'ipv6';
 }
 
-/** Reads `address/prefix`, or an address alone; undefined for anything else. */
+/** Parses `address/prefix` or a single address. Returns undefined for anything else. */
 export function parseNetwork(text: string): Network | undefined {
   const [address = '', prefix, ...rest] = text.split('/');
   const version = isIP(address);
@@ -56,7 +59,7 @@ export function networkList(networks: readonly Network[]): BlockList {
   return list;
 }
 
-/** Whether an address of the form that `plainAddress` gives is in the list. */
+/** Returns whether the list contains an address. The address must be in the form that `plainAddress` returns. */
 export function isListed(list: BlockList, address: string): boolean {
   return list.check(address, address.includes(':') ? 'ipv6' : 'ipv4');
 }
@@ -70,16 +73,15 @@ const local = listOf(LOCAL.flatMap(([, ...networks]) => networks));
 const globalUnicast = listOf([GLOBAL_UNICAST]);
 
 /**
- * The one spelling of an address, without zone and brackets. An IPv4 address that is written as an IPv6 one
- * (`::ffff:127.0.0.1`, `::ffff:7f00:1`) becomes the IPv4 address that a connection to it reaches. Undefined for a text
- * that is no address.
+ * Returns the standard form of an address, without zone and brackets. An IPv4 address in IPv6 notation
+ * (`::ffff:127.0.0.1`, `::ffff:7f00:1`) becomes the IPv4 address. Returns undefined for a text that is not an address.
  */
 export function plainAddress(text: string): string | undefined {
   const bare = text.replace(/^\[(.*)\]$/, '$1').replace(/%.*$/, '');
   const version = isIP(bare);
   if (version === 0) return undefined;
   if (version === 4) return bare;
-  // The URL parser knows every way to write the same address, and answers with one.
+  // The URL parser accepts every notation of an address and returns the standard one.
   const canonical = new URL(`http://[${bare}]`).hostname.slice(1, -1);
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical);
   if (!mapped) return canonical;
@@ -88,7 +90,7 @@ export function plainAddress(text: string): string | undefined {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.');
 }
 
-/** What an address is for when it is not plainly a host on the internet; undefined when it is. */
+/** Returns the special purpose of an address, or undefined for an ordinary host on the internet. */
 export function specialUse(address: string): string | undefined {
   const plain = plainAddress(address);
   if (plain === undefined) return 'not an IP address';
@@ -97,5 +99,8 @@ export function specialUse(address: string): string | undefined {
   return plain.includes(':') && !isListed(globalUnicast, plain) ? 'reserved' : undefined;
 }
 
-/** Whether an address of the form that `plainAddress` gives means another host in every network. */
+/**
+ * Returns whether an address means a different host in every network. The address must be in the form that
+ * `plainAddress` returns.
+ */
 export const isLocal = (address: string): boolean => isListed(local, address);

@@ -1,9 +1,9 @@
-// Dates as texts: what a text means as an instant, what `-7d` means at a given moment, how an instant is written.
+// Parses dates, resolves relative dates such as `-7d`, and formats instants.
 import { asUtc, instantOfWall, type WallClock, wallClock, zoneOf } from './zones.ts';
 
-/** When and where a date is read. The machine's own clock and zone are never used. */
+/** The current time and time zone with which dates are read. The clock and zone of the machine are never used. */
 export interface Moment {
-  /** milliseconds since 1970 */
+  /** Milliseconds since 1970. */
   now: number;
   /** The zone of dates without an offset. */
   timezone: string;
@@ -13,8 +13,8 @@ const DATE =
   /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|z|[+-]\d\d(?::?\d\d)?)?)?$/;
 
 /**
- * Reads `YYYY-MM-DD[T| HH:MM[:SS[.fff]][Z|±HH[:]MM]]` as milliseconds since 1970; null for any other text. Digits after
- * the third of a fraction are cut off. The same grammar holds in Hog's `toDateTime` and in its SQL.
+ * Parses `YYYY-MM-DD[T| HH:MM[:SS[.fff]][Z|±HH[:]MM]]` to milliseconds since 1970. Returns null for any other text.
+ * Only three digits of a fraction are used. Hog's `toDateTime` and HogQL use the same grammar.
  */
 export function parseDate(text: string, timezone: string): number | null {
   const match = DATE.exec(text.trim());
@@ -43,9 +43,10 @@ export function parseDate(text: string, timezone: string): number | null {
 const RELATIVE = /^[-+]?(\d{1,4})([hdwmqy])$/;
 
 /**
- * Reads `-7d`, `-3h`, `-2w`, `-1m` (months), `-1q` and `-1y` as an instant; null for any other text. A relative date is
- * always in the past, whatever its sign. Hours, days and weeks have a fixed length. Months, quarters and years are those
- * of the calendar in the moment's zone; a day that the month does not have becomes its last.
+ * Parses a relative date such as `-7d`, `-3h`, `-2w`, `-1m` (months), `-1q` or `-1y` to an instant. Returns null for
+ * any other text. A relative date is always in the past, whatever its sign. Hours, days and weeks have a fixed length.
+ * Months, quarters and years follow the calendar in the moment's zone. A day that the month does not have becomes its
+ * last day.
  */
 export function parseRelativeDate(text: string, moment: Moment): number | null {
   const match = RELATIVE.exec(text);
@@ -76,6 +77,6 @@ function daysIn(year: number, month: number): number {
   return date.getUTCDate();
 }
 
-/** An instant in UTC as answers, logs and Temporal show it: without a fraction where there is none. */
+/** Formats an instant in UTC, as in answers, logs and Temporal. Leaves out a fraction of zero. */
 export const instantText = (instant: number | string): string =>
   new Date(instant).toISOString().replace('.000Z', 'Z');

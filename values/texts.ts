@@ -1,23 +1,23 @@
-// Texts that Postgres can hold: without the character 0 and without half a surrogate pair.
+// Texts that Postgres can store. They contain neither the character 0 nor half a surrogate pair.
 
 const REPLACEMENT = '\ufffd';
 
 export const isStorableText = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed();
 
-/** The text as Postgres can hold it: U+FFFD stands for what it cannot hold. */
+/** Replaces everything that Postgres cannot store by U+FFFD. */
 export function cleanText(text: string): string {
   const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
   return wellFormed.includes('\u0000') ? wellFormed.replaceAll('\u0000', REPLACEMENT) : wellFormed;
 }
 
-/** Defines a property, since an assignment to `__proto__` would change the prototype instead. */
+/** Sets a property. An assignment to `__proto__` would change the prototype instead. */
 function put(target: object, key: string, value: unknown): void {
   Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /**
- * Cleans every text of a parsed value in place, names of properties too, and counts the texts that change. It calls
- * itself for each level of the value, whose depth the caller limits.
+ * Cleans every text of a parsed value in place, including property names, and counts the changed texts. It is
+ * recursive, so the caller must limit the depth of the value.
  */
 export function cleanValue(value: unknown): { value: unknown; changed: number } {
   if (typeof value === 'string') {

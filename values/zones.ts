@@ -1,8 +1,8 @@
-// Time zones, from the platform's zone data: their names, their offsets, what their clocks show.
+// Time zones from the platform's zone data: names, offsets and wall clocks.
 import { ZONE_ALIASES } from './zone-aliases.ts';
 
 export interface Zone {
-  /** What the clocks show at an instant, less the instant: milliseconds east of UTC. */
+  /** Returns the offset from UTC at an instant in milliseconds, positive to the east. */
   offsetAt(instant: number): number;
 }
 
@@ -11,7 +11,7 @@ const UTC: Zone = { offsetAt: () => 0 };
 const zones = new Map<string, Zone>();
 const MAX_ZONES = 600;
 
-/** The zone of a name, in any spelling that the platform takes. Throws a RangeError for other names. */
+/** Returns the zone with a name, in any spelling that the platform accepts. Throws a RangeError for other names. */
 export function zoneOf(name: string): Zone {
   if (name === 'UTC') return UTC;
   let zone = zones.get(name);
@@ -23,7 +23,9 @@ export function zoneOf(name: string): Zone {
   return zone;
 }
 
-/** Whether the platform takes it for a time zone, in whatever spelling: `europe/berlin`, `PST` and `+02:00` too. */
+/**
+ * Returns whether the platform accepts the name as a time zone. It also accepts `europe/berlin`, `PST` and `+02:00`.
+ */
 export function isKnownZone(name: string): boolean {
   try {
     zoneOf(name);
@@ -33,12 +35,12 @@ export function isKnownZone(name: string): boolean {
   }
 }
 
-/** Whether it is the name of a known zone, in whatever spelling, rather than an offset such as `+02:00`. */
+/** Returns whether this is the name of a time zone, in any spelling, and not an offset such as `+02:00`. */
 export const isNamedZone = (name: string): boolean => /^[A-Za-z]/.test(name) && isKnownZone(name);
 
 /**
- * Whether it is the name of a zone exactly as IANA writes it. Temporal makes schedules in these zones only; `PST` and
- * `europe/berlin`, which the platform takes as well, it refuses.
+ * Returns whether this is the exact IANA name of a zone. Temporal only accepts these names for schedules. It refuses
+ * `PST` and `europe/berlin`, which the platform accepts.
  */
 export function isIanaZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name) || name.startsWith('SystemV/')) return false;
@@ -51,8 +53,9 @@ export function isIanaZone(name: string): boolean {
 }
 
 /**
- * Since 1970 no zone changes its offset twice within 167 hours (a test looks for it). So a stretch of this length whose
- * ends have the same offset has it everywhere. Asking the platform costs twenty microseconds, a stretch next to nothing.
+ * The length of a cached period. Since 1970, no zone changes its offset twice within 167 hours (a test checks this). So
+ * if both ends of a period have the same offset, the whole period has it. Asking the platform takes twenty
+ * microseconds; reading the cache takes almost no time.
  */
 const STRETCH = 96 * HOUR;
 const FIRST_STRETCH = 0;
@@ -85,7 +88,7 @@ function createZone(name: string): Zone {
     const wall = asUtc({ year, month, day, hour, minute, second, millisecond: 0 });
     return wall - Math.floor(instant / 1000) * 1000;
   };
-  /** The offset of each stretch; null where the clocks are changed within it. */
+  /** The offset of each period. Null if the offset changes within it. */
   const stretches = new Map<number, number | null>();
   return {
     offsetAt(instant) {
@@ -114,7 +117,7 @@ export interface WallClock {
   millisecond: number;
 }
 
-/** What the clocks of a zone show at an instant (milliseconds since 1970). */
+/** Returns what the clocks of a zone show at an instant (milliseconds since 1970). */
 export function wallClock(instant: number, zone: Zone): WallClock {
   const date = new Date(instant + zone.offsetAt(instant));
   return {
@@ -128,7 +131,7 @@ export function wallClock(instant: number, zone: Zone): WallClock {
   };
 }
 
-/** Milliseconds of a wall clock read as if it stood in UTC: a wall time. */
+/** Converts a wall clock to a wall time: the milliseconds since 1970 as if the clock were in UTC. */
 export function asUtc(clock: WallClock): number {
   const date = new Date(0);
   date.setUTCFullYear(clock.year, clock.month - 1, clock.day);
@@ -136,12 +139,12 @@ export function asUtc(clock: WallClock): number {
   return date.getTime();
 }
 
-/** No zone is further from UTC than this. */
+/** The largest offset of any zone. */
 const FURTHEST = 16 * HOUR;
 
 /**
- * The instant at which the clocks of a zone show a wall time. A time that the clocks skip counts on from before the gap.
- * Of a time that they show twice it is the second. Postgres' `at time zone` does both the same way.
+ * Returns the instant at which the clocks of a zone show a wall time. If the clocks skip the time, the offset before
+ * the gap applies. If they show it twice, it is the second instant. Postgres' `at time zone` does the same.
  */
 export function instantOfWall(wall: number, zone: Zone): number {
   const before = zone.offsetAt(wall - FURTHEST);
@@ -150,11 +153,11 @@ export function instantOfWall(wall: number, zone: Zone): number {
   return before === after || zone.offsetAt(late) === after ? late : wall - before;
 }
 
-/** The same, but a time that the clocks skip is the instant at which they jump over it. */
+/** Returns the same instant as `instantOfWall`, except for a skipped time: then it is the instant of the jump. */
 export function instantOrJump(wall: number, zone: Zone): number {
   const instant = instantOfWall(wall, zone);
   if (instant + zone.offsetAt(instant) === wall) return instant;
-  // The jump lies before this instant, at a whole second.
+  // The jump is before this instant, at a whole second.
   let before = Math.floor((wall - FURTHEST) / 1000) * 1000;
   let after = Math.floor(instant / 1000) * 1000;
   const early = zone.offsetAt(before);

@@ -1,7 +1,8 @@
 // `npm run bench -- capture [--seconds 5] [--warmup 4] [--rounds 3] [--batches 1,50,500] [--servers ingest,go,…]
 // [--against folder] [--profile folder]`
-// Sluice's ingestion against the yardsticks, alternating, on a Postgres of its own. Prints a table for RESULTS.md. The
-// goals without person work: `--servers api-anonymous,go`, three minutes; of persons: `--servers api,api-set,go`.
+// Compares Sluice's ingestion with the yardsticks in alternating rounds, with a Postgres of its own. Prints a table for
+// RESULTS.md. To check the goals without person work, use `--servers api-anonymous,go` (three minutes); for persons,
+// use `--servers api,api-set,go`.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
@@ -24,31 +25,31 @@ interface Load {
   p99: number;
 }
 interface Result extends Load {
-  /** Microseconds of CPU for an event, in the server and in Postgres. */
+  /** The CPU time for each event in microseconds, in the server and in Postgres. */
   serverCpu: number;
   postgresCpu: number;
-  /** Megabytes, the most there were. */
+  /** The peak memory in megabytes. */
   memory: number;
 }
 
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '5' },
-    // A server in Node is slower until its code is compiled, after some ten thousand requests.
+    // A Node server is slow until its code is compiled, after about ten thousand requests.
     warmup: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     batches: { type: 'string', default: '1,50,500' },
     servers: { type: 'string', default: 'api,api-anonymous,api-set,ingest,go,go-copy,insert' },
     connections: { type: 'string', default: '64' },
-    // Another checkout with its dependencies, whose API is measured as before, before-anonymous and before-set.
+    // Another checkout with its dependencies. Its API is measured as before, before-anonymous and before-set.
     against: { type: 'string' },
-    // Where the CPU profiles of the servers in Node go.
+    // The folder for the CPU profiles of the Node servers.
     profile: { type: 'string' },
   },
 });
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-/** What the script `api` starts Node with. */
+/** The options with which the script `api` starts Node. */
 const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
 const apiOptions = (scripts.api as string).split(' ').filter((word) => word.startsWith('--'));
 
@@ -57,7 +58,7 @@ const nodeServer = (name: string) => ({
   env: { SERVER: name, NODE_ENV: 'production' },
 });
 const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
-/** The API as it ships, with everything that a real request goes through. */
+/** Returns the API as it ships, with the complete handling of a request. */
 const apiOf = (folder: string) => ({
   command: [process.execPath, ...apiOptions, path.join(folder, 'api/main.ts')],
   env: {
@@ -74,12 +75,13 @@ const before = values.against === undefined ? undefined : apiOf(path.resolve(val
 interface Server {
   command: string[];
   env: Record<string, string>;
-  /** Of its events, see the load generator. */
+  /** The kind of its events, see the load generator. */
   kind?: string;
   isApi?: boolean;
 }
 const SERVERS: Record<string, Server> = {
-  // Events of 10,000 persons that are known; of nobody; and each with a change for its person.
+  // `api` gets events of 10,000 known persons, `api-anonymous` gets events without a person, and in `api-set` each
+  // event changes its person.
   api,
   'api-anonymous': { ...api, kind: 'anonymous' },
   'api-set': { ...api, kind: 'set' },
@@ -206,7 +208,7 @@ async function measure(admin: pg.Client, postmaster: number, name: string, batch
       memory: residentPeak(child.pid as number),
     };
   } finally {
-    // A profile is written by a process that ends by itself.
+    // A process only writes its profile if it exits by itself.
     child.kill(isProfiled ? 'SIGTERM' : 'SIGKILL');
     await gone;
   }
@@ -218,7 +220,7 @@ const median = (numbers: number[]) => [...numbers].sort((a, b) => a - b)[numbers
 build('bench/yardsticks/capture-go', 'capture-go');
 build('bench/capture/load', 'load');
 const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
-// As it ships, durable; only the cache is larger than on the smallest machine.
+// Postgres is durable, as it ships. Only its cache is larger than the default.
 const postgres = await startPostgres({
   dataDir: stateDir,
   cacheDir,
@@ -248,7 +250,7 @@ try {
   for (const batch of values.batches.split(',').map(Number)) {
     const results = new Map<string, Result[]>(names.map((name) => [name, []]));
     for (let round = 0; round < Number(values.rounds); round += 1) {
-      // Every other round backwards, so that none always follows the same other.
+      // Every other round runs backwards, so that no server always follows the same other one.
       for (const name of round % 2 === 0 ? names : names.toReversed()) {
         const result = await measure(admin, postmaster, name, batch);
         results.get(name)?.push(result);

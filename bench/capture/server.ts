@@ -1,5 +1,6 @@
-// The servers of the benchmark in Node, one per process. `SERVER=ingest`: a bare Fastify route over capture/ingest.
-// `SERVER=insert`: the usual way, one statement and one commit for each request. `SERVER=echo`: parses and answers.
+// The Node servers of the benchmark, one for each process. `SERVER=ingest` is a bare Fastify route over capture/ingest.
+// `SERVER=insert` is the usual way: one statement and one commit for each request. `SERVER=echo` only parses and
+// answers.
 import Fastify from 'fastify';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { createIngest } from '../../capture/ingest.ts';

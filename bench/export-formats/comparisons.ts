@@ -12,7 +12,7 @@ export interface Place {
   start: Date;
   rows: number;
   s3: { endpoint: string; accessKeyId: string; secretAccessKey: string; bucket: string };
-  /** Where the peers in Python are; undefined if they could not be installed. */
+  /** The folder of the Python peers. Undefined if they could not be installed. */
   python: string | undefined;
 }
 
@@ -21,26 +21,26 @@ export interface Way {
   command: readonly string[];
   env?: Readonly<Record<string, string>>;
   rows: number;
-  /** Statements for the database before each export. */
+  /** SQL statements to run before each export. */
   prepare?: readonly string[];
 }
 
-/** How many times the speed of another way is wanted, or how much memory is allowed. */
+/** The wanted speed relative to another way, or the most memory. */
 export type Goal = { over: string; atLeast: number } | { growthAtMost: number };
 
 export interface Comparison {
   name: string;
-  /** Sluice, first of them, and what it is compared with. */
+  /** Sluice first, then the ways that it is compared with. */
   ways: Way[];
   goals: { of: string; goal: Goal }[];
 }
 
-/** The worker may grow by so many megabytes while it exports. */
+/** By how many megabytes the worker may grow during an export. */
 const GROWTH = 150;
 
 const shell = (script: string) => ['bash', '-o', 'pipefail', '-c', script];
 
-/** The columns of the table that Sluice makes at its destination, from those that are stored. */
+/** Selects the columns of the table that Sluice creates at its destination. */
 const TABLE_QUERY =
   `select uuid, event, properties, to_json(elements_chain) as elements, null as set, null as set_once,
   distinct_id, project_id as team_id, null as ip, null as site_url, timestamp, person_properties from events`.replaceAll(
@@ -74,7 +74,7 @@ export function comparisons(place: Place, memorySizes: readonly number[]): Compa
     ),
     rows,
   });
-  // Reading documents as such takes ConnectorX twice as long.
+  // ConnectorX takes twice as long if it reads documents as JSON.
   const peer = (name: string, key: string): Way => ({
     name,
     command: ['python3', path.join(import.meta.dirname, 'peers.py'), key, url, TEXT_QUERY, `${folder}/out`],

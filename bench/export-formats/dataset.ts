@@ -1,21 +1,24 @@
 import type pg from 'pg';
 
-/** So many events have the same `inserted_at`, and the next ones one so much later: as transactions of capture have. */
+/**
+ * How many events share an `inserted_at`, and how much later the next ones are. This is how transactions of capture
+ * store events.
+ */
 const TOGETHER = 500;
 const STEP_MILLISECONDS = 4;
 
-/** The events that came in within [start, start + this] are as many as these. */
+/** Returns how long an interval must be to contain this many events. */
 export const spanOf = (rows: number): number => Math.ceil(rows / TOGETHER) * STEP_MILLISECONDS;
 
 const fields = (json: (name: string) => string) =>
   `select uuid, event, distinct_id, timestamp, created_at, inserted_at as _inserted_at, ${json('properties')},
    person_id, ${json('person_properties')}, elements_chain from events`.replaceAll(/\s+/g, ' ');
 
-/** The fields of an exported event, for other ways of exporting them; documents as texts where they are not asked for. */
+/** The fields of an exported event for the other ways. TEXT_QUERY reads JSON documents as texts. */
 export const QUERY = fields((name) => name);
 export const TEXT_QUERY = fields((name) => `${name}::text as ${name}`);
 
-/** Fills the product's own table with web analytics events of about 700 bytes, of 20,000 persons, in batches. */
+/** Fills the events table with web analytics events of about 700 bytes, of 20,000 persons, in batches. */
 export async function createEvents(client: pg.Client, rows: number, start: Date): Promise<void> {
   await client.query('select setseed(0.42)');
   const step = 100_000;
@@ -24,7 +27,7 @@ export async function createEvents(client: pg.Client, rows: number, start: Date)
   }
 }
 
-/** Appends the first events once more, with other ids and a later time, until there are so many. */
+/** Repeats the first events, with new ids and later times, until the table has the wanted number. */
 export async function repeatEvents(
   client: pg.Client,
   have: number,

@@ -1,5 +1,5 @@
-// One export by Sluice, as a process of its own: what an activity does, from the model's query to the destination.
-// `node export.ts <job as JSON>`; prints what it took.
+// Runs one export by Sluice in a process of its own: the work of an activity, from the model's query to the
+// destination. `node export.ts <job as JSON>` prints the measurements.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { copyOut } from '../../db/copy-out.ts';
 import { createPool } from '../../db/pool.ts';
@@ -18,16 +18,16 @@ export interface Job {
   /** Milliseconds since 1970. */
   start: number;
   end: number;
-  /** Of the compression, where it is not to be the one by default. */
+  /** The compression level, if it is not the default. */
   level?: number;
 }
 
 export interface Told {
   rows: number;
   seconds: number;
-  /** Seconds of CPU. */
+  /** The CPU time in seconds. */
   cpu: number;
-  /** Megabytes: before the export, and the most during it. */
+  /** Memory in megabytes: before the export, and the peak during it. */
   idle: number;
   peak: number;
 }
@@ -43,7 +43,7 @@ async function run({ url, settings, exportRoot, start, end, level }: Job): Promi
   await pool.query('select 1');
   const interval = { start: new Date(start), end: new Date(end) };
   const about: Run = { exportId: 'bench', runId: 'bench', projectId: 1, model: 'events', interval };
-  // As a worker has done before, which runs for days.
+  // A worker that has been running for a while has already started its parser.
   await parser.expression('1');
   const idle = memory('VmRSS');
   writeFileSync('/proc/self/clear_refs', '5');

@@ -6,21 +6,21 @@ import { childrenCpu, processStat } from '../process-stat.ts';
 
 export interface Measured {
   seconds: number;
-  /** Seconds of CPU: of whoever exports, of Postgres, of a server at the other end. */
+  /** The CPU time in seconds: of the exporter, of Postgres, and of a server at the destination. */
   client: number;
   postgres: number;
   server: number;
-  /** Megabytes of memory, where the exporter tells: the most of it, and how much more that is than before. */
+  /** The memory in megabytes, if the exporter reports it: the peak, and how much it grew. */
   peak: number | undefined;
   growth: number | undefined;
-  /** Megabytes written to the folder. */
+  /** The megabytes written to the folder. */
   written: number;
 }
 
 export interface Surroundings {
   folder: string;
   postmaster: number;
-  /** Of the S3 server. */
+  /** The process id of the S3 server. */
   server: number | undefined;
 }
 
@@ -30,8 +30,8 @@ const filesOf = (folder: string) =>
     .map((entry) => path.join(entry.parentPath, entry.name));
 
 /**
- * Runs one export and takes its measure. A command that prints JSON measures its own time and CPU, without what it
- * takes to start; another's is all of it.
+ * Runs one export and measures it. A command that prints JSON measures its own time and CPU, without its startup. For
+ * other commands, everything counts.
  */
 export async function measure(
   command: readonly string[],
@@ -56,9 +56,9 @@ export async function measure(
     output += text;
   });
   const code = await new Promise((resolve) => child.once('close', resolve));
-  if (code !== 0) throw new Error(`This ended with ${code}: ${command.join(' ')}`);
+  if (code !== 0) throw new Error(`A command ended with ${code}: ${command.join(' ')}`);
   const seconds = (performance.now() - begun) / 1000;
-  // Backends end after their clients.
+  // Backends end shortly after their clients.
   await pause(200);
   const after = usage();
   const told = output.trim() === '' ? undefined : JSON.parse(output.trim().split('\n').at(-1) as string);

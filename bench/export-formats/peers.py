@@ -1,6 +1,6 @@
-"""One export by a peer: python3 peers.py <peer> <url> <query> <target>. PYTHONPATH has its packages.
+"""Runs one export by a peer: python3 peers.py <peer> <url> <query> <target>. PYTHONPATH must contain its packages.
 
-The clock starts after the imports, and what it took is printed as JSON.
+The clock starts after the imports. The measurements are printed as JSON.
 """
 
 import json

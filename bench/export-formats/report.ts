@@ -5,7 +5,7 @@ export interface WayResult {
   way: string;
   rows: number;
   rowsPerSecond: { median: number; least: number; most: number };
-  /** Microseconds of CPU for a row: whoever exports, Postgres, and a server at the other end. */
+  /** The CPU time for each row in microseconds: of the exporter, of Postgres, and of a server at the destination. */
   cpuPerRow: { client: number; postgres: number; server: number };
   peakMegabytes: number | null;
   growthMegabytes: number | null;
@@ -16,7 +16,7 @@ export interface Verdict {
   of: string;
   goal: string;
   seen: number;
-  /** The same by seconds of CPU, all processes together; null where it is not about speed. */
+  /** The same ratio for the CPU time of all processes together. Null for goals that are not about speed. */
   seenPerCpu: number | null;
   met: boolean;
 }
@@ -69,7 +69,7 @@ export function resultsOf(
       const text = `grows by ≤ ${goal.growthAtMost} MB`;
       return { of: way, goal: text, seen, seenPerCpu: null, met: seen <= goal.growthAtMost };
     }
-    // Of each round by itself: what disturbed both of its exports stays out.
+    // The ratio is computed within each round, so that a disturbance of both exports cancels out.
     const perRow = (one: Measured, name: string) => one.seconds / found(name).rows;
     const cpu = ({ client, postgres, server }: Measured) => client + postgres + server;
     const ratios = of(way).map(
@@ -83,7 +83,7 @@ export function resultsOf(
   return { name, ways: results, verdicts };
 }
 
-/** The tables for RESULTS.md. */
+/** Returns the tables for RESULTS.md. */
 export function markdown(results: readonly ComparisonResult[]): string {
   const number = (value: number) => value.toLocaleString('en');
   const ways = results.flatMap(({ ways }) =>

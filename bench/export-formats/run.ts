@@ -1,6 +1,7 @@
-// `npm run bench -- export-formats [--rows 2000000] [--rounds 3] [--only zstd,gzip,parquet,s3,postgres,memory] [--write]`
-// Exports of the product's own table of events by Sluice and by others, alternating. Prints tables for RESULTS.md;
-// `--write` replaces results.json beside this file. `--sizes` are the rows of the exports whose memory is measured.
+// `npm run bench -- export-formats [--rows 2000000] [--rounds 3] [--only zstd,gzip,parquet,s3,postgres,memory]
+// [--write]`
+// Exports the events table with Sluice and with other tools, in alternating rounds. Prints tables for RESULTS.md.
+// `--write` replaces results.json beside this file. `--sizes` sets the rows of the exports whose memory is measured.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -34,7 +35,7 @@ const rows = Number(values.rows);
 const sizes = (values.sizes ?? [rows / 4, rows, rows * 2.5].join(',')).split(',').map(Number);
 const wanted = values.only.split(',');
 
-/** So many events are drawn; the others repeat them, far beyond what a compressor remembers. */
+/** How many events are generated at random. The others repeat them, at a distance that no compressor can use. */
 const DRAWN = 500_000;
 const PEERS = [
   ...['duckdb==1.5.5', 'duckdb-extension-postgres-scanner==1.5.5', 'connectorx==0.4.6'],
@@ -55,7 +56,7 @@ async function compare(
   const results = new Map<string, Measured[]>(comparison.ways.map(({ name }) => [name, []]));
   const rounds = comparison.name === 'memory' ? 1 : Number(values.rounds);
   for (let round = 0; round < rounds; round += 1) {
-    // Every other round backwards, so that none always follows the same other.
+    // Every other round runs backwards, so that no way always follows the same other one.
     for (const way of round % 2 === 0 ? comparison.ways : comparison.ways.toReversed()) {
       for (const statement of way.prepare ?? []) await admin.query(statement);
       const result = await measure(way.command, way.env ?? {}, surroundings);
@@ -116,7 +117,7 @@ try {
   const results: ComparisonResult[] = [];
   for (const comparison of comparisons({ ...place, s3: { ...s3, ...CREDENTIALS, bucket: 'bench' } }, sizes)) {
     if (!wanted.includes(comparison.name)) continue;
-    // Last of all: nobody else reads what is added for it.
+    // The memory comparison comes last, because it adds events that no other comparison may read.
     if (comparison.name === 'memory') await repeatEvents(admin, rows, Math.max(...sizes), start);
     results.push(await compare(comparison, admin, { folder, postmaster, server: s3.pid }));
   }

@@ -1,6 +1,6 @@
 // `npm run bench -- export-memory [--sizes 0.5,2,5] [--write]`
-// The memory that a worker takes while it exports half a million, two million and five million events to a folder: the
-// worker as it ships, the run started as "run now" starts it. Sizes are in millions.
+// Measures the memory of a worker while it exports half a million, two million and five million events to a folder. The
+// worker runs as it ships, and each run starts like "run now". Sizes are in millions.
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -81,9 +81,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => void stack.stop().finally(() => process.exit(1)));
 try {
   const start = await fill(stack);
-  // Only what is over can be exported.
+  // Only past intervals can be exported.
   await pause(Math.max(0, start.getTime() + spanOf(Math.max(...sizes)) - Date.now()) + 1_000);
-  // A worker that has never exported anything is smaller than one that runs for days.
+  // A new worker uses less memory than one that has exported before.
   for (const way of WAYS) await exportOnce(stack, start, Math.min(...sizes), way);
   const results = [];
   for (const way of WAYS) {

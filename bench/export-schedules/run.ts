@@ -1,7 +1,7 @@
 // `npm run bench -- export-schedules [--exports 1000] [--events 500] [--write]`
-// Many exports on one worker: real schedules fire at the same moment, as they do every hour. Measured is when each run
-// is completed, from the end of its interval on, the jitter of up to a minute included. Then, at rest, how long it takes
-// until schedules that somebody deleted, paused and changed are as they were, and to look at every export once.
+// Runs many exports on one worker: real schedules fire at the same moment, as they do every hour. It measures when each
+// run completes, counted from the end of its interval and including the jitter of up to a minute. Then it measures how
+// long it takes to restore schedules that were deleted, paused and changed, and to check every export once.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -22,7 +22,7 @@ const { values } = parseArgs({
 const EXPORTS = Number(values.exports);
 const EVENTS = Number(values.events);
 const PROJECTS = 100;
-/** Twelve times as often as the goal has it, so that nobody waits for an hour. */
+/** Twelve times as often as in the goal, so that the benchmark need not wait for an hour. */
 const cadence = {
   interval: 'every 5 minutes',
   timezone: 'UTC',
@@ -30,10 +30,10 @@ const cadence = {
   offsetDay: 0,
 } as const;
 const MINUTE = 60_000;
-/** What is not done by then will not be. */
+/** After this time, a run counts as lost. */
 const PATIENCE = 15 * MINUTE;
 
-/** Events of many projects, as capture would have stored them within the interval. */
+/** Inserts events of many projects, as capture would have stored them within the interval. */
 async function fill(pool: Pool, { start, end }: { start: number; end: number }): Promise<void> {
   await pool.query(
     `insert into events (project_id, uuid, timestamp, created_at, inserted_at, historical, event, distinct_id, properties,
@@ -83,7 +83,7 @@ async function bench({ pool, schedules, worker, exportRoot, temporalAddress }: E
   const syncSeconds = (performance.now() - syncStart) / 1000;
   console.error(`${EXPORTS} schedules made in ${syncSeconds.toFixed(1)} s`);
   let interval = intervalAt(cadence, Date.now());
-  // The events have to be there before the interval is over.
+  // The events must be stored before the interval ends.
   if (interval.end - Date.now() < 30_000) interval = intervalAt(cadence, interval.end);
   while (Date.now() < interval.start) await pause(1000);
   await fill(pool, interval);
@@ -154,10 +154,10 @@ try {
   const met = result.runsWrong === 0 && most < 5 * 60;
   const mended = result.restoredSeconds.most;
   console.log(
-    `${mended <= 60 ? 'met' : 'MISSED'}: ${result.restoredSeconds.schedules} of ${EXPORTS} schedules are restored ${mended.toFixed(1)} s after the harm (goal: a minute)`,
+    `${mended <= 60 ? 'met' : 'MISSED'}: ${result.restoredSeconds.schedules} of ${EXPORTS} schedules are restored ${mended.toFixed(1)} s after they were changed (goal: a minute)`,
   );
   console.log(
-    `${met ? 'met' : 'MISSED'}: ${EXPORTS} exports of one moment are complete ${most.toFixed(1)} s after it (goal: before the next, in 300 s here and 3,600 s for hourly ones)`,
+    `${met ? 'met' : 'MISSED'}: ${EXPORTS} exports that are due at the same moment complete within ${most.toFixed(1)} s (goal: before the next are due, after 300 s here and 3,600 s for hourly exports)`,
   );
   if (values.write)
     writeFileSync(path.join(import.meta.dirname, 'results.json'), `${JSON.stringify(result, null, 2)}\n`);

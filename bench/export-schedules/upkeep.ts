@@ -9,7 +9,7 @@ const PATIENCE = 5 * MINUTE;
 const EACH = 20;
 
 type Harm = (schedule: ScheduleHandle) => Promise<unknown>;
-/** What somebody may do to a schedule behind Sluice's back. */
+/** Changes that somebody can make to a schedule outside of Sluice. */
 const HARMS: Record<string, Harm> = {
   deleted: (schedule) => schedule.delete(),
   paused: (schedule) => schedule.pause('by hand'),
@@ -26,13 +26,13 @@ async function isWhole(schedule: ScheduleHandle): Promise<boolean> {
 const rounded = (seconds: number) => Number(seconds.toFixed(1));
 
 export interface Upkeep {
-  /** Seconds from the harm until the schedules are as their rows say. */
+  /** The seconds until a changed schedule matches its row again. */
   restoredSeconds: { schedules: number; median: number; most: number };
-  /** One pass over every export, at rest. */
+  /** One reconciliation of all exports, with nothing else running. */
   reconcile: { exports: number; seconds: number; workerCpuSeconds: number; transactions: number };
 }
 
-/** How long the worker takes to find and mend what was done to schedules, and to look at every export once. */
+/** Measures how long the worker takes to find and restore changed schedules, and to check every export once. */
 export async function measureUpkeep(
   { address, rows }: { address: string; rows: readonly BatchExportRow[] },
   usage: { workerCpu: () => number; transactions: () => Promise<number> },
@@ -62,7 +62,7 @@ export async function measureUpkeep(
       open = still;
       await pause(500);
     }
-    if (open.length > 0) throw new Error(`${open.length} schedules are not as they were.`);
+    if (open.length > 0) throw new Error(`${open.length} schedules were not restored in time.`);
 
     const before = { cpu: usage.workerCpu(), transactions: await usage.transactions() };
     const triggered = performance.now();

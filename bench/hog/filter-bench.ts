@@ -1,5 +1,5 @@
-// A filter document of 50 conditions to each back end, and to all three: part of `npm run bench -- hog`, or alone
-// with node bench/hog/filter-bench.ts.
+// Compiles a filter document of 50 conditions for each back end, and for all three. It is part of `npm run bench --
+// hog`, and also runs alone with node bench/hog/filter-bench.ts.
 
 import { build } from '../../hog/ast/index.ts';
 import { compileBytecode } from '../../hog/bytecode/index.ts';
@@ -46,7 +46,7 @@ const WORK: [string, () => unknown][] = [
   ['bytecode, JavaScript and SQL', () => [toBytecode(), toJavaScript(), toSql()]],
 ];
 
-/** Milliseconds of each: the median of 300, after 200 to warm up. */
+/** Measures each step in milliseconds: the median of 300 runs, after 200 to warm up. */
 export function measureDocument(): Record<string, number> {
   const medians: Record<string, number> = {};
   for (const [name, work] of WORK) {

@@ -1,4 +1,4 @@
-// The filters of the benchmark and the events they meet: the usual ones, as the filter editor makes them.
+// The filters of the benchmark, as the filter editor usually creates them, and the events that they test.
 import { build, type Expr } from '../../hog/ast/index.ts';
 
 const { and, call, compare, constant, field, integer, or } = build;
@@ -38,7 +38,7 @@ const NAMES = ['$pageview', '$autocapture', '$pageleave', 'order placed', 'signe
 const BROWSERS = ['Chrome', 'Safari', 'Firefox'];
 const SYSTEMS = ['Linux', 'Windows', 'iOS', 'Android'];
 
-/** Events as functions see them, from JSON as they come. */
+/** Events as functions see them, parsed from JSON. */
 export const events: object[] = Array.from({ length: 1_000 }, (_, i) =>
   JSON.parse(
     JSON.stringify({

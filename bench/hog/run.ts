@@ -1,6 +1,6 @@
-// `npm run bench -- hog`: filters on the reference machine, on ours and as JavaScript; the parser's times; filter
-// documents and texts to all three back ends.
-// The figures of the last run on record are in results.json beside this file (`--write` replaces them).
+// `npm run bench -- hog` measures filters on the reference VM, on Sluice's VM and as JavaScript; the times of the
+// parser; and the compilation of filter documents and texts for all three back ends. results.json beside this file
+// contains the recorded figures (`--write` replaces them).
 import crypto from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ import { events, filters } from './filters.ts';
 const MEASURE_MS = 500;
 const external = { crypto, regex: { match: regexMatch, extract: regexExtract } };
 
-/** Events a second of the processor, the best of five: what else runs on the machine hardly counts. */
+/** Measures events per second of CPU time, the best of five. CPU time is hardly affected by other processes. */
 function rate(match: (event: object) => unknown): number {
   let best = 0;
   for (let round = 0; round < 6; round++) {
@@ -60,7 +60,7 @@ const rows = Object.entries(filters).map(([name, node]) => {
 });
 
 const parser = createParser({ programTimeoutMs: 60_000 });
-// Both threads.
+// This starts both parser threads.
 await Promise.all([parser.expression('warm + up'), parser.expression('warm + too')]);
 const ms = async (act: () => Promise<unknown>) => {
   const start = performance.now();

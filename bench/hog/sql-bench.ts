@@ -1,5 +1,6 @@
-// node bench/hog/sql-bench.ts postgres://… [rows]: printed SQL beside SQL written by hand, over the same events in the
-// project's own table, each pair in turn, the best of several runs. Works in a database of its own, which it drops.
+// node bench/hog/sql-bench.ts postgres://… [rows] compares printed SQL with SQL written by hand, over the same events
+// in the events table. The two alternate, and the best of several runs counts. It creates a database of its own and
+// drops it.
 import { existsSync, readFileSync } from 'node:fs';
 import pg from 'pg';
 import { migrate } from '../../db/migrate.ts';
@@ -41,7 +42,10 @@ const ratios: number[] = [];
 const { rows: backend } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
 const scheduled = `/proc/${backend[0]?.pid}/schedstat`;
 
-/** Milliseconds of the processor that the backend had, where that can be known; others' work does not count. */
+/**
+ * Returns the CPU time of the backend in milliseconds, where the system provides it, so that other processes do not
+ * count.
+ */
 const clock = existsSync(scheduled)
   ? () => Number(readFileSync(scheduled, 'utf8').split(' ')[0]) / 1e6
   : () => performance.now();

@@ -1,13 +1,13 @@
-// The 20 most usual filters and selections, as filter documents or HogQL, beside SQL written by hand for the
-// same question (safe casts included: without them one odd value would end the query).
+// The 20 most common filters and selections, as filter documents or HogQL, with SQL written by hand for the same
+// question. The SQL uses safe casts, because otherwise one odd value would end the query.
 
 export interface Yardstick {
   name: string;
-  /** HogQL of the condition. */
+  /** The condition in HogQL. */
   where: string;
-  /** The same by hand, over `e`. */
+  /** The same condition in SQL, over `e`. */
   hand: string;
-  /** HogQL of what is selected, with the same by hand; a count without it. */
+  /** The selection in HogQL and in SQL. Without it, the query counts rows. */
   select?: [hogql: string, hand: string];
 }
 

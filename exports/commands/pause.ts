@@ -6,10 +6,10 @@ import {
   type BatchExportRow,
   type ExportKey,
   keyOf,
+  listPauses,
   lockBatchExport,
   setPaused,
 } from '../rows/batch-exports.ts';
-import { listPauses } from '../rows/pauses.ts';
 import { withFailed } from '../rules/missed.ts';
 import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';

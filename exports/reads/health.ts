@@ -1,9 +1,8 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Interval } from '../../intervals/index.ts';
-import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
+import { type BatchExportRow, keyOf, listPauses } from '../rows/batch-exports.ts';
 import { listChecks } from '../rows/checks.ts';
 import type { Health } from '../rows/health.ts';
-import { listPauses } from '../rows/pauses.ts';
 import { listIntervalOutcomes, listWholeRuns } from '../rows/run-lists.ts';
 import { upkeepTimesOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalStates, type Known } from '../rules/interval-states.ts';

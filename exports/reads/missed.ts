@@ -1,7 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { OpenInterval } from '../../intervals/index.ts';
-import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
-import type { PauseRow } from '../rows/pauses.ts';
+import { type BatchExportRow, keyOf, type PauseRow } from '../rows/batch-exports.ts';
 import { listIntervalOutcomes } from '../rows/run-lists.ts';
 import { wholeRange } from '../rules/backfill-range.ts';
 import { upkeepTimesOf } from '../rules/due.ts';

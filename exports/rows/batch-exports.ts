@@ -13,7 +13,7 @@ export interface BatchExportRow {
   secrets: string | null;
   interval: 'every 5 minutes' | 'every 15 minutes' | 'hour' | 'day' | 'week';
   timezone: string;
-  /** By how many seconds days and weeks begin later than at midnight, and on Sunday, in the zone. */
+  /** How many seconds after midnight days begin, and after the midnight of Sunday weeks, in local time. */
   interval_offset: number;
   paused: boolean;
   start_at: string | null;
@@ -29,7 +29,10 @@ export interface BatchExportRow {
   deleted_at: string | null;
   /** Only intervals that end after this instant are due. */
   scheduled_from: string;
-  /** Where the export was last cut into other intervals: one ends there and another begins. Null: it never was. */
+  /**
+   * Where the export was last cut into other intervals: the last old one ends there, and the first new one begins. Null:
+   * it never was.
+   */
   seam_at: string | null;
 }
 
@@ -52,11 +55,11 @@ const JSON_COLUMNS: ReadonlySet<string> = new Set(['config', 'schema', 'filters'
 export type BatchExportFields = Pick<BatchExportRow, (typeof WRITABLE)[number]>;
 export type NewBatchExport = Partial<BatchExportFields> &
   Pick<BatchExportRow, 'project_id' | 'name' | 'model' | 'destination_type' | 'config' | 'interval'> & {
-    /** Given if secrets were sealed for it before. */
+    /** Secrets are sealed for an id, so it is given if there are secrets. */
     id?: string;
   };
 
-/** Names an export by its project and its id. */
+/** Identifies an export. */
 export interface ExportKey {
   projectId: number;
   exportId: string;
@@ -107,10 +110,7 @@ export async function lockBatchExport(
   return rows[0];
 }
 
-/**
- * Finds an export that is not deleted, and keeps it from being changed until the transaction ends. Several transactions
- * may hold an export at once.
- */
+/** Finds an export and holds it: nobody locks it until the transaction ends, but others may hold it too. */
 export async function holdBatchExport(
   client: Transaction,
   { projectId, exportId }: ExportKey,
@@ -202,6 +202,27 @@ export async function setPaused(queryable: Queryable, key: ExportKey, paused: bo
     [key.projectId, key.exportId, paused],
   );
   return rowCount === 1;
+}
+
+/** A pause of an export. A trigger on `batch_exports` writes these rows, whoever pauses or resumes the export. */
+export interface PauseRow {
+  paused_at: string;
+  /** Null: the export is still paused. */
+  resumed_at: string | null;
+}
+
+/** Lists the pauses of an export that lasted beyond `after`, in their order. */
+export async function listPauses(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  after: string,
+): Promise<PauseRow[]> {
+  const { rows } = await queryable.query(
+    `select paused_at, resumed_at from batch_export_pauses
+     where project_id = $1 and batch_export_id = $2 and (resumed_at is null or resumed_at > $3) order by paused_at`,
+    [projectId, exportId, after],
+  );
+  return rows;
 }
 
 /**

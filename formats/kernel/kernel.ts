@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Column } from '../columns.ts';
 import { COLUMN, COLUMN_SIZE, TYPES } from './layout.ts';
 
-/** What formats/kernel/assembly/index.ts exports. Pointers and sizes are in bytes. */
+/** The exports of formats/kernel/assembly/index.ts. Pointers and sizes are in bytes. */
 interface Exports {
   memory: WebAssembly.Memory;
   setColumns(count: number, columns: number, fields: number): void;
@@ -34,24 +34,24 @@ interface Exports {
   faultValue: WebAssembly.Global;
 }
 
-/** A stretch of the kernel's memory. */
+/** A part of the kernel's memory. */
 export interface Region {
   at: number;
   size: number;
 }
 
-/** Loads and stores of 16 bytes reach beyond the ends of what they are about. */
+/** Every region ends with this margin, because the kernel loads and stores 16 bytes at a time. */
 const MARGIN = 64;
 const SMALLEST = 1024;
 const PAGE = 65_536;
 
 let compiled: WebAssembly.Module | undefined;
 
-/** The inner loops and the memory they work in; one for each run, so that a run's memory goes with it. */
+/** The inner loops with their memory. Each run has its own kernel, so its memory is freed with the run. */
 export class Kernel {
   readonly run: Exports;
   readonly columns: readonly Column[];
-  /** The whole memory; another object whenever it grew. */
+  /** The whole memory. It becomes another object whenever the memory grows. */
   bytes: Uint8Array;
   view: DataView;
   #free = new Map<number, number[]>();
@@ -65,7 +65,7 @@ export class Kernel {
     this.run = instance.exports as unknown as Exports;
     this.bytes = new Uint8Array(this.run.memory.buffer);
     this.view = new DataView(this.run.memory.buffer);
-    // What it begins with holds its tables.
+    // The initial memory contains the kernel's tables.
     this.#top = this.bytes.length;
     this.columns = columns;
     this.#columnsAt = this.allocate(columns.length * COLUMN_SIZE).at;
@@ -83,7 +83,7 @@ export class Kernel {
     this.run.setColumns(columns.length, this.#columnsAt, fields.at);
   }
 
-  /** Where a column is described. */
+  /** Returns the address of a column's description. */
   columnAt(index: number): number {
     return this.#columnsAt + index * COLUMN_SIZE;
   }
@@ -96,9 +96,9 @@ export class Kernel {
     this.view.setUint32(this.columnAt(index) + COLUMN[field], value, true);
   }
 
-  /** A region of at least this size; its content is whatever was there. */
+  /** Allocates a region of at least this size. Its content is undefined. */
   allocate(size: number): Region {
-    // Of few sizes, so that what was freed fits another time: four for each power of two.
+    // There are only four sizes for each power of two, so that freed regions can be reused.
     const step = Math.max(SMALLEST, 2 ** Math.floor(Math.log2(size + MARGIN) - 2));
     const room = Math.ceil((size + MARGIN) / step) * step;
     const at = this.#free.get(room)?.pop() ?? this.#extend(room);
@@ -112,7 +112,7 @@ export class Kernel {
     else this.#free.set(room, [region.at]);
   }
 
-  /** A larger region that begins with the first `used` bytes of this one, which is free afterwards. */
+  /** Moves the first `used` bytes of a region to a larger one, and frees the old one. */
   grow(region: Region, size: number, used: number): Region {
     const larger = this.allocate(size);
     this.bytes.copyWithin(larger.at, region.at, region.at + used);
@@ -120,7 +120,7 @@ export class Kernel {
     return larger;
   }
 
-  /** A copy that stays as it is. */
+  /** Copies bytes out of the kernel's memory. */
   copy(at: number, end: number): Buffer {
     const copy = Buffer.allocUnsafeSlow(end - at);
     copy.set(this.bytes.subarray(at, end));
@@ -134,9 +134,7 @@ export class Kernel {
       try {
         this.run.memory.grow(Math.ceil(missing / PAGE));
       } catch {
-        throw new RangeError(
-          `There is no memory for another ${room} bytes: a row is too large to be encoded.`,
-        );
+        throw new RangeError(`There is no memory for another ${room} bytes: a row is too large to encode.`);
       }
       this.bytes = new Uint8Array(this.run.memory.buffer);
       this.view = new DataView(this.run.memory.buffer);

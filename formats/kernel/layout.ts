@@ -1,6 +1,6 @@
 import type { ColumnType } from '../columns.ts';
 
-// What formats/kernel/assembly/ and its host agree on.
+// The layout that formats/kernel/assembly/ and its host share.
 
 export const TYPES: Record<ColumnType, number> = {
   string: 0,
@@ -14,9 +14,9 @@ export const TYPES: Record<ColumnType, number> = {
   strings: 8,
 };
 
-/** Bytes of a column's description. */
+/** The size of a column's description, in bytes. */
 export const COLUMN_SIZE = 128;
-/** Offsets in it; from `values` on for Parquet only. */
+/** The offsets in a column's description. Only Parquet uses those from `values` on. */
 export const COLUMN = {
   type: 0,
   nullable: 4,
@@ -46,9 +46,9 @@ export const COLUMN = {
   cut: 108,
 } as const;
 
-/** From the least text of a column to the greatest. */
+/** The distance from the smallest text of a column to the greatest, in bytes. */
 export const BOUND_ROOM = 96;
-/** Bytes of the table that `lz4` and `snappy` need. */
+/** The size of the table for `lz4` and `snappy`, in bytes. */
 export const LZ_TABLE_SIZE = 65_536;
 
 export const STATUS = { more: 1, end: 2, fault: 3, reject: 4, full: 5, dictionary: 6, rows: 7 } as const;

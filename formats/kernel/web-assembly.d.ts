@@ -1,4 +1,5 @@
-// As much of the standard as the kernel's host uses; it comes with no library of TypeScript but the browser's.
+// The parts of the WebAssembly API that the kernel's host uses. TypeScript only declares them in its library for
+// browsers.
 declare namespace WebAssembly {
   class Module {
     constructor(bytes: Uint8Array);

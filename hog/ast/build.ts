@@ -1,4 +1,4 @@
-// Constructors for code that makes syntax trees without any source text (property filters, tests, tools).
+// Constructors of syntax trees, for code that builds trees without source text: property filters, tests, tools.
 import type {
   Arithmetic,
   ArithmeticOperator,
@@ -22,7 +22,7 @@ export const integer = (value: number): Constant => ({ kind: 'constant', value, 
 
 export const float = (value: number): Constant => ({ kind: 'constant', value, float: true });
 
-/** A constant from a value of a JSON document: whole numbers are integers, as they are when parsed. */
+/** Builds a constant from a JSON value. Whole numbers become integers, as in the parser. */
 export function literal(value: null | boolean | number | string): Constant {
   if (typeof value !== 'number') return constant(value);
   return Number.isInteger(value) ? integer(value) : float(value);
@@ -67,13 +67,19 @@ export const between = (expr: Expr, low: Expr, high: Expr, negated = false): Bet
 
 export const not = (expr: Expr): Expr => ({ kind: 'not', expr });
 
-/** A conjunction; nested ones are flattened as the parser does, one member stands alone, none is true. */
+/**
+ * Joins expressions with `and`. Flattens nested conjunctions as the parser does. One expression stays as it is; an
+ * empty list is `true`.
+ */
 export function and(exprs: Expr[]): Expr {
   const flat = exprs.flatMap((expr) => (expr.kind === 'and' ? expr.exprs : [expr]));
   return flat.length === 0 ? constant(true) : flat.length === 1 ? flat[0]! : { kind: 'and', exprs: flat };
 }
 
-/** A disjunction; flattened like `and`, none is false. */
+/**
+ * Joins expressions with `or`. Flattens nested disjunctions as the parser does. One expression stays as it is; an empty
+ * list is `false`.
+ */
 export function or(exprs: Expr[]): Expr {
   const flat = exprs.flatMap((expr) => (expr.kind === 'or' ? expr.exprs : [expr]));
   return flat.length === 0 ? constant(false) : flat.length === 1 ? flat[0]! : { kind: 'or', exprs: flat };

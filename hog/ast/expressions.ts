@@ -2,17 +2,18 @@ import type { Columns, OrderExpr, PositionalRef, Spread, Tag, WindowFunction } f
 import type { SelectNode } from './selects.ts';
 import type { Block } from './statements.ts';
 
-/** Half-open range in the source text, in UTF-16 units. Nodes built without text have none. */
+/** A range of the source text in UTF-16 units. The start is included, the end is not. */
 export interface Span {
   start: number;
   end: number;
 }
 
+/** A node that knows its place in the source. Nodes that are built without source text have no span. */
 export interface Spanned {
   span?: Span;
 }
 
-/** `float` is set on numbers only: `1.0` and `1` are different constants in bytecode. */
+/** A literal. `float` is set on numbers only, because `1.0` and `1` are different constants in the bytecode. */
 export interface Constant extends Spanned {
   kind: 'constant';
   value: null | boolean | number | string;
@@ -25,7 +26,7 @@ export interface Field extends Spanned {
   chain: string[];
 }
 
-/** `{expr}` in HogQL; replaced before printing. */
+/** `{expr}` in HogQL. It must be replaced by an expression before the query is printed. */
 export interface Placeholder extends Spanned {
   kind: 'placeholder';
   expr: Expr;
@@ -83,7 +84,7 @@ export interface Compare extends Spanned {
   op: CompareOperator;
   left: Expr;
   right: Expr;
-  /** Written `is null` or `is not null`. */
+  /** True if the source says `is null` or `is not null`. */
   isNullStyle?: boolean;
 }
 
@@ -103,8 +104,9 @@ export interface IsDistinctFrom extends Spanned {
 }
 
 /**
- * A call by name. `f(p)(a)` has `params` [p] and `args` [a]. The ternary, `case`, `??`, `||`, f-strings and
- * `interval` arrive here too, as `if`, `multiIf`, `ifNull`, `concat`, `toInterval…`.
+ * A call by name. `f(p)(a)` has the `params` [p] and the `args` [a]. The parser also turns other syntax into calls: the
+ * ternary becomes `if`, `case` becomes `multiIf`, `??` becomes `ifNull`, `||` and f-strings become `concat`, and
+ * `interval` becomes `toInterval…`.
  */
 export interface Call extends Spanned {
   kind: 'call';
@@ -117,7 +119,7 @@ export interface Call extends Spanned {
   withinGroup: OrderExpr[] | null;
 }
 
-/** A call of something that is not a bare name: `a.b(1)`, `(x -> x)(1)`. */
+/** A call whose callee is not a bare name, such as `a.b(1)` or `(x -> x)(1)`. */
 export interface ExprCall extends Spanned {
   kind: 'exprCall';
   callee: Expr;
@@ -145,7 +147,7 @@ export interface Dict extends Spanned {
   items: [Expr, Expr][];
 }
 
-/** `a[x]`, and `a.b` where `a` is not itself a name. `nullish`: written with `?.`. */
+/** `a[x]`, or `a.b` where `a` is not a name. `nullish` is true if it is written with `?.`. */
 export interface ArrayAccess extends Spanned {
   kind: 'arrayAccess';
   object: Expr;
@@ -173,7 +175,7 @@ export interface Alias extends Spanned {
   expr: Expr;
 }
 
-/** `f(name := value)` */
+/** An argument that is passed by name: `f(name := value)`. */
 export interface NamedArgument extends Spanned {
   kind: 'namedArgument';
   name: string;

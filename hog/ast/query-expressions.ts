@@ -14,7 +14,10 @@ export interface WithFill extends Spanned {
   step: Expr | null;
 }
 
-/** `f(params…)(args…) over …`; `exprs` are the arguments of `f(x) over …` */
+/**
+ * A call of a window function. `f(x) over …` has its arguments in `exprs`. `f(params…)(args…) over …` has the
+ * parameters in `exprs` and the arguments in `args`.
+ */
 export interface WindowFunction extends Spanned {
   kind: 'windowFunction';
   name: string;
@@ -36,11 +39,11 @@ export interface WindowExpr extends Spanned {
 export interface WindowFrame extends Spanned {
   kind: 'windowFrame';
   frameType: 'CURRENT ROW' | 'PRECEDING' | 'FOLLOWING';
-  /** null = unbounded */
+  /** Null means unbounded. */
   frameValue: number | null;
 }
 
-/** `columns(…)`, `columns('regex')`, `* exclude (…)`, `* replace (…)` */
+/** A selection of several columns: `columns(…)`, `columns('regex')`, `* exclude (…)` or `* replace (…)`. */
 export interface Columns extends Spanned {
   kind: 'columns';
   columns: Expr[] | null;
@@ -50,19 +53,19 @@ export interface Columns extends Spanned {
   replace: [string, Expr][];
 }
 
-/** `*columns(…)` */
+/** A selection of columns that is spread into a list: `*columns(…)`. */
 export interface Spread extends Spanned {
   kind: 'spread';
   expr: Expr;
 }
 
-/** `#1`: the first selected column. */
+/** A selected column by its position. `#1` is the first column. */
 export interface PositionalRef extends Spanned {
   kind: 'positionalRef';
   index: number;
 }
 
-/** `<Name attribute={x}>…</Name>`; children are an attribute of that name holding a list. */
+/** A tag: `<Name attribute={x}>…</Name>`. Its children are the list of an attribute named `children`. */
 export interface Tag extends Spanned {
   kind: 'tag';
   name: string;

@@ -2,9 +2,9 @@ import type { Expr, Placeholder, Spanned } from './expressions.ts';
 import type { OrderExpr, WindowExpr } from './query-expressions.ts';
 
 /**
- * What the grammar accepts but does not report, and therefore no back end can honour: `nulls last`, which is how
- * it is anyway, and `lateral`. `nulls first`, `with totals`, and the postfix forms `with rollup` and `with cube` are
- * refused before (parser/unreported.ts).
+ * A single `select`. The parser accepts `nulls last` and `lateral` but leaves them out of its tree, so no back end sees
+ * them. `nulls last` is the default anyway. The parser also leaves out `nulls first`, `with totals` and the postfix
+ * forms `with rollup` and `with cube`; parser/unreported.ts refuses these.
  */
 export interface SelectQuery extends Spanned {
   kind: 'selectQuery';
@@ -60,7 +60,7 @@ export interface ValuesQuery extends Spanned {
 export interface Cte extends Spanned {
   kind: 'cte';
   name: string;
-  /** `x as (select …)` or the ClickHouse order `expr as x`. */
+  /** `subquery` for `x as (select …)`, `column` for ClickHouse's `expr as x`. */
   cteType: 'subquery' | 'column';
   expr: Expr;
   columns: string[] | null;
@@ -69,10 +69,10 @@ export interface Cte extends Spanned {
   usingKey: string[] | null;
 }
 
-/** A table and the joins that follow it, as a list linked through `next`. */
+/** A table of a `from` clause. `next` links to the table that is joined to it. */
 export interface Join extends Spanned {
   kind: 'join';
-  /** `LEFT JOIN`, `CROSS JOIN`, …; null for the first table. */
+  /** `LEFT JOIN`, `CROSS JOIN` and so on. Null for the first table. */
   joinType: string | null;
   table: Expr | Pivot | Unpivot;
   tableArgs: Expr[] | null;

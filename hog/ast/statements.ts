@@ -74,9 +74,9 @@ export interface FunctionDeclaration extends Spanned {
 }
 
 export interface CatchClause {
-  /** null: the error is not named. */
+  /** Null if the clause does not name the error. */
   variable: string | null;
-  /** null: catches everything. */
+  /** Null if the clause catches errors of every type. */
   type: string | null;
   body: Statement;
 }

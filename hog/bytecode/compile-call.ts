@@ -10,7 +10,7 @@ export function compileCall(scope: FunctionScope, node: Call): Bytecode {
   if (node.distinct || node.filter || node.orderBy || node.withinGroup) {
     throw new SourceError('unsupported', 'Not supported in Hog: aggregation', undefined, node.span);
   }
-  // `f(a)(b)`: what is called with b is the result of f(a); b comes first on the stack.
+  // In `f(a)(b)`, `f(a)` returns the function that is called with b. The arguments b go on the stack first.
   const outer = node.params ? compileAll(scope, node.args) : [];
   const code = append(outer, compileNamedCall(scope, node.name, node.params ?? node.args, node.span));
   if (node.params) code.push(Op.CALL_LOCAL, node.args.length);
@@ -24,7 +24,7 @@ function compileNamedCall(scope: FunctionScope, name: string, args: Expr[], span
   return append(append(code, callee), [Op.CALL_LOCAL, args.length]);
 }
 
-/** Calls that are operators or branches in disguise. */
+/** Compiles the calls that have instructions of their own: operators and branches. Returns null for all other calls. */
 function compileSpecial(scope: FunctionScope, node: Call): Bytecode | null {
   const { name, args } = node;
   if (name === 'not' && args.length === 1) return append(compileAll(scope, args), [Op.NOT]);
@@ -57,7 +57,7 @@ function compileSpecial(scope: FunctionScope, node: Call): Bytecode | null {
   return null;
 }
 
-/** Compiles a branch: each starts with the stack as it was before all of them. */
+/** Compiles one part of a conditional. Every part starts at the same stack height, because only one of them runs. */
 function at(scope: FunctionScope, height: number, node: Expr): Bytecode {
   scope.height = height;
   const code = compileExpr(scope, node);
@@ -65,6 +65,7 @@ function at(scope: FunctionScope, height: number, node: Expr): Bytecode {
   return code;
 }
 
+/** Assembles the code of an `if` from its compiled parts. */
 export function branch(condition: Bytecode, yes: Bytecode, no: Bytecode | null): Bytecode {
   const otherwise = no && no.length > 0 ? no : null;
   const code = append(condition, [Op.JUMP_IF_FALSE, yes.length + (otherwise ? 2 : 0)]);

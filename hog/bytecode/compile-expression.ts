@@ -46,13 +46,13 @@ const ARITHMETIC: Record<ArithmeticOperator, number> = {
 export const fault = (reason: string, span?: Span): SourceError =>
   new SourceError('compile', reason, undefined, span);
 
-/** Adds code to code; a spread would put every element on JavaScript's stack. */
+/** Appends code to code. `push(...more)` would put every element on JavaScript's stack. */
 export function append(code: Bytecode, more: Bytecode): Bytecode {
   for (const element of more) code.push(element);
   return code;
 }
 
-/** Code that leaves the value of the expression on the stack. */
+/** Compiles an expression to code that leaves its value on the stack. */
 export function compileExpr(scope: FunctionScope, node: Expr): Bytecode {
   const { height } = scope;
   const code = compile(scope, node);
@@ -143,11 +143,12 @@ function compileConstant({ value, float }: Constant): Bytecode {
   if (value === false) return [Op.FALSE];
   if (typeof value === 'string') return [Op.STRING, value];
   if (Number.isFinite(value)) return [float ? Op.FLOAT : Op.INTEGER, value];
-  // JSON has no infinity: it is made where it is needed, by division.
+  // JSON cannot hold infinity or NaN, so the code computes them by division.
   const dividend = Number.isNaN(value) ? 0 : Math.sign(value);
   return [Op.FLOAT, 0, Op.FLOAT, dividend, Op.DIVIDE];
 }
 
+/** Compiles a read of a local or captured variable. Returns null if no variable has the name. */
 export function compileName(scope: FunctionScope, name: string, span?: Span): Bytecode | null {
   const local = scope.local(name);
   if (local !== -1) {
@@ -185,7 +186,10 @@ function compileCompare(scope: FunctionScope, node: Compare): Bytecode {
   return append(compileAll(scope, [node.right, node.left]), [COMPARISONS[node.op]]);
 }
 
-/** Null if any part is null. The parts are kept on the stack, so that each is evaluated once. */
+/**
+ * Compiles `between`. Its value is null if any operand is null. The operands stay on the stack, so that each is
+ * evaluated once.
+ */
 function compileBetween(scope: FunctionScope, node: Between): Bytecode {
   const slot = scope.height;
   const [value, low, high] = [slot + 1, slot + 2, slot + 3];
@@ -202,7 +206,10 @@ function compileBetween(scope: FunctionScope, node: Between): Bytecode {
   return code;
 }
 
-/** `<Name …/>`: a call if a variable has the name, otherwise a dictionary that says what it is. */
+/**
+ * Compiles `<Name …/>`. It is a call if a variable has that name; otherwise it is a dictionary with the name under
+ * `__hx_tag`.
+ */
 function compileTag(scope: FunctionScope, node: Tag): Bytecode {
   const callable = scope.local(node.name) !== -1 || scope.upvalue(node.name) !== -1;
   const code: Bytecode = callable ? [] : [Op.STRING, '__hx_tag', Op.STRING, node.name];

@@ -28,7 +28,7 @@ export function compileBlock(scope: FunctionScope, node: Block | Program): Bytec
 
 export function compileStatement(scope: FunctionScope, node: Statement): Bytecode {
   const code = compile(scope, node);
-  // Between statements nothing but the variables is on the stack.
+  // Between statements, the stack holds the variables and nothing else.
   scope.height = scope.locals.length;
   return code;
 }
@@ -67,10 +67,13 @@ function compile(scope: FunctionScope, node: Statement): Bytecode {
   }
 }
 
-/** A branch or a body: what it puts on the stack it must take off again, which only a block does. */
+/**
+ * Compiles a branch or a loop body. It must not leave values on the stack, and only a block removes the variables that
+ * it declares.
+ */
 function compileInner(scope: FunctionScope, node: Statement): Bytecode {
   if (node.kind === 'variableDeclaration' || node.kind === 'function') {
-    throw fault('A declaration needs a block of its own here', node.span);
+    throw fault('A declaration is only allowed inside a block', node.span);
   }
   return compileStatement(scope, node);
 }
@@ -128,7 +131,7 @@ function compileAssignment(scope: FunctionScope, { target, value, span }: Variab
 
 function compileFor(scope: FunctionScope, node: ForStatement): Bytecode {
   const { initializer, condition, increment } = node;
-  // The machine would pop a value that nobody pushed, or keep one that nobody pops.
+  // In other forms of `for`, the VM would pop a missing value or keep a value forever.
   if (!condition) throw fault('`for` needs a condition', node.span);
   if (increment?.kind === 'variableDeclaration') {
     throw fault('`for` cannot declare a variable in its third part', increment.span);
@@ -148,7 +151,7 @@ function compileFor(scope: FunctionScope, node: ForStatement): Bytecode {
 
 function compileForIn(scope: FunctionScope, node: ForInStatement): Bytecode {
   scope.start();
-  // Names no source can have: the variables of the loop itself.
+  // These names are reserved for the loop's own variables.
   const collection = scope.declare('__H_expr_H__');
   scope.pending.add(collection);
   const code = compileExpr(scope, node.collection);
@@ -180,7 +183,7 @@ function compileForIn(scope: FunctionScope, node: ForInStatement): Bytecode {
 }
 
 function compileFunction(scope: FunctionScope, node: FunctionDeclaration): Bytecode {
-  // Declared before its body is compiled, so that it can call itself.
+  // The name is declared before the body is compiled, so that the function can call itself.
   scope.declare(node.name, node.span);
   const inner = new FunctionScope(scope, node.params, node.span);
   return closure(node.name, node.params, inner, compileFunctionBody(inner, node));
@@ -191,7 +194,7 @@ export const compileFunctionBody = (inner: FunctionScope, node: FunctionDeclarat
 
 export function compileLambda(scope: FunctionScope, node: Lambda): Bytecode {
   const inner = new FunctionScope(scope, node.params, node.span);
-  // `x -> {foo}` can be read as a placeholder: it is a body.
+  // The parser reads the body of `x -> {foo}` as a placeholder, but it is a block.
   const body: Statement =
     node.body.kind === 'block'
       ? withReturn(node.body)
@@ -201,7 +204,7 @@ export function compileLambda(scope: FunctionScope, node: Lambda): Bytecode {
   return closure('lambda', node.params, inner, compileStatement(inner, body));
 }
 
-/** The body as a block that ends in a return. */
+/** Returns the body as a block that ends in a `return`. */
 function withReturn(body: Statement): Statement {
   if (body.kind === 'returnStatement') return body;
   if (body.kind !== 'block') {
@@ -249,7 +252,8 @@ function compileTry(scope: FunctionScope, node: TryStatement): Bytecode {
     const pops = scope.end();
     if (clause.type !== null && clause.type !== 'Error') {
       catches.push(Op.STRING, clause.type, Op.GET_LOCAL, type, Op.EQ);
-      // Without the pops: that is where the reference lands, on them, when the type is another.
+      // The length leaves out `pops`, as in the reference compiler. If the clause has a variable of its own, the jump
+      // ends one element too early. vm/validate.ts corrects such jumps.
       catches.push(Op.JUMP_IF_FALSE, caught.length + 2);
     }
     append(append(catches, caught), pops);

@@ -8,8 +8,8 @@ import { FunctionScope } from './scope.ts';
 export { type Bytecode, HEADER, OP_NAMES, OPERAND_COUNTS, Op, VERSION } from './operations.ts';
 
 /**
- * The bytecode of a program, an expression or a template (which is an expression: its value is left on the
- * stack). With the source text, errors say where.
+ * Compiles a program, an expression or a template to bytecode. A template is an expression. The code of an expression
+ * leaves its value on the stack. If `source` is given, errors contain the line and column.
  */
 export function compileBytecode(node: Program | Expr, source?: string): Bytecode {
   return placed(source, () => {
@@ -19,7 +19,7 @@ export function compileBytecode(node: Program | Expr, source?: string): Bytecode
   });
 }
 
-/** The body of a function that stands alone, without header: its parameters are the first variables. */
+/** Compiles the body of a function without a header. The parameters are its first variables. */
 export function compileBody(node: FunctionDeclaration, source?: string): Bytecode {
   return placed(source, () => compileFunctionBody(new FunctionScope(null, node.params, node.span), node));
 }

@@ -1,4 +1,4 @@
-/** The machine's instructions: numbers are the wire format of stored functions and never change. */
+/** The instructions of the VM. Stored functions contain these numbers, so they must never change. */
 export const Op = {
   GET_GLOBAL: 1,
   CALL_GLOBAL: 2,
@@ -65,7 +65,7 @@ export const OP_NAMES = new Map<number, OpName>(
   Object.entries(Op).map(([name, code]) => [code, name as OpName]),
 );
 
-/** How many operands follow each instruction in the stream; CLOSURE also has two per captured variable. */
+/** How many operands follow each instruction in the code. CLOSURE has two more for each captured variable. */
 export const OPERAND_COUNTS = new Map<number, number>(
   Object.entries({
     GET_GLOBAL: 1,

@@ -14,16 +14,16 @@ export interface Upvalue {
 }
 
 /**
- * The variables of one function (or of the program): every local is a place on the machine's stack, counted
- * from where the function's frame starts.
+ * The variables of one function, or of the program. Each local variable is a slot of the VM's stack, counted from the
+ * start of the function's stack frame.
  */
 export class FunctionScope {
   readonly enclosing: FunctionScope | null;
   readonly locals: Local[] = [];
   readonly upvalues: Upvalue[] = [];
-  /** Values on the stack of this frame at the place being compiled: locals and what expressions left there. */
+  /** How many values the stack frame holds at this point of the code: local variables and intermediate results. */
   height = 0;
-  /** Locals whose value is not there yet: reading one would read whatever lies at its place. */
+  /** Locals that are declared but not yet assigned. Reading one would read an unrelated value from its slot. */
   readonly pending = new Set<number>();
   #depth = 0;
 
@@ -37,7 +37,7 @@ export class FunctionScope {
     this.#depth++;
   }
 
-  /** Ends the innermost scope; the code that takes its variables off the stack. */
+  /** Ends the innermost scope and returns the code that removes its variables from the stack. */
   end(): Bytecode {
     this.#depth--;
     const code: Bytecode = [];
@@ -69,7 +69,7 @@ export class FunctionScope {
     return this.locals.findLastIndex((local) => local.name === name);
   }
 
-  /** The index of a variable of a surrounding function, captured on the way; -1 if there is none. */
+  /** Captures a variable of an enclosing function and returns its index, or -1 if there is no such variable. */
   upvalue(name: string): number {
     if (!this.enclosing) return -1;
     const index = this.enclosing.local(name);

@@ -1,31 +1,31 @@
-// Puts together one JavaScript text of those parts of the browser's runtime that some code needs. The runtime is the
-// files of browser/: plain JavaScript, which is checked and tested here and runs in browsers as it stands there.
+// Bundles the parts of the browser runtime that compiled code needs into one JavaScript text. The runtime is the plain
+// JavaScript in browser/. It is type-checked and tested here, and browsers run it unchanged.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { library } from '../runtime/stl.ts';
 import { writtenFunctions } from './written.ts';
 
 const FILES = ['values', 'calendar', 'dates', 'operators', 'calls'];
-/** Each of these has a table of functions of the language, which is called like the file. */
+/** Each of these files exports a table of Hog functions. The table has the name of the file. */
 const FUNCTION_FILES = ['texts', 'json', 'data', 'moments'];
 
-/** Texts by name. */
+/** JavaScript texts by name. */
 type Texts = Map<string, string>;
 
 interface Runtime {
-  /** Functions that others use. */
+  /** Internal functions, which operators and Hog functions call. */
   declarations: Texts;
-  /** Operators of the language, as compiled code calls them. */
+  /** The operators that compiled code calls. */
   operators: Texts;
-  /** Functions of the language. */
+  /** The Hog functions that programs call by name. */
   functions: Texts;
 }
 
 const ENTRY = /^(\w+)(?:: ([\s\S]*))?,\s*$/;
 
 /**
- * The declarations of a file, and the entries of its tables by the name of the table. Everything there is exported, and
- * the formatter gives each export a line that begins with `export`, each entry a line with two spaces in front.
+ * Reads a file of the runtime: its function declarations, and the entries of each table. It relies on the format of the
+ * files: everything is exported, each `export` starts a line, and each entry of a table is indented by two spaces.
  */
 function readFile(name: string): { declarations: Texts; tables: Map<string, Texts> } {
   const text = readFileSync(path.join(import.meta.dirname, 'browser', `${name}.js`), 'utf8')
@@ -54,7 +54,7 @@ const compact = (text: string): string => text.replaceAll(/\n\s*/g, '\n').trim()
 
 let read: Runtime | undefined;
 
-/** The files are read once, at first use. */
+/** Returns the runtime. Reads its files on first use. */
 function runtime(): Runtime {
   if (read) return read;
   const files = [...FILES, ...FUNCTION_FILES].map(readFile);
@@ -69,7 +69,10 @@ function runtime(): Runtime {
 
 export const isInBrowser = (name: string): boolean => runtime().functions.has(name);
 
-/** The text of a table like the server's, with what the code uses of it and these functions of the language. */
+/**
+ * Returns JavaScript for a table like the server's runtime table. It contains the operators that the code uses, the
+ * named Hog functions, and everything that these need.
+ */
 export function browserTable(code: string, names: string[]): string {
   const { declarations, operators, functions } = runtime();
   const used = new Set([...code.matchAll(/\bR\.(\w+)/g)].map(([, name]) => name as string));
@@ -100,7 +103,7 @@ return { ${calls.join(',\n')} };
 })()`;
 }
 
-/** A function of the language with the numbers of arguments that it takes. */
+/** Returns the text of a library entry: the allowed numbers of arguments and the function. */
 function withArguments(name: string, text: string): string {
   const native = library.get(name);
   const written = writtenFunctions.get(name)?.arity;

@@ -1,20 +1,22 @@
 import type { Meter } from '../runtime/meter.ts';
 import { costOf } from '../runtime/values.ts';
 
-/** The meter of what runs now: operators do not get the run, and still have to pay for large values. */
+/**
+ * The meter of the current run. Operators do not receive the run as an argument, but must charge it for large values.
+ */
 let active: Meter | null = null;
 
-/** Gives the meter that was active before; whoever takes over gives it back. */
+/** Sets the active meter and returns the one before it. The caller must restore that one at the end. */
 export function activate(meter: Meter | null): Meter | null {
   const outer = active;
   active = meter;
   return outer;
 }
 
-/** Small values cost nothing but the step of their statement. */
+/** Values up to this size are covered by the step of their statement. */
 const FREE = 64;
 
-/** For work that looks at a text or at the elements of a list. */
+/** Charges the meter for an operation that reads a text or the elements of a list. */
 export function charge<T>(value: T): T {
   if (typeof value === 'string') {
     if (value.length > FREE) active?.step(value.length >> 7);
@@ -22,7 +24,7 @@ export function charge<T>(value: T): T {
   return value;
 }
 
-/** For work that writes a list out, with all that is in it. */
+/** Charges the meter for an operation that converts a list to text, including all nested values. */
 export function chargeWhole<T>(value: T): T {
   if (Array.isArray(value) && active) costOf(value, active);
   return charge(value);

@@ -29,7 +29,10 @@ const ARITHMETIC = { '+': 'add', '-': 'sub', '*': 'mul', '/': 'div', '%': 'mod' 
 const unsupported = (reason: string, node: Expr): SourceError =>
   new SourceError('unsupported', reason, undefined, node.span);
 
-/** JavaScript that has the value of the expression. Only names of this module's making and literals in it. */
+/**
+ * Emits JavaScript for an expression. The code contains only generated names and escaped literals, never text of the
+ * source.
+ */
 export function emitExpr(emitter: Emitter, node: Expr): string {
   const one = (expr: Expr) => emitExpr(emitter, expr);
   const list = (exprs: Expr[]) => exprs.map(one).join(', ');
@@ -73,7 +76,7 @@ export function emitExpr(emitter: Emitter, node: Expr): string {
   }
 }
 
-/** In a page no text may end the script that it is in. */
+/** Escapes a character that could end the script element around the code. */
 const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 export function literal(value: Constant['value']): string {
@@ -91,7 +94,10 @@ function emitField(emitter: Emitter, { chain }: Field): string {
   return `${emitter.globalReader(chain)}(G)`;
 }
 
-/** Reads a path of globals; keys are written out, so that JavaScript's own caches work for them. */
+/**
+ * Emits a function that reads a path of the globals. The keys are literals in the code, so that JavaScript engines can
+ * cache the lookups.
+ */
 export function globalReader(chain: string[]): string {
   const keys = chain.map((key) => literal(key));
   const [first, ...rest] = keys as [string, ...string[]];
@@ -107,7 +113,7 @@ export function globalReader(chain: string[]): string {
 }`;
 }
 
-/** All operands are evaluated before the first is looked at. */
+/** Emits `and` or `or`. Like the VM, it evaluates all operands before it tests the first. */
 function emitLogic(emitter: Emitter, exprs: Expr[], operator: '&&' | '||'): string {
   const names: string[] = [];
   const parts = exprs.map((one) => {
@@ -128,7 +134,7 @@ const SIGNS: Partial<Record<CompareOperator, string>> = {
   '>=': '>=',
 };
 
-/** Comparing with a literal needs no look at the kinds, if the other side is of the same kind. */
+/** Emits a comparison. For a literal operand, it emits a direct comparison for values of the same type. */
 function emitCompare(emitter: Emitter, node: Compare): string {
   const { op, left, right } = node;
   const helper = COMPARISONS[op];
@@ -172,7 +178,7 @@ function emitCall(emitter: Emitter, node: Call): string {
   const special = emitSpecial(emitter, node);
   if (special) return special;
   const list = (exprs: Expr[]) => `[${exprs.map((one) => emitExpr(emitter, one)).join(', ')}]`;
-  // Of `f(a)(b)` the machine evaluates b first.
+  // In `f(a)(b)`, the VM evaluates b first.
   const outer = node.params ? list(node.args) : null;
   const variable = emitter.lookup(node.name);
   const call = variable
@@ -195,11 +201,11 @@ function emitSpecial(emitter: Emitter, node: Call): string | null {
   if (name === 'or' && args.length > 1) return emitLogic(emitter, args, '||');
   if (name === 'if' && args.length >= 2) {
     if (args.length === 3) return `(${one(0)} ? ${one(1)} : ${one(2)})`;
-    throw unsupported('`if` needs a value for both cases to become JavaScript', node);
+    throw unsupported('`if` needs an else value to compile to JavaScript', node);
   }
   if (name === 'multiIf' && args.length >= 2) {
     if (args.length % 2 === 0) {
-      throw unsupported('`multiIf` needs a last value to become JavaScript', node);
+      throw unsupported('`multiIf` needs an else value to compile to JavaScript', node);
     }
     let code = one(args.length - 1);
     for (let i = args.length - 3; i >= 0; i -= 2) code = `(${one(i)} ? ${one(i + 1)} : ${code})`;

@@ -14,11 +14,14 @@ import type {
 import { emitExpr, literal } from './emit-expression.ts';
 import type { Emitter } from './emitter.ts';
 
-/** The code of a whole: the body of a function of the runtime table that gives a function of globals and run. */
+/**
+ * Emits a program or an expression: the body of a function that takes the runtime table and returns a function of
+ * globals and run.
+ */
 export function emitEntry(emitter: Emitter, node: Program | Expr): string {
   const body = emitter.body(() => {
     if (node.kind === 'program') return `${emitBlock(emitter, node)}\nreturn null;`;
-    // `if` without an else value is null at the very top, where nothing else is on the stack.
+    // In the VM, an `if` without an else value leaves nothing on the stack. Only at the top level does this yield null.
     if (node.kind === 'call' && node.name === 'if' && node.args.length === 2) {
       const [condition, value] = node.args as [Expr, Expr];
       return `return ${emitExpr(emitter, condition)} ? ${emitExpr(emitter, value)} : null;`;
@@ -64,18 +67,18 @@ export function emitStatement(emitter: Emitter, node: Statement): string {
   }
 }
 
-/** A statement as a block of its own. */
+/** Emits a statement inside a block of its own. */
 function emitInner(emitter: Emitter, node: Statement): string {
   return `{\n${emitter.within(() => emitStatement(emitter, node))}\n}`;
 }
 
-/** Every turn costs a step: that is what ends endless loops. */
+/** Emits a loop. Every iteration costs a step, so the step limit ends infinite loops. */
 function loop(condition: string, body: string, increment: string): string {
   return `for (;;) {\nE.meter.step();\nif (!(${condition})) break;\n${body}\n${increment}\n}`;
 }
 
 function emitDeclaration(emitter: Emitter, node: VariableDeclaration): string {
-  // Declared first: inside a function in its own value the name means this variable.
+  // The name is declared first, so that a function in the initial value can refer to this variable.
   const name = emitter.declare(node.name);
   return `let ${name} = ${node.expr ? emitExpr(emitter, node.expr) : 'null'};`;
 }
@@ -152,7 +155,7 @@ function emitTry(emitter: Emitter, node: TryStatement): string {
   const thrown = emitter.fresh('x');
   const body = emitInner(emitter, node.body);
   return emitter.within(() => {
-    // The reference declares these two around all clauses; they hide variables of the same names.
+    // The reference VM declares these two variables around all clauses. They hide variables of the same names.
     const error = emitter.declare('e');
     const type = emitter.declare('type');
     let clauses = `R.raise(${error});`;

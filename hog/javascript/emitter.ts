@@ -1,17 +1,17 @@
 import { globalReader } from './emit-expression.ts';
 
 interface Scope {
-  /** Hog name → JavaScript name. */
+  /** Maps Hog names to JavaScript names. */
   names: Map<string, string>;
   outer: Scope | null;
 }
 
-/** Hands out names and keeps the scopes: no name of the source ever becomes a name in JavaScript. */
+/** Generates JavaScript names and tracks scopes. A name of the source never becomes a JavaScript name. */
 export class Emitter {
   #scope: Scope = { names: new Map(), outer: null };
   #count = 0;
   #temporaries: string[] = [];
-  /** What is made once, before any run: its code, and the name it has. */
+  /** Constants that are created once, before any run: their code → their name. */
   readonly #constants = new Map<string, string>();
   readonly #called = new Set<string>();
   readonly #globals = new Set<string>();
@@ -40,7 +40,7 @@ export class Emitter {
     return made;
   }
 
-  /** A declaration whose name can be used only after its own value was emitted. */
+  /** Runs `emit` in a new scope. */
   within<T>(emit: () => T): T {
     const outer = this.#scope;
     this.#scope = { names: new Map(), outer };
@@ -51,7 +51,7 @@ export class Emitter {
     }
   }
 
-  /** The body of a function: its temporaries are its own. */
+  /** Emits the body of a function and declares its temporaries at the top. */
   body(emit: () => string): string {
     const outer = this.#temporaries;
     this.#temporaries = [];
@@ -61,7 +61,7 @@ export class Emitter {
     return own.length > 0 ? `let ${own.join(', ')};\n${code}` : code;
   }
 
-  /** The name of something that is the same in every run. */
+  /** Returns the name of a constant with this code. The same code gets the same name. */
   constant(code: string): string {
     let name = this.#constants.get(code);
     if (!name) {
@@ -85,12 +85,12 @@ export class Emitter {
     return [...this.#constants].map(([code, name]) => `const ${name} = ${code};\n`).join('');
   }
 
-  /** First names of the globals that are read. */
+  /** The first part of each path of globals that the code reads. */
   get globalNames(): string[] {
     return [...this.#globals];
   }
 
-  /** Names of the functions called that are not variables of the program. */
+  /** The functions that the code calls and that are not variables of the program. */
   get calledNames(): string[] {
     return [...this.#called];
   }

@@ -1,4 +1,5 @@
-// Compiles programs and expressions without waiting calls to JavaScript that gives the machine's results.
+// Compiles programs and expressions to JavaScript. The results are the same as those of the VM. Async calls are not
+// supported.
 import type { Expr, Program } from '../ast/index.ts';
 import { compileBytecode } from '../bytecode/index.ts';
 import { SourceError } from '../errors.ts';
@@ -25,18 +26,20 @@ export type JavaScriptOutcome =
   | { status: 'failed'; error: HogFailure; printed: string[]; steps: number };
 
 export interface Compiled {
-  /** The JavaScript: a function of the runtime table that gives a function of globals and run. */
+  /** The JavaScript. It takes the runtime table and returns a function of globals and run. */
   code: string;
-  /** Functions of the library and the host it calls by name. */
+  /** The library and host functions that the code calls by name. */
   functions: string[];
   run(globals: object, options?: JavaScriptOptions): JavaScriptOutcome;
-  /** A function for one purpose, made once: globals in, result out, failures thrown. */
+  /** Returns a function for repeated evaluation. It takes globals, returns the result and throws failures. */
   evaluator(options?: JavaScriptOptions): (globals: object) => unknown;
 }
 
 type Entry = (globals: object, run: Run) => unknown;
 
-/** Compiles; what the machine's compiler refuses is refused in the same words. */
+/**
+ * Compiles a program or an expression to JavaScript. Refuses what the bytecode compiler refuses, with the same errors.
+ */
 export function compileJavaScript(node: Program | Expr, source?: string): Compiled {
   compileBytecode(node, source);
   const emitter = new Emitter();
@@ -44,13 +47,13 @@ export function compileJavaScript(node: Program | Expr, source?: string): Compil
   let entry: Entry;
   try {
     code = emitEntry(emitter, node);
-    // The only way from text to running code. The text holds nothing but this module's own names, keywords,
-    // and literals; the function sees its one argument, the table.
+    // This is the only place that runs generated code. The code contains only generated names, keywords and literals.
+    // The function can reach only its argument, the runtime table.
     entry = new Function('R', code)(table) as Entry;
   } catch (error) {
     if (error instanceof SourceError) throw source === undefined ? error : error.in(source);
     if (error instanceof RangeError || error instanceof SyntaxError) {
-      throw new SourceError('too_deep', 'The source is too complex to become JavaScript');
+      throw new SourceError('too_deep', 'The source is too complex to compile to JavaScript');
     }
     throw error;
   }

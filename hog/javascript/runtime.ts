@@ -33,7 +33,7 @@ import { namedFunction } from '../vm/calls.ts';
 import { charge, chargeWhole } from './charge.ts';
 import { writtenFunctions } from './written.ts';
 
-/** What one run of compiled code has: everything it can touch besides its globals. */
+/** The state of one run: everything that compiled code can access besides its globals. */
 export interface Run {
   readonly meter: Meter;
   readonly around: Surroundings;
@@ -42,7 +42,7 @@ export interface Run {
   depth: number;
 }
 
-/** A Hog error on its way through JavaScript. */
+/** Carries a Hog error through JavaScript's `throw`. */
 class Thrown {
   readonly error: HogError;
   constructor(error: HogError) {
@@ -52,7 +52,10 @@ class Thrown {
 
 type Body = (...args: HogValue[]) => HogValue;
 
-/** The JavaScript of closures, out of reach of anything that only has the value. */
+/**
+ * The JavaScript functions of closures. They are kept apart, so that code that holds the closure value cannot reach
+ * them.
+ */
 const bodies = new WeakMap<HogClosure, Body>();
 
 const NO_ASYNC: ReadonlySet<string> = new Set();
@@ -67,7 +70,7 @@ function closure(name: string, argCount: number, body: Body): HogClosure {
 
 function enter<T>(run: Run, body: () => T): T {
   const { maxCallDepth } = run.meter.limits;
-  // The program itself is a frame too.
+  // The program itself also takes a stack frame.
   if (run.depth + 1 >= maxCallDepth) {
     throw new HogFailure('depth', `Call stack exceeded maximum length of ${maxCallDepth}`);
   }
@@ -121,13 +124,15 @@ function callName(run: Run, name: string, args: HogValue[]): HogValue {
   }
 }
 
-/** A value for the host, unless it is too large to be written out. */
+/** Converts a value for the host. Refuses values that are too large to convert. */
 export function whole(run: Run, value: HogValue): unknown {
   if (typeof value === 'object' && value !== null) costOf(value, run.meter);
   return toHost(value);
 }
 
-/** A function of the library by its name, found once; the host's of the same name comes first, as always. */
+/**
+ * Returns a caller for a library function. The lookup happens once. A host function of the same name takes precedence.
+ */
 function named(name: string): (run: Run, args: HogValue[]) => HogValue {
   const native = library.get(name);
   if (!native) return (run, args) => callName(run, name, args);
@@ -140,19 +145,19 @@ function named(name: string): (run: Run, args: HogValue[]) => HogValue {
   };
 }
 
-/** `toString(x)`; of a text it is the text. */
+/** Calls `toString`. A text is returned unchanged, unless the host may override the function. */
 const text = named('toString');
 const written = (run: Run, value: HogValue): HogValue =>
   typeof value === 'string' && run.functions.size === 0 ? value : text(run, [value]);
 
-/** A global that is not there may be a function by its name. */
+/** Handles a missing global. A function with that name is used as the value; otherwise the read fails. */
 function missing(path: string[]): HogValue {
   const value = path.length === 1 ? namedFunction(path[0] as string, NO_ASYNC) : null;
   if (!value) throw runtimeFailure(`Global variable not found: ${path.join('.')}`);
   return value;
 }
 
-/** One step into the globals when the property is not simply there. */
+/** Reads a key of a global that is not a plain property. */
 const step = (value: unknown, key: string): unknown =>
   value instanceof Map ? (value.get(key) ?? null) : null;
 
@@ -167,7 +172,7 @@ function raise(error: HogValue): never {
   throw new Thrown(error);
 }
 
-/** What a `catch` may see of what was thrown; the rest goes on. */
+/** Returns the error that a `catch` clause receives. Rethrows failures that programs cannot catch. */
 function caught(run: Run, thrown: unknown): HogValue {
   if (thrown instanceof Thrown) return thrown.error;
   const failure = asFailure(thrown);
@@ -185,7 +190,7 @@ export function failureOf(thrown: unknown): HogFailure {
   }
 }
 
-/** Every comparison is made, in the machine's order: one of them may fail. */
+/** Evaluates `between`. It makes every comparison in the order of the VM, because any of them can fail. */
 function between(value: HogValue, low: HogValue, high: HogValue, negated: boolean): HogValue {
   const known = [low, high, value].map((part) => compare('!=', null, part));
   if (!known.every(Boolean)) return null;
@@ -218,8 +223,8 @@ const number = (value: HogValue): number =>
 const string = (value: HogValue): string => toText(chargeWhole(value));
 
 /**
- * Everything compiled code can call. Operators take their operands in the order the machine evaluates them:
- * right, then left. The short names are what stands in compiled code.
+ * The runtime table: everything that compiled code can call. Operators take the right operand first, then the left,
+ * because the VM evaluates them in that order. The names are short because compiled code repeats them.
  */
 export const table = Object.freeze({
   own: (value: object, key: string) => Object.hasOwn(value, key),

@@ -7,7 +7,9 @@ import { emitEntry } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
 import { writtenFunctions } from './written.ts';
 
-/** How compiled code is stored for browsers: it runs by itself, and brings along the functions it names. */
+/**
+ * Compiled code as it is stored for browsers. It contains the library functions that it calls, so it runs on its own.
+ */
 export interface Transpiled {
   lang: 'ts';
   code: string;
@@ -15,15 +17,18 @@ export interface Transpiled {
 }
 
 /**
- * An expression whose value is a function of the globals: `(globals, { functions, onPrint, maxSteps }) => result`.
- * It holds everything it needs, and errors of the program are thrown.
+ * Compiles to a JavaScript expression whose value is a function: `(globals, { functions, onPrint, maxSteps }) =>
+ * result`. The code is self-contained. Errors of the program are thrown.
  */
 export function transpile(node: Program | Expr, source?: string): Transpiled {
   const { code, stl } = transpileAll([node], source);
   return { lang: 'ts', code: `${code}[0]`, stl };
 }
 
-/** The same for several at once, a list of functions that share what they need. */
+/**
+ * Compiles several programs or expressions to one JavaScript expression. Its value is a list of functions that share
+ * the runtime.
+ */
 export function transpileAll(nodes: (Program | Expr)[], source?: string): Transpiled {
   const parts = nodes.map((node) => part(node, source));
   const stl = [...new Set(parts.flatMap((one) => one.stl))].toSorted();
@@ -33,7 +38,7 @@ export function transpileAll(nodes: (Program | Expr)[], source?: string): Transp
 }
 
 function part(node: Program | Expr, source?: string): { code: string; stl: string[] } {
-  // Refuses what no back end takes.
+  // The bytecode compiler refuses programs that no back end supports.
   compileBytecode(node, source);
   const emitter = new Emitter();
   const code = emitted(emitter, node, source);
@@ -53,7 +58,7 @@ function emitted(emitter: Emitter, node: Program | Expr, source?: string): strin
   } catch (error) {
     if (error instanceof SourceError) throw source === undefined ? error : error.in(source);
     if (error instanceof RangeError) {
-      throw new SourceError('too_deep', 'The source is too complex to become JavaScript');
+      throw new SourceError('too_deep', 'The source is too complex to compile to JavaScript');
     }
     throw error;
   }

@@ -5,7 +5,7 @@ import { errorValue, type HogValue, newHogCallable, newHogClosure } from '../run
 import type { Run } from './runtime.ts';
 import { callValue, table } from './runtime.ts';
 
-/** The functions that are written in Hog (hog/library), as JavaScript. */
+/** A library function that is written in Hog (hog/library), as JavaScript. */
 export interface Written {
   arity: number;
   call(run: Run, args: HogValue[]): HogValue;
@@ -17,7 +17,7 @@ function native(run: Run, name: string, args: HogValue[]): HogValue {
   return fn.call(args, run.around);
 }
 
-/** What `for (let x in list)` goes through. */
+/** Yields the values that `for (let x in list)` visits. Each one costs a step. */
 function* each(run: Run, list: HogValue): Generator<HogValue> {
   const values = native(run, 'values', [list]);
   const length = Number(native(run, 'length', [values]));

@@ -7,10 +7,11 @@ export interface WrittenFunction {
   code: Bytecode;
 }
 
-/** Each function of the library as code of its own: its parameters are on the stack when it starts. */
+/** Compiles each function of the library on its own. When its code starts, the parameters are on the stack. */
 export function compileLibrary(program: Program, source: string): WrittenFunction[] {
   return program.declarations.map((one) => {
-    if (one.kind !== 'function') throw new TypeError(`The library holds functions only, not ${one.kind}`);
+    if (one.kind !== 'function')
+      throw new TypeError(`The library may only contain functions, not ${one.kind}`);
     return { name: one.name, params: one.params, code: compileBody(one, source) };
   });
 }

@@ -1,4 +1,6 @@
-/** Least recently used values, bounded by their number and by the size of their keys. */
+/**
+ * A cache with a limited number of entries and a limited total key length. It evicts the least recently used entries.
+ */
 export class Cache<T> {
   readonly #entries = new Map<string, T>();
   readonly #maxEntries: number;

@@ -1,6 +1,9 @@
 import type { Expr } from '../ast/index.ts';
 
-/** `case x when 1 then …` comes as a function that no back end has: it is a chain of comparisons. */
+/**
+ * Turns `case x when 1 then …` into a chain of comparisons. The parser returns it as a call of `_caseWithExpression`,
+ * which no back end implements.
+ */
 export function lowered(name: string, args: Expr[]): { name: string; args: Expr[] } {
   if (name !== '_caseWithExpression' || args.length < 4 || args.length % 2 !== 0) return { name, args };
   const [value, ...rest] = args as [Expr, ...Expr[]];

@@ -37,7 +37,7 @@ import {
 
 type Converter = (reader: Reader, raw: RawNode) => Expr;
 
-/** Adds the span and freezes: trees are cached and shared between callers. */
+/** Adds the span to a node and freezes it. Trees are cached and shared between callers. */
 export function finish<T extends { kind: string }>(reader: Reader, raw: RawNode, node: T): T {
   const span = spanOf(reader, raw);
   if (span) (node as Spanned).span = span;
@@ -72,7 +72,10 @@ function toConstant(reader: Reader, raw: RawNode): Constant {
   throw unexpected('constant', value);
 }
 
-/** The JSON has 1 for `1` and for `1.0`: only the text tells them apart. */
+/**
+ * Decides whether a number is a float. The parser's JSON has 1 for both `1` and `1.0`, so this looks at the source
+ * text.
+ */
 function numberOf(reader: Reader, raw: RawNode, value: number): { value: number; float: boolean } {
   const span = spanOf(reader, raw);
   if (!span || !Number.isFinite(value)) return { value, float: !Number.isInteger(value) };
@@ -92,7 +95,10 @@ function toAttribute(reader: Reader, raw: RawNode): TagAttribute {
   });
 }
 
-/** `x -> {f()}` and `x -> {y := 1}` are read as placeholders, the latter with a named argument in it. */
+/**
+ * Converts the body of a lambda. The parser reads `x -> {f()}` and `x -> {y := 1}` as placeholders, the latter with a
+ * named argument in it.
+ */
 function toLambdaBody(reader: Reader, raw: RawNode): Expr | Block {
   if (raw.node === 'Block') return toBlock(reader, raw);
   if (raw.node !== 'Placeholder') return toExpr(reader, raw);

@@ -43,7 +43,7 @@ export const SELECT_NODES = new Set(['SelectQuery', 'SelectSetQuery', 'ValuesQue
 const GROUP_MODES = new Set(['all', 'rollup', 'cube', 'grouping_sets']);
 const ARRAY_JOINS = new Set(['ARRAY JOIN', 'LEFT ARRAY JOIN', 'INNER ARRAY JOIN']);
 
-/** A query; a bare `{placeholder}` may stand in its place. */
+/** Converts a query. A `{placeholder}` can stand in its place. */
 export function toSelect(reader: Reader, raw: RawNode): SelectNode | Placeholder {
   return deeper(reader, raw, () => {
     switch (raw.node) {
@@ -62,7 +62,7 @@ export function toSelect(reader: Reader, raw: RawNode): SelectNode | Placeholder
       case 'Placeholder':
         return toExpr(reader, raw) as Placeholder;
       case 'HogQLXTag':
-        throw new SourceError('unsupported', 'A tag is no query', reader.source, spanOf(reader, raw));
+        throw new SourceError('unsupported', 'A tag is not a query', reader.source, spanOf(reader, raw));
       default:
         throw unexpected('query', raw.node);
     }

@@ -43,7 +43,7 @@ export function toStatement(reader: Reader, raw: RawNode): Statement {
   const filled = reader.filled?.(raw);
   if (filled) return filled;
   if (raw.node === 'Block') return toBlock(reader, raw);
-  // A lone `;` as the body of something: nothing, which is a block without statements.
+  // A lone `;` as a body is an empty statement. It becomes a block without statements.
   if (raw.node === 'ExprStatement' && (raw.expr === null || raw.expr === undefined)) {
     return finish<Block>(reader, raw, { kind: 'block', declarations: [] });
   }
@@ -138,7 +138,7 @@ function toForPart(
   return maybeExpr(reader, raw);
 }
 
-/** The parser gives each clause as a triple: variable, type, body. */
+/** Converts the `catch` clauses. The parser returns each as a triple of variable, type and body. */
 function toCatches(reader: Reader, value: unknown): CatchClause[] {
   if (!Array.isArray(value)) throw unexpected('catches', value);
   return value.map((clause: unknown) => {

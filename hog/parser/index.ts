@@ -1,4 +1,5 @@
-// The only door to the parser: texts in, frozen typed trees or a SourceError out.
+// The public interface of the parser. It takes source texts and returns frozen typed trees, or fails with a
+// SourceError.
 import type { Expr, Placeholder, Program, SelectNode } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 import { Cache } from './cache.ts';
@@ -16,18 +17,18 @@ import { checkUnreported } from './unreported.ts';
 export type { SourceKind } from './scan.ts';
 
 export interface ParserOptions {
-  /** Largest source, in UTF-8 bytes. */
+  /** The largest allowed source, in UTF-8 bytes. */
   maxBytes?: number;
-  /** How deep brackets may nest. */
+  /** The deepest allowed nesting of brackets. */
   maxDepth?: number;
-  /** After this long the thread that reads an expression, a query or a template is ended. */
+  /** How long an expression, a query or a template may take. After that, the parser's thread is ended. */
   timeoutMs?: number;
-  /** The same for a program: 1,000 lines honestly take seconds. */
+  /** How long a program may take. 1,000 lines can legitimately take seconds. */
   programTimeoutMs?: number;
   workers?: number;
   maxWaiting?: number;
   cacheEntries?: number;
-  /** Total length of the cached sources. */
+  /** The total length of all cached sources. */
   cacheCharacters?: number;
 }
 
@@ -35,7 +36,10 @@ export interface Parser {
   program(source: string): Promise<Program>;
   expression(source: string): Promise<Expr>;
   select(source: string): Promise<SelectNode | Placeholder>;
-  /** Raw text with `{expr}` holes, as inputs and masking have it: the expression that makes the value. */
+  /**
+   * Parses text that contains `{expr}` placeholders, as in inputs and masking. Returns the expression that builds the
+   * text.
+   */
   template(source: string): Promise<Expr>;
   close(): Promise<void>;
 }
@@ -45,14 +49,14 @@ export const PARSER_DEFAULTS = {
   maxDepth: 100,
   timeoutMs: 5_000,
   programTimeoutMs: 30_000,
-  // One more than needed: a source that takes its whole time does not hold up all others.
+  // One more than needed, so that a slow source does not block all others.
   workers: 2,
   maxWaiting: 1_000,
   cacheEntries: 5_000,
   cacheCharacters: 4_000_000,
 } satisfies Required<ParserOptions>;
 
-/** Levels of a tree; operators without brackets (`1 + 1 + …`, `else if`) nest without any bracket. */
+/** The most levels of a tree. Operators such as `1 + 1 + …`, and `else if`, nest without brackets. */
 const MAX_TREE_DEPTH = 1_000;
 
 type Tree = Program | Expr;
@@ -100,7 +104,7 @@ export function createParser(options: ParserOptions = {}): Parser {
           return tree;
         },
         (error: unknown) => {
-          // What depends on the moment (time, load) is not remembered.
+          // Errors that depend on the load, such as timeouts, are not cached.
           if (error instanceof SourceError && (error.code === 'syntax' || error.code === 'unsupported')) {
             cache.set(key, { error });
           }
@@ -122,7 +126,7 @@ export function createParser(options: ParserOptions = {}): Parser {
 }
 
 function check(source: string, kind: SourceKind, maxBytes: number, maxDepth: number): void {
-  // Every UTF-16 unit is at least one byte: most sources need no count.
+  // A UTF-16 unit takes 1 to 3 bytes, so most sources need no exact count.
   if (source.length > maxBytes || (source.length * 3 > maxBytes && Buffer.byteLength(source) > maxBytes)) {
     throw new SourceError('too_large', `The source is larger than ${maxBytes} bytes`);
   }

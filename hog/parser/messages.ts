@@ -8,11 +8,11 @@ interface RawError {
   end?: { offset?: unknown };
 }
 
-/** Longer lists of what could have stood there help nobody. */
+/** A longer list of expected tokens does not help. */
 const MAX_EXPECTED = 6;
 const MAX_QUOTED = 40;
 
-/** The tree in an answer of the parser to a text; its errors are thrown. */
+/** Reads the parser's answer to a text. Returns the tree, or throws the parser's error. */
 export function answerOf(reader: Reader, text: string, json: string): RawNode {
   const raw: unknown = JSON.parse(json);
   if (typeof raw === 'object' && raw !== null && 'error' in raw) throw syntaxError(reader, text, raw);
@@ -20,7 +20,7 @@ export function answerOf(reader: Reader, text: string, json: string): RawNode {
   return raw;
 }
 
-/** The parser's error object as an error of ours, with its place in the source. */
+/** Converts an error of the parser to a SourceError with its place in the source. */
 function syntaxError(reader: Reader, text: string, raw: object): SourceError {
   const { type, message, start, end } = raw as RawError;
   const from = reader.offset(typeof start?.offset === 'number' ? codePoints(text, start.offset) : 0);
@@ -32,7 +32,10 @@ function syntaxError(reader: Reader, text: string, raw: object): SourceError {
   return new SourceError(code, readable(reason), reader.source, { start: from, end: Math.max(from, to) });
 }
 
-/** The parser counts the lines before an error in bytes, and what is left of it in code points. */
+/**
+ * Converts an error offset to code points. The parser counts the lines before the error in bytes and the rest in code
+ * points.
+ */
 function codePoints(text: string, offset: number): number {
   let [bytes, points] = [0, 0];
   for (const line of text.split('\n')) {
@@ -44,7 +47,7 @@ function codePoints(text: string, offset: number): number {
   return points + offset - bytes;
 }
 
-/** The grammar's own sentences, in words for those who do not know it. */
+/** Rewrites a message of the grammar for readers who do not know the grammar. */
 function readable(message: string): string {
   const unsupported = /^Unsupported(?: rule)?: (?:ColumnExpr|SelectStmt\.)?(\w+)/.exec(message);
   if (unsupported) return `Not supported here: ${unsupported[1]}`;

@@ -8,7 +8,7 @@ export interface PoolOptions {
   maxWaiting: number;
 }
 
-/** What all parts of one text may take together. */
+/** The time that all parts of one text may take together. */
 export interface Budget {
   limitMs: number;
   usedMs: number;
@@ -27,12 +27,12 @@ interface Slot {
   timer: NodeJS.Timeout | null;
 }
 
-/** Texts after which a thread is replaced: the parser's own caches only ever grow. */
+/** After this many texts a thread is replaced, because the parser's caches never shrink. */
 const TEXTS_PER_THREAD = 5_000;
 
 /**
- * Parser threads, one text at a time each. A text that takes too long costs its thread: a thread inside
- * WebAssembly listens to nothing, so ending it is the only interruption there is.
+ * A pool of parser threads. Each thread parses one request at a time. When a request takes too long, its thread is
+ * terminated, because a thread that runs WebAssembly cannot be interrupted.
  */
 export class ParserPool {
   readonly #options: PoolOptions;
@@ -93,7 +93,7 @@ export class ParserPool {
     const worker = new Worker(new URL('./worker.ts', import.meta.url), {
       stdout: false,
       stderr: false,
-      // A thread of ours: none of the flags or variables of the process are its business.
+      // The parser needs no flags or environment variables of the process.
       env: {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 256 },
@@ -126,7 +126,7 @@ export class ParserPool {
     this.#next();
   }
 
-  /** A thread died by itself, in practice for want of memory. */
+  /** Handles a thread that ended by itself, usually because it ran out of memory. */
   #fail(slot: Slot, error: unknown): void {
     if (!this.#slots.includes(slot)) return;
     const { job } = slot;
@@ -143,7 +143,7 @@ export class ParserPool {
     slot.job = null;
     if (discard) {
       this.#slots.splice(this.#slots.indexOf(slot), 1);
-      // Nobody waits for the end of it: nothing it could still say is listened to.
+      // Nothing waits for the termination, and messages from the thread are ignored.
       slot.worker.terminate().catch(() => {});
     } else slot.worker.unref();
   }

@@ -8,26 +8,26 @@ import { type Hole, type Piece, splitProgram } from './split.ts';
 
 export interface ProgramReading {
   parse(texts: string[]): Promise<string[]>;
-  /** How many texts may be with the parser at once. */
+  /** How many requests to the parser may run at once. */
   lanes: number;
   maxDepth: number;
 }
 
-/** A piece, and of which piece of the program itself it is a part. */
+/** A piece of the program or a piece nested in it. `index` is the index of the top-level piece. */
 interface Part {
   piece: Piece;
   index: number;
 }
 
-/** Words and signs that go to the parser at once: some hundredth of a second of its time. */
+/** How many tokens are sent to the parser at once. They take it about 10 milliseconds. */
 const CHUNK = 300;
-/** Words and signs after which others may have their turn. */
+/** After this many tokens, the conversion yields to the event loop. */
 const TURN = 400;
 
-/** What the parser makes of the pieces does not fit together: the program is not what it looked like. */
+/** The parsed pieces do not fit together, so the program was not split correctly. */
 class Mismatch extends Error {}
 
-/** Reads a program piece by piece; its tree is the one the parser makes of the whole text. */
+/** Parses a program piece by piece. The tree is the same as if the whole text were parsed at once. */
 export async function readProgram(source: string, reading: ProgramReading): Promise<Program> {
   const readerAt = createReaders(source, reading.maxDepth);
   const pieces = splitProgram(source, reading.maxDepth) ?? [];
@@ -43,7 +43,8 @@ export async function readProgram(source: string, reading: ProgramReading): Prom
     programs.push(program);
   }
   const rest = pieces[programs.length];
-  // Everything before this piece is whole statements, so that the rest, with its errors, can be read alone.
+  // Everything before this piece consists of complete statements, so the rest can be parsed alone. Its errors come from
+  // there too.
   if (rest || pieces.length === 0)
     programs.push(await readWhole(source, rest?.start ?? 0, reading, readerAt));
   return joined(programs);
@@ -74,7 +75,7 @@ function joined(programs: Program[]): Program {
   return Object.freeze(program);
 }
 
-/** The number of the first piece that is wrong, or how many there are. */
+/** Parses all pieces. Returns the index of the first piece that fails, or the number of pieces if none does. */
 async function parsePieces(
   pieces: Piece[],
   { parse, lanes }: ProgramReading,
@@ -122,7 +123,7 @@ function chunksOf(parts: Part[]): Part[][] {
   return chunks;
 }
 
-/** Puts the trees of pieces together. */
+/** Assembles the trees of nested pieces. */
 class Assembly {
   readonly answers = new Map<Piece, string>();
   readonly #readerAt: (origin: Partial<Origin>) => Reader;
@@ -169,7 +170,7 @@ class Assembly {
   }
 }
 
-/** Whether the parser took a marker for what it stands for. */
+/** Returns whether the parser read a marker as the statement that it is. */
 function isMarker(hole: Hole, raw: RawNode): boolean {
   if (hole.marker === 'block') {
     return raw.node === 'Block' && Array.isArray(raw.declarations) && raw.declarations.length === 0;

@@ -3,16 +3,16 @@ import type { SourceKind } from './scan.ts';
 export interface ParseRequest {
   id: number;
   kind: SourceKind;
-  /** One text, or parts of one program. */
+  /** One text, or the pieces of one program. */
   sources: string[];
 }
 
-/** The parser's answers; `trap`: WebAssembly gave up and its memory can no longer be trusted. */
+/** The answers of the parser. `trap` is set if WebAssembly trapped; its memory can then no longer be trusted. */
 export interface ParseResponse {
   id: number;
   jsons?: string[];
   trap?: string;
 }
 
-/** The parser reads a full template as a string literal that only the end of the text closes. */
+/** The parser reads a template as a string literal that begins with this prefix and ends with the text. */
 export const TEMPLATE_PREFIX = "F'";

@@ -9,22 +9,22 @@ export interface RawNode {
   [key: string]: unknown;
 }
 
-/** What the conversion of one text needs to know: the text, its offsets, and how deep it is. */
+/** The state of the conversion of one text: the text, its offsets and the current depth. */
 export interface Reader {
   source: string;
-  /** From the parser's offset (code points, prefix included) to ours (UTF-16 units of the source). */
+  /** Converts an offset of the parser (code points, prefix included) to an offset in the source (UTF-16 units). */
   offset(raw: number): number;
   depth: number;
   maxDepth: number;
-  /** What really stands where the text that was parsed has only a marker. */
+  /** Returns the statement that a marker stands for, or null if the node is not a marker. */
   filled?(raw: RawNode): Statement | null;
 }
 
-/** Where a text begins in the source. */
+/** The position of a parsed text in the source. */
 export interface Origin {
-  /** Its place in the source, in UTF-16 units. */
+  /** The offset in the source, in UTF-16 units. */
   start: number;
-  /** What the parser was given in front of it. */
+  /** The length of the prefix that was added for the parser. */
   prefix: number;
 }
 
@@ -32,11 +32,11 @@ export function createReader(source: string, maxDepth: number, origin: Partial<O
   return createReaders(source, maxDepth)(origin);
 }
 
-/** Readers of parts of one text. */
+/** Returns a function that creates readers for parts of one source. */
 export function createReaders(source: string, maxDepth: number): (origin: Partial<Origin>) => Reader {
   const table = /[\ud800-\udfff]/.test(source) ? codePointOffsets(source) : null;
   return ({ start = 0, prefix = 0 }) => {
-    // Code points before the start, less those that are not in the source.
+    // The number of code points before the start, minus the prefix.
     const shift = (table ? indexOf(table, start) : start) - prefix;
     const offset = (raw: number) => {
       const index = Math.max(0, raw + shift);
@@ -46,7 +46,7 @@ export function createReaders(source: string, maxDepth: number): (origin: Partia
   };
 }
 
-/** Which code point starts at an offset. */
+/** Returns the index of the code point that starts at an offset. */
 function indexOf(offsets: Uint32Array, offset: number): number {
   let [low, high] = [0, offsets.length - 1];
   while (low < high) {
@@ -75,7 +75,7 @@ export function spanOf(reader: Reader, raw: RawNode): Span | null {
   return Object.freeze({ start, end: Math.max(start, reader.offset(raw.end.offset)) });
 }
 
-/** Runs `convert` one level deeper; the cap keeps every later walk over the tree off the end of the stack. */
+/** Runs `convert` one level deeper. The limit keeps later recursive walks over the tree from overflowing the stack. */
 export function deeper<T>(reader: Reader, raw: RawNode, convert: () => T): T {
   if (++reader.depth > reader.maxDepth) {
     throw new SourceError(
@@ -94,7 +94,10 @@ export function isRaw(value: unknown): value is RawNode {
   return typeof value === 'object' && value !== null && typeof (value as RawNode).node === 'string';
 }
 
-/** The parser's JSON is not what this module was written for: a fault of ours, never of the source. */
+/**
+ * Creates the error for JSON of the parser that this module does not know. It is a bug in Sluice, never an error in the
+ * source.
+ */
 export function unexpected(what: string, value: unknown): Error {
   return new TypeError(`The parser gave an unexpected ${what}: ${JSON.stringify(value)?.slice(0, 200)}`);
 }

@@ -6,11 +6,12 @@ const OPENING = new Set(['(', '[', '{']);
 const CLOSING = new Set([')', ']', '}']);
 
 /**
- * How deep brackets nest, found in one pass before the parser sees the text: its time grows steeply with
- * depth. Strings and comments do not count; the `{}` inside template strings do.
+ * Refuses a source whose brackets nest too deep, before the parser sees it. The parser's time grows steeply with the
+ * depth. Brackets in strings and comments do not count; the `{}` inside template strings do.
  */
 export function checkDepth(source: string, kind: SourceKind, maxDepth: number): void {
-  // What surrounds the place: plain code, or the text of a template string (closed by ' or by the end).
+  // The context of the current character: code, or the text of a template string. A template string ends with ' or with
+  // the source.
   const stack: ('code' | 'template')[] = [kind === 'template' ? 'template' : 'code'];
   let depth = 0;
   const open = (at: number) => {
@@ -54,13 +55,16 @@ export function checkDepth(source: string, kind: SourceKind, maxDepth: number): 
   }
 }
 
-/** A comment to the end of the line; `#1` is a column by its number. */
+/** Returns whether a line comment starts here. `#1` is not a comment but a column by its position. */
 function startsComment(character: string, next: string | undefined): boolean {
   if (character === '#') return !/\d/.test(next ?? '');
   return (character === '/' || character === '-') && next === character;
 }
 
-/** The offset of the closing quote; a backslash escapes the next character, a doubled quote is one quote. */
+/**
+ * Returns the offset of the closing quote. A backslash escapes the next character. Two quotes in a row are one escaped
+ * quote.
+ */
 function skipString(source: string, start: number, quote: string): number {
   for (let i = start + 1; i < source.length; i++) {
     if (source[i] === '\\') i++;

@@ -2,40 +2,40 @@ import { SourceError } from '../errors.ts';
 import { type Token, tokenize } from './tokens.ts';
 
 /**
- * A run of statements that can be read alone. The parser's time grows with what stands in the branches of an `if`,
- * again at every level, so statement blocks are read by themselves: in `text` a marker of the same length is in
- * their place.
+ * A run of statements that can be parsed on its own. The parser's time multiplies with every nested `if`, so each
+ * statement block becomes a piece of its own. In the outer text, a marker of the same length replaces the block.
  */
 export interface Piece {
-  /** Where it starts in the program. */
+  /** The offset in the program. */
   start: number;
-  /** As long as its part of the program. */
+  /** The text for the parser. It has the same length as its part of the program. */
   text: string;
-  /** About how much work it is. */
+  /** The number of tokens, as an estimate of the work. */
   weight: number;
-  /** By their start in the program. */
+  /** The replaced blocks, by their offset in the program. */
   holes: ReadonlyMap<number, Hole>;
 }
 
+/** A part of a piece that is parsed separately. */
 export interface Hole {
   start: number;
   end: number;
-  /** `block`: `{…}`; `statement`: the `if` after an `else` */
+  /** `block` is a `{…}`; `statement` is the `if` after an `else`. */
   kind: 'block' | 'statement';
-  /** What the marker is: an empty block, or a text as a statement. */
+  /** The form of the marker: an empty block, or a string as a statement. */
   marker: 'block' | 'text';
   pieces: Piece[];
 }
 
-/** Keywords that are never names: a statement starts here. */
+/** Keywords that are never names, so that a statement starts at each. */
 const STARTS = new Set(['let', 'while', 'throw', 'fun', 'fn', 'try']);
-/** Keywords that start a statement if they stand where an expression has ended. */
+/** Keywords that start a statement where an expression has just ended. Elsewhere they can be names. */
 const MAYBE_STARTS = new Set(['if', 'for', 'return']);
 const LOOPS_AND_IFS = new Set(['if', 'while', 'for']);
 
 /**
- * Cuts a program where the grammar lets nothing but a new statement begin. Null if its text is not surely
- * understood. Statements that are wrong in themselves may be cut anywhere: their pieces do not parse either.
+ * Splits a program at the places where the grammar allows only a new statement. Returns null if the text is not fully
+ * understood. Invalid statements may be split anywhere, because their pieces do not parse either.
  */
 export function splitProgram(source: string, maxDepth: number): Piece[] | null {
   const tokens = tokenize(source);
@@ -45,9 +45,9 @@ export function splitProgram(source: string, maxDepth: number): Piece[] | null {
 class Splitter {
   readonly #source: string;
   readonly #tokens: Token[];
-  /** Where the range of statements that is being cut starts. */
+  /** The first token of the range that is being split. */
   #first = 0;
-  /** The last tokens of blocks that are branches of an `if`. */
+  /** The closing braces of blocks that are branches of an `if`, by token index. */
   readonly #branches = new Set<number>();
   readonly #maxDepth: number;
   #depth = 0;
@@ -58,7 +58,7 @@ class Splitter {
     this.#maxDepth = maxDepth;
   }
 
-  /** Tokens from `first` up to `end`, which are the text from `from` to `to`. */
+  /** Splits the tokens from `first` (included) to `end` (excluded). They cover the text from `from` to `to`. */
   pieces(first: number, end: number, from: number, to: number): Piece[] {
     const outer = this.#first;
     this.#first = first;
@@ -108,7 +108,7 @@ class Splitter {
     return { start, text, weight, holes: new Map(holes.map((hole) => [hole.start, hole])) };
   }
 
-  /** Whether a new statement starts here and nothing before can go on. */
+  /** Returns whether a new statement starts here and the one before cannot continue. */
   #isBorder(index: number): boolean {
     const { text } = this.#at(index) as Token;
     const before = this.#text(index - 1);
@@ -118,7 +118,7 @@ class Splitter {
     return MAYBE_STARTS.has(text) && this.#endsExpression(index - 1);
   }
 
-  /** `)` of `if (…)`: a statement follows that belongs to it. */
+  /** Returns whether this is the `)` of `if (…)`, `while (…)` or `for (…)`. The next statement then belongs to it. */
   #closesHead(index: number): boolean {
     const token = this.#at(index);
     return token?.text === ')' && LOOPS_AND_IFS.has(this.#text(token.partner - 1) ?? '');
@@ -132,17 +132,19 @@ class Splitter {
     return token.text === ']' || token.text === '}' || token.text === 'null';
   }
 
-  /** A statement starts here for sure: `if` and `for` can be names too. */
+  /** Returns whether a statement certainly starts here. `if` and `for` can also be names. */
   #starts(index: number): boolean {
     return index === this.#first || this.#isBorder(index) || this.#followsBranch(index - 1);
   }
 
-  /** `else` after the block of an `if`. */
+  /** Returns whether this is an `else` after the block of an `if`. */
   #followsBranch(index: number): boolean {
     return this.#text(index) === 'else' && this.#branches.has(index - 1);
   }
 
-  /** What comes after a block cannot take it as the start of an expression. */
+  /**
+   * Returns whether the token can follow a block. It cannot if it would turn the block into the start of an expression.
+   */
   #mayFollow(index: number, end: number): boolean {
     const next = index < end ? this.#at(index) : undefined;
     if (!next || next.kind === 'word') return true;
@@ -151,11 +153,11 @@ class Splitter {
     );
   }
 
-  /** The block of a statement, if it surely is one. */
+  /** Returns the hole for a block that starts here. Returns null if it may not be the block of a statement. */
   #block(index: number, end: number): Hole | null {
     const { start, partner } = this.#at(index) as Token;
     const head = this.#head(index);
-    // Too short for a marker to be worth anything.
+    // Short blocks are not worth a marker.
     if (head === null || (this.#at(partner) as Token).end - start < 8) return null;
     if (!this.#mayFollow(partner + 1, end)) return null;
     const hole = this.#hole('block', index, partner, head === 'body');
@@ -163,7 +165,7 @@ class Splitter {
     return hole;
   }
 
-  /** Whose block this is; `body`: of something that can have nothing but a block. */
+  /** Returns which statement the block belongs to. `body` means a construct that only allows a block. */
   #head(index: number): 'if' | 'loop' | 'body' | null {
     const before = this.#at(index - 1);
     if (before?.text === 'try' || before?.text === 'catch' || before?.text === 'finally') return 'body';
@@ -178,7 +180,7 @@ class Splitter {
     return keyword === 'fun' || keyword === 'fn' ? 'body' : null;
   }
 
-  /** The last token of the `if` after this `else`, if all its branches are blocks. */
+  /** Returns the last token of the `if` that follows this `else`, or null if not all of its branches are blocks. */
   #chain(index: number, end: number): number | null {
     if (!this.#followsBranch(index)) return null;
     let at = index + 1;
@@ -195,9 +197,9 @@ class Splitter {
 
   #hole(kind: Hole['kind'], first: number, last: number, strict = false): Hole | null {
     const [open, close] = [this.#at(first) as Token, this.#at(last) as Token];
-    // A `;` after a text would become part of its statement.
+    // A `;` after a string would become part of the string's statement.
     const marker = strict || this.#text(last + 1) === ';' ? 'block' : 'text';
-    // A marker must not cut a character of two units in half.
+    // A marker must not split a surrogate pair.
     if (/[\ud800-\udbff]/.test(this.#source[open.start + 2] ?? '')) return null;
     if (/[\udc00-\udfff]/.test(this.#source[close.end - 3] ?? '')) return null;
     if (++this.#depth > this.#maxDepth) {
@@ -215,7 +217,7 @@ class Splitter {
   #marker({ marker, start, end }: Hole): string {
     const [open, close] = marker === 'block' ? ['{/*', '*/}'] : ["'", "'"];
     const inner = this.#source.slice(start + open.length, end - close.length);
-    // Characters of two units stay: the parser counts them as one.
+    // Surrogate pairs stay in the marker, because the parser counts each pair as one character.
     return open + inner.replace(/[^\ud800-\udfff]/g, ' ') + close;
   }
 }

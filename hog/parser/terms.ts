@@ -5,23 +5,26 @@ import { answerOf } from './messages.ts';
 import { createReaders } from './reader.ts';
 import { type Token, tokenize } from './tokens.ts';
 
-/** What a long chain of conditions, as filters have them, is made of. */
+/** The terms of a long chain of conditions, as filters have them. */
 export interface Terms {
   kind: 'or' | 'and';
-  /** What lies between the operators, each with its place in the source. */
+  /** The texts between the operators, with their offsets in the source. */
   texts: { start: number; text: string }[];
-  /** Of the whole chain, without what is around it. */
+  /** The offset of the chain's first token. Spaces and comments around the chain are not part of it. */
   start: number;
   end: number;
 }
 
-/** Shorter chains are not worth it. */
+/** Shorter chains are parsed whole. */
 const FEWEST_TERMS = 8;
 const KEYWORDS = new Set(['and', 'or', 'not', 'in', 'like', 'ilike', 'is', 'null', 'cohort']);
-/** Nothing of what binds weaker than `or`, or has an `and` of its own. */
+/** The allowed signs. Other operators bind weaker than `or`, or contain an `and` of their own. */
 const SIGNS = new Set(['.', '=', '<', '>', '!', '~', '*', '/', '%', '+', '-', '(', ')', '[', ']', '{', '}']);
 
-/** Cuts an expression at its weakest operators, if nothing but `or` and `and` can bind there. Null: it is read whole. */
+/**
+ * Splits an expression at its `or` operators, or at its `and` operators if it has no `or`. Returns null if other
+ * operators could bind weaker; the expression is then parsed whole.
+ */
 export function splitTerms(source: string): Terms | null {
   const tokens = tokenize(source);
   if (!tokens) return null;
@@ -32,7 +35,7 @@ export function splitTerms(source: string): Terms | null {
       token.kind === 'keyword' ? !KEYWORDS.has(token.text) : token.kind === 'sign' && !SIGNS.has(token.text)
     )
       return null;
-    // Nothing in brackets reaches out of them.
+    // Operators inside brackets do not split the chain.
     if (token.partner > i) i = token.partner;
     else if (token.text === 'or' || token.text === 'and') borders[token.text].push(token);
   }
@@ -50,12 +53,15 @@ export function splitTerms(source: string): Terms | null {
 
 export interface TermsReading {
   parse(texts: string[]): Promise<string[]>;
-  /** How many lists of texts may be with the parser at once. */
+  /** How many requests to the parser may run at once. */
   lanes: number;
   maxDepth: number;
 }
 
-/** Reads a chain term by term, in all lanes. Null: a term is wrong, and only the whole text tells how. */
+/**
+ * Parses the terms of a chain in parallel. Returns null if a term is invalid; parsing the whole text then yields the
+ * error.
+ */
 export async function readTerms(
   source: string,
   { kind, texts, start, end }: Terms,
@@ -79,7 +85,7 @@ export async function readTerms(
       if (error instanceof SourceError) return null;
       throw error;
     }
-    // As the parser does it, whatever brackets there are.
+    // The parser also flattens nested chains of the same operator, with or without brackets.
     if (expr.kind === kind) exprs.push(...expr.exprs);
     else exprs.push(expr);
   }

@@ -1,15 +1,15 @@
 /**
- * The words and brackets of a program, as the parser's lexer reads them. Only as much as is needed to find where
- * statements end; whatever this lexer is not sure of makes it give up.
+ * A token of the source. This lexer reads only what is needed to find the ends of statements. It gives up on any text
+ * that it may read differently from the parser's lexer.
  */
 export interface Token {
-  /** `word`: a name that is no keyword; `value`: a literal or a quoted name; `sign`: anything else */
+  /** `word` is a name that is not a keyword, `value` a literal or a quoted name, and `sign` anything else. */
   kind: 'word' | 'keyword' | 'value' | 'sign';
-  /** Keywords in lower case, signs as they are (`:=` too), nothing for the rest. */
+  /** The text of a keyword (in lower case) or a sign (such as `:=`). Empty for other tokens. */
   text: string;
   start: number;
   end: number;
-  /** Of a bracket: the index of the other one. */
+  /** For a bracket, the token index of the matching one. Otherwise -1. */
   partner: number;
 }
 
@@ -35,7 +35,7 @@ const QUOTED: Record<string, RegExp> = {
   '`': new RegExp(String.raw`\x60(?:[^\\\x60]|${ESCAPE}|\\'|\x60\x60)*\x60`, 'y'),
 };
 const TEMPLATE_TEXT = new RegExp(String.raw`(?:[^\\'{]|${ESCAPE}|\\'|\\\{|'')*`, 'y');
-/** `<` that may open or close a tag: inside of tags other rules hold. */
+/** A `<` that may open or close a tag. Inside tags, other rules apply. */
 const TAG = /<\/|<[A-Za-z_][A-Za-z0-9_-]*[\s/>#-]/y;
 const SIGN = /:=|::|->|[()[\]{};,.:?=<>!~*/%+|-]/y;
 
@@ -44,7 +44,7 @@ const OPENING: Record<string, string> = { ')': '(', ']': '[', '}': '{' };
 class Lexer {
   readonly tokens: Token[] = [];
   readonly #source: string;
-  /** Open brackets with their tokens; `f` is the hole of a template string. */
+  /** The open brackets and their token indexes. `f` is a `{` inside a template string. */
   readonly #open: { sign: string; token: number }[] = [];
   #holes = 0;
   #at = 0;
@@ -53,7 +53,7 @@ class Lexer {
     this.#source = source;
   }
 
-  /** Whether all of it could be read. */
+  /** Reads the whole source. Returns whether it could be read. */
   read(): boolean {
     while (this.#at < this.#source.length) if (!this.#next()) return false;
     return this.#open.length === 0;
@@ -64,7 +64,7 @@ class Lexer {
     return pattern.exec(this.#source)?.[0].length ?? 0;
   }
 
-  /** What stands in a template string is part of the string. */
+  /** Adds a token. Tokens inside a template string are skipped, because they are part of the string. */
   #push(kind: Token['kind'], text: string, length: number): true {
     if (this.#holes === 0) {
       this.tokens.push({ kind, text, start: this.#at, end: this.#at + length, partner: -1 });
@@ -128,7 +128,7 @@ class Lexer {
     return true;
   }
 
-  /** From the text of a template string into its next hole, or past its end. */
+  /** Reads the text of a template string up to its next `{` or to its end. */
   #template(): boolean {
     this.#at += this.#match(TEMPLATE_TEXT);
     const sign = this.#source[this.#at++];
@@ -142,7 +142,7 @@ class Lexer {
   }
 }
 
-/** Null if the text is not surely read as the parser reads it. */
+/** Splits a source into tokens. Returns null if the parser might read the text differently. */
 export function tokenize(source: string): Token[] | null {
   const lexer = new Lexer(source);
   return lexer.read() ? lexer.tokens : null;

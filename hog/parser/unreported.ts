@@ -1,13 +1,19 @@
-// What the grammar takes and its tree does not tell: a query would mean something else without it.
+// Finds syntax that the grammar accepts but the parser leaves out of its tree. Without it, a query would mean something
+// else.
 import { SourceError } from '../errors.ts';
 import { type Token, tokenize } from './tokens.ts';
 
 const SUSPECT = /totals|rollup|cube|nulls/i;
-/** What may stand after `with totals` at the end of a GROUP BY; after `with totals` that names a query it is `as`. */
+/**
+ * The keywords that can follow `with totals` at the end of a GROUP BY. If `totals` is the name of a CTE, `as` follows.
+ */
 const AFTER_GROUPS = new Set(['having', 'order', 'limit', 'offset', 'window', 'qualify', 'settings', 'with']);
 const SET_OPERATORS = new Set(['union', 'intersect', 'except']);
 
-/** Refuses `with totals`, `with rollup`, `with cube` behind groups, and `nulls first`: missing values come last. */
+/**
+ * Refuses `with totals`, `with rollup` and `with cube` after a GROUP BY, and `nulls first`. Null values always come
+ * last.
+ */
 export function checkUnreported(source: string): void {
   if (!SUSPECT.test(source)) return;
   const tokens = tokenize(source);
@@ -31,7 +37,10 @@ const endsGroups = (token: Token | undefined): boolean =>
   (token.kind === 'sign' && (token.text === ')' || token.text === ';')) ||
   (token.kind === 'keyword' && (AFTER_GROUPS.has(token.text) || SET_OPERATORS.has(token.text)));
 
-/** `order by nulls first` would be a column of that name; behind a value it is the order's. */
+/**
+ * Returns whether a value ends here, so that `nulls first` belongs to the order. In `order by nulls`, `nulls` is a
+ * column.
+ */
 const endsOrder = (token: Token | undefined): boolean =>
   token !== undefined &&
   (token.kind === 'word' ||

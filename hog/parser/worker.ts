@@ -1,4 +1,4 @@
-// The parser's thread. It has no clock and no limits of its own: the other side ends it when it takes too long.
+// The entry point of a parser thread. It has no time limit of its own; the pool terminates it when it takes too long.
 import { parentPort } from 'node:worker_threads';
 import createHogQLParser, { type HogQLParser } from '@posthog/hogql-parser';
 import { type ParseRequest, type ParseResponse, TEMPLATE_PREFIX } from './protocol.ts';

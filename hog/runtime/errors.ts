@@ -1,9 +1,11 @@
 /**
- * - `runtime`: the program did something it cannot do (bad argument, null where a value is needed)
- * - `uncaught`: the program threw and nobody caught
- * - `memory`, `time`, `steps`, `depth`: a limit; no program can catch these
- * - `bytecode`: the code is not code
- * - `async`: a call that waits, where nothing may wait, or once too often
+ * The reason why a run failed:
+ *
+ * - `runtime`: the program made an invalid operation (bad argument, null where a value is needed)
+ * - `uncaught`: the program threw an error and did not catch it
+ * - `memory`, `time`, `steps`, `depth`: the run exceeded a limit; programs cannot catch these
+ * - `bytecode`: the bytecode is not valid
+ * - `async`: an async call where none is allowed, or one call too many
  */
 export type HogErrorCode =
   | 'runtime'
@@ -15,11 +17,11 @@ export type HogErrorCode =
   | 'bytecode'
   | 'async';
 
-/** How a run of Hog can fail. */
+/** The failure of a run of Hog. */
 export class HogFailure extends Error {
   override readonly name = 'HogFailure';
   readonly code: HogErrorCode;
-  /** Of an uncaught Hog error: its type and payload. */
+  /** The type of an uncaught Hog error. Null for other failures. */
   readonly type: string | null;
   readonly payload: unknown;
 
@@ -31,17 +33,17 @@ export class HogFailure extends Error {
   }
 }
 
-/** A failure the program could be told of: not a limit, not broken code. */
+/** Creates a failure of the program itself: not an exceeded limit, not invalid bytecode. */
 export const runtimeFailure = (message: string): HogFailure => new HogFailure('runtime', message);
 
-/** Whatever was thrown, as a failure. JavaScript's own errors are faults of the program's values. */
+/** Converts anything that was thrown to a failure. JavaScript's own errors are caused by the values of the program. */
 export function asFailure(error: unknown): HogFailure {
   if (error instanceof HogFailure) return error;
   if (error instanceof RangeError && /call stack/i.test(error.message)) {
     return new HogFailure('depth', 'A value or a call is nested too deep');
   }
   if (error instanceof RangeError && /string length|array length|allocation/i.test(error.message)) {
-    return new HogFailure('memory', 'Memory limit exceeded: a value would be larger than can be made');
+    return new HogFailure('memory', 'Memory limit exceeded: the value is too large to create');
   }
   return runtimeFailure(error instanceof Error ? error.message : String(error));
 }

@@ -1,5 +1,4 @@
-// The one door to the package of the reference machine: a CommonJS module, whose names only its default
-// export has.
+// The only import of the reference VM. The package is a CommonJS module, and only its default export has the names.
 import hogvm from '@posthog/hogvm';
 
 export type { ExecOptions, HogClosure, HogError } from '@posthog/hogvm';

@@ -1,11 +1,11 @@
 import { HogFailure } from './errors.ts';
 
 export interface Limits {
-  /** Instructions, plus a share for long strings and lists. */
+  /** Instructions, plus extra steps for long strings and lists. */
   maxSteps: number;
-  /** Bytes by the machine's own count of what the stack holds. */
+  /** The bytes of the values that the VM holds, by its own estimate. */
   maxMemory: number;
-  /** Milliseconds of running, summed over pauses; counts only if a clock is given. */
+  /** The running time in milliseconds, summed over pauses. It is only measured if a clock is given. */
   maxMilliseconds: number;
   maxCallDepth: number;
   maxArguments: number;
@@ -21,12 +21,12 @@ export const DEFAULT_LIMITS: Limits = {
   maxAsyncSteps: 100,
 };
 
-/** Steps between two looks at the clock. */
+/** The steps between two checks of the clock. */
 const STRIDE = 512;
-/** What a run may allocate in strings over its whole life, in multiples of the memory limit. */
+/** How much a run may allocate in strings over its whole life, as a multiple of the memory limit. */
 const CHURN = 16;
 
-/** Counts what one run uses and ends it at its limits. */
+/** Counts the resources that one run uses, and ends the run when it exceeds a limit. */
 export class Meter {
   readonly limits: Limits;
   steps: number;
@@ -45,7 +45,7 @@ export class Meter {
     this.#next = Math.min(this.steps + STRIDE, limits.maxSteps);
   }
 
-  /** Counts from nothing again: the next run of the same code, without making a meter for it. */
+  /** Resets the counters, so that the next run of the same code needs no new meter. */
   restart(): void {
     this.steps = 0;
     this.allocated = 0;
@@ -62,7 +62,7 @@ export class Meter {
     if (this.steps >= this.#next) this.#check();
   }
 
-  /** The share of work that grows with a value: a long string is not one step. */
+  /** Charges steps in proportion to the size of a value, because work on a long string is more than one step. */
   work(size: number): void {
     this.step(size >> 6);
   }

@@ -24,7 +24,7 @@ export function compare(op: Ordering, a: HogValue, b: HogValue): boolean {
   if (typeof left !== typeof right || typeof left === 'object') {
     [left, right] = unifyComparisonTypes(left, right);
     if (isNumbers(left) && isNumbers(right)) return ordered(op, orderOf(left, right), 0);
-    // Which is more or less JavaScript finds out by writing lists out; equal they are if they are the same.
+    // For an order, JavaScript converts lists to text, which can be huge. Equality only compares identity.
     if (op !== '==' && op !== '!=') {
       if (Array.isArray(left)) checkWhole(left);
       if (Array.isArray(right)) checkWhole(right);
@@ -33,7 +33,7 @@ export function compare(op: Ordering, a: HogValue, b: HogValue): boolean {
   return ordered(op, left, right);
 }
 
-/** Lists of numbers are compared like versions: element by element, then by length. */
+/** Compares lists of numbers like versions: element by element, then by length. */
 function orderOf(left: number[], right: number[]): number {
   for (let i = 0; i < Math.min(left.length, right.length); i++) {
     const [a, b] = [left[i] as number, right[i] as number];
@@ -65,13 +65,14 @@ const matchers = [new Map<string, Matcher>(), new Map<string, Matcher>()] as con
 const MAX_MATCHERS = 1_000;
 
 /**
- * `%` any run of characters, `_` one character, and the pattern may be found anywhere in the text: the
- * reference does not anchor it. Neither wildcard matches a line break.
+ * Tests a text against a LIKE pattern: `%` matches any characters, `_` matches one. The pattern may match anywhere in
+ * the text, because the reference VM does not anchor it. Neither wildcard matches a line break.
  */
 export function like(text: HogValue, pattern: HogValue, insensitive: boolean): boolean {
   return likeMatcher(toText(pattern), insensitive)(toText(text));
 }
 
+/** Compiles a LIKE pattern. Compiled patterns are cached. */
 export function likeMatcher(pattern: string, insensitive: boolean): Matcher {
   const known = matchers[insensitive ? 1 : 0];
   let matcher = known.get(pattern);
@@ -91,7 +92,7 @@ function makeMatcher(pattern: string, insensitive: boolean): Matcher {
       .replaceAll('%', '.*')
       .replaceAll('_', '.');
   const slow: Matcher = (text) => regexMatch(regex, text);
-  // Most patterns are one literal between wildcards.
+  // Most patterns are a single literal between wildcards, which needs no regular expression.
   const literal = pattern.replace(/^%+|%+$/g, '');
   if (/[%_]/.test(literal)) return slow;
   if (!insensitive) {
@@ -100,9 +101,9 @@ function makeMatcher(pattern: string, insensitive: boolean): Matcher {
       return text.includes(literal);
     };
   }
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the range covers all of ASCII
   if (!/^[\u0000-\u007f]*$/.test(literal)) return slow;
-  // One look for the literal and for those letters whose case only Unicode knows: mostly there is neither.
+  // One search finds the literal or any letter with a special case folding. Most texts contain neither.
   const either = new RegExp(`${literal.replace(/[^a-z0-9]/gi, escapedUnit)}|${UNICODE_TWINS.source}`, 'i');
   return (text) => {
     checkSearch(text, literal);
@@ -111,7 +112,7 @@ function makeMatcher(pattern: string, insensitive: boolean): Matcher {
   };
 }
 
-/** Letters that are, whatever their case, an i, a k or an s; JavaScript's own comparison does not see that. */
+/** Letters that Unicode case folding turns into i, k or s. JavaScript's `i` flag does not. */
 const UNICODE_TWINS = /[\u0130\u017f\u212a]/;
 
 const escapedUnit = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
@@ -123,10 +124,10 @@ export function matches(text: HogValue, pattern: HogValue, insensitive: boolean)
 
 const MAX_SEARCH = 4_000_000_000;
 
-/** JavaScript's search is quadratic at its worst. */
+/** Refuses searches that take too long. JavaScript's string search is quadratic in the worst case. */
 export function checkSearch(text: string, wanted: string): void {
   if (wanted.length > 1_000 && text.length * wanted.length > MAX_SEARCH) {
-    throw runtimeFailure('The texts are too long to search one in the other');
+    throw runtimeFailure('The texts are too long for a search');
   }
 }
 
@@ -152,13 +153,13 @@ export function getProperty(object: HogValue, key: HogValue): HogValue {
   return ownProperty(object, key);
 }
 
-/** Own properties only: nothing inherited can be read, so nothing of JavaScript can be reached. */
+/** Reads an own property. Inherited properties are not readable, so a program cannot reach JavaScript's prototypes. */
 function ownProperty(object: unknown, key: HogValue): HogValue {
   const name = typeof key === 'string' ? key : toText(key);
   return Object.hasOwn(Object(object), name) ? ((object as Record<string, unknown>)[name] ?? null) : null;
 }
 
-/** A path into the globals, which are the host's plain objects; null anywhere gives null. */
+/** Reads a path of the globals, which are plain objects of the host. Returns null if any part of the path is null. */
 export function getGlobal(globals: object, path: readonly HogValue[]): HogValue {
   let value: unknown = globals;
   for (const key of path) {
@@ -168,10 +169,10 @@ export function getGlobal(globals: object, path: readonly HogValue[]): HogValue 
   return toHog(value);
 }
 
-/** How far past its end a list may be written; the gap is filled with nulls. */
+/** How far past its end a list can be written. The gap is filled with nulls. */
 const MAX_GAP = 1_000_000;
 
-/** The bytes the object grew by. */
+/** Sets a property. Returns how many bytes the object grew. */
 export function setProperty(object: HogValue, key: HogValue, value: HogValue, meter: Meter): number {
   if (object instanceof Map) {
     const known = object.has(key);

@@ -1,14 +1,14 @@
 import { RE2JS } from 're2js';
 import { runtimeFailure } from './errors.ts';
 
-/** Linear in the text, but slow per character and state: what both together may cost. */
+/** Limits of the cost. Matching is linear in the text, but slow for each character and state. */
 const MAX_PATTERN = 10_000;
 const MAX_STATES = 20_000;
 const MAX_WORK = 200_000_000;
 
 /**
- * A compiled expression grows with the texts it meets, by some kilobytes a state at the very worst: what is
- * kept is bounded by states, and a large one is not kept at all.
+ * Limits of the cache. A compiled expression can grow by some kilobytes per state as it matches texts. So the cache is
+ * limited by states, and does not keep large expressions.
  */
 const KEPT_STATES = 8_000;
 const MAX_KEPT_STATES = 500;
@@ -58,13 +58,16 @@ function ready(pattern: string, text: string): RE2JS {
   return regex;
 }
 
-/** Whether the pattern (RE2 syntax) is found anywhere in the text. */
+/** Returns whether the pattern (RE2 syntax) matches anywhere in the text. */
 export function regexMatch(pattern: string, text: unknown): boolean {
   const subject = String(text);
   return ready(String(pattern), subject).test(subject);
 }
 
-/** The first group of the first match, or the whole match; the empty string if there is none. */
+/**
+ * Returns the first group of the first match. Without groups, returns the whole match; without a match, the empty
+ * string.
+ */
 export function regexExtract(pattern: string, text: string): string {
   const matcher = ready(pattern, text).matcher(text);
   if (!matcher.find()) return '';

@@ -7,16 +7,17 @@ import { regexExtract, regexMatch } from './regex.ts';
 import { costOf, type HogValue } from './values.ts';
 import { checkZones, secondsIn } from './zones.ts';
 
-/** What functions may need besides their arguments. All of it is given by the caller of the run. */
+/** What library functions can use besides their arguments. The caller of the run provides all of it. */
 export interface Surroundings {
   meter: Meter;
-  /** Milliseconds since 1970; without it `now()` and `today()` fail. */
+  /** Returns milliseconds since 1970. Without a clock, `now()` and `today()` fail. */
   clock: (() => number) | null;
-  /** From 0 up to 1; without it random functions fail. */
+  /** Returns a number from 0 (included) to 1 (excluded). Without it, random functions fail. */
   random: (() => number) | null;
   print: (line: string) => void;
 }
 
+/** A library function that is implemented in JavaScript. */
 export interface LibraryFunction {
   name: string;
   minArgs: number;
@@ -50,7 +51,7 @@ function count(whole: string, part: string, most: number): number {
   return found;
 }
 
-/** Refuses a result that would not fit before it is made. */
+/** Checks the arguments of a function and refuses a result that would be too large, before it is computed. */
 type Guard = (args: HogValue[], meter: Meter) => void;
 
 const replacing =
@@ -58,17 +59,17 @@ const replacing =
   ([whole, part, by], meter) => {
     if (typeof whole !== 'string') return;
     const found = count(whole, String(part), most);
-    // `$&` and its like put parts of the text into the replacement.
+    // Patterns such as `$&` insert parts of the text into the replacement.
     const inserts = String(by).split('$').length - 1;
     meter.allocate(whole.length + found * (String(by).length + inserts * whole.length));
   };
 
 const searching: Guard = ([whole, part]) => checkSearch(text(whole), String(part));
 
-/** The library's date package is slow with formats. */
+/** The longest date format. The date package of the reference VM is slow with long formats. */
 const MAX_FORMAT = 10_000;
 
-/** What is no date they would take for today. */
+/** Refuses arguments that are not dates. The reference functions would use the current date instead. */
 const needsDate =
   (at: number): Guard =>
   (args) => {
@@ -134,10 +135,10 @@ function depthOf(value: HogValue): number {
   return depth;
 }
 
-/** A part of a format costs as much as about so many instructions. */
+/** The steps that formatting one part of a format costs. */
 const PART_STEPS = 100;
 
-/** The library's date package takes an apostrophe in a format for one of its own signs. */
+/** Formats a date. Apostrophes are handled separately, because the date package gives them a meaning of its own. */
 function formatted([value, format, zone]: HogValue[], meter: Meter): HogValue {
   const { fn } = STL.formatDateTime as (typeof STL)[string];
   const one = (part: HogValue) => {
@@ -151,7 +152,7 @@ function formatted([value, format, zone]: HogValue[], meter: Meter): HogValue {
 
 const HEX = '0123456789abcdef';
 
-/** Functions of the library that reach for clock, randomness or the console, or that a machine can share. */
+/** The functions that need the clock, randomness or printing, and those that share their code with operators. */
 const own = new Map<string, LibraryFunction['call']>(
   Object.entries<LibraryFunction['call']>({
     print: (args, around) => {
@@ -186,7 +187,7 @@ const own = new Map<string, LibraryFunction['call']>(
   }),
 );
 
-/** Functions that give null for null in newer versions of the reference; the argument that counts. */
+/** Functions that return null for a null argument in newer versions of the reference: the index of that argument. */
 const NULL_FOR_NULL = new Map<string, number>([
   ['length', 0],
   ['upper', 0],
@@ -201,14 +202,17 @@ const NULL_FOR_NULL = new Map<string, number>([
 
 const EMPTY_FOR_NULL = new Set(['keys', 'values']);
 
-/** Functions of a text and a zone: what they give for its seconds since 1970. */
+/** Functions that read a text in a time zone: how each builds its result from the seconds since 1970. */
 const OF_LOCAL_TIME = new Map<string, (seconds: number, zone: HogValue) => HogValue>([
   ['toDateTime', (seconds, zone) => ({ __hogDateTime__: true, dt: seconds, zone })],
   ['toUnixTimestamp', (seconds) => seconds],
   ['toUnixTimestampMilli', (seconds) => seconds * 1000],
 ]);
 
-/** A function of the library with its price: work by the size of what goes in and comes out. */
+/**
+ * Wraps a function of the reference library with its checks and its cost. The cost grows with the sizes of arguments
+ * and result.
+ */
 function wrap(name: string): LibraryFunction {
   const original = STL[name] as (typeof STL)[string];
   const call = own.get(name) ?? ((args: HogValue[]) => original.fn(args, name, options));
@@ -225,7 +229,7 @@ function wrap(name: string): LibraryFunction {
       if (emptyForNull && args[0] === null) return [];
       for (const one of args) {
         if (typeof one === 'string') around.meter.work(one.length);
-        // Anew each time: a value may have grown since it was last looked at.
+        // The cost is computed on each call, because the value may have grown.
         else if (typeof one === 'object' && one !== null) costOf(one, around.meter);
       }
       checkZones(name, args);
@@ -239,7 +243,7 @@ function wrap(name: string): LibraryFunction {
   });
 }
 
-/** Every function of the language that is not written in the language itself. */
+/** All library functions that are not written in Hog. */
 export const library: ReadonlyMap<string, LibraryFunction> = new Map(
   Object.keys(STL).map((name) => [name, wrap(name)]),
 );

@@ -16,14 +16,17 @@ import type { Meter } from './meter.ts';
 export type { HogClosure, HogError } from './hogvm.ts';
 export { isHogCallable, isHogClosure, isHogDate, isHogDateTime, isHogError, newHogCallable, newHogClosure };
 
-/** Values of a running program: scalars, lists, tuples (marked lists), Maps, dates, errors, functions. */
+/** A value of a running program: a scalar, a list, a tuple (a marked list), a Map, a date, an error or a function. */
 export type HogValue = unknown;
 
 interface MarkedList extends Array<HogValue> {
   __isHogTuple?: true;
 }
 
-/** Levels of lists and dictionaries: what walks a value must not run off JavaScript's stack. */
+/**
+ * The deepest nesting of lists and dictionaries. Deeper values would overflow JavaScript's stack in recursive
+ * functions.
+ */
 export const MAX_VALUE_DEPTH = 500;
 
 const COST = 8;
@@ -36,7 +39,10 @@ export function markTuple(list: HogValue[]): HogValue[] {
 export const isTuple = (value: HogValue): boolean =>
   Array.isArray(value) && (value as MarkedList).__isHogTuple === true;
 
-/** Bytes a value holds, a shared part counted wherever it stands; stops at the meter's limit. */
+/**
+ * Returns the size of a value in bytes. A value that is referenced several times counts each time. Fails if the size
+ * exceeds the memory limit.
+ */
 export function costOf(value: HogValue, meter: Meter): number {
   if (typeof value === 'string') return COST + value.length;
   if (typeof value !== 'object' || value === null) return COST;
@@ -47,24 +53,24 @@ export function costOf(value: HogValue, meter: Meter): number {
   return walk.total;
 }
 
-/** What an operator may turn into a number or a text. */
+/** The largest value, in bytes, that an operator converts to a number or a text. */
 const WHOLE_LIMIT = 8 * 1024 * 1024;
 
 /**
- * Refuses a value that is small in memory and huge when written out (lists that hold the same list twice,
- * many levels deep): JavaScript would write it out.
+ * Refuses a value whose text would be huge although it takes little memory, such as nested lists that contain the same
+ * list twice on every level. JavaScript would create the whole text.
  */
 export function checkWhole(value: object): void {
   const walk: Walk = { total: 0, path: [], limit: WHOLE_LIMIT };
   addCost(value, walk);
   if (walk.total > walk.limit) {
-    throw new HogFailure('memory', `A value is larger than ${WHOLE_LIMIT} bytes when written out`);
+    throw new HogFailure('memory', `A value is larger than ${WHOLE_LIMIT} bytes as text`);
   }
 }
 
 interface Walk {
   total: number;
-  /** The containers around the value: one that is among them is in itself. */
+  /** The containers around the current value, to detect cycles. */
   path: object[];
   limit: number;
 }
@@ -103,7 +109,9 @@ function tooDeep(): never {
   throw new HogFailure('depth', `A value is nested more than ${MAX_VALUE_DEPTH} levels deep`);
 }
 
-/** A value of the host as a value of the program. Only dates are recognised: data cannot bring functions. */
+/**
+ * Converts a value of the host to a Hog value. Dates are recognized; functions become null, so data cannot bring code.
+ */
 export function toHog(value: unknown, depth = 0): HogValue {
   if (typeof value !== 'object' || value === null) {
     if (value === undefined || typeof value === 'function' || typeof value === 'symbol') return null;
@@ -130,7 +138,7 @@ export function toHog(value: unknown, depth = 0): HogValue {
   return map;
 }
 
-/** A value of the program as plain data for the host. A cycle ends in null. */
+/** Converts a Hog value to plain data for the host. A cyclic reference becomes null. */
 export function toHost(value: HogValue, marked: Set<object> = new Set()): unknown {
   if (typeof value !== 'object' || value === null) return value === undefined ? null : value;
   if (isHogDateTime(value) || isHogDate(value)) return value;
@@ -144,7 +152,7 @@ export function toHost(value: HogValue, marked: Set<object> = new Set()): unknow
     const object = {};
     const entries = value instanceof Map ? value : Object.entries(value);
     for (const [key, item] of entries) {
-      // Not by assignment: `__proto__` is a key like any other.
+      // Assignment would treat `__proto__` specially, but here it is an ordinary key.
       Object.defineProperty(object, typeof key === 'string' ? key : printHogValue(key), {
         value: toHost(item, marked),
         enumerable: true,
@@ -158,7 +166,7 @@ export function toHost(value: HogValue, marked: Set<object> = new Set()): unknow
   return plain;
 }
 
-/** What a failure of the program looks like to the program. */
+/** Creates the error value that a program can catch. */
 export function errorValue(type: string, message: string): HogError {
   return newHogError(type, message);
 }
@@ -173,7 +181,7 @@ export function uncaught(error: HogError): HogFailure {
   );
 }
 
-/** Any value as text. The library cannot print an error whose message is no string. */
+/** Returns any value as text. The reference library cannot print an error whose message is not a string. */
 function printed(value: HogValue): string {
   if (typeof value === 'string') return value;
   try {
@@ -183,14 +191,14 @@ function printed(value: HogValue): string {
   }
 }
 
-/** What kind of value it is, in words for a message. */
+/** Describes the kind of a value, for a message. */
 export function describe(value: HogValue): string {
   if (Array.isArray(value)) return 'a list';
   if (value instanceof Map) return 'a dictionary';
   return typeof value === 'object' && value !== null ? 'an object' : printHogValue(value);
 }
 
-/** What calling something says that is no function. */
+/** Returns the message for a call of a value that is not a function. */
 export function closureMessage(value: HogValue): string {
   return `Only functions can be called, not ${describe(value)}`;
 }

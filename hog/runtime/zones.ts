@@ -9,13 +9,13 @@ const known = new Set(
     name.toLowerCase(),
   ),
 );
-/** Names that mean no zone, seen so far. */
+/** Names seen so far that are not time zones. */
 const strangers = new Set<string>();
 const MAX_STRANGERS = 1_000;
 const OFFSET = /^(?:utc|gmt)?[+-]\d{1,2}(?::?\d{2})?$/;
 const MAX_LENGTH = 64;
 
-/** Where functions take the name of a zone. */
+/** The index of the time zone argument of each function. */
 const ZONE_ARGUMENT = new Map([
   ['toTimeZone', 1],
   ['toDateTime', 1],
@@ -25,8 +25,8 @@ const ZONE_ARGUMENT = new Map([
 ]);
 
 /**
- * The library's date package remembers every name of a zone for ever, also of those that are none: names
- * made by a program must come to an end. The usual ones and a number of others pass.
+ * Checks time zones in the arguments of a function. The date package caches every zone name forever, even invalid ones.
+ * So a program may only use known names and a limited number of others.
  */
 export function checkZones(name: string, args: HogValue[]): void {
   const at = ZONE_ARGUMENT.get(name);
@@ -39,7 +39,7 @@ function checkZone(zone: unknown): void {
   const lower = zone.toLowerCase();
   if (known.has(lower) || OFFSET.test(lower)) return;
   if (strangers.has(zone)) return;
-  // Older names of zones (`US/Pacific`) are in no list.
+  // The list of supported zones leaves out older names such as `US/Pacific`.
   if (zone.length <= MAX_LENGTH && isKnownZone(zone)) {
     known.add(lower);
     return;
@@ -51,8 +51,9 @@ function checkZone(zone: unknown): void {
 }
 
 /**
- * Seconds since 1970 of a text in a zone. Of a time that the clocks show twice the library takes one or the
- * other by the season in which it is asked. null: it is left to the library.
+ * Parses a date text in a time zone and returns the seconds since 1970. The reference library is not used for it: for a
+ * time that the clocks show twice, its result depends on the current season. Returns null for all other arguments,
+ * which the reference library handles.
  */
 export function secondsIn(text: HogValue, zone: HogValue): number | null {
   if (typeof text !== 'string' || typeof zone !== 'string' || !isKnownZone(zone)) return null;

@@ -1,7 +1,9 @@
 import type { Expr } from '../ast/index.ts';
 import { findAggregate } from './functions/aggregates.ts';
 
-/** Whether an expression aggregates rows; subqueries and windows are their own matter. */
+/**
+ * Returns whether an expression contains an aggregate. Aggregates inside subqueries and window functions do not count.
+ */
 export function hasAggregate(node: Expr): boolean {
   switch (node.kind) {
     case 'call':

@@ -20,7 +20,7 @@ export function printArithmetic(
   const [one, other] = [coerce(place, left, 'number', span), coerce(place, right, 'number', span)];
   const whole = one.type === 'int' && other.type === 'int';
   if (op === '/') {
-    // Division gives a fraction, by zero nothing.
+    // Division always yields a float. Division by zero yields NULL.
     return { sql: sql`(${float(place, one)} / nullif(${float(place, other)}, 0))`, type: 'float' };
   }
   if (op === '%') {
@@ -55,15 +55,18 @@ function timeArithmetic(place: Place, op: ArithmeticOperator, left: Value, right
     if (!isTime(number.type) && number.type !== 'interval' && (op === '+' || time === left)) {
       const amount = coerced(place, number, 'float', span);
       const signed = op === '-' ? sql`(- ${amount})` : amount;
-      // ClickHouse counts days on dates, seconds on times.
+      // A number counts days on dates and seconds on times, as in ClickHouse.
       const interval = time.type === 'date' ? sql`hq.days(${signed})` : sql`hq.seconds(${signed})`;
       return addInterval(place, time, interval, span);
     }
   }
-  throw fault(`${typeName(left.type)} ${op} ${typeName(right.type)} has no meaning`, span);
+  throw fault(`${op} does not work between ${typeName(left.type)} and ${typeName(right.type)}`, span);
 }
 
-/** Calendar steps are taken on the wall clock of the statement's time zone; a date stays one for whole days. */
+/**
+ * Adds an interval to a time. Days and months follow the wall clock of the query's time zone. A date plus whole days
+ * stays a date.
+ */
 export function addInterval(place: Place, time: Value, interval: Sql, span?: Span): Value {
   if (time.type === 'date') {
     return { sql: sql`hq.date_add(${time.sql}, ${interval})`, type: 'date' };

@@ -5,7 +5,7 @@ import type { Place } from './printer.ts';
 import { sql } from './sql.ts';
 import type { Value } from './types.ts';
 
-/** Types that can be written in CAST and JSONExtract, of ClickHouse and of SQL. */
+/** The type names of ClickHouse and SQL that CAST and JSONExtract accept. */
 const TYPES: ReadonlyMap<string, Target> = new Map<string, Target>([
   ...['string', 'varchar', 'text', 'char', 'fixedstring'].map((name): [string, Target] => [name, 'string']),
   ...[8, 16, 32, 64, 128, 256].flatMap((bits): [string, Target][] => [
@@ -27,7 +27,7 @@ const TYPES: ReadonlyMap<string, Target> = new Map<string, Target>([
   ...['json', 'jsonb'].map((name): [string, Target] => [name, 'json']),
 ]);
 
-/** The type of that name; `Nullable(…)` and lengths say nothing that matters here. */
+/** Returns the type with a name. Ignores `Nullable(…)`, `LowCardinality(…)` and lengths. */
 export function typeOfName(name: string, span?: Span): Target {
   let bare = name.trim().toLowerCase();
   const wrapped = /^(?:nullable|lowcardinality)\s*\((.*)\)$/.exec(bare);
@@ -37,10 +37,10 @@ export function typeOfName(name: string, span?: Span): Target {
   return type;
 }
 
-/** A value as a type; NULL if it has no such form. */
+/** Casts a value to a type. Yields NULL if the value cannot be converted. */
 export function castTo(place: Place, value: Value, name: string, span?: Span): Value {
   const target = typeOfName(name, span);
   const made = coerce(place, value, target, span);
-  // Literals are known by their text, which the cast has changed.
+  // The parentheses mark the result as no longer a bare literal.
   return { sql: made.type === value.type ? sql`(${made.sql})` : made.sql, type: made.type };
 }

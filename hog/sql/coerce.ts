@@ -1,4 +1,4 @@
-// One type as another, by ClickHouse's rules where it has them; text that is no such value becomes NULL.
+// Converts values between types, by ClickHouse's rules where it has them. A text that cannot be converted becomes NULL.
 import type { Span } from '../ast/index.ts';
 import { fault } from './errors.ts';
 import { numberValue, timestampParameter } from './literals.ts';
@@ -8,9 +8,10 @@ import { isArray, isNumber, isTuple, type Type, typeName, type Value } from './t
 
 export type Target = 'string' | 'number' | 'int' | 'float' | 'bool' | 'datetime' | 'date' | 'uuid' | 'json';
 
+/** Converts a value to a type. Refuses types that cannot be converted. */
 export function coerce(place: Place, value: Value, target: Target, span?: Span): Value {
   const { printer } = place;
-  // Documents of events are kept as text; functions take the binary form.
+  // Event documents are stored as `json`, but functions take `jsonb`.
   if (target === 'json' && value.type === 'json' && value.json) {
     return { ...plain(value), sql: sql`(${value.json})::jsonb` };
   }
@@ -31,7 +32,7 @@ export const coerced = (place: Place, value: Value, target: Target, span?: Span)
 
 const targetType = (target: Target): Type => (target === 'number' ? 'float' : target);
 
-/** Used as what it is: no longer as the text of a JSON document. */
+/** Returns the value without its link to a JSON document. */
 const plain = ({ sql: text, type, certain, literal }: Value): Value => ({
   sql: text,
   type,
@@ -51,7 +52,7 @@ const TYPE_SQL: Record<Target, Sql> = {
   json: sql`jsonb`,
 };
 
-/** Postgres' name of a type. */
+/** Returns the Postgres name of a type. */
 export function postgresType(type: Type): Sql {
   if (isArray(type)) return sql`${postgresType(type.array)}[]`;
   if (isTuple(type)) return sql`jsonb`;

@@ -1,5 +1,5 @@
-// Comparisons. HogQL's never give NULL: nothing equals a missing value but another one, everything else
-// differs from it, and no order holds.
+// Comparisons in HogQL. They never yield NULL: NULL equals only NULL, differs from everything else, and is not less or
+// greater than anything.
 import type { Compare, Span } from '../ast/index.ts';
 import { coerce, coerced, postgresType } from './coerce.ts';
 import { fault } from './errors.ts';
@@ -9,7 +9,7 @@ import { regexParameter } from './regex.ts';
 import { join, type Sql, sql } from './sql.ts';
 import { isArray, isNumber, isTuple, type Type, typeName, type Value } from './types.ts';
 
-/** Two values in one type. */
+/** Two values that have been converted to a common type. */
 export interface Aligned {
   left: Value;
   right: Value;
@@ -18,7 +18,7 @@ export interface Aligned {
 const isLooseText = (value: Value): boolean => value.loose === true && value.type === 'string';
 const isTextLiteral = (value: Value): boolean => typeof value.literal === 'string';
 
-/** Brings both sides to the type that they are compared in. */
+/** Converts both sides to the type in which they are compared. */
 export function align(place: Place, left: Value, right: Value, span?: Span): Aligned {
   if (left.type === 'null' || right.type === 'null') return { left, right };
   const target = commonScalar(left, right);
@@ -46,7 +46,7 @@ export const castArray = (value: Value, element: Type): Value => ({
 
 type Common = 'string' | 'int' | 'float' | 'bool' | 'datetime' | 'date' | 'uuid' | 'json';
 
-/** The type in which two scalars meet; null if there is none. */
+/** Returns the type in which two scalars are compared, or null if there is none. */
 export function commonScalar(left: Value, right: Value): Common | null {
   const [one, other] = [left.type, right.type];
   if (typeof one !== 'string' || typeof other !== 'string') return null;
@@ -67,7 +67,7 @@ export function commonScalar(left: Value, right: Value): Common | null {
     if (type === 'json' || type === 'bool') return 'string';
     if (type === 'datetime' || type === 'date') return type;
     if (type === 'uuid') return isTextLiteral(text) ? 'uuid' : 'string';
-    // A number and a text that is found in a document, or written down: as numbers.
+    // A number and a text (from a document or a literal) are compared as numbers.
     if (isNumber(type)) return 'float';
     return null;
   }
@@ -85,7 +85,7 @@ const OPERATORS = {
   '>=': sql`>=`,
 } as const;
 
-/** `nullIsFalse`: where the result is used NULL counts as false, so it need not be replaced. */
+/** Prints a comparison. `nullIsFalse` means that the caller treats NULL like false, so NULL need not be replaced. */
 export function compareValues(
   place: Place,
   op: '==' | '!=' | '<' | '<=' | '>' | '>=',
@@ -97,7 +97,7 @@ export function compareValues(
   if (op === '==' || op === '!=') return equality(place, op === '==', left, right, nullIsFalse, span);
   const both = align(place, left, right, span);
   if (both.left.type === 'null' || both.right.type === 'null') return sql`false`;
-  // Text in the order of its bytes, whatever language the database is set to.
+  // Text is ordered by its bytes, independent of the database's locale.
   const text = both.left.type === 'string' ? sql` collate "C"` : sql``;
   const test = sql`(${both.left.sql} ${OPERATORS[op]} ${both.right.sql}${text})`;
   return nullIsFalse || (both.left.certain && both.right.certain) ? test : sql`coalesce(${test}, false)`;
@@ -146,7 +146,7 @@ function tupleEquality(
   return equal ? all : sql`(not ${all})`;
 }
 
-/** `x in (…)` against a list of values. */
+/** Prints `x in (…)` with a list of values. */
 export function membership(
   place: Place,
   negated: boolean,
@@ -158,7 +158,7 @@ export function membership(
   const known = members.filter((one) => one.type !== 'null');
   const listed = listTest(place, left, known, span);
   const tests = listed ?? known.map((one) => equality(place, true, left, one, true, span));
-  // A text that is compared with a number becomes one first, or NULL.
+  // The conversion of a text to a number can yield NULL.
   const certain = left.certain === true && listed !== null;
   if (members.length > known.length && !left.certain) tests.push(sql`(${left.sql} is null)`);
   if (tests.length === 0) return negated ? sql`true` : sql`false`;
@@ -167,7 +167,10 @@ export function membership(
   return nullIsFalse || certain ? found : sql`(${found} is true)`;
 }
 
-/** Literals of a kind go into one parameter; the text of a document is compared as text with all of them. */
+/**
+ * Prints a test against a list of literals, with one parameter for the whole list. A text from a document is compared
+ * as text with all literals. Returns null if the members need separate tests.
+ */
 function listTest(place: Place, left: Value, members: Value[], span?: Span): Sql[] | null {
   if (members.length === 0) return [];
   const { parameters } = place.printer;
@@ -190,7 +193,7 @@ function listTest(place: Place, left: Value, members: Value[], span?: Span): Sql
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** LIKE and its relatives; the pattern is a literal, or text that is read as one at run time. */
+/** Prints LIKE, ILIKE and their negations. A literal pattern is translated here, any other pattern at run time. */
 export function likeTest(
   place: Place,
   op: 'like' | 'ilike' | 'not like' | 'not ilike',
@@ -210,7 +213,10 @@ export function likeTest(
   return settled(test, op.startsWith('not'), nullIsFalse);
 }
 
-/** `=~`, `match()`: patterns are literals, translated from RE2's syntax to Postgres'. */
+/**
+ * Prints a test with a regular expression. The pattern must be a literal; it is translated from RE2's syntax to that of
+ * Postgres.
+ */
 export function regexTest(
   place: Place,
   left: Value,

@@ -1,4 +1,4 @@
-// Values made of values: arrays, tuples, maps.
+// Arrays, tuples and maps.
 import type { Span } from '../ast/index.ts';
 import { coerce, coerced, postgresType } from './coerce.ts';
 import { align, commonScalar } from './compare.ts';
@@ -7,7 +7,10 @@ import type { Place } from './printer.ts';
 import { join, sql } from './sql.ts';
 import { isArray, isTuple, type Type, typeName, type Value } from './types.ts';
 
-/** Indexes from 1, from the end if negative; NULL where there is none. */
+/**
+ * Prints access to an array element. Indexes start at 1; negative ones count from the end. Yields NULL if there is no
+ * such element.
+ */
 export function arrayElement(place: Place, object: Value, key: Value, span?: Span): Value {
   const type = (object.type as { array: Type }).array;
   const index = coerced(place, key, 'int', span);
@@ -27,7 +30,7 @@ export function tupleElement(value: Value, index: number, span?: Span): Value {
   throw unsupported('Taking an element out of a computed tuple', span);
 }
 
-/** One type for all members, as an array has it. */
+/** Converts all values to one common type, as the members of an array need it. */
 export function unifyAll(place: Place, values: Value[], span?: Span): { values: Value[]; type: Type } {
   const known = values.filter((one) => one.type !== 'null');
   if (known.length === 0) return { values, type: 'null' };

@@ -2,7 +2,7 @@ import type { Cte } from '../ast/index.ts';
 import { unsupported } from './errors.ts';
 import type { Scope } from './scope.ts';
 
-/** What WITH defines, for the query it stands in and those inside of it. */
+/** Adds the definitions of a WITH clause to the scope of a query. Its subqueries see them too. */
 export function defineCtes(scope: Scope, ctes: readonly Cte[]): void {
   for (const cte of ctes) {
     if (cte.recursive) throw unsupported('WITH RECURSIVE', cte.span);

@@ -1,5 +1,5 @@
-// The way back to the top: an expression has expressions and queries in it, which the modules for its parts print
-// through the printer that they are given, so that no module has to know the ones above it.
+// Lets the modules for parts of a query print nested expressions and queries. They call the printer's visitor, so no
+// module imports the modules above it.
 import type { Expr, SelectNode } from '../ast/index.ts';
 import type { Place, Printer } from './printer.ts';
 import type { OutputColumn, Scope } from './scope.ts';
@@ -23,11 +23,11 @@ export interface Visitor {
 
 export const printExpr = (place: Place, node: Expr): Value => place.printer.visitor.expr(place, node);
 
-/** An expression whose truth is asked for. `nullIsFalse`: the caller does not tell NULL from false. */
+/** Prints an expression as a condition. `nullIsFalse` means that the caller treats NULL like false. */
 export const printCondition = (place: Place, node: Expr, nullIsFalse: boolean): Sql =>
   place.printer.visitor.condition(place, node, nullIsFalse);
 
-/** `top`: the statement itself, which gets a LIMIT if it has none. */
+/** Prints a query. `top` marks the whole statement, which gets a LIMIT if it has none. */
 export const printSelect = (
   printer: Printer,
   node: SelectNode,

@@ -1,21 +1,21 @@
 import type { Span } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 
-/** The query means nothing in this schema, or not with these types. */
+/** Creates the error for a query that is invalid in this schema or with these types. */
 export const fault = (reason: string, span?: Span): SourceError =>
   new SourceError('compile', reason, undefined, span ?? null);
 
-/** The language has it, this printer does not. */
+/** Creates the error for a feature of HogQL that Sluice does not support. */
 export const unsupported = (what: string, span?: Span): SourceError =>
   new SourceError('unsupported', `${what} is not supported`, undefined, span ?? null);
 
 const MAX_SHOWN = 60;
 
-/** A name of the source, cut to a length that can be read. */
+/** Quotes a name of the source. Cuts long names. */
 export const quote = (name: string): string =>
   name.length > MAX_SHOWN ? `'${name.slice(0, MAX_SHOWN)}…'` : `'${name}'`;
 
-/** ` (perhaps you meant 'x')`, or nothing if no name is near. */
+/** Returns ` (perhaps you meant 'x')` with the most similar name, or an empty text if none is similar. */
 export function suggestion(name: string, candidates: Iterable<string>): string {
   if (name.length > MAX_SHOWN) return '';
   const wanted = name.toLowerCase();
@@ -28,7 +28,10 @@ export function suggestion(name: string, candidates: Iterable<string>): string {
   return best === null ? '' : ` (perhaps you meant '${best}')`;
 }
 
-/** Letters to be added, dropped, changed or swapped to get from one to the other; `limit` if that many or more. */
+/**
+ * Counts the letters that must be added, removed, changed or swapped to turn one name into the other. Returns `limit`
+ * if it is that many or more.
+ */
 function editDistance(left: string, right: string, limit: number): number {
   if (Math.abs(left.length - right.length) >= limit) return limit;
   let before: number[] = [];

@@ -1,4 +1,4 @@
-// Expressions of HogQL as SQL, with their types.
+// Prints HogQL expressions as SQL and determines their types.
 import type { ArrayAccess, Between, Compare, Expr, IsDistinctFrom, Span } from '../ast/index.ts';
 import { printArithmetic } from './arithmetic.ts';
 import { castTo } from './casts.ts';
@@ -21,13 +21,13 @@ export function printExpr(place: Place, node: Expr): Value {
   return printer.enter(node.span, () => {
     const before = printer.ungrouped?.length ?? 0;
     const value = printNode(place, node);
-    // An expression that the query is grouped by may have any fields in it.
+    // An expression of the GROUP BY may contain any fields.
     if (printer.ungrouped && printer.groups.has(value.sql.text)) printer.ungrouped.length = before;
     return value;
   });
 }
 
-/** An expression whose truth is asked for. `nullIsFalse`: the caller does not tell NULL from false. */
+/** Prints an expression as a condition. `nullIsFalse` means that the caller treats NULL like false. */
 export function printCondition(place: Place, node: Expr, nullIsFalse: boolean): Sql {
   return place.printer.enter(node.span, () => condition(place, node, nullIsFalse));
 }
@@ -52,7 +52,7 @@ function condition(place: Place, node: Expr, nullIsFalse: boolean): Sql {
 }
 
 function truth(place: Place, value: Value, span?: Span): Sql {
-  // The text of a document is true if it is `true`.
+  // A text from a JSON document is true if it is `true`.
   if (value.loose && value.type === 'string') return sql`(${value.sql} = 'true')`;
   return coerced(place, value, 'bool', span);
 }
@@ -165,7 +165,7 @@ function printIn(place: Place, node: Compare, nullIsFalse: boolean): Sql {
   }
   if (right.kind === 'tuple' || right.kind === 'array') {
     const members = right.exprs.map((one) => printExpr(place, one));
-    // `(1, 2) in (1, 2)` is one tuple, not two members.
+    // In `(1, 2) in (1, 2)` the right side is one tuple, not two members.
     const single = left.items && !members.some((one) => one.items) ? [tupleOf(members)] : members;
     return membership(place, negated, left, single, nullIsFalse, node.span);
   }
@@ -182,7 +182,7 @@ function printCohort(place: Place, node: Compare): Sql {
   const person = coerced(place, printExpr(place, node.left), 'uuid', node.span);
   const { right } = node;
   if (right.kind !== 'constant' || typeof right.value !== 'number' || !Number.isSafeInteger(right.value)) {
-    throw fault('A cohort is named by its number: IN COHORT 5', right.span ?? node.span);
+    throw fault('A cohort must be given by its number: IN COHORT 5', right.span ?? node.span);
   }
   const members = place.printer.cohort(constantValue(place.printer, right).sql);
   return node.op === 'in cohort'
@@ -195,7 +195,7 @@ function printBetween(place: Place, node: Between, nullIsFalse: boolean): Sql {
   const low = compareValues(place, '>=', value, printExpr(place, node.low), true, node.span);
   const high = compareValues(place, '<=', value, printExpr(place, node.high), true, node.span);
   const test = sql`(${low} and ${high})`;
-  // Nothing is between, and nothing not between, when a part is missing.
+  // Both `between` and `not between` are false if an operand is NULL.
   if (node.negated) {
     return sql`coalesce(not ${test}, false)`;
   }

@@ -7,7 +7,7 @@ import type { Place } from './printer.ts';
 import { type Found, follow, hasField, type Source } from './scope.ts';
 import { isTuple, typeName, type Value } from './types.ts';
 
-/** A name: of a lambda's parameter, an alias, a table with a path behind it, or a column. */
+/** Prints a name: a parameter of a lambda, an alias, a table with a path, or a column. */
 export function printField(place: Place, node: Field): Value {
   const { printer, scope } = place;
   const { chain, span } = node;
@@ -47,7 +47,7 @@ function column(place: Place, found: Found, node: Field): Value {
   return into(place, found, node);
 }
 
-/** Goes on inside of a value: keys of a document, numbers of a tuple's members. */
+/** Follows the rest of a path inside a value: keys of a JSON document or the index of a tuple element. */
 function into(place: Place, found: Found, node: Field): Value {
   const { value, rest } = found;
   if (rest.length === 0) {

@@ -1,4 +1,4 @@
-// FROM: tables under the project's guard, subqueries, joins, array joins.
+// Prints FROM: tables with the project's condition, subqueries, joins and array joins.
 import type { Expr, Join, SelectNode, SelectQuery } from '../ast/index.ts';
 import { compareValues } from './compare.ts';
 import { type PrintedQuery, printCondition, printExpr, printSelect } from './dispatch.ts';
@@ -10,7 +10,7 @@ import { isArray, typeName, type Value } from './types.ts';
 
 interface JoinKind {
   sql: Sql;
-  /** Which side may be missing. */
+  /** The side whose columns can be NULL. */
   optional: 'left' | 'right' | 'both' | 'none';
   conditional: boolean;
 }
@@ -40,7 +40,10 @@ interface Part {
   on: Sql;
 }
 
-/** Fills the scope; the text is made at the end, when it is known which further tables the fields need. */
+/**
+ * Adds the tables to the scope and returns a function that prints them. It must be called last, because fields can add
+ * further joins.
+ */
 export function printFrom(place: Place, node: SelectQuery): () => Sql {
   const parts: Part[] = [];
   for (let one = node.from; one; one = one.next) parts.push(printJoin(place, one, parts));
@@ -116,7 +119,7 @@ function printTable(place: Place, node: Join): { source: Source; from: Sql } {
   const alias = node.alias ?? table.chain.at(-1)!;
   const cte = table.chain.length === 1 ? scope.cte(name) : null;
   if (cte?.definition.kind === 'subquery') {
-    // A query of that WITH sees what was defined around it, but not itself.
+    // The query of a CTE sees the definitions around it, but not itself.
     const { definition } = cte;
     cte.scope.ctes.delete(name);
     try {
@@ -163,7 +166,7 @@ function subquery(
   };
 }
 
-/** A row for each element of the arrays, which are gone through together. */
+/** Prints ARRAY JOIN: one row for each element. Several arrays are unnested in parallel. */
 function printArrayJoin(place: Place, node: SelectQuery): Sql {
   const { operator, list } = node.arrayJoin!;
   const alias = place.printer.name('v');

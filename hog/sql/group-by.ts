@@ -7,8 +7,8 @@ import { positional } from './select-list.ts';
 import { isConstant, join, NOTHING, type Sql, sql } from './sql.ts';
 
 /**
- * Prints GROUP BY and notes what is grouped, so that every other field outside of aggregates can be refused
- * with its name and place.
+ * Prints GROUP BY and records the grouped expressions. A field outside of aggregates that is not grouped can then be
+ * refused by name and position.
  */
 export function printGroupBy(place: Place, node: SelectQuery, select: readonly Expr[]): Sql {
   const { printer } = place;
@@ -20,7 +20,7 @@ export function printGroupBy(place: Place, node: SelectQuery, select: readonly E
   const values = printer.barAggregates('GROUP BY', () => (exprs ?? []).map((one) => printExpr(place, one)));
   printer.groups = new Set(values.map((one) => one.sql.text));
   printer.ungrouped = [];
-  // A constant groups nothing, and Postgres would take it for something else.
+  // Constants are left out: they group nothing, and Postgres would read a number as a position.
   const keys = values
     .filter((one) => one.literal === undefined && !isConstant(one.sql))
     .map((one) => one.sql);

@@ -1,5 +1,5 @@
-// HogQL as parameterised SQL for Postgres. Source text never becomes SQL text: names come from the schema,
-// values are parameters, and every table is printed with the project's condition around it.
+// Prints HogQL as parameterised SQL for Postgres. Source text never becomes SQL text: names come from the schema,
+// values are parameters, and every table is read with the project's condition.
 import { build, type Expr, type OrderExpr, type SelectNode, type SelectQuery } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
 import type { Visitor } from './dispatch.ts';
@@ -26,7 +26,7 @@ export interface Statement {
 
 const VISITOR: Visitor = { expr: printExpr, condition: printCondition, select: printSelect };
 
-/** The SQL of a query. */
+/** Prints a query as an SQL statement. */
 export function printStatement(node: SelectNode, options: PrintOptions): Statement {
   try {
     const printer = new Printer(options, VISITOR);
@@ -43,7 +43,7 @@ export function printStatement(node: SelectNode, options: PrintOptions): Stateme
 }
 
 export interface Selection {
-  /** Name of a table of the schema. */
+  /** The name of a table in the schema. */
   table: string;
   select: Expr[];
   where?: Expr | null;
@@ -53,8 +53,8 @@ export interface Selection {
 }
 
 /**
- * A query made of expressions: the `select` and `where` of events, the columns and filters of an export. With
- * aggregates among the selected, the others are what it is grouped by.
+ * Builds a query from expressions, such as the `select` and `where` of the events API, or the columns and filters of an
+ * export.
  */
 export function selection(parts: Selection): SelectQuery {
   const orderBy = (parts.orderBy ?? []).map(

@@ -1,4 +1,4 @@
-// Ways into JSON documents. Keys are parameters; a document gives text, unless it is asked for more.
+// Prints access to JSON documents. Keys are parameters. The value is text, unless JSON is asked for.
 import type { Span } from '../ast/index.ts';
 import { coerced } from './coerce.ts';
 import { fault, quote } from './errors.ts';
@@ -15,7 +15,7 @@ function keyParameter(printer: Printer, key: string, span?: Span): Sql {
   return printer.parameters.add('text', key);
 }
 
-/** `properties.a.b`: text, NULL where there is nothing or a JSON null. */
+/** Prints `properties.a.b` as text. It is NULL for a missing value or a JSON null. */
 export function jsonField(printer: Printer, document: Sql, keys: string[], span?: Span): Value {
   let path = document;
   for (const key of keys.slice(0, -1)) path = sql`${path} -> ${keyParameter(printer, key, span)}`;
@@ -28,7 +28,7 @@ export function jsonField(printer: Printer, document: Sql, keys: string[], span?
   };
 }
 
-/** `document[key]`: a key by its name, an element by its number from 1, or from the end if negative. */
+/** Prints `document[key]`. A text is a key; a number is an element's index, from 1, or from the end if negative. */
 export function jsonStep(place: Place, document: Value, key: Value, span?: Span): Value {
   const json = document.json ?? document.sql;
   if (typeof key.literal === 'string') return jsonField(place.printer, json, [key.literal], span);

@@ -1,6 +1,6 @@
 /**
- * A LIKE pattern of ClickHouse as Postgres reads it: a backslash escapes `%`, `_` and itself, and is a
- * character like others before anything else, where Postgres would drop it.
+ * Translates a LIKE pattern of ClickHouse to Postgres. A backslash escapes `%`, `_` and itself. Before any other
+ * character it is a literal backslash; Postgres would drop it.
  */
 export function likePattern(pattern: string): string {
   return pattern.replace(/\\([\s\S]?)/g, (found, next: string) =>

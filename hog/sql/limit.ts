@@ -4,7 +4,7 @@ import { fault } from './errors.ts';
 import type { Place } from './printer.ts';
 import { NOTHING, type Sql, sql } from './sql.ts';
 
-/** LIMIT and OFFSET; the statement itself gets the default, and never more than is allowed. */
+/** Prints LIMIT and OFFSET. The top statement gets the default limit if it has none, and at most the maximum. */
 export function printLimit(
   place: Place,
   node: { limit: Expr | null; offset: Expr | null },

@@ -1,4 +1,4 @@
-// Constants of the source: every one becomes a parameter.
+// Prints the constants of a source. Every one becomes a parameter.
 import type { Constant, Span } from '../ast/index.ts';
 import { fault } from './errors.ts';
 import type { Printer } from './printer.ts';
@@ -19,7 +19,7 @@ export function textValue(printer: Printer, value: string, span?: Span): Value {
   if (value.length > printer.limits.maxTextLength) {
     throw fault(`A text may have ${printer.limits.maxTextLength} characters at most`, span);
   }
-  // Postgres has no text with these; nothing stored can be equal to such a text.
+  // Postgres cannot store such texts, so nothing stored can equal one.
   if (value.includes('\0') || !value.isWellFormed()) {
     throw fault('A text must not contain the character 0 or half a surrogate pair', span);
   }
@@ -43,8 +43,8 @@ const TIME =
   /^\s*(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)(Z|z|[+-]\d\d(?::?\d\d)?)?)?\s*$/;
 
 /**
- * A literal date as a parameter, so that an index on the column can be used; NULL for a text that is none.
- * Without an offset it is in the statement's time zone.
+ * Prints a literal date as a parameter, so that an index on the column can be used. A date without an offset is in the
+ * time zone of the query. A text that is not a date becomes NULL.
  */
 export function timestampParameter(printer: Printer, text: string): Sql {
   const match = TIME.exec(text);

@@ -7,18 +7,18 @@ import type { Scope } from './scope.ts';
 import { numbered, Parameters, type Sql, sql } from './sql.ts';
 
 export interface QueryLimits {
-  /** Parts of the query, counted again wherever an alias repeats them. */
+  /** The most nodes of a query. A repeated alias counts its expression again. */
   maxNodes: number;
   maxDepth: number;
-  /** Longest literal text. */
+  /** The longest text literal, in characters. */
   maxTextLength: number;
-  /** Rows of a query that sets no LIMIT; null: all of them. */
+  /** The number of rows if the query has no LIMIT. Null means all rows. */
   defaultRows: number | null;
-  /** Most rows that a LIMIT may ask for; null: any number. */
+  /** The highest LIMIT. Null means any. */
   maxRows: number | null;
 }
 
-/** What interactive queries get. Exports take `defaultRows` and `maxRows` of null. */
+/** The limits of interactive queries. Exports set `defaultRows` and `maxRows` to null. */
 export const QUERY_LIMITS: QueryLimits = {
   maxNodes: 5_000,
   maxDepth: 100,
@@ -29,12 +29,12 @@ export const QUERY_LIMITS: QueryLimits = {
 
 export interface PrintOptions {
   schema: Schema;
-  /** Every table is printed with the condition that its rows are this project's. */
+  /** Every table is printed with a condition that restricts it to this project. */
   projectId: number;
-  /** IANA name: where days begin, and what dates without an offset mean. */
+  /** The IANA name of the time zone in which days begin and dates without an offset are read. */
   timezone: string;
   limits?: Partial<QueryLimits>;
-  /** The text that the tree was read from: gives names to columns, and places to errors. */
+  /** The source text of the tree. It gives names to columns and places to errors. */
   source?: string;
 }
 
@@ -44,13 +44,15 @@ export class Printer {
   readonly limits: QueryLimits;
   readonly parameters = new Parameters();
   readonly timezone: Sql;
-  /** Fields outside of aggregates, of the grouped query that is being printed; null if it has no groups. */
+  /** The fields outside of aggregates in the current grouped query. Null if the query has no groups. */
   ungrouped: { name: string; span: Span | undefined }[] | null = null;
-  /** SQL of the expressions that the query is grouped by. */
+  /** The SQL of the expressions in GROUP BY. */
   groups: ReadonlySet<string> = new Set();
-  /** In the condition of a JOIN equality must stay one that can be hashed. */
+  /**
+   * True inside the condition of a JOIN. There, equality must be printed as `=`, so that Postgres can use a hash join.
+   */
   joining = false;
-  /** Where no aggregate may stand, in words; null where one may. */
+  /** The clause in which aggregates are refused, for the message. Null where they are allowed. */
   aggregatesBarred: string | null = null;
   readonly #project: Sql;
   #nodes = 0;
@@ -69,18 +71,18 @@ export class Printer {
     return numbered(prefix, this.#names++);
   }
 
-  /** A table, as far as it is the project's. The only way for a table into a statement. */
+  /** Prints a table restricted to the project. There is no other way to print a table. */
   guarded(table: Table): Sql {
     return sql`(select * from ${table.from} where ${table.project} = ${this.#project})`;
   }
 
-  /** Rows of people's memberships in one cohort, of this project. */
+  /** Prints a subquery for the persons in a cohort of this project. */
   cohort(id: Sql): Sql {
     const { from, project, cohort, person } = this.options.schema.cohorts;
     return sql`(select ${person} from ${from} where ${project} = ${this.#project} and ${cohort} = ${id})`;
   }
 
-  /** Counts a part of the query, and goes one level down for it. */
+  /** Runs `work` for a nested part of the query, and enforces the limits of nodes and depth. */
   enter<T>(span: Span | undefined, work: () => T): T {
     if (++this.#nodes > this.limits.maxNodes) {
       throw new SourceError(
@@ -105,7 +107,7 @@ export class Printer {
     }
   }
 
-  /** Aggregates and windows are refused in what `work` prints. */
+  /** Runs `work` and refuses aggregates and window functions in it. */
   barAggregates<T>(where: string, work: () => T): T {
     const kept = this.aggregatesBarred;
     this.aggregatesBarred = where;
@@ -116,7 +118,7 @@ export class Printer {
     }
   }
 
-  /** Outside of the groups' reach: inside of aggregates and subqueries every field is allowed. */
+  /** Runs `work` and allows every field in it, as in aggregates and subqueries. */
   ungroupedAllowed<T>(work: () => T): T {
     const kept = this.ungrouped;
     this.ungrouped = null;
@@ -128,7 +130,7 @@ export class Printer {
   }
 }
 
-/** What printing an expression needs: the statement, and what names mean in this place. */
+/** What an expression needs to be printed: the statement's printer and the scope of its names. */
 export interface Place {
   printer: Printer;
   scope: Scope;

@@ -1,6 +1,6 @@
-// Characters and classes of characters in regular expressions, as code points.
+// Prints characters and character classes of regular expressions as code points.
 
-/** Something of RE2 that has no equal here. */
+/** A feature of RE2 that has no equivalent in Postgres. */
 export class Refused extends Error {
   readonly what: string;
   constructor(what: string) {
@@ -9,7 +9,10 @@ export class Refused extends Error {
   }
 }
 
-/** Ranges of code points. RE2's classes are ASCII only, Postgres' follow the language of the database. */
+/**
+ * The character classes as ranges of code points. RE2's classes are ASCII only, those of Postgres depend on the
+ * database's locale.
+ */
 export const CLASSES: Readonly<Record<string, [number, number][]>> = {
   d: [[48, 57]],
   w: [
@@ -96,7 +99,7 @@ export function literal(code: number): string {
   return /[A-Za-z0-9 _]/.test(character) ? character : coded(code);
 }
 
-/** By number: no character has a meaning of its own then. Postgres has no character 0. */
+/** Prints a character by its code point, so that it has no special meaning. Postgres has no character 0. */
 export function coded(code: number): string {
   if (code === 0) throw new Refused('the character 0');
   if (code > 0x7f && code < 0x10000) return String.fromCodePoint(code);

@@ -1,9 +1,9 @@
-// The two syntaxes differ in classes, escapes, flags and anchors. Every piece of the pattern is read and
-// written anew; what Postgres would understand differently is refused, never passed on.
+// Translates patterns from RE2 to Postgres. The two differ in classes, escapes, flags and anchors. Every piece of the
+// pattern is parsed and printed anew. A piece that Postgres would read differently is refused.
 
 import { CLASSES, classOf, complement, literal, Refused, range } from './regex-classes.ts';
 
-/** The edge of a word of ASCII letters: Postgres' own knows those of every language. */
+/** RE2's word boundary, which only knows ASCII letters. That of Postgres knows letters of all languages. */
 const WORD = '[0-9A-Za-z_]';
 const WORD_EDGE = `(?:(?<!${WORD})(?=${WORD})|(?<=${WORD})(?!${WORD}))`;
 const NO_WORD_EDGE = `(?:(?<!${WORD})(?!${WORD})|(?<=${WORD})(?=${WORD}))`;
@@ -11,7 +11,7 @@ const NO_WORD_EDGE = `(?:(?<!${WORD})(?!${WORD})|(?<=${WORD})(?=${WORD}))`;
 type Translation = { pattern: string } | { refused: string };
 
 const CONTROL: Readonly<Record<string, number>> = { n: 10, t: 9, r: 13, f: 12, v: 11, a: 7 };
-/** Postgres' largest count in `{n,m}`. */
+/** The largest count in `{n,m}` that Postgres allows. */
 const MAX_COUNT = 255;
 
 export function translateRegex(pattern: string, insensitive: boolean, extracting: boolean): Translation {
@@ -38,7 +38,7 @@ class Translator {
     const flags = this.#leadingFlags();
     let body = '';
     while (this.#at < this.#source.length) body += this.#piece();
-    // ClickHouse: the dot takes line breaks too, unless the pattern says otherwise.
+    // In ClickHouse, the dot also matches line breaks, unless the pattern says otherwise.
     const options = `${insensitive || flags.i ? 'i' : 'c'}${lineMode(flags.m, flags.s)}`;
     return `***:(?${options})(?:${body})`;
   }
@@ -88,18 +88,21 @@ class Translator {
     }
   }
 
-  /** Postgres gives one preference to the whole expression; a mix of both would match other parts of the text. */
+  /**
+   * Reads the `?` of a lazy quantifier. Postgres makes a whole expression either greedy or lazy, so a mix of both could
+   * match other parts of the text.
+   */
   #lazy(): string {
     const greedy = this.#source[this.#at] !== '?';
     if (!greedy) this.#at++;
     if (this.#extracting && this.#greedy !== null && this.#greedy !== greedy) {
-      throw new Refused('lazy quantifiers beside greedy ones where a part of the text is extracted');
+      throw new Refused('a mix of lazy and greedy quantifiers when a part of the text is extracted');
     }
     this.#greedy = greedy;
     return greedy ? '' : '?';
   }
 
-  /** Postgres cannot repeat an anchor; nobody needs it repeated. */
+  /** Refuses a quantifier after an anchor, which Postgres cannot repeat. */
   #anchor(text: string): string {
     const next = this.#source[this.#at];
     if (next !== undefined && '*+?{'.includes(next)) throw new Refused('a repeated anchor');
@@ -129,7 +132,7 @@ class Translator {
       this.#at += 2;
       return '(?:';
     }
-    throw new Refused('flags in the middle');
+    throw new Refused('flags that are not at the start');
   }
 
   #escape(): string {
@@ -168,14 +171,14 @@ class Translator {
     return text;
   }
 
-  /** The code point of an escape that stands for a single character. */
+  /** Returns the code point of an escape that stands for a single character. */
   #codeOf(character: string): number {
     const control = Object.hasOwn(CONTROL, character) ? CONTROL[character] : undefined;
     if (control !== undefined) return control;
     const rest = this.#source.slice(this.#at, this.#at + 12).join('');
     if (character === 'x') {
       const match = /^(?:\{([0-9A-Fa-f]{1,6})\}|([0-9A-Fa-f]{2}))/.exec(rest);
-      if (!match) throw new Refused('this \\x');
+      if (!match) throw new Refused('an invalid \\x escape');
       this.#at += match[0].length;
       return Number.parseInt((match[1] ?? match[2]) as string, 16);
     }
@@ -194,7 +197,7 @@ class Translator {
     const ranges: [number, number][] = [];
     for (let first = true; ; first = false) {
       const character = this.#next();
-      if (character === undefined) throw new Refused('an open bracket');
+      if (character === undefined) throw new Refused('an unclosed bracket');
       if (character === ']' && !first) break;
       ranges.push(...this.#member(character));
     }
@@ -236,6 +239,9 @@ function setFlag(flags: { i: boolean; m: boolean; s: boolean }, letter: string, 
   flags[letter] = on;
 }
 
-/** Whether `^` and `$` know lines, and whether the dot takes line breaks. */
+/**
+ * Returns the Postgres flag for two settings: whether `^` and `$` match at line breaks, and whether the dot matches
+ * line breaks.
+ */
 const lineMode = (lines: boolean, dotAll: boolean): string =>
   lines ? (dotAll ? 'w' : 'n') : dotAll ? 's' : 'p';

@@ -1,4 +1,4 @@
-// Regular expressions: RE2's syntax, as in ClickHouse, into Postgres' "advanced" syntax.
+// Translates regular expressions from RE2's syntax, which ClickHouse uses, to the "advanced" syntax of Postgres.
 import { RE2JS } from 're2js';
 import type { Span } from '../ast/index.ts';
 import { fault } from './errors.ts';
@@ -9,7 +9,10 @@ import type { Value } from './types.ts';
 
 const MAX_PATTERN_LENGTH = 2_000;
 
-/** `extracting`: it matters how much is matched, not only whether. */
+/**
+ * Adds a translated pattern as a parameter. `extracting` means that the extent of the match matters, not only whether
+ * there is one.
+ */
 export function regexParameter(
   printer: Printer,
   pattern: Value,
@@ -18,7 +21,7 @@ export function regexParameter(
   extracting = false,
 ): Sql {
   if (typeof pattern.literal !== 'string') {
-    throw fault('A regular expression must be written down as a text', span);
+    throw fault('A regular expression must be a text literal', span);
   }
   return printer.parameters.add('text', postgresRegex(pattern.literal, insensitive, span, extracting));
 }
@@ -30,7 +33,7 @@ export function postgresRegex(
   extracting = false,
 ): string {
   if (pattern.length > MAX_PATTERN_LENGTH) {
-    throw fault(`A regular expression has at most ${MAX_PATTERN_LENGTH} characters`, span);
+    throw fault(`A regular expression may have at most ${MAX_PATTERN_LENGTH} characters`, span);
   }
   try {
     RE2JS.compile(pattern);
@@ -44,5 +47,5 @@ export function postgresRegex(
   return translated.pattern;
 }
 
-/** The number of groups in a pattern that RE2 accepted. */
+/** Returns the number of groups in a valid pattern. */
 export const groupCount = (pattern: string): number => RE2JS.compile(pattern).groupCount();

@@ -1,30 +1,30 @@
-// The tables and columns that HogQL knows, and where they are in Postgres: all names of both in one place.
+// The tables and columns of HogQL and their places in Postgres. All names of both are here.
 import { type Sql, sql } from './sql.ts';
 import type { Type } from './types.ts';
 
-/** A column; `of` gives its SQL for a table under some alias. */
+/** A column. `of` returns its SQL for a table with a given alias. */
 export interface Column {
   kind: 'column';
   type: Type;
   of: (table: Sql) => Sql;
-  /** A JSON document kept as text (`json`), not in binary form (`jsonb`). */
+  /** True for a JSON document that is stored as text (`json`), not in binary form (`jsonb`). */
   jsonText?: boolean;
-  /** Never NULL. */
+  /** True if the column is never NULL. */
   certain?: boolean;
-  /** Left out of `*`. */
+  /** True if `*` leaves the column out. */
   hidden?: boolean;
 }
 
-/** Another table, joined when something of it is used: at most one row of it for each row. */
+/** A related table. It is joined only if the query uses one of its fields. Each row has at most one related row. */
 export interface Lazy {
   kind: 'join';
   table: string;
   on: (from: Sql, to: Sql) => Sql;
-  /** Fields that need no join, as they are on the row itself. */
+  /** The fields that are stored in the row itself and need no join. */
   own?: Readonly<Record<string, Column>>;
 }
 
-/** Fields under a common name: `poe.properties`. */
+/** Fields with a common prefix, such as `poe.properties`. */
 export interface Fields {
   kind: 'fields';
   fields: Readonly<Record<string, Field>>;
@@ -34,7 +34,7 @@ export type Field = Column | Lazy | Fields;
 
 export interface Table {
   name: string;
-  /** Where the rows are. Every use is printed with the project's condition around it. */
+  /** The table in Postgres. Every use is printed with the project's condition. */
   from: Sql;
   project: Sql;
   fields: Readonly<Record<string, Field>>;
@@ -42,7 +42,7 @@ export interface Table {
 
 export interface Schema {
   tables: Readonly<Record<string, Table>>;
-  /** People's memberships in cohorts, for IN COHORT. */
+  /** The members of cohorts, for IN COHORT. */
   cohorts: { from: Sql; project: Sql; cohort: Sql; person: Sql };
 }
 
@@ -82,7 +82,9 @@ function groupFields(): Record<string, Field> {
   return fields;
 }
 
-/** `on event`: as the person was when the event came; `current`: as the person is now. */
+/**
+ * Which state of a person an event shows: `on event` is the state when the event arrived, `current` is the state now.
+ */
 export type PersonMode = 'on event' | 'current';
 
 const SNAPSHOT = {
@@ -90,8 +92,11 @@ const SNAPSHOT = {
   properties: column('json', (t) => sql`${t}.person_properties`, { jsonText: true }),
 };
 
-/** A property that few events have: finding its name's letters takes a third of reading the document. */
-// Ingestion writes documents with JSON.stringify, which spells no `$` as an escape.
+/**
+ * Prints a property that few events have. It first searches the text for the name, which takes a third of the time of
+ * parsing the document. Ingestion writes documents with JSON.stringify, which never escapes `$`, so the search finds the
+ * name.
+ */
 const rare = (t: Sql, name: Sql): Sql =>
   sql`(case when strpos(${t}.properties::text, ${name}) > 0 then ${t}.properties -> ${name} end)`;
 
@@ -213,7 +218,7 @@ const CLICK_IDS = [
   ['$entry_irclid', sql`entry_irclid`],
 ] as const;
 
-/** A view: nothing is stored of sessions, see docs/sessions.md. */
+/** The sessions, which are a view. Nothing about sessions is stored, see docs/sessions.md. */
 const sessions: Table = {
   name: 'sessions',
   from: sql`sessions`,
@@ -262,7 +267,7 @@ const sessions: Table = {
   },
 };
 
-/** All of it; `persons` says what `person.…` of an event means. */
+/** Builds the schema. `mode` decides what `person.…` of an event means. */
 export function createSchema(mode: PersonMode): Schema {
   return {
     tables: { events: events(mode), persons, person_distinct_ids: personDistinctIds, groups, sessions },

@@ -5,38 +5,38 @@ import type { Field, Lazy, Table } from './schema.ts';
 import { type Sql, sql } from './sql.ts';
 import type { Type, Value } from './types.ts';
 
-/** A column of a subquery: our name for it inside of SQL, and what it is. */
+/** A column of a subquery: its generated name in the SQL, and its type. */
 export interface OutputColumn {
   sql: Sql;
   type: Type;
   loose?: boolean;
 }
 
-/** A table or subquery that the query reads, and the tables that its fields bring in. */
+/** A table or subquery of a FROM clause, with the tables that its fields join. */
 export interface Source {
   alias: Sql;
-  /** What the query calls it. */
+  /** The names by which the query can refer to it. */
   names: string[];
   table: Table | null;
   columns: ReadonlyMap<string, OutputColumn>;
-  /** By the path that asked for them. */
+  /** The joined tables, by the path of the field that needs them. */
   joins: Map<string, { alias: Sql; sql: Sql; table: Table }>;
-  /** On the nullable side of an outer join: no column of it is certain. */
+  /** True on the nullable side of an outer join, where any column can be NULL. */
   optional: boolean;
 }
 
 export type CteDefinition = { kind: 'subquery'; query: SelectNode } | { kind: 'column'; expr: Expr };
 
-/** What names mean in one SELECT. */
+/** The names that are visible in one SELECT. */
 export class Scope {
   readonly parent: Scope | null;
   readonly sources: Source[] = [];
   readonly aliases = new Map<string, Expr>();
   readonly ctes = new Map<string, CteDefinition>();
-  /** Parameters of the lambdas around the place that is printed, innermost last. */
+  /** The parameters of the enclosing lambdas, innermost last. */
   readonly lambdas: ReadonlyMap<string, Value>[] = [];
   readonly windows = new Map<string, Sql>();
-  /** Aliases that are being replaced by their expression: inside of it the name means the column. */
+  /** The aliases that are being expanded. Inside its own expression, such a name means the column. */
   readonly expanding = new Set<string>();
 
   constructor(parent: Scope | null) {
@@ -63,7 +63,7 @@ export class Scope {
     return this.sources.find((source) => source.names.includes(name)) ?? null;
   }
 
-  /** Every name that could stand here, for suggestions. */
+  /** Returns all visible names, for suggestions. */
   names(): Set<string> {
     const names = new Set(this.aliases.keys());
     for (const source of this.sources) {
@@ -77,14 +77,14 @@ export class Scope {
 const fieldNames = (source: Source): string[] =>
   source.table ? Object.keys(source.table.fields) : [...source.columns.keys()];
 
-/** A column, and the keys that go on inside of it. */
+/** A column, and the rest of the path inside it. */
 export interface Found {
   value: Value;
   rest: string[];
   jsonText: boolean;
 }
 
-/** Whether a source has a field of that name. */
+/** Returns whether a source has a field with this name. */
 export const hasField = (source: Source, name: string): boolean =>
   source.table ? Object.hasOwn(source.table.fields, name) : source.columns.has(name);
 

@@ -3,7 +3,7 @@ import { fault, unsupported } from './errors.ts';
 import type { Place, Printer } from './printer.ts';
 import type { Source } from './scope.ts';
 
-/** `*` and `t.*` become the columns that they stand for. */
+/** Replaces `*` and `t.*` by the columns that they stand for. */
 export function expandStars(place: Place, select: readonly Expr[]): Expr[] {
   return select.flatMap((one) => {
     if (one.kind === 'columns' && one.all && one.exclude.length === 0 && one.replace.length === 0) {
@@ -19,7 +19,7 @@ export function expandStars(place: Place, select: readonly Expr[]): Expr[] {
 
 function allColumns(place: Place, node: Expr): Expr[] {
   const { sources } = place.scope;
-  if (sources.length === 0) throw fault('There is no table that * could stand for', node.span);
+  if (sources.length === 0) throw fault('* needs a table in FROM', node.span);
   return sources.flatMap((source) => columnsOf(source, sources.length > 1));
 }
 
@@ -36,7 +36,7 @@ function columnsOf(source: Source, qualified: boolean): Expr[] {
   });
 }
 
-/** What a column of the result is called: its alias, its path, or its text in the source. */
+/** Returns the name of a result column: its alias, its path, or its text in the source. */
 export function outputName(printer: Printer, node: Expr): string {
   if (node.kind === 'alias') return node.alias;
   if (node.kind === 'field') return node.chain.join('.');
@@ -45,7 +45,7 @@ export function outputName(printer: Printer, node: Expr): string {
   return node.kind === 'call' ? node.name : node.kind;
 }
 
-/** A number in GROUP BY or ORDER BY is the selected column of that number. */
+/** Resolves a position. A number in GROUP BY or ORDER BY means the selected column at that position. */
 export function positional(expr: Expr, select: readonly Expr[]): Expr {
   if (expr.kind !== 'constant' || typeof expr.value !== 'number' || expr.float) return expr;
   const chosen = select[expr.value - 1];

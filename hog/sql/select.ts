@@ -1,4 +1,4 @@
-// SELECTs: what is read, in which scope, and the statement around the expressions.
+// Prints SELECT statements.
 import type { Expr, SelectNode, SelectQuery } from '../ast/index.ts';
 import { defineCtes } from './ctes.ts';
 import { type NamedColumn, type PrintedQuery, printCondition, printExpr } from './dispatch.ts';
@@ -15,7 +15,7 @@ import { join, NOTHING, type Sql, sql } from './sql.ts';
 import type { Value } from './types.ts';
 import { printWindow } from './window.ts';
 
-/** `top`: the statement itself, which gets a LIMIT if it has none. */
+/** Prints a query. `top` marks the whole statement, which gets a LIMIT if it has none. */
 export function printSelect(
   printer: Printer,
   node: SelectNode,
@@ -95,12 +95,12 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
 
 function refuse(node: SelectQuery): void {
   if (node.qualify && (node.distinct || node.limitBy)) {
-    throw unsupported(`QUALIFY beside ${node.distinct ? 'DISTINCT' : 'LIMIT BY'}`, node.span);
+    throw unsupported(`QUALIFY together with ${node.distinct ? 'DISTINCT' : 'LIMIT BY'}`, node.span);
   }
   if (node.limitWithTies) throw unsupported('LIMIT WITH TIES', node.span);
   if (node.limitPercent) throw unsupported('LIMIT in percent', node.span);
-  if (node.limitBy && node.distinct) throw unsupported('LIMIT BY beside DISTINCT', node.span);
-  if (node.select.length === 0) throw fault('A query selects something', node.span);
+  if (node.limitBy && node.distinct) throw unsupported('LIMIT BY together with DISTINCT', node.span);
+  if (node.select.length === 0) throw fault('A query must select at least one column', node.span);
 }
 
 function conditions(place: Place, exprs: (Expr | null)[]): Sql {
@@ -116,7 +116,7 @@ function checkGroups(printer: Printer): void {
   throw fault(`${quote(first.name)} must be in GROUP BY or inside of an aggregate`, first.span);
 }
 
-/** `ORDER BY 2` is the second of the selected columns. */
+/** Prints the order of a query. `ORDER BY 2` means the second selected column. */
 function orderOf(place: Place, node: SelectQuery, select: Expr[], _values: Value[]): Sql | null {
   if (!node.orderBy?.length) return null;
   const order = printOrder(
@@ -126,7 +126,7 @@ function orderOf(place: Place, node: SelectQuery, select: Expr[], _values: Value
   return order.text === '' ? null : order;
 }
 
-/** After DISTINCT only what is selected can order. */
+/** Prints the order of a DISTINCT query. It can only order by selected columns. */
 function distinctOrder(
   place: Place,
   node: SelectQuery,
@@ -144,14 +144,14 @@ function distinctOrder(
   return join(terms);
 }
 
-/** Rows that are not in the result, and in which order the others are. */
+/** Extra columns, and the filter and order of an outer query that uses them. */
 interface Kept {
   list: Sql[];
   filter: (outer: Sql) => Sql;
   order: (outer: Sql) => Sql;
 }
 
-/** QUALIFY …: a condition on window functions, which a query can only look at from outside. */
+/** Prints QUALIFY, a condition on window functions. Postgres only allows it in an outer query. */
 function printQualify(place: Place, node: SelectQuery, select: Expr[]): Kept | null {
   if (!node.qualify) return null;
   const { printer } = place;
@@ -170,7 +170,7 @@ function printQualify(place: Place, node: SelectQuery, select: Expr[]): Kept | n
   };
 }
 
-/** LIMIT n BY …: at most n rows of each kind, the first in the query's order. */
+/** Prints LIMIT n BY …: at most n rows for each key, the first ones in the query's order. */
 function printLimitBy(place: Place, node: SelectQuery, order: Sql | null): Kept {
   const { printer } = place;
   const by = node.limitBy!;

@@ -17,7 +17,9 @@ const OPERATORS: Record<string, Sql> = {
   EXCEPT: sql`except`,
 } satisfies Partial<Record<SetOperator, Sql>>;
 
-/** UNION and its relatives, from left to right. Columns go by their position, their names are the first query's. */
+/**
+ * Prints UNION, INTERSECT and EXCEPT, from left to right. Columns are matched by position. The first query names them.
+ */
 export function printSetQuery(
   printer: Printer,
   node: SelectSetQuery,
@@ -43,7 +45,7 @@ export function printSetQuery(
         ? expr.value - 1
         : first.columns.findIndex((column) => expr.kind === 'field' && column.name === expr.chain.join('.'));
     const column = first.columns[index];
-    if (!column) throw fault('A UNION is ordered by one of its columns', one.span);
+    if (!column) throw fault('A UNION can only be ordered by one of its columns', one.span);
     return orderColumn(outer, column, one.order);
   });
   const ordered = order.length > 0 ? sql` order by ${join(order)}` : NOTHING;

@@ -1,5 +1,5 @@
-// The only way SQL text comes into being here: literals of this project's source code, put together.
-// Nothing else can make a `Sql`: text from a query, a filter or a name in a document has no way in.
+// The only module that creates SQL text, from template literals in this project's source code. Nothing else can create
+// a `Sql`, so text from a query, a filter or a document cannot become SQL.
 
 declare const MADE_HERE: unique symbol;
 
@@ -11,7 +11,7 @@ export interface Sql {
 
 const make = (text: string): Sql => ({ text }) as Sql;
 
-/** sql`coalesce(${a}, ${b})`: the holes take pieces of SQL only. */
+/** Creates a piece of SQL, as in sql`coalesce(${a}, ${b})`. Only other pieces of SQL can be inserted. */
 export function sql(strings: TemplateStringsArray, ...pieces: Sql[]): Sql {
   if (!Object.isFrozen(strings) || !Array.isArray(strings.raw)) throw new TypeError('sql is a template tag');
   let text = strings[0] as string;
@@ -25,16 +25,16 @@ const COMMA = sql`, `;
 export const join = (pieces: readonly Sql[], separator: Sql = COMMA): Sql =>
   make(pieces.map((piece) => piece.text).join(separator.text));
 
-/** `t1`, `c2`: names that the printer gives; what the source calls things stays outside. */
+/** Creates a generated name such as `t1` or `c2`. Names of the source never become SQL names. */
 export function numbered(prefix: 't' | 'c' | 'v' | 'w', number: number): Sql {
   if (!Number.isSafeInteger(number) || number < 0) throw new TypeError('a number is needed here');
   return make(`${prefix}${number}`);
 }
 
-/** Whether it is one of the three words that are constants by themselves. */
+/** Returns whether the SQL is one of the constants `true`, `false` and `null`. */
 export const isConstant = ({ text }: Sql): boolean => /^(?:true|false|null)$/.test(text);
 
-/** A whole number that the printer made itself (a position, a precision): not for literals of a source. */
+/** Prints an integer that the printer itself computed, such as a position. Not for literals of the source. */
 export function digits(number: number): Sql {
   if (!Number.isSafeInteger(number)) throw new TypeError('a whole number is needed here');
   return make(String(number));
@@ -55,10 +55,10 @@ export type ParameterType =
   | 'float8[]'
   | 'uuid[]';
 
-/** What Postgres can take as a parameter: text, null, or a list of texts. */
+/** A parameter value for Postgres: a text or a list of texts. */
 export type ParameterValue = string | string[];
 
-/** The values of one statement; equal ones share a number, so that equal expressions stay equal. */
+/** The parameters of one statement. Equal values share a number, so that equal expressions have equal SQL. */
 export class Parameters {
   readonly #values: ParameterValue[] = [];
   readonly #numbers = new Map<string, number>();
@@ -73,7 +73,7 @@ export class Parameters {
     return make(`$${number}::${type}`);
   }
 
-  /** A statement that is complete, with the parameters that its text still has, numbered from 1. */
+  /** Completes a statement. Keeps only the parameters that its text uses, and numbers them from 1. */
   finish(statement: Sql): { text: string; values: ParameterValue[] } {
     const numbers = new Map<string, number>();
     const values: ParameterValue[] = [];

@@ -1,4 +1,4 @@
-// Queries inside of expressions.
+// Prints queries inside expressions.
 import type { SelectQuery, SelectSetQuery } from '../ast/index.ts';
 import { align } from './compare.ts';
 import { printSelect } from './dispatch.ts';
@@ -7,14 +7,14 @@ import type { Place } from './printer.ts';
 import { join, type Sql, sql } from './sql.ts';
 import type { Value } from './types.ts';
 
-/** A query as a value: one column, one row at most. */
+/** Prints a query that is used as a value. It must select one column, and return at most one row. */
 export function printScalarQuery(place: Place, node: SelectQuery | SelectSetQuery): Value {
   const { sql: text, columns } = printSelect(place.printer, node, place.scope);
-  if (columns.length !== 1) throw fault('A query that stands for a value selects one column', node.span);
+  if (columns.length !== 1) throw fault('A query that is used as a value must select one column', node.span);
   return { sql: sql`(${text})`, type: columns[0]!.type, ...(columns[0]!.loose && { loose: true }) };
 }
 
-/** `x in (select …)` */
+/** Prints `x in (select …)`. */
 export function printMembershipQuery(
   place: Place,
   left: Value,
@@ -24,7 +24,7 @@ export function printMembershipQuery(
   const { sql: text, columns } = printSelect(place.printer, node, place.scope);
   const lefts = left.items ?? [left];
   if (columns.length !== lefts.length) {
-    throw fault(`The query selects ${columns.length} columns where ${lefts.length} are compared`, node.span);
+    throw fault(`The query selects ${columns.length} columns, but ${lefts.length} are compared`, node.span);
   }
   const alias = place.printer.name('t');
   const pairs = columns.map((column, index) =>

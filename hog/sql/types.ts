@@ -1,4 +1,4 @@
-// What an expression is, as far as printing needs to know.
+// Types and values of SQL expressions, as the printer needs them.
 import type { Sql } from './sql.ts';
 
 export type ScalarType =
@@ -18,15 +18,15 @@ export type Type = ScalarType | { array: Type } | { tuple: Type[] };
 export interface Value {
   sql: Sql;
   type: Type;
-  /** Text that was found in a JSON document: compared as what the other side is. */
+  /** True for text from a JSON document. It is compared in the type of the other side. */
   loose?: boolean;
-  /** The same as a JSON value, where it came out of a JSON document. */
+  /** The value as JSON, if it comes from a JSON document. */
   json?: Sql;
-  /** Set for literals: functions may need to know them while printing. */
+  /** The value of a literal, for functions that need to know it while printing. */
   literal?: null | boolean | number | string;
-  /** The members of a tuple that is written down. */
+  /** The members of a tuple literal. */
   items?: Value[];
-  /** SQL never gives NULL for it. */
+  /** True if the SQL never yields NULL. */
   certain?: boolean;
 }
 
@@ -34,7 +34,7 @@ export const isArray = (type: Type): type is { array: Type } => typeof type === 
 export const isTuple = (type: Type): type is { tuple: Type[] } => typeof type === 'object' && 'tuple' in type;
 export const isNumber = (type: Type): boolean => type === 'int' || type === 'float';
 
-/** The type under ClickHouse's name, for messages and `toTypeName`. */
+/** Returns ClickHouse's name of a type, for messages and `toTypeName`. */
 export function typeName(type: Type): string {
   if (isArray(type)) return `Array(${typeName(type.array)})`;
   if (isTuple(type)) return `Tuple(${type.tuple.map(typeName).join(', ')})`;

@@ -73,7 +73,7 @@ function frame({ frameType, frameValue, span }: WindowFrame): Sql {
     frameValue !== null &&
     (!Number.isSafeInteger(frameValue) || frameValue < 0 || frameValue > MAX_FRAME)
   ) {
-    throw fault('The frame of a window is counted in whole rows', span);
+    throw fault('The frame of a window must be a whole number of rows', span);
   }
   const count = frameValue === null ? sql`unbounded` : digits(frameValue);
   return frameType === 'PRECEDING' ? sql`${count} preceding` : sql`${count} following`;

@@ -28,7 +28,7 @@ const operations: [code: number, operation: Binary][] = [
   [Op.NOT_IREGEX, (left, right) => !matches(left, right, true)],
 ];
 
-/** Instructions that take two values, the left operand on top, and leave one; by their number. */
+/** The instructions that take two operands, by their number. The left operand is on top of the stack. */
 export const binaryOperations: readonly (Binary | undefined)[] = Array.from(
   { length: 64 },
   (_, code) => operations.find(([one]) => one === code)?.[1],

@@ -21,11 +21,12 @@ interface Waiting {
   args: unknown[];
 }
 
-/** A function of the host, the library or the outside world as a value. */
+/** Creates a function value for a library function or an async function. */
 function functionValue(kind: 'stl' | 'async', name: string, argCount: number): HogClosure {
   return newHogClosure(newHogCallable(kind, { name, argCount, upvalueCount: 0, ip: -1, chunk: kind }));
 }
 
+/** Returns the library function or async function with a name as a value, or null if there is none. */
 export function namedFunction(name: string, asyncFunctions: ReadonlySet<string>): HogClosure | null {
   if (asyncFunctions.has(name)) return functionValue('async', name, 0);
   const native = library.get(name);
@@ -69,7 +70,7 @@ export function makeClosure(machine: Machine): void {
   stack.push(newHogClosure(callable, upvalues));
 }
 
-/** The arguments, in the order they were written. */
+/** Takes the arguments of a call off the stack, in source order. */
 function take(machine: Machine, count: number): HogValue[] {
   checkArgumentCount(count, machine.meter);
   const args = machine.stack.take(count);
@@ -117,7 +118,7 @@ function callNative(machine: Machine, name: string, count: number): HogValue {
   return fn.call(take(machine, count), machine.env.around);
 }
 
-/** Functions of the library that are written in Hog. */
+/** Calls a library function that is written in Hog. */
 function callWritten(machine: Machine, name: string, count: number): void {
   const chunk = libraryChunk(name);
   const { length } = hogLibrary.get(chunk)?.params ?? [];
@@ -164,7 +165,7 @@ function wait(machine: Machine, name: string, args: HogValue[]): Waiting {
   return { name, args: args.map((one) => whole(machine, one)) };
 }
 
-/** A value for the host, unless it is too large to be written out. */
+/** Converts a value for the host. Refuses values that are too large to convert. */
 function whole(machine: Machine, value: HogValue): unknown {
   if (typeof value === 'object' && value !== null) costOf(value, machine.meter);
   return toHost(value);

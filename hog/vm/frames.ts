@@ -11,13 +11,14 @@ export interface Frame {
   base: number;
 }
 
+/** A `try` block that is running: where to continue after an error. */
 export interface Handler {
   frames: number;
   height: number;
   catchIp: number;
 }
 
-/** Everything a run is, apart from the code and what the host gives. */
+/** The complete state of a run, except for the code and what the host provides. */
 export interface MachineState {
   frames: Frame[];
   values: HogValue[];

@@ -1,4 +1,4 @@
-// Runs bytecode. A run is a function of the code, the globals and what the caller gives it to use.
+// Runs bytecode. The result depends only on the code, the globals and the options.
 import type { Bytecode } from '../bytecode/index.ts';
 import { asFailure, type HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
@@ -13,20 +13,20 @@ export { DEFAULT_LIMITS, type Limits } from '../runtime/meter.ts';
 export type { PausedState } from './state.ts';
 
 export interface RunOptions {
-  /** Plain data; own properties only are seen. */
+  /** Plain data. The program sees own properties only. */
   globals?: object;
-  /** Functions of the host: plain data in, plain data out. They come before the library's. */
+  /** Functions of the host. They take and return plain data. They take precedence over library functions. */
   functions?: Record<string, (...args: unknown[]) => unknown>;
-  /** Names of functions whose result the host brings later: the run pauses there. */
+  /** The names of async functions. A call of one pauses the run; the host then provides the result. */
   asyncFunctions?: Iterable<string>;
   limits?: Partial<Limits>;
-  /** Milliseconds since 1970, for the time limit, `now()` and `today()`; without it none of them is there. */
+  /** Returns milliseconds since 1970. Without a clock there is no time limit, and `now()` and `today()` fail. */
   clock?: () => number;
-  /** From 0 up to 1, for `randomFloat()` and `generateUUIDv4()`. */
+  /** Returns a number from 0 (included) to 1 (excluded), for `randomFloat()` and `generateUUIDv4()`. */
   random?: () => number;
-  /** Each printed line as it comes; the outcome has them all either way. */
+  /** Receives each printed line at once. The outcome also contains all lines. */
   onPrint?: (line: string) => void;
-  /** Lets `catch` see what the reference lets end the run: bad arguments, bad JSON, index 0. */
+  /** Lets `catch` receive errors that end the run in the reference VM: bad arguments, bad JSON, index 0. */
   catchRuntimeErrors?: boolean;
 }
 
@@ -48,12 +48,12 @@ export type Outcome =
       usage: Usage;
     };
 
-/** Runs a program from its start. Never throws for anything the program does. */
+/** Runs a program from its start. Never throws because of the program. */
 export function run(bytecode: Bytecode, options: RunOptions = {}): Outcome {
   return proceed(bytecode, null, options);
 }
 
-/** Goes on where a run paused, here or elsewhere. Globals and functions are given again. */
+/** Continues a paused run, in this process or another. The globals and functions must be given again. */
 export function resume(state: PausedState, result: unknown, options: RunOptions = {}): Outcome {
   return proceed(state?.bytecode, { state, result }, options);
 }

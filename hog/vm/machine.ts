@@ -17,7 +17,7 @@ import type { Environment, Frame, Handler, MachineState, Stop } from './frames.t
 import { hogLibrary } from './hog-library.ts';
 import { Stack } from './stack.ts';
 
-/** The stack machine. One per run; runs until the program ends, fails, or waits for a call. */
+/** The stack machine of one run. It runs until the program ends, fails, or calls an async function. */
 export class Machine {
   readonly env: Environment;
   readonly meter: Meter;
@@ -25,7 +25,7 @@ export class Machine {
   readonly frames: Frame[];
   readonly handlers: Handler[];
   readonly declared: Map<string, [ip: number, args: number]>;
-  /** The older form of code: arguments are taken in reverse. */
+  /** True for the older bytecode version, which takes arguments in reverse. */
   readonly reversed: boolean;
   asyncSteps: number;
   frame: Frame;
@@ -64,7 +64,7 @@ export class Machine {
       try {
         return this.#loop();
       } catch (error) {
-        // Limits and broken code end the run; what a program's values did wrong it may catch, if asked for.
+        // A program can catch runtime errors if the option is set. Exceeded limits and invalid code always end the run.
         const failure = asFailure(error);
         const catchable = this.env.catchRuntimeErrors && failure.code === 'runtime';
         if (!catchable || this.handlers.length === 0) throw failure;
@@ -91,10 +91,10 @@ export class Machine {
     this.code = code;
   }
 
-  /** Leaves the running function; true if it was the program itself. */
+  /** Leaves the current function. Returns true if it is the program itself. */
   #leave(result: HogValue): boolean {
     const left = this.frames.pop() as Frame;
-    // A `return` inside `try` leaves the function without passing the end of the `try`.
+    // A `return` inside `try` skips the end of the `try`, so its handler is removed here.
     while ((this.handlers.at(-1)?.frames ?? 0) > this.frames.length) this.handlers.pop();
     if (this.frames.length === 0) return true;
     this.stack.drop(left.base);

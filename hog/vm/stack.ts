@@ -2,7 +2,7 @@ import { HogFailure } from '../runtime/errors.ts';
 import type { Meter } from '../runtime/meter.ts';
 import { costOf, type HogValue } from '../runtime/values.ts';
 
-/** A variable that closures share. Until its scope ends its value is on the stack. */
+/** A captured variable, which closures share. Its value is on the stack until its scope ends. */
 export interface Captured {
   id: number;
   location: number;
@@ -10,10 +10,10 @@ export interface Captured {
   value: HogValue;
 }
 
-/** Bytes for a captured variable itself. */
+/** The size of a captured variable itself, in bytes. */
 const CAPTURE_COST = 64;
 
-/** The values of all frames, each with its price, and the variables captured from among them. */
+/** The values of all stack frames with their sizes, and the captured variables. */
 export class Stack {
   readonly values: HogValue[];
   readonly captured: Map<number, Captured>;
@@ -23,7 +23,7 @@ export class Stack {
   readonly #meter: Meter;
   #memory = 0;
   maxMemory: number;
-  /** Where the running frame starts: nothing below it can be popped. */
+  /** The start of the current frame. Values below it cannot be popped. */
   base = 0;
 
   constructor(meter: Meter, values: HogValue[], captured: Captured[], maxMemory: number) {
@@ -66,7 +66,7 @@ export class Stack {
     return this.values.pop();
   }
 
-  /** Takes the top values, lowest first. */
+  /** Removes the top values and returns them, the lowest first. */
   take(count: number): HogValue[] {
     if (count > this.values.length - this.base) {
       throw new HogFailure('bytecode', 'Invalid bytecode: stack underflow');
@@ -83,7 +83,7 @@ export class Stack {
     return place;
   }
 
-  /** Copies a variable to the top; its price is known. */
+  /** Copies a variable to the top. Its size is already known. */
   load(slot: number): void {
     const place = this.#place(slot);
     const cost = this.#costs[place] as number;
@@ -92,7 +92,7 @@ export class Stack {
     this.grow(cost);
   }
 
-  /** Moves the top into a variable. */
+  /** Moves the top value into a variable. */
   store(slot: number): void {
     const cost = this.#costs.at(-1) as number;
     const value = this.pop();
@@ -110,7 +110,7 @@ export class Stack {
     this.grow(cost - before);
   }
 
-  /** Drops everything from `height` up; captured variables among it move off the stack. */
+  /** Removes all values from `height` up. Captured variables among them keep their values. */
   drop(height: number): void {
     if (this.#open.size > 0) {
       for (const [location, one] of this.#open) {
@@ -118,7 +118,7 @@ export class Stack {
         one.closed = true;
         one.value = this.values[location] ?? null;
         this.#open.delete(location);
-        // What a closure keeps is never given back: nobody knows when it is let go.
+        // The memory of a captured value is never released, because the VM does not know when the closure is freed.
         this.grow(this.#costs[location] ?? 0);
       }
     }
@@ -127,7 +127,7 @@ export class Stack {
     this.#costs.length = height;
   }
 
-  /** The id of the captured variable at a slot of the running frame. */
+  /** Captures the variable in a slot of the current frame and returns its id. */
   capture(slot: number): number {
     const location = this.base + slot;
     const known = this.#open.get(location);

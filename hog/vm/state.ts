@@ -13,8 +13,8 @@ import type { Frame, Handler, MachineState } from './frames.ts';
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
 /**
- * A paused run as JSON. Values are a table of nodes that name each other by number, so that what was shared
- * or went in a circle still does afterwards, and nothing loses its kind.
+ * A paused run as JSON. Values are stored in a table of nodes that refer to each other by index. Shared and cyclic
+ * references therefore survive, and so do all types.
  */
 export interface PausedState {
   version: 1;
@@ -31,7 +31,10 @@ export interface PausedState {
   maxMemory: number;
 }
 
-/** A scalar stands for itself, anything else is `{ "r": node }`, numbers JSON lacks are `{ "n": text }`. */
+/**
+ * Encodes values as JSON. A scalar is stored as it is, any other value as `{ "r": node }`. A number that JSON lacks is
+ * `{ "n": text }`, a text with unpaired surrogates is `{ "s": codes }`.
+ */
 class Encoder {
   readonly nodes: Json[] = [];
   readonly #seen = new Map<object, number>();

@@ -1,7 +1,7 @@
 import { type Bytecode, HEADER, OP_NAMES, OPERAND_COUNTS, Op } from '../bytecode/index.ts';
 import { HogFailure } from '../runtime/errors.ts';
 
-/** Instructions whose operand is a distance to jump, counted from the element after the operand. */
+/** The instructions whose operand is a jump distance, counted from the element after the operand. */
 const JUMPS = new Set<number>([Op.JUMP, Op.JUMP_IF_FALSE, Op.JUMP_IF_STACK_NOT_NULL]);
 const NAMED = new Set<number>([Op.CALL_GLOBAL, Op.CALLABLE, Op.DECLARE_FN]);
 const MAX_OPERAND = 1_000_000;
@@ -9,7 +9,10 @@ const MAX_LENGTH = 2_000_000;
 
 const broken = (reason: string): HogFailure => new HogFailure('bytecode', `Invalid bytecode: ${reason}`);
 
-/** Where the first instruction is. `_h` is the older form: no version, arguments in reverse. */
+/**
+ * Returns the index of the first instruction. Code that begins with `_h` is the older version: it has no version number
+ * and takes arguments in reverse.
+ */
 export function codeStart(code: Bytecode): number {
   if (code[0] === HEADER) return 2;
   if (code[0] === '_h') return 1;
@@ -19,9 +22,9 @@ export function codeStart(code: Bytecode): number {
 const prepared = new WeakMap<Bytecode, Bytecode>();
 
 /**
- * Reads code once from start to end, so that the machine need not: every instruction known, every operand
- * of its type, every jump to the start of an instruction of the same function. Code may come from anyone.
- * Gives the code to run: the same, or a copy in which the reference's one wrong jump is put right.
+ * Validates bytecode, which can come from anyone, so that the VM need not check it while running. Every instruction
+ * must be known, every operand must have its type, and every jump must lead to an instruction of the same function.
+ * Returns the code to run: the same code, or a copy that corrects the one wrong jump of the reference compiler.
  */
 export function prepare(code: Bytecode): Bytecode {
   const known = prepared.get(code);
@@ -55,7 +58,8 @@ function checkRange(code: Bytecode, start: number, end: number, depth: number, s
       next += 2 * count;
       if (next > end) throw broken(`the code ends inside the instruction at ${at}`);
       for (let i = at + 2; i < next; i += 2) {
-        if (typeof code[i] !== 'boolean' && code[i] !== 0 && code[i] !== 1) throw broken(`operand at ${i}`);
+        if (typeof code[i] !== 'boolean' && code[i] !== 0 && code[i] !== 1)
+          throw broken(`the operand at ${i} is not a boolean`);
         checkCount(code, i + 1);
       }
     } else if (JUMPS.has(op)) jumps.push([at, at + 2 + (code[at + 1] as number)]);
@@ -70,8 +74,8 @@ function checkRange(code: Bytecode, start: number, end: number, depth: number, s
   }
   for (const [from, to] of jumps) {
     if (starts.has(to)) continue;
-    // A typed `catch` with a variable of its own: the reference jumps one short when the type is another,
-    // onto the operand of the jump it should pass.
+    // The reference compiler makes one jump too short: that of a typed `catch` with a variable of its own, taken if the
+    // type differs. It leads to the operand of a jump instead of the instruction after it.
     if (code[from] !== Op.JUMP_IF_FALSE || code[to - 1] !== Op.JUMP || !starts.has(to - 1)) {
       throw broken(`the jump at ${from} leads to ${to}, where no instruction starts`);
     }
@@ -84,15 +88,16 @@ function checkOperands(code: Bytecode, op: number, at: number): void {
   for (let i = 1; i <= count; i++) {
     const operand = code[at + i];
     if (op === Op.STRING) {
-      if (typeof operand !== 'string') throw broken(`the text at ${at} is none`);
+      if (typeof operand !== 'string') throw broken(`the operand of the instruction at ${at} is not a text`);
     } else if (op === Op.INTEGER || op === Op.FLOAT) {
-      // Old code wrote booleans as integers.
+      // Older compilers wrote booleans as integers.
       if (typeof operand !== 'number' && typeof operand !== 'boolean')
-        throw broken(`the number at ${at} is none`);
+        throw broken(`the operand of the instruction at ${at} is not a number`);
     } else if (i === 1 && NAMED.has(op)) {
-      if (typeof operand !== 'string') throw broken(`the name at ${at} is none`);
+      if (typeof operand !== 'string') throw broken(`the operand of the instruction at ${at} is not a name`);
     } else if (JUMPS.has(op)) {
-      if (!Number.isInteger(operand)) throw broken(`the distance at ${at} is none`);
+      if (!Number.isInteger(operand))
+        throw broken(`the operand of the instruction at ${at} is not a jump distance`);
     } else checkCount(code, at + i);
   }
 }
@@ -100,6 +105,6 @@ function checkOperands(code: Bytecode, op: number, at: number): void {
 function checkCount(code: Bytecode, at: number): void {
   const count = code[at];
   if (typeof count !== 'number' || !Number.isInteger(count) || count < 0 || count > MAX_OPERAND) {
-    throw broken(`the operand at ${at} is no count`);
+    throw broken(`the operand at ${at} is not a count`);
   }
 }

@@ -136,7 +136,7 @@ describe.each(ways)('%s', (_name, get) => {
     expect(refused).toBeInstanceOf(EgressRefusedError);
     expect(refused).toMatchObject({ host: 'evil.test', address: CLOSED });
     expect(refused.message).toBe(
-      'Connections to evil.test (127.0.0.1) are not allowed: the address is loopback. SLUICE_EGRESS_ALLOW can name hosts and networks that may be reached nevertheless',
+      'Connections to evil.test (127.0.0.1) are not allowed: the address is loopback. To allow the host or its network, list it in SLUICE_EGRESS_ALLOW',
     );
     expect(connections).toEqual([]);
   });
@@ -196,7 +196,7 @@ test('a socket for what the operator named reaches nothing else, public or not',
   const socket = egress({ allow: OPEN, resolve }).socket({ listedOnly: true });
   const failed = once(socket, 'error');
   socket.connect(port, 'public.test');
-  expect(egressRefusal((await failed)[0])?.message).toContain('SLUICE_EGRESS_ALLOW does not name it');
+  expect(egressRefusal((await failed)[0])?.message).toContain('SLUICE_EGRESS_ALLOW does not list it');
 });
 
 describe('redirects', () => {

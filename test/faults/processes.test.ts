@@ -149,7 +149,7 @@ describe('a process that cannot start says why in one sentence and ends with 78'
     [
       'api/main.ts',
       { SLUICE_GEOIP_DATABASE: 'package.json' },
-      `SLUICE_GEOIP_DATABASE: ${path.resolve('package.json')} is not a MaxMind database (.mmdb), or not a whole one.`,
+      `SLUICE_GEOIP_DATABASE: ${path.resolve('package.json')} is not a complete MaxMind database (.mmdb).`,
     ],
   ])('%s %j', async (file, more, sentence) => {
     const env = {

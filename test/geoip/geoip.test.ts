@@ -179,21 +179,21 @@ describe('what is no database', () => {
   other.write('xxxxxxxx', other.indexOf('iso_code'));
 
   test.each<[string, Buffer, string]>([
-    ['an empty file', Buffer.alloc(0), 'is not a MaxMind database (.mmdb), or not a whole one'],
-    ['a text', Buffer.from('<html>404</html>'), 'is not a MaxMind database (.mmdb), or not a whole one'],
+    ['an empty file', Buffer.alloc(0), 'is not a complete MaxMind database (.mmdb)'],
+    ['a text', Buffer.from('<html>404</html>'), 'is not a complete MaxMind database (.mmdb)'],
     [
       'the first half of one',
       whole.subarray(0, whole.length / 2),
-      'is not a MaxMind database (.mmdb), or not a whole one',
+      'is not a complete MaxMind database (.mmdb)',
     ],
     ['its end alone', whole.subarray(-400), 'is damaged'],
     ['one without its beginning', whole.subarray(700), 'is damaged'],
     ['one with a broken tree', damagedTree, 'is damaged'],
-    ['a newer form', ipv4Database('Test', 3), 'has a form that is not known: version 3 for IPv4'],
+    ['a newer form', ipv4Database('Test', 3), 'has an unknown format: version 3 for IPv4'],
     [
       'one about something else',
       other,
-      'is a Test-ASN database, which does not tell where addresses are; a City or Country database does',
+      'is a Test-ASN database, which has no locations; use a City or Country database',
     ],
   ])('%s is refused with the name of the setting and the reason', async (_name, bytes, reason) => {
     await expect(opened(bytes)).rejects.toThrow(`SLUICE_GEOIP_DATABASE: ${file} ${reason}`);
@@ -227,7 +227,7 @@ describe('a file that is replaced', () => {
       expect(lines).toEqual([
         {
           level: 'warn',
-          text: `SLUICE_GEOIP_DATABASE: ${file} is not a MaxMind database (.mmdb), or not a whole one. The one read before stays in use.`,
+          text: `SLUICE_GEOIP_DATABASE: ${file} is not a complete MaxMind database (.mmdb). The database read before stays in use.`,
         },
       ]);
       expect(geoip.place('81.2.69.142')).toEqual(LONDON);

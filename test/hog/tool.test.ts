@@ -107,7 +107,7 @@ describe('the prompt remembers', () => {
     expect(await session.line('x + )')).toMatchObject({ incomplete: false, error: { line: 1 } });
     expect(await session.line('y := 1')).toMatchObject({ error: { line: 1, column: 1 } });
     expect((await session.line('nothing')).error?.message).toContain('Global variable not found');
-    expect((await session.line('wait(1)')).error?.message).toContain('wait() waits');
+    expect((await session.line('wait(1)')).error?.message).toContain('wait() is an async function');
     expect((await session.line("print('p'); x")).printed).toEqual(['p']);
     expect((await session.line('x')).value).toBe(1);
   });

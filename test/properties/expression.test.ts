@@ -98,9 +98,9 @@ describe('bytecode of function filters', () => {
   test.each([
     [{ events: [[]] }, 'An entry must be an object', 'events.0'],
     [{ events: {} }, 'events must be a list', 'events'],
-    [{ events: [{ id: 5 }] }, 'An event is named by a string', 'events.0.id'],
+    [{ events: [{ id: 5 }] }, 'The id of an event must be its name, a string', 'events.0.id'],
     [{ events: [{ id: '\0' }] }, 'A text must not contain the character 0', 'events.0.id'],
-    [{ actions: [{ id: 'x' }] }, 'An action is named by its id', 'actions.0.id'],
+    [{ actions: [{ id: 'x' }] }, 'The id of an action must be a whole number', 'actions.0.id'],
     [{ filter_test_accounts: 'true' }, 'This must be true or false', 'filter_test_accounts'],
     [
       { events: [{ id: 'a', properties: 'x' }] },

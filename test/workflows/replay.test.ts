@@ -7,7 +7,7 @@ import { bundleWorkflowCode, Runtime, Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { loadConfig } from '../../config.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
-import { readHistory, saveHistory } from '../../scripts/save-history.ts';
+import { historyText, readHistory, saveHistory } from '../../scripts/save-history.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker, WORKFLOWS_PATH } from '../../worker/worker.ts';
@@ -48,6 +48,10 @@ describe('saved histories', () => {
       (file) => saved(file).events[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name,
     );
     expect([...new Set(names)].sort()).toEqual(Object.keys(workflows).sort());
+  });
+
+  test.each(files)('%s is stored as the script stores it, one event a line', (file) => {
+    expect(readFileSync(path.join(HISTORIES, file), 'utf8')).toBe(historyText(saved(file)));
   });
 
   const bundled = { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE as string } };

@@ -1,6 +1,6 @@
-// A load generator that leaves the machine to the servers: requests are made beforehand, only uuids and times are
-// written into them, and answers are read without being understood. Closed loop: each connection sends its next
-// request when the last one was answered. Prints one JSON object.
+// A load generator that takes little CPU from the servers. It builds the requests in advance, only replaces uuids and
+// times in them, and reads answers without parsing them. It is a closed loop: each connection sends its next request
+// when the last one is answered. Prints one JSON object.
 package main
 
 import (
@@ -30,7 +30,7 @@ type template struct {
 const zeroUUID = "00000000-0000-0000-0000-000000000000"
 const zeroTime = "2006-01-02T15:04:05.000Z"
 
-// What the events ask for: nothing of persons that are known (plain), no person at all (anonymous), a change (set).
+// What the events do with persons: they belong to known ones (plain), to none (anonymous), or change theirs (set).
 var asks = map[string]string{
 	"plain":     "",
 	"anonymous": `"$process_person_profile":false,`,
@@ -40,7 +40,7 @@ var asks = map[string]string{
 func event(person int, kind string) string {
 	who := "user-"
 	if kind == "anonymous" {
-		// Somebody whom none of the other kinds makes a person.
+		// The other kinds never create a person with this id.
 		who = "visitor-"
 	}
 	return `{"uuid":"` + zeroUUID + `","event":"$pageview","distinct_id":"` + who + strconv.Itoa(person) + `","timestamp":"` + zeroTime + `","properties":{` + asks[kind] +
@@ -83,7 +83,7 @@ func places(text, part string) []int {
 
 var counter atomic.Uint64
 
-// Version 7, as SDKs make them: the time first, the rest as good as random.
+// Writes a uuid of version 7, as SDKs create them: the time first, then bits that are nearly random.
 func writeUUID(target []byte, now time.Time, salt [8]byte) {
 	var raw [16]byte
 	ms := uint64(now.UnixMilli())

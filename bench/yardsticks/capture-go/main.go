@@ -1,11 +1,11 @@
-// The yardstick: a plain Go server of the same capture work. net/http, JSON decoded, group commit by pgx CopyFrom into
-// the same tables with the same indexes, ids and horizon, answer after the commit.
+// The yardstick: a plain Go server that does the same capture work. It uses net/http, decodes JSON, and commits in groups
+// with pgx CopyFrom into the same tables with the same indexes, ids and horizon. It answers after the commit.
 //
 //	DATABASE_URL, ADDRESS
-//	LEDGER=insert  ids by insert … on conflict do nothing returning, the usual way
-//	LEDGER=copy    ids by COPY, in the hope that all are new, as Sluice does it (no fallback: the load has no duplicates)
-//	DECODE=raw     properties stay the text they came as; three of them are read out of it
-//	DECODE=map     properties become a map, as whoever transforms or enriches them needs it, and are encoded again
+//	LEDGER=insert  stores ids with insert … on conflict do nothing returning, the usual way
+//	LEDGER=copy    stores ids with COPY as if all were new, like Sluice (without a fallback: the load has no duplicates)
+//	DECODE=raw     keeps properties as the received text and reads three of them
+//	DECODE=map     decodes properties to a map, as needed to transform or enrich them, and encodes them again
 package main
 
 import (

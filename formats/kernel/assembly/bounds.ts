@@ -1,11 +1,11 @@
 import { BOOL, DOCUMENT, FLOAT64, INT32, STRING, UUID } from './memory';
 import { BOUND_TEXTS, BOUNDED, CUT, MAXIMUM, MINIMUM } from './page-layout';
 
-/** So much of a text goes into the statistics. */
+/** How many bytes of a text are kept in the statistics. */
 const BOUND_LENGTH: u32 = 64;
 const BOUND_ROOM: u32 = 96;
 
-/** -1, 0 or 1: how two byte strings compare. */
+/** Compares two byte strings. Returns -1, 0 or 1. */
 function compare(a: u32, aLength: u32, b: u32, bLength: u32): i32 {
   const shared = min(aLength, bLength);
   let i: u32 = 0;
@@ -52,7 +52,7 @@ function boundInteger(column: u32, value: i64): void {
 }
 
 function boundReal(column: u32, value: f64): void {
-  // What is no number cannot be compared, and stays out of the statistics.
+  // NaN cannot be compared, so it stays out of the statistics.
   if (!(value >= -Infinity)) return;
   const first = load<u32>(column, BOUNDED) === 0;
   if (first || value < load<f64>(column, MINIMUM)) store<f64>(column, value, MINIMUM);
@@ -60,7 +60,7 @@ function boundReal(column: u32, value: f64): void {
   store<u32>(column, 1, BOUNDED);
 }
 
-/** Widens the column's bounds by a value as Parquet has it. */
+/** Extends the minimum and maximum of a column by a value in Parquet's encoding. */
 export function bound(column: u32, type: u32, at: u32, length: u32): void {
   if (type === STRING || type === UUID) boundText(column, at, length);
   else if (type === FLOAT64) boundReal(column, load<f64>(at));

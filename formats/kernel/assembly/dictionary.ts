@@ -14,12 +14,12 @@ import {
   VALUES,
 } from './page-layout';
 
-/** Whether its values have a length before them. */
+/** Returns whether a length precedes each value of the type. */
 export function isText(type: u32): bool {
   return type <= UUID;
 }
 
-/** The value's place in the dictionary, where it is added if it is new; -1 if there is no room. */
+/** Returns the index of a value in the dictionary. Adds a new value. Returns -1 if there is no room. */
 export function place(column: u32, type: u32, at: u32, length: u32): i32 {
   const hash = xxh64(at, length);
   const short = hash >> 32;
@@ -54,7 +54,7 @@ export function place(column: u32, type: u32, at: u32, length: u32): i32 {
   return count;
 }
 
-/** Fills a table of another size with the entries there are. */
+/** Fills the hash table again from the entries, after its size has changed. */
 export function rehash(column: u32): void {
   const mask = load<u32>(column, TABLE_MASK);
   const table = load<u32>(column, TABLE);
@@ -74,7 +74,7 @@ export function rehash(column: u32): void {
   }
 }
 
-/** How many bytes the page's values have without the dictionary. */
+/** Returns the size of the page's values without the dictionary. */
 export function plainSize(column: u32): u64 {
   const values = load<u32>(column, VALUES);
   const offsets = load<u32>(column, OFFSETS);
@@ -88,7 +88,7 @@ export function plainSize(column: u32): u64 {
   return total;
 }
 
-/** Writes the page's values without the dictionary; returns where they end. */
+/** Writes the page's values without the dictionary. Returns the end of the output. */
 export function writePlain(column: u32, to: u32): u32 {
   const values = load<u32>(column, VALUES);
   const offsets = load<u32>(column, OFFSETS);

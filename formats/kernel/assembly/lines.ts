@@ -39,11 +39,11 @@ import {
   uuid,
 } from './text';
 
-/** Where the encoded rows end. */
+/** The end of the encoded rows. */
 export let written: u32 = 0;
-/** Room that keys, punctuation and everything but texts need for a row. */
+/** The bytes that a row needs for keys, punctuation and all values but texts. */
 let fixedRoom: u32 = 0;
-/** So many times its size a value may need. */
+/** By what factor a value can grow when it is encoded. */
 let growth: u32 = 0;
 
 export function prepareLines(csv: bool): void {
@@ -52,12 +52,12 @@ export function prepareLines(csv: bool): void {
   for (let i: u32 = 0; i < columnCount; i += 1) {
     const column = columns + i * COLUMN;
     fixedRoom += keyLength(column) + 48;
-    // An array is written as JSON, and once more in quotes.
+    // An array is written as JSON first and then quoted.
     if (csv && columnType(column) === STRINGS) growth = 20;
   }
 }
 
-/** The bytes a row takes at most, seen more closely than by its size. */
+/** Returns the most bytes that the current row needs. This is more exact than the estimate from its size. */
 function room(csv: bool): u64 {
   let total: u64 = fixedRoom;
   for (let i: u32 = 0; i < columnCount; i += 1) {
@@ -72,8 +72,8 @@ function room(csv: bool): u64 {
 }
 
 /**
- * Encodes whole rows from `at` on until they end, or the room from `to` to `limit` does. `position` is where it
- * stopped, `written` where the output ends.
+ * Encodes complete rows from `at` until the input ends or the output (`to` to `limit`) is full. Sets `position` to
+ * where it stopped and `written` to the end of the output.
  */
 function lines(at: u32, end: u32, to: u32, limit: u32, csv: bool): i32 {
   while (true) {
@@ -144,7 +144,7 @@ function jsonRow(to: u32): u32 {
       if (type === STRING) {
         to = put(escapeText(put(to, 0x22), at, length), 0x22);
       } else if (type === DOCUMENT) {
-        // The binary form of jsonb begins with its version.
+        // The binary form of jsonb begins with a version byte.
         const version: u32 = length > 0 && load<u8>(at) === 1 ? 1 : 0;
         to = document(to, at + version, length - version);
       } else if (type === UUID) {
@@ -187,7 +187,7 @@ function csvRow(to: u32): u32 {
       } else if (type === BOOL) {
         to = boolean(to, at);
       } else if (type === STRINGS) {
-        // Beyond everything that the text in quotes can reach.
+        // The JSON is written behind the area that the quoted text can reach.
         const aside = to + 14 * length + 32;
         to = csvText(to, aside, list(aside, at) - aside);
       } else {
@@ -200,7 +200,7 @@ function csvRow(to: u32): u32 {
   return to + 2;
 }
 
-/** RFC 4180; an empty text is quoted, which tells it from null. */
+/** Writes a text as CSV (RFC 4180). An empty text is quoted, to distinguish it from null. */
 function csvText(to: u32, at: u32, length: u32): u32 {
   if (length > 0 && !needsQuotes(at, length)) {
     for (let i: u32 = 0; i < length; i += 16) v128.store(to + i, v128.load(at + i));

@@ -1,18 +1,18 @@
-// Two formats of the same kind: texts, and copies of what was seen at most 64 kB earlier. Both look up four bytes in a
-// table of where they last were, and look less often the longer they find nothing.
+// LZ4 and Snappy. Both consist of literals and copies of bytes that occurred at most 64 kB earlier. Both look up four
+// bytes in a table of their last positions, and look up less often the longer they find no match.
 // https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
 // https://github.com/google/snappy/blob/main/format_description.txt
 
 const HASH_BITS: u32 = 14;
 const WINDOW: u32 = 65_535;
-/** Bytes of the table that the host provides. */
+/** The size of the table that the host provides, in bytes. */
 export const LZ_TABLE: u32 = 4 << HASH_BITS;
 
 function hashOf(word: u32): u32 {
   return (word * 0x9e3779b1) >> (32 - HASH_BITS);
 }
 
-/** How far two places go on alike. */
+/** Returns how many bytes are the same from two places on. */
 function alike(a: u32, b: u32, end: u32): u32 {
   const start = b;
   while (b + 8 <= end) {
@@ -64,7 +64,7 @@ function snappyLiterals(to: u32, from: u32, length: u32): u32 {
 
 function snappyCopy(to: u32, offset: u32, length: u32): u32 {
   while (length > 0) {
-    // No piece is left that is shorter than four bytes.
+    // No piece may be shorter than four bytes.
     const piece = length > 67 ? 64 : length > 64 ? 60 : length;
     store<u8>(to, <u8>(((piece - 1) << 2) | 2));
     store<u16>(to, <u16>offset, 1);
@@ -79,7 +79,7 @@ function compress(from: u32, length: u32, to: u32, table: u32, lz4: bool): u32 {
   const end = from + length;
   let literals = from;
   if (length >= 16) {
-    // LZ4 ends with five literals, and no copy begins in the last twelve bytes.
+    // An LZ4 block must end with five literals, and no copy may begin in the last twelve bytes.
     const matchEnd = end - 5;
     const last = end - 12;
     let at = from + 1;
@@ -114,12 +114,12 @@ function compress(from: u32, length: u32, to: u32, table: u32, lz4: bool): u32 {
   return lz4 ? lz4Literals(to, literals, end - literals, 0) : snappyLiterals(to, literals, end - literals);
 }
 
-/** A block of LZ4; needs `length + length / 255 + 16` bytes at most. Returns where it ends. */
+/** Writes a block of LZ4. It needs at most `length + length / 255 + 16` bytes. Returns the end of the output. */
 export function lz4(from: u32, length: u32, to: u32, table: u32): u32 {
   return compress(from, length, to, table, true);
 }
 
-/** A block of Snappy; needs `32 + length + length / 6` bytes at most. Returns where it ends. */
+/** Writes a block of Snappy. It needs at most `32 + length + length / 6` bytes. Returns the end of the output. */
 export function snappy(from: u32, length: u32, to: u32, table: u32): u32 {
   let rest = length;
   while (rest >= 0x80) {

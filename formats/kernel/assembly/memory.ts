@@ -1,4 +1,4 @@
-// Columns are described by the host in memory; their layout is also in formats/kernel/layout.ts.
+// The host describes the columns in memory. formats/kernel/layout.ts contains the same layout.
 
 export const STRING: u32 = 0;
 export const DOCUMENT: u32 = 1;
@@ -10,7 +10,7 @@ export const BOOL: u32 = 6;
 export const TIMESTAMP: u32 = 7;
 export const STRINGS: u32 = 8;
 
-// What a function ended with.
+// The results of a function.
 export const MORE: i32 = 1;
 export const END: i32 = 2;
 export const FAULT: i32 = 3;
@@ -19,7 +19,7 @@ export const FULL: i32 = 5;
 export const DICTIONARY: i32 = 6;
 export const ROWS: i32 = 7;
 
-// Why a row is at fault or rejected.
+// The reasons why a row is faulty or rejected.
 export const FIELD_COUNT: i32 = 1;
 export const FIELD_LENGTH: i32 = 2;
 export const FIELD_WIDTH: i32 = 3;
@@ -27,7 +27,7 @@ export const NULL_VALUE: i32 = 4;
 export const NESTED_LIST: i32 = 5;
 export const BROKEN_LIST: i32 = 6;
 
-/** Bytes of a column's description. */
+/** The size of a column's description, in bytes. */
 export const COLUMN: u32 = 128;
 
 export function columnType(column: u32): u32 {
@@ -51,8 +51,8 @@ export function readI64(at: u32): i64 {
 }
 
 /**
- * Copies bytes, 16 at a time: up to 15 bytes after source and target are touched, so every region has a margin.
- * Short copies, which most are, are faster this way than by memory.copy.
+ * Copies bytes, 16 at a time. It touches up to 15 bytes behind source and target, so every region has a margin. Most
+ * copies are short, and for those this is faster than memory.copy.
  */
 export function copyLoose(to: u32, from: u32, length: u32): u32 {
   if (length > 256) {

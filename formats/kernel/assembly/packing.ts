@@ -1,4 +1,5 @@
-// Parquet's hybrid of run lengths and packed bits: https://parquet.apache.org/docs/file-format/data-pages/encodings/
+// Parquet's hybrid of run-length encoding and bit packing:
+// https://parquet.apache.org/docs/file-format/data-pages/encodings/
 
 function varint(to: u32, value: u32): u32 {
   while (value >= 0x80) {
@@ -21,7 +22,7 @@ function runFrom<T>(from: u32, index: u32, count: u32): u32 {
   return end - index;
 }
 
-/** Whether the eight values from `index` on are the same. */
+/** Returns whether the eight values from `index` on are equal. */
 function startsRun<T>(from: u32, index: u32, count: u32): bool {
   if (index + 8 > count) return false;
   const first = value<T>(from, index);
@@ -63,17 +64,17 @@ function pack<T>(from: u32, count: u32, width: u32, to: u32): u32 {
   return to;
 }
 
-/** Levels of a byte each. */
+/** Packs levels, which have one byte each. */
 export function packLevels(from: u32, count: u32, width: u32, to: u32): u32 {
   return pack<u8>(from, count, width, to);
 }
 
-/** Places in a dictionary, of four bytes each. */
+/** Packs dictionary indexes, which have four bytes each. */
 export function packIndices(from: u32, count: u32, width: u32, to: u32): u32 {
   return pack<u32>(from, count, width, to);
 }
 
-/** Truth values of a byte each, eight to a byte. */
+/** Packs booleans, which have one byte each, into one bit each. */
 export function packBits(from: u32, count: u32, to: u32): u32 {
   for (let i: u32 = 0; i < count; i += 8) {
     let byte: u32 = 0;

@@ -1,14 +1,14 @@
-// What a column's description holds for Parquet, after its first 16 bytes.
-export const VALUES: usize = 16; // the page's values, encoded plainly, or 4 bytes with each one's place in the dictionary
+// The offsets in a column's description that only Parquet uses. They follow the first 16 bytes.
+export const VALUES: usize = 16; // the values of the page in plain encoding, or their dictionary indexes of 4 bytes each
 export const USED: usize = 20;
 export const ROOM: usize = 24;
-export const DEFINITIONS: usize = 28; // a byte for each level
+export const DEFINITIONS: usize = 28; // one byte for each level
 export const REPETITIONS: usize = 32;
 export const LEVELS: usize = 36;
 export const LEVEL_ROOM: usize = 40;
-export const NULLS: usize = 44; // levels without a value
+export const NULLS: usize = 44; // the number of levels without a value
 export const HAS_DICTIONARY: usize = 48;
-export const TABLE: usize = 52; // 8 bytes a slot: half a hash, and the entry's number from 1 on
+export const TABLE: usize = 52; // 8 bytes for each slot: half a hash, and the number of the entry from 1
 export const TABLE_MASK: usize = 56;
 export const ENTRIES: usize = 60;
 export const ENTRIES_USED: usize = 64;
@@ -16,9 +16,9 @@ export const ENTRIES_ROOM: usize = 68;
 export const ENTRY_COUNT: usize = 72;
 export const ENTRY_LIMIT: usize = 76;
 export const OFFSETS: usize = 80;
-export const BOUNDED: usize = 84; // 0: no value yet
-export const MINIMUM: usize = 88; // a number; or the length of the text
+export const BOUNDED: usize = 84; // 0 if there is no value yet
+export const MINIMUM: usize = 88; // a number, or the length of the text
 export const MAXIMUM: usize = 96;
-export const BOUND_TEXTS: usize = 104; // the least text, and BOUND_ROOM bytes later the greatest
-export const CUT: usize = 108; // whether the greatest text goes on
-export const FOUND: usize = 112; // the current row's place in the dictionary
+export const BOUND_TEXTS: usize = 104; // the smallest text, and BOUND_ROOM bytes later the greatest
+export const CUT: usize = 108; // 1 if the greatest text was cut
+export const FOUND: usize = 112; // the dictionary index of the current row

@@ -48,24 +48,24 @@ import { ALWAYS, NEVER, uuid } from './text';
 
 const EPOCH: i64 = 946_684_800_000_000;
 
-/** After a row did not fit: how many levels it has in the column; `needed` says how many bytes. */
+/** How many levels a row that did not fit has in the column. `needed` is its number of bytes. */
 export let neededLevels: u32 = 0;
 
-/** Room for a value on its way. */
+/** Memory for a value while it is converted. */
 let aside: u32 = 0;
 
 export function preparePages(scratch: u32): void {
   aside = scratch;
 }
 
-/** Microseconds since 1970; what is later than those can say, and for ever, is the last of them. */
+/** Returns microseconds since 1970. `infinity` and instants that are too late become the largest value. */
 function sinceEpoch(at: u32): i64 {
   const micros = readI64(at);
   if (micros === NEVER) return i64.MIN_VALUE + 1;
   return micros > ALWAYS - EPOCH ? ALWAYS : micros + EPOCH;
 }
 
-/** Writes a fixed-width number, little-endian, and returns its size. */
+/** Writes a fixed-width number in little-endian order. Returns its size. */
 function fixed(to: u32, at: u32, type: u32): u32 {
   if (type === INT32) {
     store<i32>(to, readI32(at));
@@ -79,7 +79,7 @@ function fixed(to: u32, at: u32, type: u32): u32 {
   return 8;
 }
 
-/** Where the value's bytes are as Parquet has them; `valueLength` says how many. */
+/** Encodes a value for Parquet. Returns where its bytes are, and sets `valueLength` to their number. */
 let valueLength: u32 = 0;
 function encoded(type: u32, at: u32, length: u32): u32 {
   if (type === STRING) {
@@ -95,7 +95,7 @@ function encoded(type: u32, at: u32, length: u32): u32 {
   return aside;
 }
 
-/** Whether the row fits into the pages. Its new values are in the dictionaries afterwards. */
+/** Checks whether the row fits into the pages, and adds its new values to the dictionaries. Returns 0 if it fits. */
 function prepareRow(): i32 {
   let column = columns;
   for (let i: u32 = 0; i < columnCount; i += 1) {
@@ -200,7 +200,7 @@ function addList(column: u32, at: u32, length: i32): void {
   store<u32>(column, nulls, NULLS);
 }
 
-/** Adds whole rows to the pages, `limit` at most; `position` is where it stopped. */
+/** Adds at most `limit` complete rows to the pages. Sets `position` to where it stopped. */
 export function addRows(at: u32, end: u32, limit: u32): i32 {
   while (true) {
     let status = walk(at, end);

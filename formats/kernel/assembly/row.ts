@@ -22,19 +22,21 @@ import {
   UUID,
 } from './memory';
 
-/** Set by the host: how many columns there are, where they are described, and room for 8 bytes for each. */
+/**
+ * Set by the host: the number of columns, the address of their descriptions, and memory for 8 bytes for each column.
+ */
 export let columnCount: u32 = 0;
 export let columns: u32 = 0;
 export let fields: u32 = 0;
 
-/** Where the next row begins; or the row at fault. */
+/** The start of the next row, or of the faulty row. */
 export let position: u32 = 0;
-/** After a row was cut off: so many bytes it has at least. */
+/** The least number of bytes of a row that is incomplete. */
 export let needed: u32 = 0;
 export let faultReason: i32 = 0;
 export let faultColumn: i32 = 0;
 export let faultValue: i32 = 0;
-/** Rows encoded, and the sum of their hashes, since the start. */
+/** The number of encoded rows and the sum of their hashes. */
 export let rows: u32 = 0;
 export let hashSum: u64 = 0;
 
@@ -65,13 +67,13 @@ export function addHash(hash: u64): void {
   hashSum += hash;
 }
 
-/** Where the row that was walked ends. */
+/** The end of the current row. */
 export let next: u32 = 0;
 
 export function fieldAt(column: u32): u32 {
   return load<u32>(fields + (column << 3));
 }
-/** -1 for null. */
+/** Returns the length of a field, or -1 for null. */
 export function fieldLength(column: u32): i32 {
   return load<i32>(fields + (column << 3), 4);
 }
@@ -92,7 +94,7 @@ function widthOf(type: u32): i32 {
   return 0;
 }
 
-/** Looks at the row at `at`: finds its fields and its end, and whatever is wrong with it. 0 if nothing is. */
+/** Parses the row at `at`: finds its fields and its end, and checks it. Returns 0 if it is valid. */
 export function walk(at: u32, end: u32): i32 {
   if (end - at < 2) {
     needed = 2;
@@ -139,7 +141,7 @@ export function walk(at: u32, end: u32): i32 {
   return status;
 }
 
-/** 0 if the value is an array of texts with at most one dimension, else the reason. */
+/** Checks that a value is an array of texts with at most one dimension. Returns 0, or the reason why it is not. */
 function checkList(at: u32, end: u32): i32 {
   if (end - at < 12) return BROKEN_LIST;
   const dimensions = readI32(at);
@@ -162,7 +164,7 @@ function checkList(at: u32, end: u32): i32 {
   return at === end ? 0 : BROKEN_LIST;
 }
 
-/** How many elements a checked list has; the first begins 20 bytes after it. */
+/** Returns the number of elements of a checked list. The first one begins 20 bytes after the start of the list. */
 export function listSize(at: u32): i32 {
   return readI32(at) === 0 ? 0 : readI32(at + 12);
 }

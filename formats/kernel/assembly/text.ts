@@ -1,13 +1,13 @@
 import { FLOAT64, INT32, readI32, readI64 } from './memory';
 import { listSize } from './row';
 
-/** Writes a number as JavaScript does; returns where it ends. */
+/** Writes a number as JavaScript does. Returns the end of the output. */
 declare function float(value: f64, to: u32): u32;
 
 const HEX = memory.data<u8>([
   0x30, 0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0x61, 0x62, 0x63, 0x64, 0x65, 0x66,
 ]);
-/** Two hexadecimal digits for each byte, two decimal digits for each number below 100. */
+/** Tables of two hexadecimal digits for each byte, and two decimal digits for each number below 100. */
 const PAIRS = memory.data(512);
 const DECIMALS = memory.data(200);
 
@@ -49,7 +49,7 @@ export function uuid(to: u32, at: u32): u32 {
   return bytes(to + 1, low & 0xffffffffffff, 6);
 }
 
-/** Decimal digits of a number without sign. */
+/** Writes the decimal digits of an unsigned number. */
 export function digits(to: u32, value: u64): u32 {
   let length: u32 = 1;
   for (let rest = value; rest >= 10; rest /= 10) length += 1;
@@ -71,12 +71,12 @@ export function integer(to: u32, value: i64): u32 {
 }
 
 const DAY: i64 = 86_400_000_000;
-/** Days from 0000-03-01 to 2000-01-01, where Postgres begins to count. */
+/** The days from 0000-03-01 to 2000-01-01, where Postgres begins to count. */
 const MARCH_OF_YEAR_0: i64 = 730_425;
 export const NEVER: i64 = i64.MIN_VALUE;
 export const ALWAYS: i64 = i64.MAX_VALUE;
 
-/** ISO 8601 in UTC with six decimals; years outside 0000 to 9999 as ISO's expanded ones, with sign and six digits. */
+/** Writes an instant as ISO 8601 in UTC with six decimals. Years outside 0000 to 9999 have a sign and six digits. */
 export function instant(to: u32, micros: i64): u32 {
   let days = micros / DAY;
   let rest = micros % DAY;
@@ -84,7 +84,7 @@ export function instant(to: u32, micros: i64): u32 {
     rest += DAY;
     days -= 1;
   }
-  // The calendar repeats every 146,097 days; its years are taken to begin in March.
+  // The calendar repeats every 146,097 days. Here, years begin in March.
   const shifted = days + MARCH_OF_YEAR_0;
   const era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097;
   const ofEra = <u32>(shifted - era * 146_097);
@@ -123,7 +123,7 @@ export function instant(to: u32, micros: i64): u32 {
   return to + 27;
 }
 
-/** `infinity` and `-infinity`, as Postgres writes them. */
+/** Writes `infinity` or `-infinity`, as Postgres does. */
 export function forever(to: u32, micros: i64): u32 {
   if (micros === NEVER) {
     store<u8>(to, 0x2d);
@@ -133,7 +133,9 @@ export function forever(to: u32, micros: i64): u32 {
   return to + 8;
 }
 
-/** A number in the text JavaScript gives it, but -0 with its sign. It is no number in JSON if it is not finite. */
+/**
+ * Writes a number as JavaScript does, except that -0 keeps its sign. A number that is not finite is not valid in JSON.
+ */
 export function real(to: u32, value: f64): u32 {
   if (value === Math.trunc(value) && Math.abs(value) < 9007199254740992) {
     if (value === 0 && reinterpret<i64>(value) < 0) {
@@ -145,7 +147,7 @@ export function real(to: u32, value: f64): u32 {
   return float(value, to);
 }
 
-/** Whether any of 16 bytes must be escaped in a JSON string. */
+/** Returns whether any of 16 bytes must be escaped in a JSON string. */
 function special(word: v128): bool {
   const control = v128.lt<u8>(word, i8x16.splat(0x20));
   const quote = v128.eq<u8>(word, i8x16.splat(0x22));
@@ -153,7 +155,7 @@ function special(word: v128): bool {
   return v128.any_true(v128.or(v128.or(control, quote), backslash));
 }
 
-/** The inside of a JSON string. */
+/** Writes the content of a JSON string. */
 export function escapeText(to: u32, at: u32, length: u32): u32 {
   const end = at + length;
   while (at < end) {
@@ -193,7 +195,7 @@ export function escapeText(to: u32, at: u32, length: u32): u32 {
   return to;
 }
 
-/** How many bytes `escapeText` writes. */
+/** Returns how many bytes `escapeText` writes. */
 export function escapedLength(at: u32, length: u32): u64 {
   let total: u64 = length;
   for (const end = at + length; at < end; at += 1) {
@@ -204,14 +206,14 @@ export function escapedLength(at: u32, length: u32): u64 {
   return total;
 }
 
-/** A JSON document on one line: bytes below 0x20 can only be white space between its tokens. */
+/** Writes a JSON document on one line. Bytes below 0x20 can only be white space between tokens, and become spaces. */
 export function document(to: u32, at: u32, length: u32): u32 {
   const space = i8x16.splat(0x20);
   for (let i: u32 = 0; i < length; i += 16) v128.store(to + i, v128.max<u8>(v128.load(at + i), space));
   return to + length;
 }
 
-/** A list as a JSON array. */
+/** Writes a list as a JSON array. */
 export function list(to: u32, at: u32): u32 {
   const count = listSize(at);
   store<u8>(to, 0x5b);
@@ -239,7 +241,7 @@ export function list(to: u32, at: u32): u32 {
   return to + 1;
 }
 
-/** Numbers, in JSON and CSV. */
+/** Writes a number for JSON or CSV. */
 export function number(to: u32, at: u32, type: u32): u32 {
   if (type === INT32) return integer(to, <i64>readI32(at));
   if (type === FLOAT64) return real(to, reinterpret<f64>(readI64(at)));

@@ -1,9 +1,9 @@
 /** @import { Local, Value } from './types.ts' */
 
-// Clocks of zones and the calendar in the browser, by its own means.
+// The calendar and the clocks of time zones in browsers, based on Intl.
 
 /**
- * Minutes east of Greenwich at a moment; NaN if there is no such zone.
+ * Returns the offset of a zone from UTC in minutes, positive to the east. Returns NaN if the zone does not exist.
  * @type {(zone: string, at: number) => number}
  */
 export function offsetOf(zone, at) {
@@ -53,7 +53,8 @@ export function utcOf({ year, month, day, hour, minute, second, ms }) {
 }
 
 /**
- * The moment a clock in the zone shows this: the second one of two; a time that is skipped counts on from before.
+ * Returns the instant at which a clock in the zone shows the local time. If the clock shows it twice, it is the second
+ * instant. If the clock skips it, the offset before the change applies.
  * @type {(local: Local, zone: string) => number}
  */
 export function momentOf(local, zone) {
@@ -65,7 +66,7 @@ export function momentOf(local, zone) {
 }
 
 /**
- * What a clock in the zone shows.
+ * Returns what a clock in the zone shows at an instant.
  * @type {(moment: number, zone: string) => Local}
  */
 export function localOf(moment, zone) {
@@ -87,7 +88,7 @@ export function midnight(year, month, day) {
 }
 
 /**
- * The text of a date, in the one form all machines read.
+ * Parses a date text. This is the same format as in the VM and in SQL.
  * @type {(text: Value, zone: string) => { seconds: number; local: Local } | null}
  */
 export function parseDate(text, zone) {

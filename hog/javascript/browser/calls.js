@@ -3,7 +3,7 @@ import { takeStep } from './operators.js';
 import { fail, newClosure, toHog, toHost } from './values.js';
 
 /**
- * What compiled code calls by name: the page's functions, and those of the language that come along with it.
+ * Builds the functions with which compiled code calls functions by name: those of the page and those of the library.
  * @type {(library: Record<string, LibraryEntry>) => Record<string, Value>}
  */
 export function callsOf(library) {

@@ -83,7 +83,7 @@ export function failure([message, payload], _run, name) {
 }
 
 /**
- * Functions of numbers, conditions, lists, networks and errors.
+ * Hog functions for numbers, conditions, lists, networks and errors.
  * @type {Record<string, BrowserFunction>}
  */
 export const data = {
@@ -171,7 +171,7 @@ export const data = {
   print: (args, run) => {
     const line = args.map((one) => printOut(one)).join(' ');
     if (run.options.onPrint) run.options.onPrint(line);
-    // biome-ignore lint/suspicious/noConsole: in a browser this is where it is printed
+    // biome-ignore lint/suspicious/noConsole: browsers print to the console
     else console.log(line);
     return null;
   },

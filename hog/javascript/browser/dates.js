@@ -2,7 +2,7 @@
 import { localOf, midnight, momentOf, offsetOf, parseDate, utcOf } from './calendar.js';
 import { fail, isDate, isDateTime, newDate, newDateTime } from './values.js';
 
-// Dates as values in the browser.
+// Arithmetic and formatting of Hog dates in browsers.
 
 /** @type {(value: Value) => number} */
 export function amountOf(value) {
@@ -11,7 +11,7 @@ export function amountOf(value) {
 }
 
 /**
- * Seconds since 1970 of a date, otherwise null.
+ * Returns the seconds since 1970 of a date, or null for any other value.
  * @type {(value: Value) => number | null}
  */
 export function secondsOf(value) {
@@ -34,7 +34,7 @@ export function pad(value, length = 2) {
 }
 
 /**
- * `+02:00`, or with nothing between.
+ * Formats an offset as `+02:00`, or with another separator.
  * @type {(minutes: number, between: string) => string}
  */
 export function offsetText(minutes, between) {
@@ -53,7 +53,7 @@ export function isoText(value) {
 }
 
 /**
- * Monday is 1.
+ * Returns the day of the week. Monday is 1.
  * @type {(local: Local) => number}
  */
 export function weekdayOf({ year, month, day }) {
@@ -132,7 +132,7 @@ export function formatDate(value, format, zone) {
 }
 
 /**
- * Days and months by the calendar, smaller units by the clock.
+ * Adds an interval to an instant. Days and months follow the calendar; smaller units have a fixed length.
  * @type {(moment: number, zone: string, amount: number, unit: string) => number}
  */
 export function moved(moment, zone, amount, unit) {
@@ -166,7 +166,7 @@ export function addInterval(base, amount, unit) {
 }
 
 /**
- * The start of the unit a moment is in.
+ * Rounds a moment down to the start of a unit.
  * @type {(value: Value, unit: string) => Value}
  */
 export function truncated(value, unit) {
@@ -194,7 +194,8 @@ export function withTime(value) {
 }
 
 /**
- * Whole units between two dates; hours and less count a month as 30 days and a year as 365, as the machine does.
+ * Counts the whole units between two dates. For weeks, hours and smaller units, a month has 30 days and a year has 365,
+ * as in the VM.
  * @type {(unit: string, from: Value, to: Value) => number}
  */
 export function difference(unit, from, to) {

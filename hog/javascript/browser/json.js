@@ -13,7 +13,7 @@ import {
 } from './values.js';
 
 /**
- * A value along a path, as the functions of JSON walk it.
+ * Returns the value at a path inside a value, or null if there is none.
  * @type {(value: Value, path: Value[]) => Value}
  */
 export function nested(value, path) {
@@ -31,7 +31,7 @@ export function nested(value, path) {
 }
 
 /**
- * What JSON text or a value has along a path; undefined if the text is no JSON.
+ * Returns the value at a path of a JSON text or a value, or undefined if the text is not valid JSON.
  * @type {(value: Value, path: Value[]) => Value}
  */
 export function extracted(value, path) {
@@ -74,7 +74,7 @@ export function toJson(value, around = []) {
 }
 
 /**
- * Functions of JSON.
+ * Hog functions for JSON.
  * @type {Record<string, BrowserFunction>}
  */
 export const json = {

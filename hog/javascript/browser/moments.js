@@ -14,7 +14,7 @@ import {
 import { fail, isDate, isDateTime, newDate, newDateTime } from './values.js';
 
 /**
- * Functions of dates.
+ * Hog functions for dates.
  * @type {Record<string, BrowserFunction>}
  */
 export const moments = {

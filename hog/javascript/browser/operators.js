@@ -14,7 +14,7 @@ import {
 } from './values.js';
 
 /**
- * Both sides as the machine compares them.
+ * Converts two operands to the types in which the VM compares them.
  * @type {(left: Value, right: Value) => [Value, Value]}
  */
 export function unify(left, right) {
@@ -58,7 +58,7 @@ export function compare(op, a, b) {
 }
 
 /**
- * RE2's own spellings as the browser's.
+ * Compiles a regular expression. Replaces RE2 syntax that JavaScript does not have.
  * @type {(pattern: Value, flags?: string) => RegExp}
  */
 export function regexOf(pattern, flags = '') {
@@ -149,7 +149,7 @@ export function callValue(run, args, callee) {
 }
 
 /**
- * An error of the program on its way through JavaScript.
+ * Throws an error of the program as a JavaScript error.
  * @type {(error: Value) => never}
  */
 export function raise(error) {
@@ -160,7 +160,7 @@ export function raise(error) {
 }
 
 /**
- * Compiled code as a function of the globals.
+ * Turns compiled code into a function of the globals.
  * @type {(entry: Value) => (globals: object, options?: BrowserOptions) => Value}
  */
 export function runner(entry) {
@@ -172,7 +172,7 @@ export function runner(entry) {
 }
 
 /**
- * What compiled code calls: the same names as those of the runtime table of the server.
+ * The operators that compiled code calls. They have the same names as in the runtime table of the server.
  * @type {Record<string, (...args: Value[]) => Value>}
  */
 export const operators = {

@@ -41,7 +41,7 @@ export function isEmpty(value) {
 }
 
 /**
- * Functions of texts.
+ * Hog functions for texts.
  * @type {Record<string, BrowserFunction>}
  */
 export const texts = {

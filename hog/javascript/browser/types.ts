@@ -1,4 +1,4 @@
-/** A value of the program or of the page: one of any kind, which the code tells apart itself. */
+/** Any value of the program or of the page. The code checks its type at run time. */
 export type Value = ReturnType<typeof JSON.parse>;
 
 /** One run of compiled code. */
@@ -8,20 +8,20 @@ export interface Run {
   options: BrowserOptions;
 }
 
-/** What a page may hand to a run. */
+/** The options that a page can pass to a run. */
 export interface BrowserOptions {
   functions?: Record<string, (...args: unknown[]) => unknown>;
   onPrint?: (line: string) => void;
   maxSteps?: number;
 }
 
-/** A function of the language. */
+/** The implementation of a Hog function. */
 export type BrowserFunction = (args: Value[], run: Run, name: string) => Value;
 
-/** A function of the language with the fewest and the most arguments that it takes; null: any number. */
+/** A Hog function with the fewest and the most arguments that it takes. A null maximum means any number. */
 export type LibraryEntry = [fewest: number, most: number | null, body: BrowserFunction];
 
-/** What a clock shows. */
+/** The date and time that a clock shows. */
 export interface Local {
   year: number;
   month: number;

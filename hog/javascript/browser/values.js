@@ -1,6 +1,7 @@
 /** @import { Value } from './types.ts' */
 
-// Values in the browser. These files run there: they use each other and JavaScript's own objects, nothing else.
+// Hog values in browsers. The files in this folder run in browsers, so they use only each other and standard JavaScript
+// objects.
 
 /** @type {(message: string) => never} */
 export function fail(message) {
@@ -92,7 +93,7 @@ export function functionName(name) {
 }
 
 /**
- * A value as text, as the program would write it.
+ * Prints a value as a Hog literal.
  * @type {(value: Value, around?: Value[]) => string}
  */
 export function print(value, around = []) {
@@ -129,7 +130,7 @@ export function printOut(value) {
 }
 
 /**
- * A value of the page as a value of the program.
+ * Converts a value of the page to a Hog value.
  * @type {(value: Value) => Value}
  */
 export function toHog(value) {
@@ -148,7 +149,7 @@ export function toHog(value) {
 }
 
 /**
- * A value of the program as plain data. A cycle ends in null.
+ * Converts a Hog value to plain data. A cyclic reference becomes null.
  * @type {(value: Value, around?: Value[]) => Value}
  */
 export function toHost(value, around = []) {

@@ -1,4 +1,4 @@
-// Aggregates: what each takes, and its SQL.
+// The aggregates: their arguments and their SQL.
 import type { Call } from '../../ast/index.ts';
 import { coerce, coerced, postgresType } from '../coerce.ts';
 import { printCondition } from '../dispatch.ts';
@@ -13,7 +13,9 @@ export interface Aggregate {
   min: number;
   max: number;
   params?: [number, number];
-  /** `filter` is ` filter (where …)` or nothing; it goes right behind the aggregate's own arguments. */
+  /**
+   * Prints the aggregate. `filter` is ` filter (where …)` or empty; it must directly follow the aggregate's arguments.
+   */
   print: (input: Input) => Value;
 }
 
@@ -23,14 +25,14 @@ interface Input {
   args: Value[];
   params: Value[];
   filter: Sql;
-  /** The filter, and that a value is there. */
+  /** Returns the filter with the additional condition that a value is not NULL. */
   present: (value: Sql) => Sql;
   distinct: Sql;
 }
 
 const number = (place: Place, value: Value): Value => coerce(place, value, 'number');
 
-/** A sum of whole numbers is whole; nothing to add is 0, as in ClickHouse. */
+/** A sum of integers is an integer. The sum of nothing is 0, as in ClickHouse. */
 const sum: Aggregate = {
   min: 1,
   max: 1,
@@ -52,7 +54,7 @@ const real = (name: Sql, count = 1): Aggregate => ({
   }),
 });
 
-/** Counts rows without arguments, values that are not NULL with one. */
+/** Counts rows if it has no arguments, otherwise the values that are not NULL. */
 export const count: Aggregate = {
   min: 0,
   max: MANY,
@@ -77,7 +79,9 @@ const uniq: Aggregate = {
   },
 };
 
-/** Text by its bytes; UUIDs and booleans as text, for which Postgres has no least and greatest. */
+/**
+ * Compares text by its bytes. UUIDs and booleans are converted first, because Postgres has no `min` and `max` for them.
+ */
 const extreme = (name: Sql): Aggregate => ({
   min: 1,
   max: 1,
@@ -92,7 +96,7 @@ const extreme = (name: Sql): Aggregate => ({
   },
 });
 
-/** The first, in the order of arrival as far as there is one, that is not NULL. */
+/** Returns any value that is not NULL, in practice the first one that Postgres reads. */
 const any: Aggregate = {
   min: 1,
   max: 1,
@@ -121,7 +125,7 @@ const byExtreme = (direction: Sql): Aggregate => ({
   },
 });
 
-/** ORDER BY inside of the aggregate; constants order nothing. */
+/** Prints ORDER BY inside an aggregate. Constants are left out. */
 function orderWithin(place: Place, node: Call): Sql {
   const order = node.orderBy ? printOrder(place, node.orderBy) : NOTHING;
   return order.text === '' ? NOTHING : sql` order by ${order}`;
@@ -151,7 +155,7 @@ const listOf = (distinct: boolean): Aggregate => ({
 function level(value: Value | undefined, span: Call['span']): Value {
   const found = value?.literal;
   if (typeof found !== 'number' || found < 0 || found > 1)
-    throw fault('A level is a number from 0 to 1', span);
+    throw fault('A quantile level must be a number from 0 to 1', span);
   return value as Value;
 }
 

@@ -1,4 +1,5 @@
-// Calls of aggregates. `…If` takes its condition as its last argument; combinations of states are refused.
+// Prints calls of aggregates. The last argument of `…If` is its condition. Other combinators, such as `…State`, are
+// refused.
 import type { Call, Expr } from '../../ast/index.ts';
 import { printCondition, printExpr } from '../dispatch.ts';
 import { fault, quote, unsupported } from '../errors.ts';
@@ -10,7 +11,7 @@ import { MANY } from './spec.ts';
 
 export { AGGREGATES } from './aggregate-specs.ts';
 
-/** Names of HogQL that are not case-sensitive, as ClickHouse has them from SQL. */
+/** Aggregates whose names are not case-sensitive, as in ClickHouse. */
 const FOLDED = new Map(
   ['count', 'min', 'max', 'sum', 'avg', 'any_value', 'array_agg'].map((name) => [name, name]),
 );
@@ -28,7 +29,7 @@ export function findAggregate(name: string): FoundAggregate | null {
   return null;
 }
 
-/** Postgres has no windows for aggregates that sort or drop duplicates. */
+/** The aggregates that work over a window. Postgres does not allow those that sort or remove duplicates. */
 const WINDOWED: ReadonlySet<Aggregate> = new Set(
   [
     'count',
@@ -58,7 +59,10 @@ const WINDOWED: ReadonlySet<Aggregate> = new Set(
 
 const STATES = /(?:State|Merge|MergeState|SimpleState|Map|ForEach|Resample|OrNull|OrDefault)(?:If)?$/;
 
-/** An aggregate's SQL, with ` over (…)` behind it if it is used over a window; null if the name is none. */
+/**
+ * Prints a call of an aggregate, followed by ` over (…)` if it is used over a window. Returns null if the function is
+ * not an aggregate.
+ */
 export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING): Value | null {
   const found = findAggregate(node.name);
   if (!found) {
@@ -102,12 +106,12 @@ export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING
     });
     return value;
   };
-  // Over a window the rows may be groups already; otherwise every row is the aggregate's.
+  // Over a window, the rows may be groups, so ungrouped fields stay refused. Otherwise the aggregate may use any field.
   if (over !== NOTHING) return printed();
   return place.printer.ungroupedAllowed(() => place.printer.barAggregates('an aggregate', printed));
 }
 
-/** A bare NULL has no type, and so no aggregate of its type. */
+/** Casts a bare NULL to text, because Postgres cannot choose an aggregate for an untyped NULL. */
 const typed = (value: Value): Value => (value.type === 'null' ? { ...value, sql: sql`null::text` } : value);
 
 const isStar = (node: Expr): boolean =>

@@ -1,4 +1,4 @@
-// Arrays (from 1), tuples and maps. A map is a JSON object.
+// Functions for arrays (indexes start at 1), tuples and maps. A map is a JSON object.
 import { coerced } from '../coerce.ts';
 import { align, castArray } from '../compare.ts';
 import { arrayElement, arrayOf, tupleElement, unifyAll } from '../compound.ts';
@@ -28,7 +28,7 @@ const keep = (make: (array: Sql, ...rest: Sql[]) => Sql, min = 1, max = 1): Func
     };
   });
 
-/** The array with one more element, in the type that both have. */
+/** Adds an element to an array. Converts both to a common type. */
 const push = (make: (array: Sql, element: Sql) => Sql) =>
   custom(2, 2, (call) => {
     const { place, args, span } = call;
@@ -135,7 +135,7 @@ export const ARRAYS: FunctionTable = {
   }),
   map: custom(0, MANY, ({ place, args, span }) => {
     const parts = args.map((one, index) => (index % 2 === 0 ? coerced(place, one, 'string', span) : one.sql));
-    if (parts.length % 2 === 1) throw fault('A map is made of pairs', span);
+    if (parts.length % 2 === 1) throw fault('A map needs pairs of a key and a value', span);
     return { sql: sql`jsonb_build_object(${join(parts)})`, type: 'json', certain: true };
   }),
   mapKeys: of('j', { array: 'string' }, (value) => sql`hq.json_keys(${value})`),

@@ -1,4 +1,4 @@
-// From one type to another; what cannot be converted is NULL.
+// Conversions between types. A value that cannot be converted becomes NULL.
 import { castTo } from '../casts.ts';
 import { coerce, coerced } from '../coerce.ts';
 import { type Sql, sql } from '../sql.ts';
@@ -13,7 +13,7 @@ const number = (target: 'int' | 'float') =>
   custom(1, 2, ({ place, args, span }) => ({ sql: coerced(place, args[0]!, target, span), type: target }));
 
 const time = custom(1, 3, ({ place, args, span }) => {
-  // toDateTime64(x, precision, zone): the precision changes nothing here.
+  // The precision of `toDateTime64(x, precision, zone)` is ignored.
   const zone = args.find((one, index) => index > 0 && typeof one.literal === 'string');
   const [value] = args as [(typeof args)[0]];
   if (zone && value.type === 'string') {
@@ -49,7 +49,7 @@ const text = custom(1, 2, ({ place, args, span }) => {
 
 const jsonText = custom(1, 1, ({ place, args, span }) => {
   const [value] = args as [Value];
-  // A text is a JSON string, not a document, unless it came out of one.
+  // A text becomes a JSON string, unless it comes from a JSON document.
   if (value.type === 'string' && !value.json)
     return { sql: sql`to_json(${value.sql})::text`, type: 'string' };
   return { sql: sql`hq.compact_json(${coerced(place, value, 'json', span)})`, type: 'string' };

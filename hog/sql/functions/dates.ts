@@ -16,7 +16,7 @@ const part = (make: (clock: Sql) => Sql): FunctionSpec =>
 const field = (name: Sql) => part((clock) => sql`extract(${name} from ${clock})`);
 const seconds = part((clock) => sql`floor(extract(second from ${clock}))`);
 
-/** The beginning of a unit; a date for units of days and more, as in ClickHouse. */
+/** Returns the start of a unit of time. It is a date for units of days or longer, as in ClickHouse. */
 const startOf = (unit: Sql, type: 'date' | 'datetime'): FunctionSpec =>
   custom(1, 2, ({ place, args, span }) => {
     const zone = args[1] ? coerced(place, args[1], 'string', span) : place.printer.timezone;
@@ -27,7 +27,7 @@ const startOf = (unit: Sql, type: 'date' | 'datetime'): FunctionSpec =>
 const startOfWeek = custom(1, 3, ({ place, args, span }) => {
   const mode = args[1]?.literal ?? 0;
   const clock = wall(place, args[0]!, span);
-  // Odd modes begin weeks on Monday, even ones on Sunday.
+  // In odd modes, weeks begin on Monday; in even modes, on Sunday.
   const monday = typeof mode === 'number' && mode % 2 === 1;
   const start = monday
     ? sql`date_trunc('week', ${clock})`
@@ -50,7 +50,7 @@ const dateTrunc = custom(2, 3, ({ place, args, span }) => {
     : { sql: back(place, start, zone), type: 'datetime' };
 });
 
-/** toStartOfInterval(time, toIntervalX(n)): whole multiples since 1970. */
+/** Implements toStartOfInterval(time, toIntervalX(n)). Intervals are counted from 1970. */
 const startOfInterval = custom(2, 3, ({ place, args, span }) => {
   const [value, interval] = args as [Value, Value];
   if (interval.type !== 'interval') throw fault('An interval is needed here', span);
@@ -80,7 +80,7 @@ const current = (make: (place: Place) => Sql, type: Type): FunctionSpec =>
 const today = (days: number) => (place: Place) =>
   sql`((now() at time zone ${place.printer.timezone})::date - ${digits(days)})`;
 
-/** The same instant: only what is printed of it would differ, and that is the statement's zone here. */
+/** Implements toTimeZone. It returns the same instant: results are always printed in the time zone of the query. */
 const toZone = custom(2, 2, ({ place, args, span }) => {
   if (args[0]!.type !== 'datetime') throw fault(`A ${typeName(args[0]!.type)} has no time zone`, span);
   return { sql: coerced(place, args[0]!, 'datetime', span), type: 'datetime' };
@@ -108,7 +108,7 @@ export const DATES: FunctionTable = {
   toWeek: custom(1, 2, ({ place, args, span }) => {
     const mode = args[1] ? coerced(place, args[1], 'int', span) : sql`0::bigint`;
     const moment = wall(place, args[0]!, span);
-    // The function itself fails where there is no date.
+    // `hq.week` itself does not accept NULL.
     const known = sql`num_nulls(${moment}, ${mode}) = 0`;
     return { sql: sql`(case when ${known} then hq.week(${moment}, ${mode}) end)`, type: 'int' };
   }),
@@ -161,7 +161,8 @@ export const DATES: FunctionTable = {
       day: sql`'FMDD'`,
     };
     const name = literalText(args[0], 'The part', span).toLowerCase();
-    if (!Object.hasOwn(names, name)) throw fault(`There is no name of ${name.slice(0, 60)}`, span);
+    if (!Object.hasOwn(names, name))
+      throw fault(`dateName does not support the part ${name.slice(0, 60)}`, span);
     return { sql: sql`to_char(${wall(place, args[1]!, span)}, ${names[name]!})`, type: 'string' };
   }),
   monthName: custom(1, 1, ({ place, args, span }) => ({

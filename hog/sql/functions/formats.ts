@@ -1,4 +1,4 @@
-// ClickHouse's `%` formats of dates as pictures of Postgres' to_char and to_timestamp.
+// Translates ClickHouse's `%` date formats to the templates of Postgres' to_char and to_timestamp.
 import type { Span } from '../../ast/index.ts';
 import { fault } from '../errors.ts';
 

@@ -1,4 +1,4 @@
-// Every function that HogQL may call here, and how a call is printed.
+// All functions of HogQL, and the printing of their calls.
 import type { Call } from '../../ast/index.ts';
 import { printExpr } from '../dispatch.ts';
 import { fault, quote, suggestion } from '../errors.ts';
@@ -17,7 +17,7 @@ import { STRINGS } from './strings.ts';
 import { URLS } from './urls.ts';
 import { WINDOW_FUNCTIONS } from './windows.ts';
 
-/** Under what docs/hogql.md calls them. */
+/** The functions by their sections in docs/hogql.md. */
 export const FUNCTION_KINDS: Readonly<Record<string, FunctionTable>> = {
   'Nulls, conditions, comparisons': LOGIC,
   Conversion: CONVERSION,
@@ -32,7 +32,7 @@ export const FUNCTION_KINDS: Readonly<Record<string, FunctionTable>> = {
 
 export const FUNCTIONS: FunctionTable = Object.assign({}, ...Object.values(FUNCTION_KINDS));
 
-/** Names that ClickHouse takes in any case, as SQL does. */
+/** Functions whose names are not case-sensitive, as in ClickHouse and SQL. */
 const FOLDED = new Set(
   'lower upper concat substring replace extract position coalesce ifNull nullIf isNull if not least greatest length reverse now trim ascii round floor ceil abs sqrt exp ln left right cast'.split(
     ' ',
@@ -82,6 +82,6 @@ function checkCall(node: Call, spec: FunctionSpec): void {
   }
   if (node.params?.length) throw fault(`${node.name} has no parameters: ${node.name}(…)`, node.span);
   if (node.distinct || node.orderBy || node.filter || node.withinGroup) {
-    throw fault(`${node.name} is no aggregate: DISTINCT, ORDER BY and FILTER do not go with it`, node.span);
+    throw fault(`${node.name} is not an aggregate: it cannot have DISTINCT, ORDER BY or FILTER`, node.span);
   }
 }

@@ -1,4 +1,4 @@
-// Steps and distances between times.
+// Functions that add intervals to times and measure the time between them.
 import type { Span } from '../../ast/index.ts';
 import { addInterval } from '../arithmetic.ts';
 import { coerced } from '../coerce.ts';
@@ -8,12 +8,13 @@ import { type Sql, sql } from '../sql.ts';
 import type { Type, Value } from '../types.ts';
 import { custom, type FunctionSpec, type FunctionTable, literalText } from './spec.ts';
 
-/** A wall clock (timestamp without zone) of the statement's zone, or of the one given. */
+/** Converts a time to a wall clock (timestamp without zone) in a time zone. The default is the zone of the query. */
 export function wall(place: Place, value: Value, span?: Span, zone: Sql = place.printer.timezone): Sql {
   if (value.type === 'date') return sql`(${value.sql})::timestamp`;
   return sql`(${coerced(place, value, 'datetime', span)} at time zone ${zone})`;
 }
 
+/** Converts a wall clock in a time zone to an instant. */
 export const back = (place: Place, clock: Sql, zone: Sql = place.printer.timezone): Sql =>
   sql`(${clock} at time zone ${zone})`;
 
@@ -63,7 +64,7 @@ const intervalOf = (place: Place, unit: { interval: Sql }, amount: Value, sign: 
 const PLUS = sql``;
 const MINUS = sql`-1 * `;
 
-/** addDays(time, n), subtractMonths(time, n) … */
+/** Implements addDays(time, n), subtractMonths(time, n) and the like. */
 function shift(unit: string, sign: Sql): FunctionSpec {
   const known = UNITS.get(unit)!;
   return custom(2, 2, ({ place, args, span }) => {
@@ -81,7 +82,7 @@ function shift(unit: string, sign: Sql): FunctionSpec {
 const dated = (place: Place, value: Value, span?: Span): Value =>
   value.type === 'date' ? value : { sql: coerced(place, value, 'datetime', span), type: 'datetime' };
 
-/** date_add('day', 3, time), date_add(time, interval) */
+/** Implements date_add('day', 3, time) and date_add(time, interval). */
 const addUnits = (sign: Sql): FunctionSpec =>
   custom(2, 3, ({ place, args, span }) => {
     if (args.length === 2) {
@@ -110,7 +111,7 @@ const toInterval = (unit: string): FunctionSpec =>
     type: 'interval',
   }));
 
-/** Boundaries that were crossed, not time that went by. */
+/** Implements dateDiff. It counts the unit boundaries between two times, not the time that passed. */
 const dateDiff = custom(3, 4, ({ place, args, span }) => {
   const name = literalText(args[0], 'The unit', span);
   const unit = unitOf(args[0], span);
@@ -120,7 +121,7 @@ const dateDiff = custom(3, 4, ({ place, args, span }) => {
   return { sql: sql`hq.date_diff(${unit.trunc}, ${from}, ${to})`, type: 'int' };
 });
 
-/** Whole units that went by. */
+/** Implements age. It counts the whole units that passed. */
 const age = custom(3, 4, ({ place, args, span }) => {
   const unit = unitOf(args[0], span);
   const [from, to] = [wall(place, args[1]!, span), wall(place, args[2]!, span)];

@@ -1,4 +1,5 @@
-// JSON documents: a path of keys and of element numbers from 1, negative ones from the end.
+// Functions for JSON documents. A path consists of keys and element numbers. Numbers start at 1; negative ones count
+// from the end.
 import { typeOfName } from '../casts.ts';
 import { coerced } from '../coerce.ts';
 import { fault, unsupported } from '../errors.ts';
@@ -6,7 +7,7 @@ import { join, type Sql, sql } from '../sql.ts';
 import type { Type, Value } from '../types.ts';
 import { custom, type FunctionCall, type FunctionTable, literalText, MANY } from './spec.ts';
 
-/** The value at the end of the path: jsonb, NULL where there is none. */
+/** Prints the value at a path as jsonb. It is NULL if there is none. */
 function at({ place, args, span }: FunctionCall, keys: Value[]): Sql {
   const document = coerced(place, args[0]!, 'json', span);
   if (keys.length === 0) return document;
@@ -18,7 +19,10 @@ function at({ place, args, span }: FunctionCall, keys: Value[]): Sql {
   return sql`hq.json_at(${document}, array[${join(steps)}]::jsonb[])`;
 }
 
-/** A missing or unfit value is the type's zero. */
+/**
+ * Declares a function that extracts a value of one type. A missing or unsuitable value becomes the zero value of the
+ * type.
+ */
 const extract = (type: Type, convert: (found: Sql) => Sql) =>
   custom(1, MANY, (call) => ({ sql: convert(at(call, call.args.slice(1))), type }));
 
@@ -30,7 +34,7 @@ const AS: Readonly<Record<string, { type: Type; convert: (found: Sql) => Sql }>>
 };
 const RAW = (found: Sql): Sql => sql`coalesce(hq.compact_json(${found}), '')`;
 
-/** The last argument names the type: 'String', 'Nullable(Int64)', 'Array(String)'. */
+/** Implements JSONExtract. Its last argument is the type: 'String', 'Nullable(Int64)', 'Array(String)'. */
 const extractTyped = custom(2, MANY, (call) => {
   const name = literalText(call.args.at(-1), 'The type', call.span);
   const found = at(call, call.args.slice(1, -1));
@@ -102,7 +106,7 @@ export const JSONS: FunctionTable = {
   }),
 };
 
-/** `$.a."b c"[0]` in its keys. */
+/** Splits a path such as `$.a."b c"[0]` into its keys. Returns null if it is not valid. */
 function pathKeys(path: string): (string | number)[] | null {
   const keys: (string | number)[] = [];
   let rest = path.trim();

@@ -1,4 +1,4 @@
-// Functions that take a function: `arrayMap(x -> …, array)`, and those that may.
+// Functions that take a lambda, such as `arrayMap(x -> …, array)`, and those whose lambda is optional.
 import type { Call, Lambda } from '../../ast/index.ts';
 import { coerce, postgresType } from '../coerce.ts';
 import { printCondition, printExpr } from '../dispatch.ts';
@@ -13,7 +13,7 @@ export function elementOf(value: Value, call: { span?: FunctionCall['span'] }): 
   return value.type.array;
 }
 
-/** Evaluates `work` with the lambda's parameter bound to the elements of the array. */
+/** Runs `work` with the lambda's parameter bound to the elements of the array. */
 function each<T>(
   place: Place,
   node: Call,
@@ -66,7 +66,7 @@ const filtered = (make: (loop: { from: Sql; order: Sql; element: Sql; test: Sql;
 
 const bool = (text: Sql): Value => ({ sql: text, type: 'bool', certain: true });
 
-/** Sums and the like, of the elements or of what a function makes of them. */
+/** Declares an aggregate of the array's elements, or of the lambda's results for them. */
 const reduction = (name: Sql, type: (of: Type) => Type, empty: Sql | null): FunctionSpec =>
   lazy(1, 2, (place, node) => {
     const finish = (from: Sql, value: Value): Value => {
@@ -92,7 +92,7 @@ const reduction = (name: Sql, type: (of: Type) => Type, empty: Sql | null): Func
     return finish(sql`unnest(${array.sql}) as ${alias}(x)`, value);
   });
 
-/** arraySort(f?, array): by the elements, or by what the function makes of them. */
+/** Implements arraySort(f?, array). Sorts by the elements, or by the lambda's results for them. */
 const sorted = (direction: Sql): FunctionSpec =>
   lazy(1, 2, (place, node) => {
     const finish = (from: Sql, order: Sql, element: Sql, type: Type, key: Value): Value => {

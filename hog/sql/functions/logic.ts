@@ -1,4 +1,4 @@
-// Nulls, conditions, comparisons as functions.
+// Functions for nulls, conditions and comparisons.
 import type { Call } from '../../ast/index.ts';
 import { coerced, postgresType } from '../coerce.ts';
 import { compareValues, likeTest } from '../compare.ts';
@@ -12,7 +12,7 @@ import { custom, type FunctionTable, lazy, MANY } from './spec.ts';
 
 const bool = (text: Sql): Value => ({ sql: text, type: 'bool', certain: true });
 
-/** CASE: pairs of a condition and a value, then the value for everything else. */
+/** Prints CASE from pairs of a condition and a value, followed by an optional default. */
 function printCase(place: Place, node: Call): Value {
   const conditions: Sql[] = [];
   const results: Value[] = [];
@@ -44,7 +44,7 @@ const joined = (kind: 'and' | 'or') =>
     type: 'bool',
   }));
 
-/** NULL as soon as one of them is: Postgres would leave it out. */
+/** Declares least or greatest. The result is NULL if any argument is NULL, whereas Postgres ignores NULLs. */
 const extreme = (name: Sql) =>
   custom(1, MANY, ({ place, args, span }) => {
     const { values, type } = unifyAll(place, args, span);
@@ -117,7 +117,7 @@ export const LOGIC: FunctionTable = {
   ifNull: coalesce,
   nullIf: custom(2, 2, ({ place, args, span }) => {
     const [value, other] = args as [Value, Value];
-    // Of texts the value is written once: looking it up in a document takes longer than anything else here.
+    // `nullif` evaluates the value once. Reading a value from a document is the slowest part.
     if (value.type === 'string' && other.type === 'string')
       return { sql: sql`nullif(${value.sql}, ${other.sql})`, type: 'string' };
     const same = compareValues(place, '==', value, other, true, span);

@@ -1,4 +1,4 @@
-// Numbers. What has no result (the root of a negative number) is NULL.
+// Functions for numbers. They yield NULL where there is no result, such as the square root of a negative number.
 import { printArithmetic } from '../arithmetic.ts';
 import { coerce, coerced } from '../coerce.ts';
 import { type Sql, sql } from '../sql.ts';
@@ -9,7 +9,7 @@ const arithmetic = (op: '+' | '-' | '*' | '/' | '%') =>
 
 const real = (name: Sql): FunctionSpec => of('f', 'float', (value) => sql`${name}(${value})`);
 
-/** Keeps whole numbers whole. */
+/** Declares a function that returns an integer for an integer. */
 const keeping = (make: (value: Sql) => Sql) =>
   custom(1, 1, ({ place, args, span }) => {
     const value = coerce(place, args[0]!, 'number', span);

@@ -1,4 +1,4 @@
-// Regular expressions in functions.
+// Functions with regular expressions.
 import { coerced } from '../coerce.ts';
 import { regexTest } from '../compare.ts';
 import { fault } from '../errors.ts';
@@ -12,12 +12,10 @@ const TEXTS: Type = { array: 'string' };
 const matchAny = (index: boolean) =>
   custom(2, 2, ({ place, node, args, span }) => {
     const list = node.args[1];
-    if (list?.kind !== 'array')
-      throw fault('The regular expressions must be an array that is written down', span);
+    if (list?.kind !== 'array') throw fault('The regular expressions must be an array literal', span);
     const tests = list.exprs.map((one) => {
       const pattern = one.kind === 'constant' ? one.value : null;
-      if (typeof pattern !== 'string')
-        throw fault('A regular expression must be written down as a text', one.span);
+      if (typeof pattern !== 'string') throw fault('A regular expression must be a text literal', one.span);
       const value: Value = { sql: sql``, type: 'string', literal: pattern };
       return regexTest(
         place,
@@ -32,7 +30,7 @@ const matchAny = (index: boolean) =>
     return { sql: sql`(case${join(branches, sql``)} else 0 end)::bigint`, type: 'int' };
   });
 
-/** The first group if there is one, else all of the match. */
+/** Prepares the extraction of the first group, or of the whole match if there are no groups. */
 function extractGroup({ place, args, span }: FunctionCall): { text: Sql; pattern: Sql; group: Sql } {
   const source = literalText(args[1], 'A regular expression', span);
   const pattern = regexParameter(place.printer, args[1]!, false, span, true);
@@ -48,7 +46,10 @@ const extract = custom(2, 2, (call) => {
   return { sql: sql`hq.regexp_extract(${text}, ${pattern}, ${group})`, type: 'string' };
 });
 
-/** `\1` in the replacement is a group in both; what else Postgres would read in it is made harmless. */
+/**
+ * Translates a replacement. `\1` is a group in both RE2 and Postgres. Other escapes are adapted, so that Postgres reads
+ * them as RE2 does.
+ */
 function replacement({ place, args, span }: FunctionCall): Sql {
   const text = literalText(args[2], 'The replacement', span);
   const made = text.replace(/\\([\s\S]?)/g, (found, next: string) => {

@@ -1,4 +1,4 @@
-// How a function is declared: what it takes, what it gives, and its SQL.
+// The declaration of a function: its arguments, its result type and its SQL.
 import type { Call, Span } from '../../ast/index.ts';
 import { coerced, type Target } from '../coerce.ts';
 import { fault } from '../errors.ts';
@@ -16,7 +16,7 @@ export interface FunctionCall {
 export interface FunctionSpec {
   min: number;
   max: number;
-  /** Takes its arguments unprinted: lambdas, conditions, units. */
+  /** Prints the call from the syntax tree, for functions with lambdas, conditions or units as arguments. */
   lazy?: (place: Place, node: Call) => Value;
   print?: (call: FunctionCall) => Value;
 }
@@ -37,8 +37,9 @@ const LETTERS: Readonly<Record<string, Target | 'any'>> = {
 };
 
 /**
- * `of('s i?', 'string', (a, b) => …)`: one letter for each argument, `?` for those that may be left out (they
- * are then undefined), `*` after the last letter for any number of them.
+ * Declares a function by the types of its arguments, as in `of('s i?', 'string', (a, b) => …)`. Each letter is the type
+ * of an argument. `?` marks an optional argument, which is undefined if it is left out. `*` after the last letter
+ * allows any number of them.
  */
 export function of(
   letters: string,
@@ -66,19 +67,19 @@ export function of(
   };
 }
 
-/** Functions that give no NULL for arguments that are none; conversions may. */
+/** Result types of functions that never return NULL for arguments that are not NULL. Conversions can return NULL. */
 const CERTAIN: ReadonlySet<string> = new Set();
 
 export const MANY = 1_000;
 
-/** A function that looks at its arguments' types or literals. */
+/** Declares a function whose SQL depends on the types or literals of its arguments. */
 export const custom = (min: number, max: number, print: (call: FunctionCall) => Value): FunctionSpec => ({
   min,
   max,
   print,
 });
 
-/** A function that prints its arguments itself. */
+/** Declares a function that prints its arguments itself. */
 export const lazy = (min: number, max: number, print: (place: Place, node: Call) => Value): FunctionSpec => ({
   min,
   max,
@@ -86,7 +87,7 @@ export const lazy = (min: number, max: number, print: (place: Place, node: Call)
 });
 
 export function literalText(value: Value | undefined, what: string, span?: Span): string {
-  if (typeof value?.literal !== 'string') throw fault(`${what} must be written down as a text`, span);
+  if (typeof value?.literal !== 'string') throw fault(`${what} must be a text literal`, span);
   return value.literal;
 }
 

@@ -1,4 +1,4 @@
-// Text. Lengths are in bytes where ClickHouse counts bytes, positions in characters.
+// Functions for text. Lengths are in bytes where ClickHouse counts bytes. Positions are in characters.
 import { coerced } from '../coerce.ts';
 import { fault } from '../errors.ts';
 import { join, type Sql, sql } from '../sql.ts';
@@ -175,7 +175,7 @@ export const STRINGS: FunctionTable = {
     const texts = pieces.map((piece) => {
       if (typeof piece === 'string') return place.printer.parameters.add('text', piece);
       const value = args[1 + (piece ?? next++)];
-      if (!value) throw fault('The format has more places than there are values', span);
+      if (!value) throw fault('The format has more placeholders than there are values', span);
       return coerced(place, value, 'string', span);
     });
     if (texts.length === 0) return { sql: sql`''`, type: 'string' };
@@ -188,7 +188,10 @@ export const STRINGS: FunctionTable = {
   normalizeUTF8NFC: of('s', 'string', (text) => sql`normalize(${text}, NFC)`),
 };
 
-/** Text, and places: their number, or null for "the next one". `{{` is a brace. */
+/**
+ * Splits a format into texts and placeholders. A placeholder is the number of a value, or null for the next one. `{{`
+ * is a literal brace.
+ */
 function formatPieces(format: string): (string | number | null)[] {
   const pieces: (string | number | null)[] = [];
   for (const [found, index] of format.matchAll(/\{\{|\}\}|\{(\d{0,3})\}|[^{}]+|[{}]/g)) {

@@ -1,4 +1,4 @@
-// URLs, as ClickHouse takes them apart: by their text, whatever it is.
+// Functions for URLs. Like ClickHouse, they work on any text and do not validate it.
 import { type Sql, sql } from '../sql.ts';
 import { type FunctionTable, of } from './spec.ts';
 

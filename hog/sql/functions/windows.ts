@@ -1,4 +1,4 @@
-// Functions that only make sense over a window; aggregates can be used over one too.
+// Functions that only work over a window. Aggregates also work over a window.
 import type { WindowFunction } from '../../ast/index.ts';
 import { coerce, coerced } from '../coerce.ts';
 import { fault } from '../errors.ts';
@@ -22,7 +22,7 @@ const picking =
     return { sql: sql`${name}(${args[0]!.sql})`, type: args[0]!.type };
   };
 
-/** lag(value, offset = 1, default) */
+/** Declares lag(value, offset = 1, default) and its relatives. */
 const neighbour =
   (name: Sql): Make =>
   (place, args, node) => {

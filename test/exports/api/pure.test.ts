@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { millisecondsOf } from '../../../api/moment.ts';
 import { bucketLabel, bucketOf, bucketsWithin } from '../../../api/time-buckets.ts';
-import type { BatchExportRow } from '../../../exports/rows/batch-exports.ts';
-import type { PauseRow } from '../../../exports/rows/pauses.ts';
+import type { BatchExportRow, PauseRow } from '../../../exports/rows/batch-exports.ts';
 import { missedWhilePaused } from '../../../exports/rules/missed.ts';
 import { pickInterval } from '../../../exports/rules/pick-interval.ts';
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import {
   deleteBatchExport,
   findBatchExportById,
+  listPauses,
   setPaused,
   updateBatchExport,
 } from '../../../exports/rows/batch-exports.ts';
@@ -20,7 +21,6 @@ import {
   sumHealth,
 } from '../../../exports/rows/health.ts';
 import { deleteOldLogs, insertLogs } from '../../../exports/rows/logs.ts';
-import { listPauses } from '../../../exports/rows/pauses.ts';
 import { RUN_EXPIRIES } from '../../../exports/rows/retention.ts';
 import { beginAttempt, completeRun, startRun } from '../../../exports/rows/runs.ts';
 import { databaseForFile } from '../../support/database.ts';

@@ -94,8 +94,8 @@ describe('what means nothing is refused, with its place', () => {
     ['for (print(1); a;) {}', '`for` takes declarations and assignments only', 6],
     ['for (let i := 0; i < 1; print(i)) {}', '`for` takes declarations and assignments only', 25],
     ['for (let i := 0; i < 1; let j := 1) {}', '`for` cannot declare a variable in its third part', 25],
-    ['if (a) fun f() {}', 'A declaration needs a block of its own here', 8],
-    ['while (a) fun f() {}', 'A declaration needs a block of its own here', 11],
+    ['if (a) fun f() {}', 'A declaration is only allowed inside a block', 8],
+    ['while (a) fun f() {}', 'A declaration is only allowed inside a block', 11],
     [
       'return a in cohort 5',
       "Can't use cohorts in real-time filters. Please inline the relevant expressions (cohort id=5).",

@@ -249,7 +249,7 @@ describe('compiled programs end', () => {
     const source = 'return [1, multiIf(a, 1, b, 2)]';
     const program = await parser.program(source);
     expect(() => compileJavaScript(program, source)).toThrow(
-      '`multiIf` needs a last value to become JavaScript (line 1, column 12)',
+      '`multiIf` needs an else value to compile to JavaScript (line 1, column 12)',
     );
     const filter = await parser.expression('if(event, 1)');
     expect(compileJavaScript(filter).run({ event: false })).toMatchObject({ result: null });

@@ -32,7 +32,7 @@ const GRACE_SECONDS = 1;
 function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): ProcessContext['database'] {
   const url = config.DATABASE_URL;
   if (!url) {
-    throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.');
+    throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise set it.');
   }
   return {
     url,

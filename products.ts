@@ -1,10 +1,10 @@
 import { EXPORTS } from './exports/manifest.ts';
 
-/** The manifests of all products; see tenancy/product.ts. */
+/** The manifests of all products; see `tenancy/product.ts`. */
 export const PRODUCTS = [EXPORTS];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
-/** What the maintenance of all products works with. */
+/** What the maintenance of all products needs. */
 export type ProductDependencies = Step['run'] extends (deps: infer Deps, work: never) => unknown
   ? Deps
   : never;

@@ -17,7 +17,7 @@ import { type StartRunInput, startExportRun } from '../exports/runs/start-run.ts
 import type { NoticeInput, VerifyIntervalInput } from '../exports/temporal.ts';
 import { inActivity } from './work.ts';
 
-/** The activities that carry rows, for hours if need be. They have queues of their own, a bounded number at once. */
+/** Makes the activities that read or export rows, which may take hours. Their queues bound how many run at once. */
 export function createHeavyActivities({ exports: deps }: { exports: RunDependencies }) {
   return {
     exportInterval: (input: ExportIntervalInput) => inActivity((work) => exportInterval(deps, input, work)),
@@ -25,12 +25,14 @@ export function createHeavyActivities({ exports: deps }: { exports: RunDependenc
   };
 }
 
-/** The other activities of batch exports. Histories know them by these names. */
+/**
+ * Makes the other activities of batch exports. Their names are in the histories of workflows, so they must not change.
+ */
 export function createExportActivities({ exports: deps }: { exports: RunDependencies }) {
   return {
     startExportRun: (input: StartRunInput) => inActivity(() => startExportRun(deps, input)),
     finishExportRun: (input: FinishRunInput) => inActivity(() => finishExportRun(deps, input)),
-    // Every try has the same workflow.
+    // The id of the workflow is the same for every try, so it is the idempotency key.
     sendNotice: (input: NoticeInput) =>
       inActivity((_, { info }) => sendNotice(deps, input, info.workflowExecution?.workflowId)),
 

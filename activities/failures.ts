@@ -1,4 +1,4 @@
-// The only place where errors of the products become failures of Temporal: what is tried again, and when.
+// The only place that turns errors of the products into failures of Temporal, which say what is retried, and when.
 import { ApplicationFailure, CancelledFailure, type Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { AttemptFailedError, type Judgement } from '../exports/runs/judgement.ts';
@@ -7,15 +7,15 @@ import { BusyError } from '../exports/runs/start-run.ts';
 import { Refusal } from '../refusals.ts';
 
 const BUSY_AGAIN = '5 seconds';
-/** Nothing is waited for longer than this, whatever a destination asks. */
+/** The longest pause before the next attempt in milliseconds, whatever a destination asks for. */
 const LONGEST_PAUSE = 3_600_000;
 
-/** After 1, 2, 4 … seconds: what was away for long is not asked all the time. */
+/** Returns the pause after an attempt: 1, 2, 4 … seconds. */
 const pauseAfter = (attempt: number) => Math.min(LONGEST_PAUSE, 1_000 * 2 ** (attempt - 1));
 
 /**
- * Makes the failure of an attempt at a run. It says whether and when Temporal tries again; the retry policy of the
- * workflow is for attempts that could say nothing, because their worker is gone.
+ * Makes the failure of an attempt at a run. It says whether and when Temporal retries. The retry policy of the workflow
+ * applies to attempts without such a failure, whose worker is gone.
  */
 export function failureOf(
   { message, reason, again, retryAfterMilliseconds }: Judgement,
@@ -31,7 +31,9 @@ export function failureOf(
   });
 }
 
-/** Translates what an activity threw. What is nobody's in particular stays what it is, and the retry policy decides. */
+/**
+ * Translates an error of an activity. An unknown error stays as it is, and the retry policy of the workflow applies.
+ */
 export function translated(error: unknown, context: Context): unknown {
   if (error instanceof AttemptFailedError) return failureOf(error.judgement, context.info.attempt);
   if (error instanceof BusyError) {
@@ -55,15 +57,15 @@ export function translated(error: unknown, context: Context): unknown {
 }
 
 /**
- * Says how an activity ends that was told to stop. If its worker stops, another worker does the work: that is no
- * cancellation.
+ * Returns the error of an activity that was told to stop. If only its worker stops, that is no cancellation: another
+ * worker does the work.
  */
 function stopped({ cancellationSignal: signal }: Context): Error | undefined {
   if (!signal.aborted) return undefined;
   const reason = signal.reason as Error;
   if (reason instanceof CancelledFailure && reason.message !== 'WORKER_SHUTDOWN') return reason;
   return ApplicationFailure.create({
-    message: 'The worker was stopped; another attempt begins anew',
+    message: 'The worker was stopped; another attempt follows',
     type: 'worker-stopped',
     nextRetryDelay: 1,
   });

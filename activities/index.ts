@@ -5,7 +5,7 @@ import { createMaintenanceActivities } from './maintenance.ts';
 export type { ActivityDependencies } from './dependencies.ts';
 export { createHeavyActivities } from './exports.ts';
 
-/** Every activity of Sluice but the heavy ones. Each is one step of I/O that can be repeated. */
+/** Makes all activities of Sluice except the heavy ones. Each is one step of I/O that can be repeated. */
 export function createActivities(deps: ActivityDependencies) {
   const maintenance = createMaintenanceActivities(deps);
   const others = createExportActivities(deps);

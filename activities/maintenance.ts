@@ -4,7 +4,7 @@ import type { MaintenanceStep } from '../tenancy/product.ts';
 import type { ActivityDependencies } from './dependencies.ts';
 import { inActivity } from './work.ts';
 
-/** What the workflow needs to know of a step; the activity of the same name does it. */
+/** What the workflow needs to know about a step. The activity with the name of the step does its work. */
 export type ListedStep = Pick<MaintenanceStep<never>, 'name' | 'summary' | 'after'>;
 
 export interface MaintenanceActivities {
@@ -12,7 +12,7 @@ export interface MaintenanceActivities {
   listMaintenanceSteps(): Promise<ListedStep[]>;
 }
 
-/** A step with a name that is taken would never run, and one that waits for a later one might wait for ever. */
+/** Refuses steps with equal names, one of which would never run, and a step that waits for a later one. */
 function requireOrder(steps: readonly ListedStep[]): void {
   const names = new Set<string>();
   for (const { name, after } of steps) {
@@ -24,7 +24,7 @@ function requireOrder(steps: readonly ListedStep[]): void {
   }
 }
 
-/** Each step of maintenance as an activity of its own name, beside the one that lists them. */
+/** Makes an activity of each step of maintenance, and the activity that lists the steps. */
 export function createMaintenanceActivities(deps: ActivityDependencies): MaintenanceActivities {
   const steps: MaintenanceStep<ActivityDependencies>[] = [
     ...CAPTURE_STEPS,

@@ -2,7 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { WorkAttempt } from '../exports/runs/work.ts';
 import { translated } from './failures.ts';
 
-/** Shows an activity to the products: as an attempt at work, without Temporal. */
+/** Presents an activity to the products as an attempt at work, so that they need no Temporal. */
 export const workOf = (context: Context): WorkAttempt => ({
   signal: context.cancellationSignal,
   beat: (details) => context.heartbeat(details),
@@ -10,7 +10,7 @@ export const workOf = (context: Context): WorkAttempt => ({
   isOutOfTime: () => context.cancellationDetails?.timedOut === true,
 });
 
-/** Does work of a product as the activity that is under way. Its errors become failures that Temporal understands. */
+/** Does work of a product in the current activity, and translates its errors for Temporal. */
 export async function inActivity<T>(
   work: (attempt: WorkAttempt, context: Context) => Promise<T>,
 ): Promise<T> {

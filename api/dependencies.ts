@@ -55,7 +55,7 @@ export interface ApiDependencies {
   bodyIdleMilliseconds?: number;
 }
 
-/** What the routes of batch exports work with: what their commands need, and where the API is, for links. */
+/** What the routes of batch exports need: what their commands need, and the address of the API for links. */
 export interface ExportRouteDependencies extends ExportCommandDependencies {
   publicUrl: string;
 }

@@ -31,7 +31,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const listener = createListener({
     url: database.url,
     name: 'listener',
-    onError: (error) => logger.warn({ err: error }, 'changes by other processes are not heard of for now'),
+    onError: (error) =>
+      logger.warn({ err: error }, 'the connection that listens for changes broke; reconnecting'),
   });
   const schedules = createSchedules(config, logger);
   const parser = createParser();

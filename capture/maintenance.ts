@@ -3,9 +3,9 @@ import { deleteSomeIngestionWarnings } from '../db/ingestion-warnings.ts';
 import type { Pool } from '../db/pool.ts';
 import type { MaintenanceStep } from '../tenancy/product.ts';
 
-/** So many weeks may maintenance stand still before events go to the default partition. */
+/** How many weeks ahead partitions are made. If maintenance stops for longer, events go to the default partition. */
 const WEEKS_AHEAD = 4;
-/** A warning helps as long as somebody still looks for the events that it is about. */
+/** How many days ingestion warnings are kept. */
 const WARNING_DAYS = 90;
 const ROWS_PER_STATEMENT = 5_000;
 const ROWS_PER_RUN = 500_000;
@@ -20,7 +20,7 @@ export interface CaptureUpkeep {
 const keepEventPartitions: MaintenanceStep<CaptureUpkeep> = {
   name: 'keepEventPartitions',
   summary: 'partitions changed',
-  /** Makes the partitions of events that will be needed, and drops those whose retention is over. */
+  /** Makes the next partitions of events, and drops those that are past their retention. */
   async run({ pool, eventRetentionDays }) {
     const now = new Date();
     const made = await ensureEventPartitions(pool, now, WEEKS_AHEAD);
@@ -32,7 +32,7 @@ const keepEventPartitions: MaintenanceStep<CaptureUpkeep> = {
 const expireIngestionWarnings: MaintenanceStep<CaptureUpkeep> = {
   name: 'expireIngestionWarnings',
   summary: 'warnings expired',
-  /** Deletes ingestion warnings of long ago, in small statements. */
+  /** Deletes old ingestion warnings, in small statements. */
   async run({ pool }, { signal, beat }) {
     const firstKept = new Date(Date.now() - WARNING_DAYS * DAY).toISOString().slice(0, 10);
     let deleted = 0;

@@ -1,5 +1,5 @@
-// The only place where a run or a backfill comes to an end that did not complete. A user's cancellation, a deletion, an
-// automatic pause, a workflow that is gone: all of them end the rows here, then ask Temporal to stop the workflows.
+// The only place that ends a run or a backfill that did not complete. A user's cancellation, a deletion, an automatic
+// pause and a lost workflow all end the rows here, then ask Temporal to stop the workflows.
 import type { Transaction } from '../db/pool.ts';
 import { type BackfillRow, type EndedBackfillStatus, markBackfillEnded } from './rows/backfills.ts';
 import { insertLogs, type LogEntry } from './rows/logs.ts';
@@ -15,14 +15,20 @@ export interface RunEnding {
   log?: LogEntry;
 }
 
-/** What every cancelled run says in its log. */
+/** How runs and backfills end when their export is deleted. */
+export const EXPORT_DELETED = {
+  status: 'Cancelled',
+  reason: 'The batch export was deleted.',
+} as const satisfies RunEnding;
+
+/** The log entry of every cancelled run. */
 export const RUN_CANCELLED: LogEntry = { level: 'WARNING', message: 'Batch export was cancelled' };
-/** What the log of an export says about every cancelled backfill. */
+/** The log entry of every cancelled backfill. */
 export const BACKFILL_CANCELLED: LogEntry = { level: 'WARNING', message: 'Backfill was cancelled' };
 
 /**
- * Ends a run, with its log entry. The attempt at work loses its fence: it completes nothing any more and cleans up.
- * Undefined: the run was over before, and stays what it was.
+ * Ends a run and writes its log entry. The attempt at work loses its fence, so it can complete nothing and cleans up.
+ * Undefined: the run had ended before, and nothing changed.
  */
 export async function endRun(
   client: Transaction,
@@ -40,17 +46,17 @@ export interface BackfillEnding {
   reason: string | null;
   /** What the log of the export says about it. */
   log?: LogEntry;
-  /** How its runs end that are under way. Without it they come to their own end. */
+  /** How its runs in progress end. Without it they continue. */
   runs?: RunEnding;
 }
 
-/** A backfill that was ended, with those of its runs that were ended with it. */
+/** A backfill that was ended, and those of its runs that were ended with it. */
 export interface EndedBackfill {
   backfill: BackfillRow;
   runs: RunRow[];
 }
 
-/** Ends a backfill, with its log entry. Undefined: it was over before, and stays what it was. */
+/** Ends a backfill and writes its log entry. Undefined: it had ended before, and nothing changed. */
 export async function endBackfill(
   client: Transaction,
   backfill: BackfillRow,
@@ -68,8 +74,8 @@ export async function endBackfill(
 }
 
 /**
- * Asks Temporal to stop what was ended. A backfill goes before its runs: it must not begin another one. All are asked,
- * also when one fails; then this throws the first failure.
+ * Asks Temporal to cancel the workflows of ended backfills and runs. Backfills come first, because they must not start
+ * further runs. Every workflow is asked, even if one request fails. Then this throws the first failure.
  */
 export async function stopWorkflows(
   temporal: Pick<ExportTemporal, 'cancelBackfill' | 'cancelRun'>,
@@ -81,7 +87,7 @@ export async function stopWorkflows(
   await everyOne([stopped, ...runs.map((one) => temporal.cancelRun(one))]);
 }
 
-/** Waits for all of them, also when one fails, then throws the first failure. */
+/** Waits until all promises are settled, then throws the first failure. */
 export async function everyOne(works: readonly Promise<unknown>[]): Promise<void> {
   const failed = (await Promise.allSettled(works)).find((one) => one.status === 'rejected');
   if (failed) throw failed.reason;

@@ -29,12 +29,12 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
     },
     {
       name: 'endOrphanedRuns',
-      summary: 'runs ended whose workflow is gone',
+      summary: 'runs without a workflow ended',
       run: ({ exports }, work) => endOrphanedRuns(exports, work),
     },
     {
       name: 'mendBackfills',
-      summary: 'backfills mended whose workflow is gone',
+      summary: 'backfills without a workflow started or ended',
       run: ({ exports }, work) => mendBackfills(exports, work),
     },
     {

@@ -3,8 +3,8 @@ import { type BatchExportRow, findBatchExportById } from './rows/batch-exports.t
 import type { ExportTemporal } from './temporal.ts';
 
 /**
- * Makes the schedule of an export what its row says. If the row changes meanwhile, the schedule follows the newest row.
- * Without a row there is no schedule. False: there was nothing to do.
+ * Makes the schedule of an export agree with its row, and removes it if there is no row. Repeats that if the row
+ * changes meanwhile. False: there was nothing to do.
  */
 export async function syncRow(
   queryable: Queryable,

@@ -14,6 +14,7 @@ export {
   type IntervalText,
   intervalText,
   type OpenInterval,
+  rangeText,
   readInterval,
 } from './interval.ts';
 export {

@@ -1,3 +1,5 @@
+import { instantText } from '../values/dates.ts';
+
 /** The time from `start` (included) to `end` (excluded), in milliseconds since 1970. */
 export interface Interval {
   start: number;
@@ -23,6 +25,10 @@ export const intervalText = ({ start, end }: OpenInterval | IntervalText): Inter
   start: start === null ? null : isoText(start),
   end: isoText(end),
 });
+
+/** Shows an interval to people: `2027-01-31T00:00:00Z – 2027-02-01T00:00:00Z`. */
+export const rangeText = ({ start, end }: OpenInterval | IntervalText, dash = '–'): string =>
+  `${start === null ? 'the beginning' : instantText(start)} ${dash} ${instantText(end)}`;
 
 /** Reads the text of an interval. */
 export const readInterval = ({ start, end }: IntervalText): OpenInterval => ({

@@ -1,7 +1,7 @@
 import { InterceptingCall, type Interceptor, Metadata, status } from '@grpc/grpc-js';
 import { defaultGrpcRetryOptions, makeGrpcRetryInterceptor } from '@temporalio/client';
 
-/** A call that is over before it began. */
+/** Makes a call that fails at once, without using the connection. */
 function closedCall(): InterceptingCall {
   const ignore = () => undefined;
   return new InterceptingCall({
@@ -24,8 +24,8 @@ function closedCall(): InterceptingCall {
 }
 
 /**
- * Calls that are tried again as the client does by itself, but not once the connection is being closed: the client would
- * begin the next try in a timer, on a closed channel, and throw where nobody can catch it.
+ * Makes interceptors that retry calls as the client does by default, but not while the connection closes. Otherwise the
+ * client would start the next try in a timer, on a closed channel, and throw where nobody can catch the error.
  */
 export function closableCalls(closing: AbortSignal): Interceptor[] {
   const { retryableDecider, ...delays } = defaultGrpcRetryOptions();

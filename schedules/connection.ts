@@ -27,7 +27,7 @@ function readPem(file: string, variable: string): Buffer {
   }
 }
 
-/** How to reach Temporal; the same for the client and for the worker. */
+/** Returns how to connect to Temporal. The client and the worker use the same settings. */
 export function connectionSettings(settings: TemporalSettings): ConnectionSettings {
   const {
     TEMPORAL_TLS_CERT: cert,
@@ -36,9 +36,7 @@ export function connectionSettings(settings: TemporalSettings): ConnectionSettin
     TEMPORAL_API_KEY: apiKey,
   } = settings;
   if (!settings.TEMPORAL_ADDRESS) {
-    throw new Error(
-      'TEMPORAL_ADDRESS is not set. `npm start` runs a Temporal of its own; otherwise name yours.',
-    );
+    throw new Error('TEMPORAL_ADDRESS is not set. `npm start` runs a Temporal of its own; otherwise set it.');
   }
   if (Boolean(cert) !== Boolean(key)) {
     throw new Error('TEMPORAL_TLS_CERT and TEMPORAL_TLS_KEY go together; only one of them is set.');

@@ -77,7 +77,7 @@ async function lookAtWorkers(connection: Connection, options: SchedulesOptions):
   );
 }
 
-/** Checks everything that Sluice needs from Temporal. */
+/** Checks everything that Sluice needs from Temporal. Never fails: problems are in the findings. */
 export async function diagnoseTemporal(options: SchedulesOptions): Promise<Finding[]> {
   const connection = Connection.lazy({ ...connectionSettings(options), connectTimeout: '3 seconds' });
   const client = new Client({ connection, namespace: options.TEMPORAL_NAMESPACE });

@@ -5,7 +5,7 @@ import { ensureOwnSchedule } from './own-schedule.ts';
 export const MAINTENANCE_SCHEDULE = 'sluice-maintenance';
 export const RECONCILE_SCHEDULE = 'sluice-export-reconcile';
 
-/** The schedules of the installation itself. */
+/** Creates or corrects the schedules of the installation itself. */
 export async function ensureMaintenance(client: Client, taskQueue: string): Promise<void> {
   await ensureOwnSchedule(client, taskQueue, {
     scheduleId: MAINTENANCE_SCHEDULE,

@@ -7,12 +7,12 @@ export interface OwnSchedule {
   workflowType: string;
   kind: string;
   every: '1 minute' | '5 minutes';
-  /** After so long a run is given up. */
+  /** Temporal ends a run that takes longer. */
   longest: '10 minutes' | '1 hour';
   summary: string;
 }
 
-/** The schedule as this version wants it: made if missing, mended if different or paused. */
+/** Creates the schedule if it is missing, and corrects it if it is paused or differs from what this version needs. */
 export async function ensureOwnSchedule(client: Client, taskQueue: string, own: OwnSchedule): Promise<void> {
   const { scheduleId, kind } = own;
   const typedSearchAttributes = [{ key: searchAttributes.kind, value: kind }];

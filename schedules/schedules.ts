@@ -9,21 +9,23 @@ import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import { registerSearchAttributes } from './search-attributes.ts';
 import { stopProject } from './stop-project.ts';
 
-/** The one Temporal client of Sluice. The database is the truth; schedules are derived from it and repaired. */
+/** The Temporal client of a process. The database is the truth; schedules are derived from it and corrected. */
 export interface Schedules {
-  /** Whether Temporal answered when it was last asked. */
+  /** Answers whether Temporal answered the last call. */
   isReachable(): boolean;
-  /** Asks Temporal whether it is there, for a process that cannot wait until it has been asked. Takes seconds if it is away. */
+  /** Calls Temporal to find out whether it answers. This takes seconds if it is away. */
   reach(): Promise<boolean>;
-  /** Brings search attributes and the maintenance schedule to what this version needs. */
+  /** Creates or corrects the search attributes and the schedules of maintenance. */
   ensure(): Promise<void>;
-  /** Runs maintenance now rather than within a minute. Never fails: maintenance comes by itself. */
+  /** Runs maintenance now. Never fails, because maintenance runs within a minute anyway. */
   nudgeMaintenance(): void;
   /** Deletes a project's schedules and terminates its workflows. */
   stopProject(projectId: number): Promise<{ schedules: number; workflows: number }>;
-  /** One schedule for each batch export, and what is started beside it. */
+  /** What batch exports need from Temporal. */
   exports: ExportTemporal;
-  /** Gives what is asked of Temporal within `work` so long, also while it is away; closing waits for it. */
+  /**
+   * Runs `work`. Calls to Temporal within it fail after this time, also while Temporal is away. `close` waits for it.
+   */
   within<T>(milliseconds: number, work: () => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -32,12 +34,12 @@ export type SchedulesOptions = TemporalSettings &
   Pick<Config, 'SLUICE_TASK_QUEUE' | 'TEMPORAL_UI_URL' | 'SLUICE_TEMPORAL_UI_PORT'>;
 
 const PROBE_EVERY = 5_000;
-/** Also how long a process that stops waits for an absent Temporal. */
+/** How long a probe may take. A process that stops waits for a probe in progress. */
 const PROBE_DEADLINE = 2_000;
-/** After a long absence, too, Temporal is found again within seconds; the client's own idea is two minutes. */
+/** How often the client tries to reconnect at least. Its default of two minutes would be too long. */
 const LONGEST_BACKOFF = 5_000;
 
-/** Connects lazily: Temporal may be absent now and come up later. */
+/** Makes the client. It connects lazily, because Temporal may be away now and come back later. */
 export function createSchedules(options: SchedulesOptions, logger: Logger): Schedules {
   const closing = new AbortController();
   const closed = new AbortController();
@@ -73,7 +75,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
 
   async function reach(): Promise<boolean> {
     await pending;
-    // The first connection may take longer than an answer does.
+    // The first probe may have failed because connecting took too long.
     if (!reachable) await probe();
     return reachable;
   }
@@ -119,7 +121,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
     async close() {
       closing.abort();
       clearInterval(timer);
-      // What has a deadline may end by itself; everything else is over now.
+      // Calls with a deadline may finish. All others end now.
       await Promise.all([pending, ...underWay]);
       closed.abort();
       await connection.close();

@@ -1,7 +1,7 @@
 import { type Client, ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
 import { searchAttributes } from '../workflows/names.ts';
 
-/** Deletes every schedule of the project and terminates every workflow of it that runs. */
+/** Deletes the schedules of a project and terminates its running workflows. Returns how many there were. */
 export async function stopProject(
   client: Client,
   projectId: number,

@@ -12,7 +12,7 @@ const ROWS_PER_RUN = 500_000;
 export interface TenancyUpkeep {
   pool: Pool;
   products: readonly Pick<Product, 'tables'>[];
-  /** Temporal, as far as deleted projects need it. */
+  /** The part of Temporal that deleted projects need. */
   schedules: {
     /** Deletes a project's schedules and terminates its workflows. */
     stopProject(projectId: number): Promise<unknown>;
@@ -22,7 +22,7 @@ export interface TenancyUpkeep {
 const expireSessions: MaintenanceStep<TenancyUpkeep> = {
   name: 'expireSessions',
   summary: 'sessions expired',
-  /** Deletes wizard sessions and counted requests that are over. */
+  /** Deletes expired wizard sessions and rate limits. Returns the number of sessions. */
   async run({ pool }) {
     const sessions = await deleteExpiredWizardSessions(pool);
     await deleteExpiredRateLimits(pool);
@@ -33,7 +33,7 @@ const expireSessions: MaintenanceStep<TenancyUpkeep> = {
 const stopDeletedProjects: MaintenanceStep<TenancyUpkeep> = {
   name: 'stopDeletedProjects',
   summary: 'projects stopped',
-  /** Deletes the schedules of deleted projects and terminates what they have running. */
+  /** Deletes the schedules of deleted projects and terminates their workflows. */
   async run({ pool, schedules }, { signal, beat }) {
     const open = (await listOpenDeletions(pool, PROJECTS_PER_RUN)).filter((row) => !row.schedules_stopped_at);
     for (const { project_id } of open) {
@@ -50,7 +50,7 @@ const deleteProjectData: MaintenanceStep<TenancyUpkeep> = {
   name: 'deleteProjectData',
   summary: 'rows of deleted projects deleted',
   after: stopDeletedProjects.name,
-  /** Deletes the data of deleted projects, in small statements, once nothing can add to it any more. */
+  /** Deletes the data of deleted projects, in small statements, once their workflows have stopped. */
   async run({ pool, products }, { signal, beat }) {
     const tables = projectTables(products);
     let deleted = 0;

@@ -4,27 +4,26 @@ import { CORE_TABLES, type ProjectTable } from '../db/project-tables.ts';
 import type { SealedColumn } from '../db/sealed-columns.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 
-/** What `doctor` found out about one thing. */
+/** The result of one check of `doctor`. */
 export interface Finding {
-  /** What was looked at, in a word or two. */
+  /** The name of the check, in a word or two. */
   check: string;
   ok: boolean;
-  /** What was found. If it is not ok, also what to do. */
+  /** The result, and if the check failed, what to do. */
   sentence: string;
 }
 
 /**
- * What a piece of work hears and says while it lasts. Whoever runs the work decides what stands behind it: an activity of
- * Temporal, a test, a command.
+ * How a piece of work learns that it must stop, and reports progress. An activity, a test or a command implements it.
  */
 export interface Work {
   /** Is aborted when the work has to stop. Its reason is the error to end with. */
   readonly signal: AbortSignal;
-  /** Says that somebody still works on it, and how far it is. */
+  /** Reports that the work continues, and how far it is. */
   beat(details?: unknown): void;
 }
 
-/** Something that no request does, done every minute. It can be repeated, and stopped at any point. */
+/** Work that no request does. It is done every minute, can be repeated, and can stop at any point. */
 export interface MaintenanceStep<Deps> {
   /** The name of its activity in Temporal. It is unique among all steps and never changes. */
   name: string;
@@ -32,13 +31,13 @@ export interface MaintenanceStep<Deps> {
   summary: string;
   /** The name of a step that ends before this one begins, whether it succeeds or fails. It is listed earlier. */
   after?: string;
-  /** Beats at least every half minute: a step that is silent for longer is given up and tried again. */
+  /** Does the work. It beats at least every half minute, because a step that is silent for longer is repeated. */
   run: (deps: Deps, work: Work) => Promise<number>;
 }
 
 /**
  * Describes a product to the rest of Sluice. `products.ts` lists the products, and each process passes the list to what
- * needs it. `Deps` is what the product's steps of maintenance work with.
+ * needs it. `Deps` is what the product's steps of maintenance need.
  */
 export interface Product<Deps = never> {
   /** The name of its folder. */
@@ -49,21 +48,23 @@ export interface Product<Deps = never> {
   tables: readonly ProjectTable[];
   /** Its columns that hold sealed secrets. */
   sealed: readonly SealedColumn[];
-  /** What its scopes name: `batch_export` stands for `batch_export:read` and `batch_export:write`. */
+  /** The objects of its scopes. `batch_export` adds the scopes `batch_export:read` and `batch_export:write`. */
   scopes: readonly string[];
   maintenance: readonly MaintenanceStep<Deps>[];
   /** The kinds of its advisory locks, by name; see db/locks.ts. */
   lockKinds?: Readonly<Record<string, number>>;
-  /** Adds metrics that every worker serves, read from the database when somebody asks. */
+  /** Adds metrics to every worker. They are read from the database when they are scraped. */
   registerMetrics?(registry: Registry, pool: Pool): void;
-  /** Looks for what is wrong, for `doctor`. The database is there and up to date. */
+  /** Checks the product for `doctor`, which calls this only if the database is reachable and up to date. */
   diagnose?(queryable: Queryable): Promise<Finding[]>;
   /**
-   * Runs in the transaction that stores events, after persons became part of others. The transaction holds the locks on
-   * all of them. If this throws, nothing is stored and the events are tried again.
+   * Runs in the transaction that stores events, after persons were merged into others. The transaction holds the locks
+   * on all of these persons. If this throws, nothing is stored and the events are retried.
    */
   personsMerged?(client: Transaction, merges: readonly PersonMerge[]): Promise<void>;
-  /** Runs in the transaction that deletes persons of a project, after they are gone. If this throws, they stay. */
+  /**
+   * Runs in the transaction that deletes persons of a project, after the deletion. If this throws, the persons stay.
+   */
   personsDeleted?(client: Transaction, projectId: number, personIds: readonly string[]): Promise<void>;
 }
 

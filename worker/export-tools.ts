@@ -7,15 +7,18 @@ import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics
 import { createParser } from '../hog/parser/index.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 
-/** How many runs are done at once: those that schedules start, and those of backfills, with verifications. */
+/**
+ * How many runs are in progress at once: those that schedules start, and those of backfills together with
+ * verifications.
+ */
 export interface Lanes {
   exports: number;
   backfills: number;
 }
 
-/** What batch exports share with the rest of the worker. */
+/** What batch exports take from the rest of the worker. */
 export interface SharedTools extends Pick<RunDependencies, 'pool' | 'temporal' | 'logger' | 'patience'> {
-  /** Counts for the operators. Without it nobody sees the counts. */
+  /** The metrics of exports. Without it nobody sees them. */
   metrics?: ExportMetrics | undefined;
 }
 
@@ -29,24 +32,27 @@ export interface ExportTools {
 const EACH = 256 * 1024 * 1024;
 const [LEAST, MOST] = [2, 8];
 
-/** At its most, a run takes about half of the memory that is counted for it. */
+/**
+ * Returns how many runs may be in progress at once. By default, half of the memory is for runs, 256 MiB for each of
+ * them.
+ */
 export function exportConcurrency(config: Pick<Config, 'SLUICE_EXPORT_CONCURRENCY'>, memory: number): number {
   return config.SLUICE_EXPORT_CONCURRENCY ?? Math.min(MOST, Math.max(LEAST, Math.floor(memory / 2 / EACH)));
 }
 
-/** Backfills get a third of the runs, and each lane gets one at least. */
+/** Divides the runs. Backfills get a third of them, and each lane gets at least one. */
 export function lanesOf(concurrency: number): Lanes {
   const backfills = Math.ceil(concurrency / 3);
   return { exports: Math.max(1, concurrency - backfills), backfills };
 }
 
-/** The memory of the machine, or of the container where that is less. */
+/** Returns the memory of the machine, or of the container if that is less. */
 function memoryOf(): number {
   const limit = process.constrainedMemory();
   return limit > 0 ? Math.min(limit, os.totalmem()) : os.totalmem();
 }
 
-/** Puts together what batch exports work with. */
+/** Puts together what batch exports need. */
 export function createExportTools(
   config: Config,
   { pool, temporal, logger, patience, metrics = createExportMetrics(undefined) }: SharedTools,
@@ -56,10 +62,11 @@ export function createExportTools(
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const copyPool = createPool({
     url: config.DATABASE_URL as string,
-    // One connection for each run, and one more while an earlier read of it is being given up.
+    // One connection for each run, and one more for an earlier read of it that has not stopped yet.
     size: (lanes.exports + lanes.backfills) * 2,
     name: 'exports',
-    onError: (error) => logger.warn({ err: error }, 'a connection of an export to Postgres broke'),
+    onError: (error) =>
+      logger.warn({ err: error }, 'a connection to Postgres for reading exported rows broke'),
   });
   return {
     lanes,

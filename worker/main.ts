@@ -1,4 +1,4 @@
-// The worker process: runs workflows and activities until it is told to stop.
+// The worker process. Runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
 import { createExportMetrics } from '../exports/runs/metrics.ts';
@@ -28,16 +28,16 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
 
   let worker: RunningWorker | undefined;
 
-  /** Keeps a worker polling: Temporal may be absent at the start and may go away later. */
+  /** Keeps a worker polling. Temporal may be away at the start, and may go away later. */
   async function keepPolling(onFirst: () => void): Promise<void> {
     let wait = FIRST_PAUSE;
     while (!stopping.aborted) {
       try {
         worker = await startWorker({ config, pool, schedules, logger, exportMetrics });
-        logger.info({ taskQueue: config.SLUICE_TASK_QUEUE }, 'the worker polls');
+        logger.info({ taskQueue: config.SLUICE_TASK_QUEUE }, 'the worker polls its task queues');
         wait = FIRST_PAUSE;
         onFirst();
-        // The signal to stop may have come while the worker was being made.
+        // The signal to stop may have come while the worker was starting.
         if (stopping.aborted) await worker.stop();
         await worker.finished;
       } catch (error) {
@@ -50,7 +50,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
   }
   const first = Promise.withResolvers<void>();
   const polling = keepPolling(first.resolve);
-  // The maintenance schedule repairs everything else, so somebody has to repair the maintenance schedule.
+  // Maintenance corrects all other schedules, but not its own.
   const ensuring = setInterval(() => {
     schedules.ensure().catch((error) => logger.warn({ err: error }, 'schedules could not be checked'));
   }, ENSURE_EVERY);

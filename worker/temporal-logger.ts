@@ -4,7 +4,7 @@ import { EXPORT_RUN } from '../workflows/names.ts';
 
 const LEVELS = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
-/** Temporal's own messages in our log. Its notices are details to us. */
+/** Writes the messages of Temporal's SDK to the log. Its debug and info messages become one level less important. */
 export function temporalLogger(logger: Logger): TemporalLogger {
   const write = (
     level: (typeof LEVELS)[keyof typeof LEVELS],
@@ -22,8 +22,8 @@ export function temporalLogger(logger: Logger): TemporalLogger {
 }
 
 function isNews(message: string, meta: Record<string, unknown> | undefined): boolean {
-  // One of our workers has activities only, and means it.
+  // The workers for heavy activities have no workflows on purpose.
   if (message.startsWith('No workflows registered')) return false;
-  // The attempt that failed was told of, with what it is about.
+  // The log already has the failed attempt, with more details.
   return !(message === 'Workflow failed' && meta?.workflowType === EXPORT_RUN);
 }

@@ -21,9 +21,9 @@ export interface WorkerDependencies {
   logger: Logger;
   /** By default all products of Sluice. */
   products?: readonly Product<ActivityDependencies>[];
-  /** Counts what becomes of exports. Without it nobody sees the counts. */
+  /** The metrics of exports. Without it nobody sees them. */
   exportMetrics?: ExportMetrics;
-  /** How long destinations are asked again before an attempt fails. Without it, as long as usual. */
+  /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */
   patience?: Patience;
   /** A file with the bundled workflows. Without it the worker bundles them when it starts. */
   workflowBundle?: string | undefined;
@@ -32,24 +32,27 @@ export interface WorkerDependencies {
 export const WORKFLOWS_PATH = path.join(import.meta.dirname, '../workflows/index.ts');
 
 export interface RunningWorker {
-  /** Lets activities in flight finish, up to the grace time, and stops. */
+  /** Lets activities in progress finish, up to the grace time, and stops. */
   stop(): Promise<void>;
-  /** Ends when the worker does; fails when it broke. */
+  /** Resolves when the worker has stopped, and rejects when it broke. */
   finished: Promise<void>;
 }
 
-/** How long a cancellation may take to be heard: as often heartbeats are sent, at most. */
+/** The longest time between two heartbeats. An activity hears of a cancellation with the next heartbeat. */
 const HEARTBEATS = '3 seconds';
 
 /**
- * A worker that stands still has asked Temporal for work, and gets as much as it asked for before anybody notices: each
- * piece is lost for as long as it may be silent. Two are enough to keep the places filled, for they last seconds at least.
+ * How many polls for heavy activities are open. A worker that hangs still receives one activity for each open poll, and
+ * each is lost until its heartbeat times out. Two polls keep a worker busy, because such activities take seconds at
+ * least.
  */
 const POLLS = 2;
-/** For the same reason: how long a step of a workflow waits for the worker that knows it, rather than for any. */
+/**
+ * How long a step of a workflow waits for the worker that has the workflow in memory, before any worker may take it.
+ */
 const STICKY = '5 seconds';
 
-/** Starts polling. Fails when Temporal is not there: the caller decides when to try again. */
+/** Starts polling. Fails if Temporal does not answer. The caller decides when to try again. */
 export async function startWorker({
   config,
   pool,
@@ -98,7 +101,7 @@ export async function startWorker({
         activities: createHeavyActivities(dependencies),
         maxConcurrentActivityTaskExecutions: atOnce,
         maxConcurrentActivityTaskPolls: Math.min(POLLS, atOnce),
-        // Most are done by then; the others need the rest of the time to take back what they uploaded.
+        // Most activities finish in this time. The others need the rest of it to remove what they have uploaded.
         shutdownGraceTime: '1 second',
         maxHeartbeatThrottleInterval: HEARTBEATS,
       });
@@ -110,7 +113,7 @@ export async function startWorker({
     const shutDown = () => {
       for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
     };
-    // One without the other would take work and never do it.
+    // If one worker stops, all do: the others would start runs that nobody can finish.
     const runs = workers.map((worker) => worker.run().finally(shutDown));
     const finished = Promise.all(runs).then(() => undefined);
     const closed = Promise.allSettled(runs).then(close);

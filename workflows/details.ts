@@ -2,11 +2,11 @@ import type { IntervalText } from '../intervals/index.ts';
 
 const short = (instant: string) => instant.replace('.000Z', 'Z');
 
-/** An interval as the pages of workflows show it. */
+/** Shows an interval on the page of a workflow. */
 export const rangeText = ({ start, end }: IntervalText): string =>
   `${start === null ? 'the beginning' : short(start)} – ${short(end)}`;
 
-/** So many characters the page of a workflow shows side by side; it cuts off what is longer, also below. */
+/** How many characters of a line the page of a workflow shows. It cuts off the rest. */
 const WIDTH = 70;
 
 function wrapped(line: string): string[] {
@@ -21,7 +21,9 @@ function wrapped(line: string): string[] {
   return [...lines, rest];
 }
 
-/** A text that others wrote, for the page of a workflow: it must not be read as Markdown, and all of it must be seen. */
+/**
+ * Shows a text of unknown origin on the page of a workflow: not as Markdown, and wrapped so that all of it is visible.
+ */
 export function fenced(text: string): string {
   const lines = text.replaceAll('~~~~~~', '~~~').split('\n').flatMap(wrapped);
   return `\n\n~~~~~~\n${lines.join('\n')}\n~~~~~~`;

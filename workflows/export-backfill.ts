@@ -47,7 +47,7 @@ export interface ExportBackfillResult {
   cancelled: number;
 }
 
-/** Exports the intervals of a range again, a few at a time. One that fails does not keep the others from it. */
+/** Exports the intervals of a range, a few at a time. An interval that fails does not stop the others. */
 export async function exportBackfill(input: ExportBackfillInput): Promise<ExportBackfillResult> {
   const progress: BackfillProgressNote = { ...(input.from ?? NOTHING) };
   try {
@@ -59,7 +59,7 @@ export async function exportBackfill(input: ExportBackfillInput): Promise<Export
     const whole = await exportAll(input, progress);
     if (CancellationScope.current().consideredCancelled) throw new CancelledFailure(CANCELLED);
     if (!whole) return await continueAsNew<typeof exportBackfill>({ ...input, from: progress });
-    // A range without an end may have more intervals by now than were counted.
+    // A range without an end may have more intervals by now than when they were counted.
     const isWhole = progress.failed + progress.cancelled === 0 && progress.completed >= progress.total;
     const status = isWhole ? 'Completed' : 'Failed';
     return await finish(input, progress, status);
@@ -72,7 +72,7 @@ export async function exportBackfill(input: ExportBackfillInput): Promise<Export
 
 const NOTHING: BackfillProgressNote = { after: null, total: 0, completed: 0, failed: 0, cancelled: 0 };
 
-/** Returns false if the history has become long and there is more to do. Nothing runs any more then. */
+/** Exports all intervals. Returns false if it stopped early because the history is long. No run is in progress then. */
 async function exportAll(input: ExportBackfillInput, progress: BackfillProgressNote): Promise<boolean> {
   const running = new Set<Promise<void>>();
   const scope = CancellationScope.current();
@@ -107,7 +107,7 @@ async function exportAll(input: ExportBackfillInput, progress: BackfillProgressN
       progress.after = last;
     }
   } finally {
-    // After a cancellation too: the runs take back what they were about to show before the backfill is over.
+    // Also after a cancellation: the backfill ends after its runs, which first remove what they were about to publish.
     await Promise.all(running);
   }
 }
@@ -126,7 +126,7 @@ async function exportOne(
       workflowId: `${exportId}-${interval.end}-${backfillId}`,
       args: [run],
       cancellationType: ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-      // If somebody terminates the backfill, its runs are cancelled, and no half upload stays.
+      // If somebody terminates the backfill, its runs are cancelled, so that they remove what they have uploaded.
       parentClosePolicy: ParentClosePolicy.REQUEST_CANCEL,
       typedSearchAttributes: [
         ...inherited,

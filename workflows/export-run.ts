@@ -23,12 +23,12 @@ import { backfillsQueue, EXPORT_KIND, exportsQueue, NOTICE, RUN_FAILED, searchAt
 
 const scheduledFor = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
 
-/** Five times as long as an attempt is ever silent, whatever it waits for. */
+/** The time without a heartbeat after which an attempt is lost: five times the pause between two heartbeats. */
 const SILENCE = '15 seconds';
-/** There is no last attempt: what can succeed later is tried until it does, or somebody cancels the run. */
+/** There is no last attempt: a run that may succeed later is retried until it succeeds or somebody cancels it. */
 const retry = { initialInterval: '1 second', backoffCoefficient: 2 } as const;
 const { startExportRun, finishExportRun } = proxyActivities<Activities>({
-  // Each takes a few statements. This is how long one is lost with a worker that stands still.
+  // Each takes a few statements. If a worker hangs, this is how long it delays the run.
   startToCloseTimeout: '30 seconds',
   retry: { ...retry, maximumInterval: '1 minute' },
   cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
@@ -36,14 +36,14 @@ const { startExportRun, finishExportRun } = proxyActivities<Activities>({
 
 type Started = Extract<StartRunResult, { outcome: 'started' }>;
 
-/** What is known of a run while it is at work. */
+/** What is known about a run in progress. */
 interface Progress {
   started?: Started;
 }
 
 /**
- * Exports one interval of a batch export, however often something fails on the way. If the run fails, its workflow fails;
- * if the run is cancelled, its workflow is cancelled. So Temporal's own lists and alerts tell of both.
+ * Exports one interval of a batch export, and retries what fails. If the run fails or is cancelled, so is its workflow.
+ * Temporal's own lists and alerts therefore show both.
  */
 export async function exportRun(input: ExportRunInput): Promise<ExportRunResult> {
   const progress: Progress = {};
@@ -96,15 +96,15 @@ function heavy({ backfillId }: ExportRunInput, started: Started): HeavyActivitie
     taskQueue: queueOf(workflowInfo().taskQueue),
     startToCloseTimeout: started.attemptMilliseconds,
     heartbeatTimeout: SILENCE,
-    // An attempt that fails says when the next one begins. These are the pauses after a worker that is gone.
+    // An attempt that fails says when the next one begins. These pauses apply after an attempt whose worker is gone.
     retry: { ...retry, maximumInterval: '30 seconds' },
-    // The upload is taken back before the run counts as cancelled.
+    // The run counts as cancelled only after its upload is removed.
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     summary: `Export ${started.what}`,
   });
 }
 
-/** Makes the run's row say what happened. */
+/** Writes down how a run ended that did not complete, and sends the notices about it. */
 async function finish(
   input: ExportRunInput,
   { started }: Progress,
@@ -123,7 +123,7 @@ async function finish(
   const why = reason === null ? '' : fenced(reason);
   setCurrentDetails(`**${done.status}**${what}${why}\n\n${nameOf(done.runId)}`);
   for (const notice of done.notices) await tell(notice);
-  // Runs that began under the version before have this mark in their history.
+  // Histories of an older version contain this patch.
   deprecatePatch('ends-as-its-run');
   if (done.status === 'Failed' && reason !== null) throw ApplicationFailure.nonRetryable(reason, RUN_FAILED);
   if (done.status === 'Cancelled' && isCancellation(error)) throw error;
@@ -136,7 +136,7 @@ function reasonOf(error: unknown): string {
   return at.message;
 }
 
-/** Starts a notice, which is a workflow of its own: no run waits for a webhook, or fails because of one. */
+/** Starts a notice. It is a workflow of its own, so that no run waits for a webhook or fails because of one. */
 async function tell(notice: NoticeInput): Promise<void> {
   const { workflowId, runId } = workflowInfo();
   try {

@@ -1,4 +1,4 @@
-/** Every workflow of Sluice; the worker bundles this file. */
+/** All workflows of Sluice. The worker bundles this file. */
 export { exportBackfill } from './export-backfill.ts';
 export { exportRun } from './export-run.ts';
 export { maintenance } from './maintenance.ts';

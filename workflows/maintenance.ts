@@ -3,17 +3,17 @@ import type { Activities } from '../activities/index.ts';
 import type { ListedStep } from '../activities/maintenance.ts';
 
 export interface MaintenanceReport {
-  /** What each step did, by its name. */
+  /** How much each step did, by its name. */
   counts: Record<string, number>;
   /** Steps that failed after their retries. The next run tries them again. */
   failed: string[];
 }
 
-/** For tests. The schedule gives none of it. */
+/** Settings for tests. The schedule passes none. */
 export interface MaintenanceInput {
   /** How long an attempt at a step may take. */
   longestMilliseconds?: number;
-  /** After this time, steps that are over begin again, for as long as others are not. */
+  /** How often finished steps start again while another step still runs. */
   everyMilliseconds?: number;
 }
 
@@ -24,7 +24,7 @@ const { listMaintenanceSteps } = proxyActivities<Activities>({
   retry: { maximumInterval: '10 seconds' },
 });
 
-/** Runs one step: the activity of its name. Its number is added to the report, or its name to the failed ones. */
+/** Runs one step, which is the activity of its name. Adds its count, or its failure, to the report. */
 async function run(name: string, report: MaintenanceReport, longest = 2 * MINUTE): Promise<void> {
   const activities = proxyActivities<Record<string, () => Promise<number>>>({
     startToCloseTimeout: longest,
@@ -39,7 +39,7 @@ async function run(name: string, report: MaintenanceReport, longest = 2 * MINUTE
   }
 }
 
-/** Every minute: what no request does. A step that fails or hangs does not hold up the others. */
+/** Does, every minute, the work that no request does. A step that fails or hangs does not hold up the others. */
 export async function maintenance(input: MaintenanceInput = {}): Promise<MaintenanceReport> {
   const report: MaintenanceReport = { counts: {}, failed: [] };
   if (!patched('steps-by-name')) {
@@ -61,7 +61,8 @@ export async function maintenance(input: MaintenanceInput = {}): Promise<Mainten
   void Promise.all(steps.map(begin)).then(() => {
     isOver = true;
   });
-  // The schedule begins no run while this one lasts, so here what is not late goes on every minute.
+  // The schedule starts no other run while this one lasts. So the steps that have finished start again here every
+  // minute.
   while (!(await condition(() => isOver, input.everyMilliseconds ?? MINUTE))) {
     const idle = steps.filter(({ name }) => !running.has(name) && !report.failed.includes(name));
     for (const step of idle) void begin(step);
@@ -78,7 +79,7 @@ function textOf(steps: readonly ListedStep[], { counts, failed }: MaintenanceRep
   return lines.join('\n');
 }
 
-/** The steps of runs that began before steps had names of their own, with the guards that stand before them. */
+/** The steps of workflows that began before `listMaintenanceSteps`, with the patches that their histories contain. */
 const IN_ORDER: readonly [name: string, guard?: string][] = [
   ['keepEventPartitions', 'event-partitions'],
   ['expireSessions'],

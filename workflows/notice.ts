@@ -8,7 +8,7 @@ const { sendNotice } = proxyActivities<Activities>({
   retry: { initialInterval: '2 seconds', backoffCoefficient: 2, maximumInterval: '10 minutes' },
 });
 
-/** Tells the operators' webhook of something, for a day if need be. Answers whether it could. */
+/** Sends a notice to the webhook of the operators, and retries for a day. Returns whether it was sent. */
 export async function notice(input: NoticeInput): Promise<boolean> {
   try {
     await sendNotice(input);

@@ -19,11 +19,11 @@ export interface ReconcileReport {
   /** Runs that were compared with the database, and those that differ from it. */
   checked: number;
   differ: number;
-  /** Exports, or whole steps, that failed; the next pass tries them again. */
+  /** Exports, or whole steps, that failed. The next pass tries them again. */
   failed: number;
 }
 
-/** Finds out, every few minutes, whether every interval of every batch export was exported, and completely. */
+/** Checks, every few minutes, that every interval of every batch export was exported completely. */
 export async function reconcileExports(): Promise<ReconcileReport> {
   const report = {
     exports: 0,

@@ -15,10 +15,10 @@ import type { VerifyReport } from '../exports/rules/verify-report.ts';
 import type { VerifyIntervalInput } from '../exports/temporal.ts';
 import { backfillsQueue, VERIFY_REPORT, VERIFY_TAKEN } from './names.ts';
 
-/** Whoever asked and went away comes back within this time, or has to begin again. */
+/** How long a report waits for a client. After that, the next request starts a new verification. */
 const KEPT = '10 minutes';
 
-/** Compares an interval with its source and its destination, and keeps the report until somebody has taken it. */
+/** Compares an interval with its source and its destination, and keeps the report until a client has received it. */
 export async function verifyInterval(input: VerifyIntervalInput): Promise<VerifyReport> {
   let report: VerifyReport | undefined;
   let failure: string | undefined;
@@ -31,7 +31,7 @@ export async function verifyInterval(input: VerifyIntervalInput): Promise<Verify
       throw ApplicationFailure.nonRetryable(failure ?? 'The interval could not be verified.');
     },
     {
-      // Whoever asks after somebody took the report wants a new one.
+      // A client that asks after the report was received wants a new one.
       validator() {
         if (taken) throw ApplicationFailure.nonRetryable('The report was taken', VERIFY_TAKEN);
       },

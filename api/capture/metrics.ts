@@ -2,7 +2,7 @@ import type { Notices } from '../../capture/parse/notices.ts';
 import { Counter, Gauge, type Registry, Tally } from '../../telemetry/metrics.ts';
 import type { Gate } from '../public/gate.ts';
 
-/** Counts what comes in. The ingest counts what becomes of it. */
+/** The metrics of requests to capture. The metrics of stored events are in `capture/ingest/metrics.ts`. */
 export function createCaptureMetrics(registry: Registry, gate: Gate) {
   const registers = [registry];
   const [ok, events, received, decoded] = [new Tally(), new Tally(), new Tally(), new Tally()];
@@ -17,14 +17,14 @@ export function createCaptureMetrics(registry: Registry, gate: Gate) {
   });
   const noticed = new Counter({
     name: 'sluice_capture_notices_total',
-    help: 'Events that were skipped or changed, by reason.',
+    help: 'Events that capture skipped or changed, by reason.',
     labelNames: ['reason'] as const,
     registers,
   });
-  // The registry reads the others when somebody asks.
+  // The registry collects these when the metrics are scraped.
   new Counter({
     name: 'sluice_capture_events_total',
-    help: 'Events whose request was answered with 200 after they were committed, repeated ones included.',
+    help: 'Events in requests answered with 200, including duplicates.',
     registers,
     collect() {
       events.tell(this, {});
@@ -32,7 +32,7 @@ export function createCaptureMetrics(registry: Registry, gate: Gate) {
   });
   new Counter({
     name: 'sluice_capture_bytes_total',
-    help: 'Bytes of capture bodies: as received, and as decompressed and decoded.',
+    help: 'Bytes of capture bodies: as received, and after decompression and decoding.',
     labelNames: ['form'] as const,
     registers,
     collect() {
@@ -42,7 +42,7 @@ export function createCaptureMetrics(registry: Registry, gate: Gate) {
   });
   new Gauge({
     name: 'sluice_capture_held_bytes',
-    help: 'Bytes of capture bodies in memory: being received, decoded, or waiting for their commit.',
+    help: 'Bytes of capture bodies in memory, until their commit.',
     registers,
     collect() {
       this.set(gate.held);

@@ -23,17 +23,21 @@ const bound = (description: string) =>
     .meta({ anyOf: [{ type: 'string' }, { type: 'null' }], description });
 const newBackfill = z
   .object({
-    start_at: bound('Where to begin. Hours and less: a time with its zone; days and weeks: a date.'),
-    end_at: bound('Where to end, in the same form. Null only for `HTTP` and `NoOp`: up to now.'),
+    start_at: bound(
+      'Where the range begins. Intervals of an hour and less take a time with a zone. Days and weeks take a date.',
+    ),
+    end_at: bound(
+      'Where the range ends, in the same form. Only for `HTTP` and `NoOp` it may be null, which means now.',
+    ),
   })
-  // A missing one is answered in the words that clients know.
+  // Both are required. The command refuses a body without them, because clients know its messages.
   .meta({ required: ['start_at', 'end_at'] });
 const listQuery = cursorQuery.extend({
   ordering: z.enum(ORDERS).optional().meta({ description: 'Default: `-created_at`.' }),
 });
 const begun = (description: string) => z.object({ backfill_id: z.string().meta({ description }) });
 
-/** Intervals of the past, exported again or for the first time. */
+/** Adds the routes of backfills, which export intervals of the past. */
 export function backfillRoutes(app: App, deps: ExportRouteDependencies): void {
   const { pool, publicUrl } = deps;
   const { prefix, params } = PROJECT_PLACE;
@@ -97,12 +101,13 @@ export function backfillRoutes(app: App, deps: ExportRouteDependencies): void {
       preValidation: findForBackfill,
       schema: {
         tags: TAGS,
-        summary: 'Export a range of the past',
+        summary: 'Create a backfill, which exports a range of the past',
         description:
-          'Whole intervals that contain the range, as far as they are over. A range that is being filled already is not begun again.',
+          'Exports the whole intervals that overlap the range and have ended. If a backfill of the same range is in ' +
+          'progress, the answer is that backfill.',
         params: exportParams,
         body: newBackfill,
-        response: { 201: begun('The backfill.') },
+        response: { 201: begun('The id of the backfill.') },
       },
     },
     async (request, reply) => {
@@ -119,11 +124,11 @@ export function backfillRoutes(app: App, deps: ExportRouteDependencies): void {
       preValidation: findForBackfill,
       schema: {
         tags: TAGS,
-        summary: 'Export a range of the past; `backfills/` is its newer name',
+        summary: 'Create a backfill; use `backfills/` instead',
         deprecated: true,
         params: exportParams,
         body: newBackfill,
-        response: { 200: begun('The workflow of the backfill.') },
+        response: { 200: begun('The id of the workflow of the backfill.') },
       },
     },
     async (request) => ({ backfill_id: (await create(request, request.body)).workflow_id }),
@@ -137,7 +142,7 @@ export function backfillRoutes(app: App, deps: ExportRouteDependencies): void {
       schema: {
         tags: TAGS,
         summary: 'Retrieve a backfill, with its progress',
-        description: 'By its id, or by its workflow.',
+        description: '`backfill_id` is the id of the backfill or the id of its workflow.',
         params: backfillParams,
         response: { 200: backfill },
       },
@@ -152,7 +157,7 @@ export function backfillRoutes(app: App, deps: ExportRouteDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'Cancel a backfill that is under way, with its runs',
+        summary: 'Cancel a backfill and its runs',
         params: backfillParams,
         response: { 200: z.object({ cancelled: z.literal(true) }) },
       },

@@ -2,22 +2,22 @@ import { z } from 'zod';
 import { DESTINATION_TYPES, requireDestination } from '../../destinations/registry.ts';
 import { freeForm } from '../fields.ts';
 
-/** What the configuration of a type has, for the document: it is the destination that checks it. */
+/** Describes the configuration of a type for the OpenAPI document. The destination itself checks configurations. */
 function configOf(type: string) {
   const { $schema: _, ...described } = z.toJSONSchema(requireDestination(type).fields, {
     io: 'input',
     override: ({ jsonSchema }) => {
-      // Stored, and in no answer.
+      // Clients send secrets, but no answer contains them.
       if (jsonSchema.secret === true) jsonSchema.writeOnly = true;
       delete jsonSchema.secret;
     },
   });
-  // Without a key that is needed, it may be left out or null.
+  // A configuration without required keys may be left out or null.
   const type_ = described.required ? 'object' : ['object', 'null'];
   return { ...described, type: type_, additionalProperties: false };
 }
 
-/** Names of one type, each once, with what their configuration has. */
+/** Describes each type of destination once: its names and its configuration. */
 function variants() {
   const seen = new Set<string>();
   return DESTINATION_TYPES.flatMap((type) => {
@@ -37,12 +37,14 @@ function variants() {
 
 const type = z.enum(DESTINATION_TYPES as [string, ...string[]]);
 const config = freeForm.nullish().meta({
-  description: 'Keys of the type. Of one that there is, those that are not named stay, secrets among them.',
+  description:
+    'The keys depend on the type. When you update a destination, keys that you leave out keep their values, ' +
+    'including secrets.',
 });
 
-/** Where an export goes: whatever is wrong with its configuration, or left out. */
+/** The destination in a PUT or in a test of a destination. Its configuration may be incomplete. */
 export const destination = z.object({ type, config });
-/** The same of an export that is made. */
+/** The destination of a new export. */
 export const newDestination = z.object({ type, config }).meta({ oneOf: variants() });
-/** The same of one that there is. */
+/** The destination in a PATCH, which may leave out the type too. */
 export const changedDestination = z.object({ type: type.optional(), config });

@@ -19,13 +19,15 @@ export const batchExport = z
     model: z.enum(MODELS),
     destination: z.object({
       type: z.string(),
-      config: freeForm.meta({ description: 'Without its secrets.' }),
+      config: freeForm.meta({ description: 'The configuration without its secrets.' }),
     }),
     interval: z.enum(INTERVAL_LENGTHS),
     timezone: z.string(),
-    offset_day: z.int().min(0).max(6).nullable().meta({ description: 'Null: it is not for weeks.' }),
+    offset_day: z.int().min(0).max(6).nullable().meta({
+      description: 'The day on which weeks begin; 0 is Sunday. Null for other intervals.',
+    }),
     offset_hour: z.int().min(0).max(23).nullable().meta({
-      description: 'Null: it is not for days or weeks.',
+      description: 'The local hour at which days and weeks begin. Null for shorter intervals.',
     }),
     paused: z.boolean(),
     created_at: timestamp,
@@ -44,13 +46,18 @@ export const batchExport = z
       .meta({ description: 'The columns that `hogql_query` selects.' }),
     filters: z.array(freeForm).nullable(),
     missing: z.int().nullable().meta({
-      description: 'Intervals that are long over and were not exported; null: nobody has looked yet.',
-    }),
-    lag: z.int().nullable().meta({
       description:
-        'Seconds since which exported intervals have been behind; 0: none is. Null: nobody has looked yet.',
+        'The number of recent intervals that ended long ago and are not exported. Null until the first check of the export.',
     }),
-    latest_runs: z.array(run).meta({ description: 'The ten newest.' }),
+    lag: z
+      .int()
+      .nullable()
+      .meta({
+        description:
+          'How many seconds the export is behind: from the beginning of the first interval that is not exported to the end ' +
+          'of the last finished one. Null until the first check of the export.',
+      }),
+    latest_runs: z.array(run).meta({ description: 'The ten newest runs.' }),
   })
   .meta({ id: 'BatchExport' });
 export type BatchExportView = z.output<typeof batchExport>;
@@ -82,27 +89,37 @@ const zone = z
     error: ({ input }) => `${JSON.stringify(input)} is not a valid choice.`,
   })
   .nullable()
-  .meta({ description: 'IANA name: where days and weeks begin. Default: UTC.' });
+  .meta({ description: 'The IANA name of the time zone in which days and weeks begin. Default: `UTC`.' });
 
 const writable = {
-  model: z.enum(MODELS).nullable().meta({ description: 'Default: `events`. Cannot be changed.' }),
+  model: z
+    .enum(MODELS)
+    .nullable()
+    .meta({ description: 'What to export. Default: `events`. It cannot be changed.' }),
   timezone: zone,
-  offset_day: z.int().min(0).max(6).nullable().meta({ description: 'The day weeks begin on; 0 is Sunday.' }),
+  offset_day: z
+    .int()
+    .min(0)
+    .max(6)
+    .nullable()
+    .meta({ description: 'The day on which weeks begin; 0 is Sunday. Only for weeks.' }),
   offset_hour: z.int().min(0).max(23).nullable().meta({
-    description: 'The local hour days and weeks begin at.',
+    description: 'The local hour at which days and weeks begin. Only for days and weeks.',
   }),
   paused: z.boolean(),
   last_paused_at: instant.nullable(),
-  start_at: instant.nullable().meta({ description: 'No run covers anything before.' }),
-  end_at: instant.nullable().meta({ description: 'No run covers anything after.' }),
+  start_at: instant.nullable().meta({
+    description: 'The schedule starts no run before this time. It starts a run at the end of each interval.',
+  }),
+  end_at: instant.nullable().meta({ description: 'The schedule starts no run after this time.' }),
   hogql_query: z.string().nullable().meta({
-    description: '`SELECT columns FROM events`: other columns than the usual ones.',
+    description: 'Selects columns in place of the default ones: `SELECT … FROM events`.',
   }),
   filters: z
     .unknown()
     .optional()
     .meta({
-      description: 'Which events are exported: those that all of these let through.',
+      description: 'Only events that pass all of these filters are exported.',
       anyOf: [
         {
           type: 'array',
@@ -110,9 +127,9 @@ const writable = {
             type: 'object',
             properties: {
               type: { enum: ['event', 'person', 'hogql'] },
-              key: { type: 'string', description: 'A property; of `hogql` an expression.' },
+              key: { type: 'string', description: 'The name of a property. For `hogql`, an expression.' },
               operator: { type: 'string', description: 'Default: `exact`.' },
-              value: { description: 'A text, a number, a boolean or a list of these.' },
+              value: { description: 'A string, a number, a boolean, or a list of these.' },
             },
             required: ['type', 'key'],
           },
@@ -130,13 +147,14 @@ export const newBatchExport = z.object({
   interval,
   ...z.object(writable).partial().shape,
 });
-/** On the routes of organizations the body says to which project the export belongs. */
+/** A new export on the routes of organizations, where the body names its project. */
 export const newOrganizationBatchExport = newBatchExport.extend({
   team_id: z.int().optional().meta({
-    description: 'The project; needed if the organization has several and the user works in none of them.',
+    description:
+      'The project. By default the only project that the key may see, or else the current project of the user.',
   }),
 });
-/** A PUT: what is stored of the destination need not be said again. */
+/** The body of a PUT. Keys of the destination's configuration that it leaves out keep their values. */
 export const wholeBatchExport = newBatchExport.extend({ destination });
 export const batchExportPatch = z
   .object({

@@ -9,12 +9,15 @@ import { projectIdsOf } from './places.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The export of the path, as it was before the body was looked at. Only on routes that look it up. */
+    /** The export of the path, as it was before the body was validated. Only routes with `findsExport` have it. */
     batchExport: BatchExportRow;
   }
 }
 
-/** Finds the export of the path before the body is validated, so that an unknown one is 404 whatever the body says. */
+/**
+ * Makes a hook that finds the export of the path. It runs before the body is validated, so the answer for an unknown
+ * export is 404 whatever the body contains.
+ */
 export function findsExport(queryable: Queryable, refusal: (id: string) => string = () => 'Not found.') {
   return async (request: FastifyRequest): Promise<void> => {
     const { id } = request.params as { id: string };
@@ -24,7 +27,7 @@ export function findsExport(queryable: Queryable, refusal: (id: string) => strin
   };
 }
 
-/** Finds the run of the path, which must be one of the export's. */
+/** Makes a function that finds the run of the path. The run must belong to the export of the path. */
 export function findsRun(queryable: Queryable) {
   return async (request: FastifyRequest): Promise<RunRow> => {
     const { run_id: runId } = request.params as { run_id: string };

@@ -11,7 +11,7 @@ import { runRoutes } from './runs.ts';
 import { testRoutes } from './tests.ts';
 import { verifyRoutes } from './verify.ts';
 
-/** Batch exports and everything that stands below one of them. */
+/** Adds all routes of batch exports. */
 export function batchExportRoutes(app: App, api: ApiDependencies): void {
   const deps = exportRouteDependencies(api);
   resourceRoutes(app, deps);

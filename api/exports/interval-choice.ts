@@ -1,9 +1,7 @@
 import { instant } from '../fields.ts';
 
-/** The fields by which a body names an interval. */
+/** The fields by which a body names an interval. The description of each route says which interval is the default. */
 export const intervalChoice = {
-  start_at: instant
-    .nullish()
-    .meta({ description: 'Where an interval begins. Default: the last that is over.' }),
-  end_at: instant.nullish().meta({ description: 'Where it ends.' }),
+  start_at: instant.nullish().meta({ description: 'Chooses the interval that begins at this time.' }),
+  end_at: instant.nullish().meta({ description: 'Chooses the interval that ends at this time.' }),
 };

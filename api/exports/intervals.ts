@@ -15,8 +15,8 @@ import { PLACES, READ } from './places.ts';
 const MOST_INTERVALS = 10_000;
 
 const query = z.strictObject({
-  after: moment.meta({ description: 'Default: `-7d`.' }),
-  before: moment.meta({ description: 'Default: now.' }),
+  after: moment.meta({ description: 'Only intervals that begin at or after this time. Default: `-7d`.' }),
+  before: moment.meta({ description: 'Only intervals that end at or before this time. Default: now.' }),
   personal_api_key: z.string().optional(),
 });
 
@@ -25,30 +25,46 @@ const entry = z
     data_interval_start: timestamp,
     data_interval_end: timestamp,
     state: z.enum(INTERVAL_STATES),
-    run_id: z.uuid().nullable().meta({ description: 'Its completed run; without one, its last run.' }),
-    status: z.enum(RUN_STATUSES).nullable(),
-    runs: z.int(),
+    run_id: z.uuid().nullable().meta({
+      description: 'The run that completed the interval, or else the last run of the interval.',
+    }),
+    status: z.enum(RUN_STATUSES).nullable().meta({ description: 'The status of the last run.' }),
+    runs: z.int().meta({ description: 'The number of runs that the interval had.' }),
     records_completed: z.int().nullable(),
-    source_rows: z.int().nullable().meta({ description: 'Rows in the database when it was last looked at.' }),
+    source_rows: z
+      .int()
+      .nullable()
+      .meta({ description: 'The number of rows in the database at the last check.' }),
     checked_at: timestamp.nullable(),
-    problem: z.string().nullable(),
+    problem: z.string().nullable().meta({ description: 'What is wrong with the interval, if anything is.' }),
   })
   .meta({ id: 'BatchExportInterval' });
 
 const intervalMapAnswer = z
   .object({
-    missing: z.int().meta({ description: 'Intervals that no run completed though they are long over.' }),
-    late: z.int(),
-    differs: z.int(),
-    lag_intervals: z
+    missing: z
       .int()
-      .meta({ description: 'Intervals from the first on that is not completed in time.' }),
-    lag_seconds: z.number(),
+      .meta({ description: 'The number of intervals that ended long ago and are not exported.' }),
+    late: z
+      .int()
+      .meta({ description: 'The number of intervals that are not exported within the expected time.' }),
+    differs: z.int().meta({
+      description:
+        'The number of intervals whose run exported other rows than the database or the destination has.',
+    }),
+    lag_intervals: z.int().meta({
+      description:
+        'The number of finished intervals that are not exported. 0 while a run exports each of them.',
+    }),
+    lag_seconds: z.number().meta({
+      description:
+        'The time from the beginning of the first of these intervals to the end of the last finished one.',
+    }),
     results: z.array(entry),
   })
   .meta({ id: 'BatchExportIntervals' });
 
-/** What became of each interval. */
+/** Adds the route that shows the state of each interval. */
 export function intervalRoutes(app: App, { pool }: ExportRouteDependencies): void {
   const find = findsExport(pool);
   for (const { prefix, params, access, of } of PLACES) {
@@ -59,8 +75,8 @@ export function intervalRoutes(app: App, { pool }: ExportRouteDependencies): voi
         preValidation: find,
         schema: {
           tags: ['batch exports'],
-          summary: `Tell for each interval of a batch export ${of} what became of it, in order of time`,
-          description: 'Whole intervals between `after` and `before` that are over.',
+          summary: `List the intervals of a batch export ${of} with their states, oldest first`,
+          description: 'Shows the whole intervals between `after` and `before` that have ended.',
           params: params.extend({ id: z.string() }),
           querystring: query,
           response: { 200: intervalMapAnswer },
@@ -73,7 +89,7 @@ export function intervalRoutes(app: App, { pool }: ExportRouteDependencies): voi
         if (countWithin(cadenceOfRow(row), { start: after, end: before }) > MOST_INTERVALS) {
           throw errors.validation(
             'invalid_input',
-            `These are more than ${MOST_INTERVALS} intervals; take a shorter time.`,
+            `This range has more than ${MOST_INTERVALS} intervals. Choose a shorter range.`,
             'after',
           );
         }

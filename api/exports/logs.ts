@@ -27,22 +27,28 @@ const query = z.strictObject({
     .refine((value) => value >= 1, 'Ensure this value is greater than or equal to 1.')
     .refine((value) => value <= MAX_LIMIT, `Ensure this value is less than or equal to ${MAX_LIMIT}.`)
     .optional()
-    .meta({ type: 'integer', minimum: 1, maximum: MAX_LIMIT, description: `Default: ${LIMIT}.` }),
-  after: moment.meta({ description: 'Only later entries.' }),
-  before: moment.meta({ description: 'Only earlier entries.' }),
+    .meta({
+      ...{ type: 'integer', minimum: 1, maximum: MAX_LIMIT },
+      description: `How many entries to show, ${LIMIT} by default.`,
+    }),
+  after: moment.meta({ description: 'Only entries after this time.' }),
+  before: moment.meta({ description: 'Only entries before this time.' }),
   level: several(level).meta({
     type: 'array',
     items: { type: 'string', enum: [...LOG_LEVELS] },
-    description: 'Only entries of these levels; may be given several times.',
+    description: 'Only entries of this level. Repeat the parameter for several levels.',
   }),
-  search: z.string().optional().meta({ description: 'A part of the message, in any case.' }),
+  search: z
+    .string()
+    .optional()
+    .meta({ description: 'Only entries whose message contains this text. Case does not matter.' }),
   personal_api_key: z.string().optional(),
 });
 const exportQuery = query.extend({
   instance_id: z.uuid().optional().meta({ description: 'Only entries of this run.' }),
 });
 
-/** What exports and their runs say. */
+/** Adds the routes that read the logs of exports and of their runs. */
 export function logRoutes(app: App, { pool }: ExportRouteDependencies): void {
   const find = findsExport(pool);
   const read = async (
@@ -67,8 +73,8 @@ export function logRoutes(app: App, { pool }: ExportRouteDependencies): void {
         preValidation: find,
         schema: {
           tags: TAGS,
-          summary: `Read what a batch export ${of} and its runs said, newest first`,
-          description: 'Go on with `before`, the time of the last entry.',
+          summary: `List the log entries of a batch export ${of} and its runs, newest first`,
+          description: 'To see older entries, set `before` to the time of the last entry.',
           params: params.extend({ id: z.string() }),
           querystring: exportQuery,
           response: { 200: page(logEntry) },
@@ -88,7 +94,7 @@ export function logRoutes(app: App, { pool }: ExportRouteDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'Read what a run of a batch export said, newest first',
+        summary: 'List the log entries of a run of a batch export, newest first',
         params: params.extend({ id: z.string(), run_id: z.string() }),
         querystring: query,
         response: { 200: page(logEntry) },

@@ -20,20 +20,25 @@ const names = (description: string) =>
   z.string().transform(list).optional().meta({ type: 'string', description });
 
 const totalsQuery = z.strictObject({
-  after: moment.meta({ description: 'Default: `-7d`.' }),
-  before: moment.meta({ description: 'Default: now.' }),
-  kind: names('Only these, separated by commas: `success`, `failure`, `cancellation`, `rows`.'),
+  after: moment.meta({ description: 'Counts from the hour of this time on. Default: `-7d`.' }),
+  before: moment.meta({ description: 'Counts up to the hour of this time. Default: now.' }),
+  kind: names(
+    'Only counts of these kinds, separated by commas: `success`, `failure`, `cancellation`, `rows`.',
+  ),
   name: names(
-    'Only these, separated by commas: `succeeded`, `failed`, `failed_billing`, `canceled`, `rows_exported`.',
+    'Only counts with these names, separated by commas: `succeeded`, `failed`, `failed_billing`, `canceled`, `rows_exported`.',
   ),
   breakdown_by: z
     .enum(['kind', 'name'])
     .optional()
-    .meta({ description: 'What the numbers are told by; default `kind`.' }),
+    .meta({ description: 'Whether to group the counts by kind or by name. Default: `kind`.' }),
   personal_api_key: z.string().optional(),
 });
 const seriesQuery = totalsQuery.extend({
-  interval: z.enum(['hour', 'day', 'week']).optional().meta({ description: 'Default: `day`.' }),
+  interval: z
+    .enum(['hour', 'day', 'week'])
+    .optional()
+    .meta({ description: 'The time that each value covers. Default: `day`.' }),
 });
 
 const series = z
@@ -54,7 +59,7 @@ function queryOf(row: BatchExportRow, query: z.output<typeof totalsQuery>): Metr
   };
 }
 
-/** Rows as series that have a value in each bucket. */
+/** Turns rows into series that have a value for each bucket. */
 function seriesOf(
   rows: readonly MetricRow[],
   by: 'kind' | 'name',
@@ -72,7 +77,7 @@ function seriesOf(
   return [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, values]) => ({ name, values }));
 }
 
-/** Counts of how runs ended and of the rows that they exported, with the names that functions use. */
+/** Adds the routes that count how runs ended and how many rows they exported. */
 export function metricRoutes(app: App, { pool }: ExportRouteDependencies): void {
   const find = findsExport(pool);
   for (const { prefix, params, access, of } of PLACES) {
@@ -85,7 +90,7 @@ export function metricRoutes(app: App, { pool }: ExportRouteDependencies): void 
         preValidation: find,
         schema: {
           tags: TAGS,
-          summary: `Count what became of the runs of a batch export ${of} over time`,
+          summary: `Count the ended runs and exported rows of a batch export ${of} over time`,
           params: exportParams,
           querystring: seriesQuery,
           response: { 200: series },
@@ -99,7 +104,7 @@ export function metricRoutes(app: App, { pool }: ExportRouteDependencies): void 
         if (!starts) {
           throw errors.validation(
             'invalid_input',
-            `These are more than ${MOST_BUCKETS} values; take a longer interval or a shorter time.`,
+            `This range has more than ${MOST_BUCKETS} values. Choose a longer interval or a shorter range.`,
             'interval',
           );
         }
@@ -118,7 +123,7 @@ export function metricRoutes(app: App, { pool }: ExportRouteDependencies): void 
         preValidation: find,
         schema: {
           tags: TAGS,
-          summary: `Count what became of the runs of a batch export ${of}`,
+          summary: `Count the ended runs and exported rows of a batch export ${of}`,
           params: exportParams,
           querystring: totalsQuery,
           response: { 200: totals },

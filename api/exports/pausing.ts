@@ -8,7 +8,7 @@ import { PLACES, WRITE } from './places.ts';
 
 const answer = z.object({ paused: z.boolean() });
 
-/** Pausing exports and letting them go on. */
+/** Adds the routes that pause and resume exports. */
 export function pausingRoutes(app: App, deps: ExportRouteDependencies): void {
   const find = findsExport(deps.pool, (id) => `BatchExport ID '${id}' not found.`);
   for (const { prefix, params, access, of } of PLACES) {
@@ -26,7 +26,7 @@ export function pausingRoutes(app: App, deps: ExportRouteDependencies): void {
         schema: {
           ...schema,
           summary: `Pause a batch export ${of}`,
-          description: 'Runs that are under way come to their end; no further one is begun.',
+          description: 'Runs in progress continue. The schedule starts no further runs.',
         },
       },
       async (request) => {
@@ -42,12 +42,12 @@ export function pausingRoutes(app: App, deps: ExportRouteDependencies): void {
         preValidation: find,
         schema: {
           ...schema,
-          summary: `Let a batch export ${of} go on`,
+          summary: `Resume a batch export ${of}`,
           body: z.object({
-            backfill: z
-              .boolean()
-              .default(false)
-              .meta({ description: 'Whether to export what was missed while it was paused.' }),
+            backfill: z.boolean().default(false).meta({
+              description:
+                'Whether to export the intervals that the pause left out, and those that failed shortly before it.',
+            }),
           }),
         },
       },

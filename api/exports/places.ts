@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errors } from '../errors.ts';
 
-/** Batch exports stand under their project, and under its organization beside those of its other projects. */
+/** The paths of batch exports: those of one project, and those of all projects of an organization. */
 export const PLACES = [
   {
     prefix: '/api/projects/:project_id/batch_exports/',
@@ -13,24 +13,30 @@ export const PLACES = [
   {
     prefix: '/api/organizations/:organization_id/batch_exports/',
     params: z.object({ organization_id: z.string() }),
-    of: 'of all projects of an organization',
+    of: 'of an organization',
     access: { narrowsToProjects: true },
   },
 ] as const;
-/** Runs and backfills stand under their project only. */
+/** The path of runs and backfills, which only projects have. */
 export const PROJECT_PLACE = PLACES[0];
 
 export const READ = 'batch_export:read';
 export const WRITE = 'batch_export:write';
 
-/** The projects whose exports a request may see: that of the path, or those of the organization of the path. */
+/**
+ * Lists the projects whose exports a request may see: the project of the path, or those of the organization of the path
+ * that the key allows.
+ */
 export function projectIdsOf({ project, organization, caller }: FastifyRequest): number[] {
   if (project) return [project.id];
   const bounds = caller.key.scoped_teams;
   return organization.projects.map(({ id }) => id).filter((id) => bounds.length === 0 || bounds.includes(id));
 }
 
-/** Chooses the project of a new export: that of the path, or the one that is meant where the path names an organization. */
+/**
+ * Chooses the project of a new export. If the path names no project, it is the `team_id` of the body, else the only
+ * project that the key allows, else the current project of the user.
+ */
 export function chooseProject(request: FastifyRequest): number {
   const { project, caller, body } = request;
   if (project) return project.id;

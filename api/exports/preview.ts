@@ -20,16 +20,18 @@ const preview = z
     columns: z.array(z.object({ name: z.string(), type: z.string() })),
     rows: z
       .array(freeForm)
-      .meta({ description: 'The first ones, as they would be exported; as many as fit into 8 MiB.' }),
+      .meta({ description: 'The first rows as they would be exported, as many as fit into 8 MiB.' }),
     estimate: z.object({
-      rows: z.int(),
-      exact: z.boolean().meta({ description: 'Whether the rows were counted.' }),
-      bytes: z.int().meta({ description: 'About what they take as JSON lines, without compression.' }),
+      rows: z.int().meta({ description: 'The number of rows of the interval.' }),
+      exact: z
+        .boolean()
+        .meta({ description: 'Whether the rows were counted. If not, the number is an estimate.' }),
+      bytes: z.int().meta({ description: 'The approximate size as JSON lines without compression.' }),
     }),
-    keys: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'Files that would be written, as far as it can be told; null: rows are sent.' }),
+    keys: z.array(z.string()).nullable().meta({
+      description:
+        'The files that would be written, at most 20. Null if the destination takes rows instead of files.',
+    }),
     manifest_key: z.string().nullable(),
   })
   .meta({ id: 'BatchExportPreview' });
@@ -40,7 +42,7 @@ const view = ({ interval, ...shown }: ExportPreview): z.output<typeof preview> =
   ...shown,
 });
 
-/** What exports would send, before they do. */
+/** Adds the routes that show what an export would send. */
 export function previewRoutes(app: App, deps: ExportRouteDependencies): void {
   const find = findsExport(deps.pool);
 
@@ -51,8 +53,8 @@ export function previewRoutes(app: App, deps: ExportRouteDependencies): void {
         config: { access: { scope: WRITE, ...access } },
         schema: {
           tags: TAGS,
-          summary: `Show what a batch export ${of} would send, before it is created`,
-          description: 'For the last interval that is over. Nothing is stored, nothing is sent.',
+          summary: `Preview a new batch export ${of}`,
+          description: 'Shows what it would send for the last finished interval. Stores and sends nothing.',
           params,
           body: ('project_id' in params.shape ? newBatchExport : newOrganizationBatchExport).extend({
             limit,
@@ -73,8 +75,10 @@ export function previewRoutes(app: App, deps: ExportRouteDependencies): void {
         preValidation: find,
         schema: {
           tags: TAGS,
-          summary: `Show what a batch export ${of} would send for an interval`,
-          description: 'Nothing is sent. An interval that is not over is shown as far as it is.',
+          summary: `Preview an interval of a batch export ${of}`,
+          description:
+            'Shows what the export would send for the last finished interval, or for the one that the body names. An ' +
+            'interval that has not ended is shown up to now. Sends nothing.',
           params: params.extend({ id: z.string() }),
           body: z.object({ ...intervalChoice, limit }),
           response: { 200: preview },

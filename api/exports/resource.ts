@@ -23,7 +23,7 @@ import { runView } from './run-schema.ts';
 const TAGS = ['batch exports'];
 const LATEST_RUNS = 10;
 
-/** Making, reading, changing and deleting exports, under projects and under organizations. */
+/** Adds the routes that create, read, change and delete exports, under projects and under organizations. */
 export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
   const { pool, temporal, publicUrl } = deps;
   const find = findsExport(pool);
@@ -98,8 +98,8 @@ export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
     );
 
     for (const [method, body, summary] of [
-      ['PUT', wholeBatchExport, `Change a batch export ${of}; name, destination and interval are needed`],
-      ['PATCH', batchExportPatch, `Change some of a batch export ${of}`],
+      ['PUT', wholeBatchExport, `Change a batch export ${of}; requires name, destination and interval`],
+      ['PATCH', batchExportPatch, `Change some fields of a batch export ${of}`],
     ] as const) {
       app.route({
         method,
@@ -110,7 +110,7 @@ export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
           tags: TAGS,
           summary,
           description:
-            'The configuration of the destination is merged key by key: what is not sent stays, secrets too.',
+            "Fields, and keys of the destination's configuration, that you leave out keep their values, including secrets.",
           params: exportParams,
           body,
           response: { 200: batchExport },
@@ -128,7 +128,8 @@ export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
         schema: {
           tags: TAGS,
           summary: `Delete a batch export ${of}`,
-          description: 'Its runs and backfills that are under way are cancelled. What it exported stays.',
+          description:
+            'Cancels the runs and backfills in progress. What the batch export has exported stays.',
           params: exportParams,
           response: { 204: z.null() },
         },

@@ -9,10 +9,14 @@ import { PLACES, WRITE } from './places.ts';
 
 const body = z.object({
   ...intervalChoice,
-  partial: z.boolean().optional().meta({
-    description:
-      'Whether to export the current interval up to now instead; its files are replaced when it is over. Default: if there is nothing to export in the last interval that is over.',
-  }),
+  partial: z
+    .boolean()
+    .optional()
+    .meta({
+      description:
+        'Whether to export the current interval up to now. When the interval has ended, the schedule replaces these files. ' +
+        'Without `partial`, this happens if the body names no interval and the last finished one has no rows.',
+    }),
 });
 const started = z.object({
   data_interval_start: timestamp,
@@ -22,7 +26,7 @@ const started = z.object({
   temporal_url: z.string(),
 });
 
-/** Runs that do not wait for their time. */
+/** Adds the route that runs an export now, whatever its schedule does. */
 export function runNowRoutes(app: App, deps: ExportRouteDependencies): void {
   const find = findsExport(deps.pool);
   for (const { prefix, params, access, of } of PLACES) {
@@ -35,7 +39,9 @@ export function runNowRoutes(app: App, deps: ExportRouteDependencies): void {
           tags: ['batch exports'],
           summary: `Run a batch export ${of} now`,
           description:
-            'For the last interval that is over, or the one that is named. If there is nothing in the last one, for the current one up to now: the first file does not wait. An interval that was exported before is exported again in its place.',
+            'Exports the last finished interval, or the one that the body names. If the last finished interval has no ' +
+            'rows, exports the current interval up to now, so that the first file comes at once. If an interval was ' +
+            'exported before, the new run replaces what is there.',
           params: params.extend({ id: z.string() }),
           body,
           response: { 201: started },

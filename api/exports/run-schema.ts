@@ -13,11 +13,11 @@ export const run = z
     batch_export: z.uuid(),
     backfill: z.uuid().nullable(),
     status: z.enum(RUN_STATUSES),
-    data_interval_start: moment.meta({ description: 'Null: everything up to the end.' }),
+    data_interval_start: moment.meta({ description: 'Null if the run exports everything up to the end.' }),
     data_interval_end: timestamp,
     records_completed: count,
     records_total_count: count,
-    records_failed: count.meta({ description: 'Rows that could not be exported and were kept apart.' }),
+    records_failed: count.meta({ description: 'Rows that could not be exported and were left out.' }),
     bytes_exported: count,
     latest_error: z.string().nullable(),
     manifest_key: z.string().nullable(),
@@ -31,7 +31,7 @@ export const run = z
   .meta({ id: 'BatchExportRun' });
 export type RunView = z.output<typeof run>;
 
-/** Gives the page of a workflow in the Temporal UI. */
+/** Returns the page of a run in the Temporal UI. */
 export type RunUrl = (run: Pick<RunRow, 'workflow_id' | 'workflow_run_id'>) => string;
 
 export function runView(row: RunRow, runUrl: RunUrl): RunView {
@@ -66,7 +66,9 @@ export const backfill = z
     status: z.enum(RUN_STATUSES).exclude(['FailedBilling']),
     start_at: moment,
     end_at: moment,
-    adjusted_start_at: moment.meta({ description: 'Where the first data is.' }),
+    adjusted_start_at: moment.meta({
+      description: 'Where the backfill begins, after the time before the first data is skipped.',
+    }),
     total_records_count: count,
     latest_error: z.string().nullable(),
     progress: z
@@ -103,8 +105,10 @@ export function backfillView(row: BackfillRow): z.output<typeof backfill> {
 
 export const logEntry = z
   .object({
-    log_source_id: z.uuid().meta({ description: 'The export.' }),
-    instance_id: z.uuid().nullable().meta({ description: 'The run; null: said by the export itself.' }),
+    log_source_id: z.uuid().meta({ description: 'The id of the batch export.' }),
+    instance_id: z.uuid().nullable().meta({
+      description: 'The id of the run. Null if the entry is not about a single run.',
+    }),
     timestamp,
     level: z.enum(LOG_LEVELS),
     message: z.string(),

@@ -18,20 +18,30 @@ const ORDERS = ['-created_at', 'created_at', '-data_interval_start', 'data_inter
 
 const listQuery = cursorQuery.extend({
   ordering: z.enum(ORDERS).optional().meta({ description: 'Default: `-created_at`.' }),
-  after: moment.meta({ description: 'Made no earlier; default `-7d`.' }),
-  before: moment.meta({ description: 'Made no later; default: now.' }),
-  start: moment.meta({
-    description: 'Ordered by interval: whose interval begins no earlier; default `-7d`.',
+  after: moment.meta({
+    description: 'Ordered by `created_at`: only runs created at or after this time. Default: `-7d`.',
   }),
-  end: moment.meta({ description: 'Ordered by interval: whose interval ends no later; default: now.' }),
+  before: moment.meta({
+    description: 'Ordered by `created_at`: only runs created at or before this time. Default: now.',
+  }),
+  start: moment.meta({
+    description:
+      'Ordered by `data_interval_start`: only runs whose interval begins at or after this time. Default: `-7d`.',
+  }),
+  end: moment.meta({
+    description:
+      'Ordered by `data_interval_start`: only runs whose interval ends at or before this time. Default: now.',
+  }),
   status: several(z.enum(RUN_STATUSES)).meta({
     type: 'array',
     items: { type: 'string', enum: [...RUN_STATUSES] },
-    description: 'Only runs with one of these; may be given several times.',
+    description: 'Only runs with this status. Repeat the parameter for several statuses.',
   }),
 });
 
-/** How the list is asked for; bounds are fixed, so that following links does not move them. */
+/**
+ * Reads the query of the list. Relative times become fixed ones, so that they do not move while a client follows links.
+ */
 function readQuery(query: z.output<typeof listQuery>): Omit<RunQuery, 'projectId' | 'exportId' | 'limit'> {
   const ordering = query.ordering ?? '-created_at';
   const byInterval = ordering.endsWith('data_interval_start');
@@ -45,7 +55,7 @@ function readQuery(query: z.output<typeof listQuery>): Omit<RunQuery, 'projectId
   };
 }
 
-/** The runs of an export. */
+/** Adds the routes of the runs of an export. */
 export function runRoutes(app: App, deps: ExportRouteDependencies): void {
   const { pool, temporal, publicUrl } = deps;
   const find = findsExport(pool);
@@ -115,11 +125,11 @@ export function runRoutes(app: App, deps: ExportRouteDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'Export the interval of a run again, as a backfill of one interval',
+        summary: 'Retry a run: export its interval again, as a backfill of one interval',
         params: runParams,
         response: {
           201: z.object({
-            backfill_id: z.string().meta({ description: 'The workflow of the backfill.' }),
+            backfill_id: z.string().meta({ description: 'The id of the workflow of the backfill.' }),
           }),
         },
       },
@@ -139,7 +149,8 @@ export function runRoutes(app: App, deps: ExportRouteDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'Cancel a run that is under way; nothing of it can be seen at the destination',
+        summary: 'Cancel a run in progress',
+        description: 'Nothing of the run becomes visible at the destination.',
         params: runParams,
         response: { 200: z.object({ cancelled: z.literal(true) }) },
       },

@@ -20,14 +20,16 @@ const step = z
       .nullable(),
   })
   .meta({ id: 'DestinationTestStep' });
-const index = z.int().min(0).default(0).meta({ description: 'Which step, from 0 on.' });
+const index = z.int().min(0).default(0).meta({ description: 'The number of the step. The first one is 0.' });
 const newTest = z.object({ destination, step: index });
 const storedTest = z.object({
   destination: changedDestination.optional(),
   step: index,
 });
 
-/** Tests of destinations, step by step: a client goes on until one fails. Nothing is kept of them. */
+/**
+ * Adds the routes that test a destination. A client runs one step after the other until one fails. Nothing is stored.
+ */
 export function testRoutes(app: App, deps: ExportRouteDependencies): void {
   const find = findsExport(deps.pool);
 
@@ -38,10 +40,10 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
         config: { access: { scope: READ, ...access } },
         schema: {
           tags: TAGS,
-          summary: `List the steps of the test of a destination, for batch exports ${of}`,
+          summary: `List the steps that test a destination for batch exports ${of}`,
           params,
           querystring: z.strictObject({
-            destination: z.string().meta({ description: 'Its type.' }),
+            destination: z.string().meta({ description: 'The type of the destination.' }),
             personal_api_key: z.string().optional(),
           }),
           response: { 200: z.object({ steps: z.array(step) }) },
@@ -56,8 +58,8 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
         config: { access: { scope: WRITE, ...access } },
         schema: {
           tags: TAGS,
-          summary: `Run a step of the test of a destination that a batch export ${of} may get`,
-          description: 'Takes what creates a batch export, too.',
+          summary: `Run one step that tests a destination for a new batch export ${of}`,
+          description: 'The body may be one that creates a batch export.',
           params,
           body: newTest,
           response: { 200: step },
@@ -73,8 +75,9 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
         preValidation: find,
         schema: {
           tags: TAGS,
-          summary: `Run a step of the test of the destination of a batch export ${of}`,
-          description: 'What the body says of the configuration takes the place of what is stored.',
+          summary: `Run one step that tests the destination of a batch export ${of}`,
+          description:
+            'Keys of the configuration in the body replace the stored ones. All others keep their values.',
           params: params.extend({ id: z.string() }),
           body: storedTest,
           response: { 200: step },

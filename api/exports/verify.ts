@@ -15,9 +15,11 @@ const RETRY_SECONDS = 5;
 
 const body = z.object({
   ...intervalChoice,
-  run_id: z.uuid().nullish().meta({ description: 'The interval of this run instead.' }),
+  run_id: z.uuid().nullish().meta({
+    description: 'Chooses the interval of this run. Do not combine it with `start_at` and `end_at`.',
+  }),
   wait_seconds: z.int().min(1).max(LONGEST_WAIT_SECONDS).default(WAIT_SECONDS).meta({
-    description: 'How long to wait for the report before the answer is 202.',
+    description: 'How many seconds to wait for the report. After that the answer is 202.',
   }),
 });
 
@@ -28,10 +30,15 @@ const report = z
     ...interval,
     verdict: z.enum(VERDICTS).meta({
       description:
-        '`same`: what is there is what was exported, and what the database has. `expired`: the database does not have it any more.',
+        '`same`: the destination has what the run exported and what the database has. `differs`: it does not. `missing`: ' +
+        'the destination has nothing of the interval. `expired`: the destination has what the run exported, but the ' +
+        'database has deleted the events. `unknown`: the destination could not be read.',
     }),
-    problems: z.array(z.string()).meta({ description: 'A sentence for each thing that is wrong.' }),
-    run_id: z.uuid().nullable().meta({ description: 'The completed run that it was compared with.' }),
+    problems: z.array(z.string()).meta({ description: 'A sentence for each problem.' }),
+    run_id: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The completed run that the destination was compared with.' }),
     source: z.object({
       state: z.enum(['read', 'changing', 'expired', 'unread']),
       rows: z.int().nullable(),
@@ -58,7 +65,7 @@ const underWay = z
   .object({ ...interval, state: z.literal('running') })
   .meta({ id: 'BatchExportVerificationUnderWay' });
 
-/** Whether what is at the destination is what was exported. */
+/** Adds the route that verifies what an export left at its destination. */
 export function verifyRoutes(app: App, deps: ExportRouteDependencies): void {
   const find = findsExport(deps.pool);
 
@@ -70,9 +77,11 @@ export function verifyRoutes(app: App, deps: ExportRouteDependencies): void {
         preValidation: find,
         schema: {
           tags: ['batch exports'],
-          summary: `Compare what a batch export ${of} left at its destination with its manifest and the database`,
+          summary: `Verify an interval of a batch export ${of}`,
           description:
-            'For the newest interval that was exported, or the one that is named. 202: it takes longer; ask again.',
+            'Reads the destination again and compares it with the manifest, the run and the database. Verifies the ' +
+            'newest exported interval, or the one that the body names. An answer of 202 means that this takes longer: ' +
+            'ask again to join the same verification.',
           params: params.extend({ id: z.string() }),
           body,
           response: { 200: report, 202: underWay },

@@ -19,7 +19,7 @@ export function createIngestMetrics(
   const registers = registry ? [registry] : [];
   new Gauge({
     name: 'sluice_ingest_queue_bytes',
-    help: 'About how much memory the accepted events take that are not committed yet.',
+    help: 'Approximate memory of accepted events that are not committed yet.',
     registers,
     collect() {
       this.set(queue().bytes);
@@ -36,31 +36,31 @@ export function createIngestMetrics(
   return {
     events: new Counter({
       name: 'sluice_ingest_events_total',
-      help: 'Events by what became of them: stored, duplicate (known or sent twice), refused (Postgres cannot hold them).',
+      help: 'Events by result: stored, duplicate (stored before or sent twice), refused (Postgres cannot store them).',
       labelNames: ['result'],
       registers,
     }),
     unavailable: new Counter({
       name: 'sluice_ingest_unavailable_total',
-      help: 'Requests that were sent away, by reason: full (too much waits), late (no commit in time), stopping.',
+      help: 'Requests refused with 503, by reason: full (too many events wait), late (not committed in time), stopping.',
       labelNames: ['reason'],
       registers,
     }),
     persons: new Counter({
       name: 'sluice_ingest_persons_total',
-      help: 'Persons by what events did to them: created, changed, merged (into another one).',
+      help: 'Persons that events created, changed, or merged into another person.',
       labelNames: ['change'],
       registers,
     }),
     commitSeconds: new Histogram({
       name: 'sluice_ingest_commit_seconds',
-      help: 'From the begin to the commit of a transaction that stores events.',
+      help: 'Duration of transactions that store events, from begin to commit.',
       buckets: SECONDS,
       registers,
     }),
     batchEvents: new Histogram({
       name: 'sluice_ingest_batch_events',
-      help: 'Events in one transaction.',
+      help: 'Number of events per transaction.',
       buckets: SIZES,
       registers,
     }),

@@ -119,7 +119,7 @@ function lookAtReport(report: DatabaseReport): Finding[] {
   ];
 }
 
-/** Lets each product look for what is wrong. One that cannot does not keep the others from it. */
+/** Runs the checks of each product. If the checks of one throw, those of the others run all the same. */
 async function lookAtProducts(url: string, products: readonly Product[]): Promise<Finding[]> {
   const pool = createPool({ url, size: 1, name: 'doctor' });
   const found: Finding[] = [];
@@ -128,7 +128,9 @@ async function lookAtProducts(url: string, products: readonly Product[]): Promis
       try {
         found.push(...((await product.diagnose?.(pool)) ?? []));
       } catch (error) {
-        found.push(finding(product.name, false, `It cannot be looked at: ${(error as Error).message}.`));
+        found.push(
+          finding(product.name, false, `The checks of this product failed: ${(error as Error).message}.`),
+        );
       }
     }
   } finally {

@@ -8,14 +8,14 @@ import { removeExport } from '../../exports/commands/remove.ts';
 import { retryRun } from '../../exports/commands/retry.ts';
 import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
+import { rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
 import { CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
 import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
-import { rangeText } from './verify.ts';
 
 type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;
 
-/** Finds what the command is about, then does the work on it. */
+/** Finds the export, run or backfill that the command names, then does the work on it. */
 const act = <Found>(
   find: (pool: Pool) => Promise<Found>,
   work: (deps: Dependencies, found: Found) => Promise<void>,
@@ -26,7 +26,7 @@ const act = <Found>(
     await withTemporal(config, needsTemporal, (temporal) => work({ pool, temporal, logger: REMARKS }, found));
   });
 
-/** Prints the result as JSON if the operator asked for JSON, else as a sentence. */
+/** Prints the result: with `--json` as JSON, otherwise as a sentence. */
 const tell = ({ json }: { json?: boolean }, result: object, sentence: string): void =>
   void say(json ? JSON.stringify(result) : sentence);
 
@@ -39,7 +39,7 @@ const resultOf = ({ id, workflow_id, start_at, end_at, total_runs }: BackfillRow
 });
 
 async function startNow(deps: Dependencies, row: BatchExportRow) {
-  // Only this command reads HogQL. Loading what it takes would double the time that the others take to start.
+  // Only this command parses HogQL. Loading the parser would double the time that the other commands take to start.
   const { createParser } = await import('../../hog/parser/index.ts');
   const { runExport } = await import('../../exports/commands/run-now.ts');
   const parser = createParser({ workers: 1 });
@@ -50,7 +50,7 @@ async function startNow(deps: Dependencies, row: BatchExportRow) {
   }
 }
 
-/** Commands that act on one batch export, as the operator. */
+/** Adds the commands that act on one batch export, as the operator. */
 export function exportActions(group: Command): void {
   pausing(group);
   running(group);
@@ -60,7 +60,7 @@ export function exportActions(group: Command): void {
 function pausing(group: Command): void {
   group
     .command('pause <export>')
-    .description('Pause a batch export (its id or name). Runs that are under way come to their end.')
+    .description('Pause a batch export (its id or name). Runs in progress continue.')
     .action((name: string) =>
       act(
         (pool) => findExport(pool, name),
@@ -73,9 +73,9 @@ function pausing(group: Command): void {
 
   group
     .command('unpause <export>')
-    .description('Let a batch export (its id or name) go on.')
+    .description('Resume a batch export (its id or name).')
     .option('--backfill', 'also export what it missed while it was paused')
-    .option('--json', 'for programs')
+    .option('--json', 'print JSON')
     .action((name: string, options: { backfill?: boolean; json?: boolean }) =>
       act(
         (pool) => findExport(pool, name),
@@ -84,11 +84,11 @@ function pausing(group: Command): void {
           const begun = await unpauseExport(deps, OPERATOR, row, { backfill: wanted });
           const result = { paused: false, backfill: begun ? resultOf(begun.backfill) : null };
           if (!row.paused) return tell(options, result, `${row.name} was not paused.`);
-          if (!wanted) return tell(options, result, `${row.name} goes on.`);
+          if (!wanted) return tell(options, result, `${row.name} is resumed.`);
           const missed = begun
             ? `the backfill ${begun.backfill.id} exports what it missed, ${rangeOf(begun.backfill)}`
             : 'it missed nothing';
-          tell(options, result, `${row.name} goes on; ${missed}.`);
+          tell(options, result, `${row.name} is resumed; ${missed}.`);
         },
       ),
     );
@@ -98,10 +98,10 @@ function running(group: Command): void {
   group
     .command('run <export>')
     .description(
-      'Run a batch export (its id or name) now, for the last interval that is over. If that interval has nothing to ' +
-        'export, for the current one up to now.',
+      'Export the last finished interval of a batch export (its id or name) now. If that interval has no rows, export the ' +
+        'current one up to now.',
     )
-    .option('--json', 'for programs')
+    .option('--json', 'print JSON')
     .action((name: string, options: { json?: boolean }) =>
       act(
         (pool) => findExport(pool, name),
@@ -122,9 +122,9 @@ function running(group: Command): void {
   group
     .command('backfill <export>')
     .description('Export a range of the past of a batch export (its id or name).')
-    .requiredOption('--from <time>', 'where to begin: a time with its zone; for days and weeks a date')
-    .option('--to <time>', 'where to end, in the same form; HTTP and NoOp need none')
-    .option('--json', 'for programs')
+    .requiredOption('--from <time>', 'where the range begins: a time with a zone; for days and weeks, a date')
+    .option('--to <time>', 'where the range ends, in the same form; optional only for HTTP and NoOp')
+    .option('--json', 'print JSON')
     .action((name: string, options: { from: string; to?: string; json?: boolean }) =>
       act(
         (pool) => findExport(pool, name),
@@ -140,8 +140,8 @@ function running(group: Command): void {
 
   group
     .command('retry <run>')
-    .description('Export the interval of a run (its id) that is over again, as a backfill of one interval.')
-    .option('--json', 'for programs')
+    .description('Export the interval of an ended run (its id) again, as a backfill of one interval.')
+    .option('--json', 'print JSON')
     .action((id: string, options: { json?: boolean }) =>
       act(
         (pool) => findRunOfExport(pool, id),
@@ -158,7 +158,7 @@ function running(group: Command): void {
 function ending(group: Command): void {
   group
     .command('cancel <id>')
-    .description('Cancel a run, or a backfill with its runs, that is under way, by its id.')
+    .description('Cancel a run, or a backfill and its runs (its id).')
     .action((id: string) =>
       act(
         (pool) => findRunOrBackfill(pool, id),
@@ -178,9 +178,9 @@ function ending(group: Command): void {
   group
     .command('delete <export>')
     .description(
-      'Delete a batch export (its id or name) and cancel its runs and backfills. What it exported stays.',
+      'Delete a batch export (its id or name) and cancel its runs and backfills. Exported data stays.',
     )
-    .option('--yes', 'needed, because this cannot be undone')
+    .option('--yes', 'required, because this cannot be undone')
     .action((name: string, options: { yes?: boolean }) =>
       act(
         async (pool) => {
@@ -192,7 +192,7 @@ function ending(group: Command): void {
         },
         async (deps, row) => {
           await removeExport(deps, OPERATOR, row);
-          say(`Deleted ${row.name}; what it exported stays.`);
+          say(`Deleted ${row.name}. Exported data stays.`);
         },
       ),
     );

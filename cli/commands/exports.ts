@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { exportHealth } from '../../exports/reads/health.ts';
-import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
+import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import type { Health } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
@@ -15,14 +15,14 @@ const UNITS = [
   ['minute', 60],
 ] as const;
 
-/** Writes a duration in the largest unit of which there are two or more: `3 hours`. */
+/** Writes a duration in the largest unit that it has at least twice: `3 hours`. */
 export function durationText(seconds: number): string {
   const [name, size] = UNITS.find(([, one]) => seconds >= 2 * one) ?? ['second', 1];
   const count = Math.round(seconds / size);
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
-/** Tells in a few words how an export does. What matters most comes first. */
+/** Describes the state of an export in a few words. The most important comes first. */
 export function stateText(row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>, health: Health): string {
   const found = [
     row.paused && `paused${row.last_paused_at ? ` since ${instantText(row.last_paused_at)}` : ''}`,
@@ -42,11 +42,11 @@ export function exportsCommand(program: Command): void {
   group
     .enablePositionalOptions()
     .description(
-      'List the batch exports with what is missing and how far each is behind; exit code 1 if any is. ' +
-        'With a subcommand, act on one of them.',
+      'List the batch exports with their missing intervals and how far they are behind. The exit code is 1 if an interval ' +
+        'is missing, late or different. Each subcommand acts on one batch export.',
     )
-    .option('--project <id>', 'only those of this project')
-    .option('--json', 'for programs')
+    .option('--project <id>', 'list only the batch exports of this project')
+    .option('--json', 'print JSON')
     .action((options: { project?: string; json?: boolean }) =>
       withPool(async (pool) => {
         const { project } = options;
@@ -58,7 +58,7 @@ export function exportsCommand(program: Command): void {
         let wrong = 0;
         for await (const row of allExports(pool)) {
           if (project !== undefined && row.project_id !== Number(project)) continue;
-          const key = { projectId: row.project_id, exportId: row.id };
+          const key = keyOf(row);
           const [health, runs] = [await exportHealth(pool, row, now), await latestRuns(pool, [key], 1)];
           const [last] = runs.get(row.id) ?? [];
           if (health.missing + health.differs + health.late > 0) wrong += 1;

@@ -7,13 +7,12 @@ import { newestExported } from '../../exports/reads/newest-exported.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import type { ExportTemporal } from '../../exports/temporal.ts';
-import { type IntervalText, intervalText } from '../../intervals/index.ts';
+import { type IntervalText, intervalText, rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
-import { instantText } from '../../values/dates.ts';
 import { CommandError, REMARKS, remark, say, withPool, withTemporal } from '../context.ts';
 import { findExport } from '../find-export.ts';
 
-/** How long one question waits; a verification that takes longer is asked for again. */
+/** How long one request waits for the report. If the verification takes longer, the next request joins it. */
 const WAIT_MILLISECONDS = 20_000;
 const FINE = new Set(['same', 'expired']);
 
@@ -26,8 +25,8 @@ function instantOf(option: string, given: string | undefined): number | undefine
 }
 
 /**
- * Finds the whole intervals of the range that are over. Intervals that were not due and were not exported are left out.
- * Without a range, it is the newest interval that was exported.
+ * Finds the whole intervals of the range that have ended. Leaves out intervals that were not due and were not exported.
+ * Without a range, finds the newest exported interval.
  */
 async function intervalsOf(
   queryable: Queryable,
@@ -43,8 +42,7 @@ async function intervalsOf(
   }
   const start = from ?? Date.parse(row.start_at ?? row.created_at);
   const entries = await intervalMap(queryable, row, { start, end: to ?? now }, now);
-  if (entries.length === 0)
-    throw new CommandError('No whole interval that is over lies between --from and --to.');
+  if (entries.length === 0) throw new CommandError('No whole interval between --from and --to has ended.');
   const due = entries.filter((one) => one.state !== 'excluded');
   if (due.length < entries.length) {
     const left = entries.length - due.length;
@@ -52,9 +50,6 @@ async function intervalsOf(
   }
   return due.map(intervalText);
 }
-
-export const rangeText = ({ start, end }: IntervalText) =>
-  `${start === null ? 'the beginning' : instantText(start)} – ${instantText(end)}`;
 
 async function verify(
   temporal: ExportTemporal,
@@ -104,12 +99,12 @@ export function verifyCommand(program: Command): void {
   program
     .command('verify <export>')
     .description(
-      'Read again what a batch export (its id or name) left at its destination, and compare it with its manifest and the ' +
-        'database; exit code 1 when something differs. Needs a running worker.',
+      'Compare what a batch export (its id or name) left at its destination with its manifest and the database. The exit ' +
+        'code is 1 if something differs. Needs a running worker.',
     )
-    .option('--from <time>', 'the first interval; without a range, the newest that was exported')
-    .option('--to <time>', 'where to end; default: now')
-    .option('--json', 'for programs: a report on each line')
+    .option('--from <time>', 'where the range begins; without a range, verify the newest exported interval')
+    .option('--to <time>', 'where the range ends; default: now')
+    .option('--json', 'print a report as JSON on each line')
     .action((name: string, options: { from?: string; to?: string; json?: boolean }) =>
       withPool((pool, config) => verifyAll(pool, config, name, options)),
     );

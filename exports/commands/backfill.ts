@@ -11,13 +11,13 @@ import { auditExport } from './audit.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
-/** How many backfills of a project may be under way at once. */
+/** How many backfills of a project may be in progress at once. */
 export const MOST_BACKFILLS = 10;
 const RETRY_SECONDS = 60;
 
 export interface BegunBackfill {
   backfill: BackfillRow;
-  /** False: the same range was being filled already, by this backfill. */
+  /** False: this backfill of the same range was in progress already. */
   isNew: boolean;
 }
 
@@ -29,7 +29,7 @@ export async function beginBackfill(
   range: OpenInterval,
 ): Promise<BegunBackfill> {
   const key = keyOf(row);
-  // Nobody deletes the export meanwhile: whoever deletes it afterwards finds this backfill and cancels it.
+  // The lock holds up a deletion of the export. When the deletion continues, it finds this backfill and cancels it.
   if (!(await lockBatchExport(client, key))) throw refuse.absent('BatchExport not found.');
   const { start, end } = range;
   const text = intervalText(range);
@@ -59,7 +59,7 @@ export async function beginBackfill(
   return { backfill, isNew };
 }
 
-/** Exports a range of the past: the whole intervals that contain it, as far as they are over. */
+/** Exports a range of the past: the whole intervals that overlap it and have ended. */
 export async function backfillExport(
   deps: Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>,
   actor: Actor,

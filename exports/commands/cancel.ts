@@ -1,7 +1,14 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { type Refusal, refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { endBackfill, endRun, RUN_CANCELLED, type RunEnding, stopWorkflows } from '../ending.ts';
+import {
+  BACKFILL_CANCELLED,
+  endBackfill,
+  endRun,
+  RUN_CANCELLED,
+  type RunEnding,
+  stopWorkflows,
+} from '../ending.ts';
 import { type BackfillRow, findBackfill } from '../rows/backfills.ts';
 import type { ExportKey } from '../rows/batch-exports.ts';
 import { findRun } from '../rows/run-lists.ts';
@@ -28,7 +35,7 @@ const keyOfExport = (one: RunRow | BackfillRow): ExportKey => ({
   exportId: one.batch_export_id,
 });
 
-/** Cancels a run at once. Its workflow then finds that it may complete nothing any more, and cleans up. */
+/** Cancels a run. Its row ends at once. Its workflow then finds that it can complete nothing, and cleans up. */
 export async function cancelRun(deps: Dependencies, actor: Actor, run: RunRow): Promise<void> {
   const { project_id: projectId, id: runId } = run;
   await transaction(deps.pool, async (client) => {
@@ -41,7 +48,7 @@ export async function cancelRun(deps: Dependencies, actor: Actor, run: RunRow): 
   await follow(deps, actor, 'a cancelled run', () => stopWorkflows(deps.temporal, [], [run]));
 }
 
-/** Cancels a backfill, with those of its runs that are under way. */
+/** Cancels a backfill and its runs in progress. */
 export async function cancelBackfill(deps: Dependencies, actor: Actor, backfill: BackfillRow): Promise<void> {
   const runs = await transaction(deps.pool, (client) => end(client, actor, backfill));
   await follow(deps, actor, 'a cancelled backfill', () => stopWorkflows(deps.temporal, [backfill], runs));
@@ -51,8 +58,7 @@ export async function cancelBackfill(deps: Dependencies, actor: Actor, backfill:
 async function end(client: Transaction, actor: Actor, backfill: BackfillRow): Promise<RunRow[]> {
   const { project_id: projectId, id: backfillId } = backfill;
   const ending = cancelledBy(actor);
-  const log = { level: 'WARNING', message: 'Backfill was cancelled' } as const;
-  const ended = await endBackfill(client, backfill, { ...ending, log, runs: ending });
+  const ended = await endBackfill(client, backfill, { ...ending, log: BACKFILL_CANCELLED, runs: ending });
   if (!ended) {
     const now = await findBackfill(client, { projectId, backfillId });
     throw over('backfill', now?.status ?? backfill.status);

@@ -22,7 +22,7 @@ import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 import { type ExportInput, prepareExport, refuseWritingOver, requirePlan } from './prepare.ts';
 
-/** Changes an export, and nobody else changes it at the same time. Its schedule follows. */
+/** Changes an export, then its schedule. A lock keeps others from changing the export at the same time. */
 export async function changeExport(
   deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
   actor: Actor,
@@ -56,9 +56,9 @@ export async function changeExport(
 const CANNOT = 'The intervals of a batch export cannot be changed';
 
 /**
- * Makes sure that an export that is cut into other intervals misses nothing and exports nothing twice: the new intervals
- * begin where the exported ones end. A backfill exports the new intervals that are over by then, because the schedule does
- * not come back to them.
+ * Makes sure that an export that is cut into other intervals misses nothing and exports nothing twice: the new
+ * intervals begin where the exported ones end. A backfill exports the new intervals that have ended by then, because
+ * the schedule does not come back to them.
  */
 async function recut(
   { pool, client }: { pool: Pool; client: Transaction },
@@ -71,7 +71,7 @@ async function recut(
   if ((await activeBackfills(client, key)).length > 0) {
     throw refuse.invalid(
       'interval',
-      `${CANNOT} while a backfill of it is under way. Wait for it, or cancel it.`,
+      `${CANNOT} while one of its backfills is in progress. Wait for the backfill, or cancel it.`,
     );
   }
   const now = Date.now();
@@ -80,7 +80,7 @@ async function recut(
     throw refuse.invalid('interval', `${CANNOT} now. ${error.message}`);
   });
   const row = (await setSeam(client, key, seam)) ?? changed;
-  // What a pause left out is exported when the pause ends, if whoever ends it wishes that.
+  // While an export is paused, nothing is exported. Whoever resumes it decides about what the pause left out.
   if (before.paused || row.paused) return { row };
   const left = wholeRange(row, Date.parse(row.scheduled_from), now);
   if (!left) return { row };

@@ -10,7 +10,7 @@ import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 import { type NewExportInput, prepareExport, refuseWritingOver, requirePlan } from './prepare.ts';
 
-/** Makes an export: its row first, then its schedule. */
+/** Creates an export: its row first, then its schedule. */
 export async function createExport(
   deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
   actor: Actor,

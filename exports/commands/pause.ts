@@ -22,7 +22,7 @@ type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logge
 const absent = ({ exportId }: ExportKey) => refuse.absent(`BatchExport ID '${exportId}' not found.`);
 const change = (paused: boolean) => ({ changes: [{ field: 'paused', before: !paused, after: paused }] });
 
-/** Pauses an export. Runs that are under way come to their end. Pausing a paused export changes nothing. */
+/** Pauses an export. Runs in progress continue. Pausing a paused export changes nothing. */
 export async function pauseExport(deps: Dependencies, actor: Actor, key: ExportKey): Promise<void> {
   const { pool, temporal } = deps;
   await transaction(pool, async (client) => {
@@ -35,8 +35,9 @@ export async function pauseExport(deps: Dependencies, actor: Actor, key: ExportK
 }
 
 /**
- * Lets a paused export go on. With `backfill`, exports what it missed, including what failed shortly before the pause;
- * returns that backfill, or undefined if nothing was missed. Unpausing an export that is not paused changes nothing.
+ * Resumes a paused export. With `backfill`, also exports what it missed, including what failed shortly before the
+ * pause. Returns that backfill, or undefined if nothing was missed. Resuming an export that is not paused changes
+ * nothing.
  */
 export async function unpauseExport(
   deps: Dependencies,
@@ -47,7 +48,7 @@ export async function unpauseExport(
   const { pool, temporal } = deps;
   const key = keyOf(found);
   const now = Date.now();
-  // What lies before the pause does not change any more. Looking for it takes several queries at once.
+  // These queries run in parallel, so not in the transaction. What lies before the pause does not change any more.
   const failed = backfill ? await failedBeforePause(pool, found, now) : null;
   const { row, begun } = await transaction(pool, async (client) => {
     const row = await lockBatchExport(client, key);

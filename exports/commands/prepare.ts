@@ -21,13 +21,15 @@ import { type CadenceInput, cadenceFields } from '../rules/cadence.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { refusing } from './refusals.ts';
 
-/** What somebody asks of a destination. Keys of the configuration that are left out keep their values. */
+/** What a user sets about a destination. Keys of the configuration that are left out keep their values. */
 export interface DestinationInput {
   type?: string | undefined;
   config?: RawConfig | null | undefined;
 }
 
-/** What somebody asks of an export. Fields that are left out keep their values, or have their defaults in a new export. */
+/**
+ * What a user sets about an export. Fields that are left out keep their values, or in a new export get their defaults.
+ */
 export interface ExportInput extends CadenceInput {
   name?: string | undefined;
   /** Null: events. */
@@ -41,7 +43,7 @@ export interface ExportInput extends CadenceInput {
   filters?: unknown;
 }
 
-/** The same of a new export: some fields have no default. */
+/** What a user sets about a new export. Some fields have no default. */
 export interface NewExportInput extends ExportInput {
   name: string;
   destination: DestinationInput & { type: string };
@@ -51,20 +53,22 @@ export interface NewExportInput extends ExportInput {
 export interface Subject {
   projectId: number;
   exportId: string;
-  /** The export as it is stored. Undefined: it is to be made. */
+  /** The export as it is stored. Undefined: it is a new one. */
   current?: BatchExportRow | undefined;
 }
 
 export interface PreparedExport {
   fields: BatchExportFields;
   target: StoredTarget | null;
-  /** What it exports, of some interval. */
+  /** Its query for an arbitrary interval. */
   query: ModelQuery;
   /** The names of the secrets that the input sets. */
   secrets: string[];
 }
 
-/** Finds what an export is after this input, and checks all that can be known without connecting anywhere. */
+/**
+ * Computes an export after a change, and checks everything that can be checked without connecting to the destination.
+ */
 export function prepareExport(
   { parser, keyring }: Pick<ExportCommandDependencies, 'parser' | 'keyring'>,
   { current, exportId, projectId }: Subject,
@@ -85,7 +89,7 @@ export function prepareExport(
     const hogqlQuery = asked?.trim() ? asked : null;
     const filters = input.filters === undefined ? (current?.filters ?? null) : input.filters;
     const content = { model, filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
-    // Any interval will do: what is wrong with the settings is wrong with them for each interval.
+    // Any interval will do, because invalid settings are invalid for each of them.
     const query = await exportQuery(
       parser,
       { ...content, ...stored, project_id: projectId },
@@ -133,7 +137,7 @@ function boundsOf(current: BatchExportRow | undefined, input: ExportInput) {
   return { start_at: start, end_at: end };
 }
 
-/** The destination after the input. Its secrets are opened only if the input names the destination. */
+/** Returns the destination after the change. Decrypts its secrets only if the change concerns the destination. */
 function settingsOf(
   keyring: Keyring | undefined,
   current: BatchExportRow | undefined,
@@ -159,7 +163,7 @@ function requireEventsForNames({ config }: DestinationSettings, model: Model): v
   }
 }
 
-/** Refuses columns and filters, if the input sets any, that Postgres would not run. No run is to be the first to find out. */
+/** Refuses new columns and filters that Postgres cannot run. Otherwise the first run would find out. */
 export async function requirePlan(
   client: Transaction,
   { query, fields }: PreparedExport,
@@ -174,8 +178,8 @@ export async function requirePlan(
 }
 
 /**
- * Refuses an export that would write the same keys as another one. The answer holds for what is saved in the same
- * transaction: nobody else saves an export to the same store before it ends.
+ * Refuses an export that would write the same keys as another one. A lock keeps others from saving an export to the
+ * same store until the transaction ends, so save this one in the same transaction.
  */
 export async function refuseWritingOver(
   client: Transaction,
@@ -193,6 +197,6 @@ export async function refuseWritingOver(
   const which = known ? `the batch export "${other.name}" (${other.id})` : 'another batch export';
   throw refuse.invalid(
     'destination__config__prefix',
-    `This batch export would write over the files of ${which}. Give it another prefix.`,
+    `This batch export would overwrite the files of ${which}. Give it another prefix.`,
   );
 }

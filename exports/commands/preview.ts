@@ -17,7 +17,7 @@ const ROWS_MILLISECONDS = 10_000;
 const ESTIMATE_MILLISECONDS = 5_000;
 const ANY_MILLISECONDS = 2_000;
 const RETRY_SECONDS = 5;
-/** So many names are enough to see how files are called. */
+/** How many names of files a preview shows at most. */
 const MOST_KEYS = 20;
 
 type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'parser' | 'egress' | 'exportRoot'>;
@@ -27,14 +27,14 @@ export interface ExportPreview {
   columns: { name: string; type: string }[];
   rows: Record<string, unknown>[];
   estimate: { rows: number; exact: boolean; bytes: number };
-  /** The names of the files. Null: the destination is given rows. */
+  /** The names of the files. Null: the destination takes rows instead. */
   keys: string[] | null;
   manifest_key: string | null;
 }
 
 /**
- * Shows what an export would send before it is made, for the last interval that is over. Nothing is written, and nobody
- * is connected to.
+ * Shows what a new export would send for the last finished interval. Writes nothing and does not connect to the
+ * destination.
  */
 export async function previewNewExport(
   deps: Dependencies & Pick<ExportCommandDependencies, 'keyring'>,
@@ -48,8 +48,8 @@ export async function previewNewExport(
 }
 
 /**
- * Shows what an export would send for an interval. An interval that is not over is shown as far as it is. Nothing is
- * written, and nobody is connected to.
+ * Shows what an export would send for an interval. An interval that has not ended is shown up to now. Writes nothing
+ * and does not connect to the destination.
  */
 export async function previewExport(
   deps: Dependencies,
@@ -87,11 +87,11 @@ async function previewInterval(
 
 const tooSlow = () =>
   refuse.unavailable(
-    'The query took too long. Choose a shorter interval, or filters that find more.',
+    'The query took too long. Choose a shorter interval, or filters that match more rows.',
     RETRY_SECONDS,
   );
 
-/** Answers whether an interval has anything to export. If that cannot be told in time, the answer is yes. */
+/** Answers whether an interval has rows to export. If finding out takes too long, the answer is yes. */
 export async function hasRows(
   { pool, parser }: Pick<ExportCommandDependencies, 'pool' | 'parser'>,
   row: ExportQueryRow,
@@ -109,7 +109,7 @@ export async function hasRows(
   });
 }
 
-/** Names about as many files as there will be. A compressed file holds more rows than is known here. */
+/** Names the files that would be written. Their number is a guess, and compressed files count as one. */
 function keysOf(
   { egress, exportRoot }: Dependencies,
   row: ExportQueryRow,

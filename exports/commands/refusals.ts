@@ -6,7 +6,7 @@ import { SecretError } from '../../secrets/envelope.ts';
 
 const RETRY_SECONDS = 5;
 const OPERATOR_SECONDS = 60;
-/** The fields of an export that its destination may refuse. All others are keys of the destination's configuration. */
+/** The fields of an export that its destination may refuse. All other fields are keys of its configuration. */
 const OWN_FIELDS: Readonly<Record<string, string>> = { type: 'destination__type', model: 'model' };
 
 /** Translates an error of a part of an export (its destination, its model, its secrets) into a refusal. */
@@ -24,12 +24,12 @@ function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof SourceError && error.code === 'busy') {
     return refuse.unavailable('Too many queries are being read at the moment. Try again.', RETRY_SECONDS);
   }
-  // The operator has to act, not whoever asked. The message names no secret.
+  // The operator has to act, not the user. The message contains no secret.
   if (error instanceof SecretError) return refuse.unavailable(error.message, OPERATOR_SECONDS);
   return undefined;
 }
 
-/** Does the work. If a part of the export is wrong, throws a refusal that says so. */
+/** Does the work. If a part of the export is invalid, throws a refusal that says what is wrong. */
 export async function refusing<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();

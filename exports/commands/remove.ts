@@ -1,7 +1,7 @@
 import { transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { endBackfill, endRun, everyOne, stopWorkflows } from '../ending.ts';
+import { EXPORT_DELETED, endBackfill, endRun, everyOne, stopWorkflows } from '../ending.ts';
 import { activeBackfills } from '../rows/backfills.ts';
 import { type BatchExportRow, deleteBatchExport, keyOf } from '../rows/batch-exports.ts';
 import { activeRuns } from '../rows/run-lists.ts';
@@ -9,9 +9,7 @@ import { auditExport } from './audit.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
-const DELETED = { status: 'Cancelled', reason: 'The batch export was deleted.' } as const;
-
-/** Deletes an export and cancels all that is under way for it. What it exported stays. */
+/** Deletes an export and cancels its runs and backfills. Data that it has exported stays. */
 export async function removeExport(
   deps: Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>,
   actor: Actor,
@@ -22,8 +20,8 @@ export async function removeExport(
     if (!(await deleteBatchExport(client, key))) throw refuse.absent();
     const backfills = await activeBackfills(client, key);
     const runs = await activeRuns(client, key);
-    for (const run of runs) await endRun(client, run, DELETED);
-    for (const backfill of backfills) await endBackfill(client, backfill, DELETED);
+    for (const run of runs) await endRun(client, run, EXPORT_DELETED);
+    for (const backfill of backfills) await endBackfill(client, backfill, EXPORT_DELETED);
     await auditExport(client, actor, key, 'deleted', { name: row.name });
     return { backfills, runs };
   });

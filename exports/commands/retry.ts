@@ -9,7 +9,9 @@ import { type BegunBackfill, beginBackfill } from './backfill.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 
-/** Finds the interval of a run. A backfill can fill it as long as the export still cuts time in this way. */
+/**
+ * Finds the interval of a run. Refuses one that the export does not have any more, because no backfill can export it.
+ */
 function intervalOf(row: BatchExportRow, run: RunRow): OpenInterval {
   const interval = readInterval({ start: run.data_interval_start, end: run.data_interval_end });
   const { start, end } = interval;
@@ -22,7 +24,7 @@ function intervalOf(row: BatchExportRow, run: RunRow): OpenInterval {
   return interval;
 }
 
-/** Exports the interval of a run that is over once more, as a backfill of this one interval. */
+/** Exports the interval of an ended run again, as a backfill of this one interval. */
 export async function retryRun(
   deps: Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>,
   actor: Actor,

@@ -13,13 +13,13 @@ import type { ExportCommandDependencies } from './dependencies.ts';
 import { hasRows } from './preview.ts';
 
 const RETRY_SECONDS = 10;
-/** How many milliseconds Temporal has for starting a run. */
+/** How long Temporal may take to start a run, in milliseconds. */
 const PATIENCE = 5_000;
 
 export interface RunInput extends IntervalChoice {
   /**
-   * Whether to export the current interval up to now instead. Its files are replaced when the interval is over. Default:
-   * yes, if no interval is named and the last one that is over has nothing to export.
+   * Whether to export the current interval up to now. When the interval has ended, the schedule replaces these files.
+   * Default: yes, if no interval is named and the last finished one has no rows.
    */
   partial?: boolean | undefined;
 }
@@ -30,10 +30,12 @@ export interface ImmediateRun {
   workflowRunId: string;
 }
 
-/** A part of an interval is known by its end, at which no interval ends. */
+/** Returns the end of a part of an interval. A part is known by its end, at which no interval ends. */
 const endOfPart = (now: number) => (isPartEnd(new Date(now).toISOString()) ? now : now - 1);
 
-/** Runs an export now, for the interval that is named or the last one that is over, whatever its schedule does. */
+/**
+ * Runs an export now, whatever its schedule does. Exports the interval that is named, or else the last finished one.
+ */
 export async function runExport(
   deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'temporal' | 'logger'>,
   actor: Actor,
@@ -46,7 +48,7 @@ export async function runExport(
   if (input.partial && named) {
     throw refuse.invalid(
       'partial',
-      "'partial' is the current interval up to now: it goes without 'start_at' and 'end_at'",
+      "'partial' exports the current interval up to now. Do not combine it with 'start_at' or 'end_at'.",
     );
   }
   const complete = pickCompleteInterval(row, input, now);

@@ -24,7 +24,7 @@ export function listTestSteps(type: string): ShownStep[] {
   throw refuse.absent(known ? `There is no test of ${type}.` : 'There is no such type of destination.');
 }
 
-/** Runs a step of the test of a destination. Nothing is kept of it. */
+/** Runs a step of the test of a destination. Stores nothing. */
 export async function testDestination(
   surroundings: Dependencies,
   { type, config }: DestinationInput & { type: string },
@@ -33,10 +33,7 @@ export async function testDestination(
   return runStep(surroundings, { type, config: config ?? {} }, step);
 }
 
-/**
- * Runs a step of the test of the destination of an export. Fields of `input` take the place of what is stored. Nothing is
- * kept of it.
- */
+/** Runs a step of the test of an export's destination. Keys of `input` replace the stored ones. Stores nothing. */
 export async function testExportDestination(
   deps: Dependencies & Pick<ExportCommandDependencies, 'keyring'>,
   row: BatchExportRow,

@@ -10,15 +10,15 @@ import { temporalAway } from '../temporal.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 
 const RETRY_SECONDS = 5;
-/** How many milliseconds a verification is waited for while Temporal is known to be away. */
+/** How long to wait for a verification while Temporal is known to be away, in milliseconds. */
 const SHORT_PATIENCE = 1_000;
 
 export interface VerifyInput extends IntervalChoice {
-  /** The run whose interval is verified. It goes without the other fields. */
+  /** The run whose interval is verified. It cannot be combined with the other fields. */
   run_id?: string | null | undefined;
 }
 
-/** Finds the interval to verify: that of the run that is named, the one that is named, or the newest that was exported. */
+/** Finds the interval to verify: that of the named run, the named interval, or else the newest exported one. */
 export async function intervalToVerify(
   { pool }: Pick<ExportCommandDependencies, 'pool'>,
   row: BatchExportRow,
@@ -27,7 +27,7 @@ export async function intervalToVerify(
   const now = Date.now();
   const named = Boolean(choice.start_at || choice.end_at);
   if (runId) {
-    if (named) throw refuse.invalid('run_id', "'run_id' goes without 'start_at' and 'end_at'");
+    if (named) throw refuse.invalid('run_id', "Do not combine 'run_id' with 'start_at' or 'end_at'.");
     const run = await findRun(pool, { projectId: row.project_id, runId });
     if (run?.batch_export_id !== row.id) {
       throw refuse.invalid('run_id', 'This batch export has no such run.', { code: 'does_not_exist' });
@@ -39,8 +39,8 @@ export async function intervalToVerify(
 }
 
 /**
- * Compares what an export left at its destination for an interval with its manifest and the database. Undefined: it takes
- * longer than the caller waits; asking again joins the same verification.
+ * Compares what an export left at its destination for an interval with its manifest and the database. Undefined: the
+ * wait was too short; calling this again joins the same verification.
  */
 export async function verifyExport(
   { temporal, logger }: Pick<ExportCommandDependencies, 'temporal' | 'logger'>,
@@ -54,7 +54,7 @@ export async function verifyExport(
     .within(wait, () => temporal.verify(row, interval, { waitMilliseconds: wait }))
     .catch((error) => {
       if (error instanceof Refusal) throw error;
-      logger.warn({ ...requestOf(actor), err: error }, 'a verification could not be asked for');
+      logger.warn({ ...requestOf(actor), err: error }, 'a verification could not be started');
       throw temporalAway(RETRY_SECONDS);
     });
   if (!report && !temporal.isReachable()) throw temporalAway(RETRY_SECONDS);

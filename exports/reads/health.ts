@@ -1,15 +1,15 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Interval } from '../../intervals/index.ts';
-import { type BatchExportRow, listPauses } from '../rows/batch-exports.ts';
+import { type BatchExportRow, keyOf, listPauses } from '../rows/batch-exports.ts';
 import { listChecks } from '../rows/checks.ts';
 import type { Health } from '../rows/health.ts';
 import { listIntervalOutcomes, listWholeRuns } from '../rows/run-lists.ts';
 import { upkeepTimesOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalStates, type Known } from '../rules/interval-states.ts';
 
-/** What the database knows of the intervals within the window. */
+/** Reads what the tables say about the intervals within the window. */
 export async function knownOf(queryable: Queryable, row: BatchExportRow, window: Interval): Promise<Known> {
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   const after = new Date(window.start).toISOString();
   const until = new Date(window.end).toISOString();
   const [outcomes, checks, pauses, wholeRuns] = await Promise.all([
@@ -21,7 +21,7 @@ export async function knownOf(queryable: Queryable, row: BatchExportRow, window:
   return { outcomes, checks, pauses, wholeRuns };
 }
 
-/** The intervals of an export within the window that are over, each with its state: the interval map. */
+/** Finds the states of the whole intervals of an export within the window that have ended, oldest first. */
 export async function intervalMap(
   queryable: Queryable,
   row: BatchExportRow,
@@ -33,12 +33,12 @@ export async function intervalMap(
 
 const DONE = new Set(['done', 'differs', 'excluded']);
 
-/** Pure: what a map says in numbers. */
+/** Sums up the states of intervals. Pure. */
 export function healthOf(entries: readonly IntervalEntry[]): Health {
   const count = (state: IntervalEntry['state']) => entries.filter((one) => one.state === state).length;
   const first = entries.findIndex((one) => !DONE.has(one.state));
   const behind = first === -1 ? [] : entries.slice(first).filter((one) => !DONE.has(one.state));
-  // An interval that was just over is not behind: its run is on its way.
+  // An interval that has just ended is not behind, because its run is about to start.
   const overdue = behind.some((one) => one.state !== 'running');
   const since = overdue ? Date.parse((behind[0] as IntervalEntry).start) : null;
   return {
@@ -50,12 +50,12 @@ export function healthOf(entries: readonly IntervalEntry[]): Health {
   };
 }
 
-/** The time that maintenance looks back. */
+/** Returns the time before now that maintenance checks. */
 export function recentWindow(row: Pick<BatchExportRow, 'interval'>, now: number): Interval {
   return { start: now - upkeepTimesOf(row).lookback, end: now };
 }
 
-/** How complete an export is as of now: what the API shows as `missing` and `lag`. */
+/** Finds out how complete an export is now. The API shows the result as `missing` and `lag`. */
 export async function exportHealth(queryable: Queryable, row: BatchExportRow, now: number): Promise<Health> {
   return healthOf(await intervalMap(queryable, row, recentWindow(row, now), now));
 }

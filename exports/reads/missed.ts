@@ -7,7 +7,7 @@ import { upkeepTimesOf } from '../rules/due.ts';
 import { missedWhilePaused } from '../rules/missed.ts';
 import { intervalMap } from './health.ts';
 
-/** How many intervals before a pause are looked at. */
+/** The number of intervals before a pause that are searched for failed ones. */
 const LOOKED_AT = 12;
 
 /**
@@ -30,8 +30,9 @@ export async function failedBeforePause(
 }
 
 /**
- * Finds what a pause left out. If the export was cut into other intervals before or during the pause and has exported
- * nothing since, everything after that seam is missed, not only what ended during the pause. Null: nothing is missed.
+ * Finds the range that a pause left out. If the export was cut into other intervals before or during the pause and has
+ * exported nothing since, that is everything after the seam, not only what ended during the pause. Null: nothing is
+ * missed.
  */
 export async function missedByPause(
   queryable: Queryable,

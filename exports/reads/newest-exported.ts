@@ -3,7 +3,7 @@ import { type IntervalText, intervalText } from '../../intervals/index.ts';
 import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
 import { listRuns } from '../rows/run-lists.ts';
 
-/** Finds the newest interval that a run completed. Undefined: nothing has been exported yet. */
+/** Finds the newest interval that a run has completed. Undefined: there is none. */
 export async function newestExported(
   queryable: Queryable,
   row: BatchExportRow,

@@ -4,13 +4,13 @@ import type { OpenInterval } from '../../intervals/index.ts';
 import { type ColumnSet, type ModelQuery, modelQuery } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
-/** What decides which rows and columns an export has. */
+/** The columns that decide what an export selects. */
 export type ExportQueryRow = Pick<
   BatchExportRow,
   'project_id' | 'model' | 'destination_type' | 'config' | 'timezone' | 'filters' | 'hogql_query'
 >;
 
-/** The columns that a destination is given; files have the most. */
+/** Returns the default columns for a type of destination. */
 function columnSetOf(type: string): ColumnSet {
   const known = findDestination(type)?.types[0];
   return known === 'Postgres' ? 'postgres' : known === 'HTTP' ? 'http' : 'files';
@@ -19,10 +19,7 @@ function columnSetOf(type: string): ColumnSet {
 const names = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one): one is string => typeof one === 'string') : [];
 
-/**
- * The statement that gives what an interval of an export has. Throws a ModelError for what an export must not be set up
- * with.
- */
+/** Builds the query for the rows of an interval. Throws a ModelError if the settings of the export are invalid. */
 export function exportQuery(
   parser: Parser,
   row: ExportQueryRow,

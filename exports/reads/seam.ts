@@ -1,24 +1,26 @@
 import type { Queryable } from '../../db/pool.ts';
 import { intervalAt } from '../../intervals/index.ts';
-import type { BatchExportRow } from '../rows/batch-exports.ts';
+import { type BatchExportRow, keyOf } from '../rows/batch-exports.ts';
 import { listPartRuns } from '../rows/parts.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
 import { isDue } from '../rules/due.ts';
 import type { IntervalEntry } from '../rules/interval-states.ts';
 import { intervalMap, recentWindow } from './health.ts';
 
-/** What `batch_exports` keeps of a change of intervals. */
+/** The columns that record where an export was cut into other intervals. */
 export interface Seam {
   scheduledFrom: string;
   seam: string | null;
 }
 
-/** There is no instant at which the next intervals could begin without missing or doubling anything. */
+/** There is no instant at which the new intervals could begin without leaving something out or exporting it twice. */
 export class NoSeamError extends Error {
   override name = 'NoSeamError';
 }
 
-/** Exported as it was cut before, or about to be; or somebody did not want it. */
+/**
+ * Answers whether an interval stays as it is: a run has exported it or is at work on it, or somebody cancelled its run.
+ */
 const isTaken = ({ state, status }: IntervalEntry) =>
   state === 'done' ||
   state === 'differs' ||
@@ -27,9 +29,9 @@ const isTaken = ({ state, status }: IntervalEntry) =>
   status === 'Cancelled';
 
 /**
- * Where the next intervals of an export begin when it is cut otherwise from now on: at the end of the last interval that
- * is exported as it is cut now. Intervals that are not, because they failed, were missed or are not over, are left to the
- * new ones. Nothing is missed between both, and nothing is in both; where that cannot be, it throws a NoSeamError.
+ * Finds the seam for an export that is about to be cut into other intervals. The new intervals begin where the last
+ * exported interval ends, so nothing is left out and nothing is exported twice. They include intervals that failed,
+ * were missed or have not ended. Throws a NoSeamError if that is impossible at the moment.
  */
 export async function seamOf(queryable: Queryable, row: BatchExportRow, now: number): Promise<Seam> {
   const { start } = intervalAt(cadenceOfRow(row), now);
@@ -39,11 +41,11 @@ export async function seamOf(queryable: Queryable, row: BatchExportRow, now: num
   for (const entry of recent.toReversed()) {
     taken = isTaken(entry);
     const [begin, end] = [Date.parse(entry.start), Date.parse(entry.end)];
-    // What a pause left out is not exported either.
+    // An interval that a pause left out is not exported either, so the search goes past it.
     if (taken || !isDue({ ...row, paused: false }, [], { start: begin, end })) break;
     from = begin;
   }
-  const key = { projectId: row.project_id, exportId: row.id };
+  const key = keyOf(row);
   const current = { start: new Date(start).toISOString(), end: new Date(now).toISOString() };
   const parts = await listPartRuns(queryable, key, current);
   if (parts.some((one) => one.status !== 'Completed')) {
@@ -58,7 +60,7 @@ export async function seamOf(queryable: Queryable, row: BatchExportRow, now: num
     );
   }
   if (part) return seamAt(Date.parse(part.data_interval_end));
-  // Nothing was exported by its schedule yet: as if it had been made as it is now.
+  // The schedule has exported nothing yet, so the export counts as if it had had its new intervals from the beginning.
   return taken ? seamAt(from) : { scheduledFrom: row.scheduled_from, seam: row.seam_at };
 }
 

@@ -4,10 +4,10 @@ import type { DestinationSettings } from '../../destinations/settings.ts';
 import { type Keyring, open, SecretError, seal } from '../../secrets/envelope.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
-/** The columns of an export that its destination takes. */
+/** The columns that hold the destination of an export. */
 export type StoredSettings = Pick<BatchExportRow, 'destination_type' | 'config' | 'secrets'>;
 
-/** A secret opens only where it was sealed for: moved to another row it is useless. */
+/** Binds a secret to its row: copied to another row, it cannot be decrypted. */
 const contextOf = (exportId: string) => `batch_exports/${exportId}/secrets`;
 
 function needed(keyring: Keyring | undefined): Keyring {
@@ -18,8 +18,8 @@ function needed(keyring: Keyring | undefined): Keyring {
 }
 
 /**
- * A checked destination as it is stored: what anybody may see, and the rest sealed. Throws a SecretError if there are
- * secrets and no keys.
+ * Prepares a checked destination for storing: encrypts its secrets apart from the rest. Throws a SecretError if it has
+ * secrets and there are no keys.
  */
 export function sealSettings(
   keyring: Keyring | undefined,
@@ -33,7 +33,7 @@ export function sealSettings(
   return { destination_type: type, config: shown, secrets: seal(needed(keyring), text, contextOf(exportId)) };
 }
 
-/** The destination of a stored export, its secrets among its configuration. Throws a SecretError if they do not open. */
+/** Reads the destination of a stored export, with its secrets decrypted. Throws a SecretError if that fails. */
 export function openSettings(
   keyring: Keyring | undefined,
   row: StoredSettings & Pick<BatchExportRow, 'id'>,

@@ -3,8 +3,8 @@ import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
 
 /**
- * The settings of an export that may be shown to whoever may see the export, under the names that the API has for them.
- * Without the secrets of the destination. The activity log compares two of these to tell what was changed.
+ * Returns the settings of an export as the API shows them, without secrets. The activity log compares the settings
+ * before and after a change.
  */
 export function shownExport(row: BatchExportRow) {
   const { offsetDay, offsetHour } = cadenceOfRow(row);

@@ -3,7 +3,7 @@ import type { DestinationSettings } from '../../destinations/settings.ts';
 import type { WriteTarget } from '../../destinations/write-target.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
-/** What is stored in `write_store` and `write_target`. */
+/** The contents of the columns `write_store` and `write_target`. */
 export interface StoredTarget {
   store: string;
   target: WriteTarget;
@@ -33,7 +33,7 @@ export function storedTargetOf(
     case 'S3':
       return at(s3Store(config.endpoint_url, config.bucket_name), prefix);
     case 'File': {
-      // In a directory braces are just characters; a segment `.` is no part of the way.
+      // In the directory, unlike in the prefix, braces have no meaning. A segment `.` changes nothing.
       const segments = String(config.directory).split('/');
       const directory = segments.filter((one) => one !== '.').join('/');
       return at('file', `${directory.replaceAll(/[{}]/g, '$&$&')}/${prefix}`);

@@ -32,7 +32,9 @@ export interface BackfillRow {
   created_at: string;
   last_updated_at: string;
   finished_at: string | null;
-  /** How many of its intervals have a run that ended. Counted while it is under way; 0 if it ended without completing. */
+  /**
+   * The number of its intervals whose run has ended. Counted while it is in progress; 0 if it ended without completing.
+   */
   finished_runs: number;
 }
 
@@ -44,7 +46,9 @@ export interface BackfillKey {
 const ACTIVE = "status in ('Starting', 'Running')";
 const MAX_ERROR = 10_000;
 
-/** Cancelled runs do not count, because their intervals are still to be done. Several runs of an interval count once. */
+/**
+ * Cancelled runs do not count, because their intervals are not exported. Several runs of an interval count once.
+ */
 const WITH_PROGRESS = `b.*, case when b.status = 'Completed' then coalesce(b.total_runs, 0) when b.${ACTIVE} then (
   select count(distinct (r.data_interval_start, r.data_interval_end))::int from batch_export_runs r
   where r.project_id = b.project_id and r.backfill_id = b.id
@@ -53,22 +57,22 @@ const WITH_PROGRESS = `b.*, case when b.status = 'Completed' then coalesce(b.tot
 export interface NewBackfill extends ExportKey {
   id?: string;
   workflowId: string;
-  /** As texts that Postgres reads. */
+  /** The bounds of the range, as texts that Postgres reads. */
   start: string | null;
   end: string | null;
   totalRuns: number | null;
 }
 
 /**
- * - `started`: the backfill is there
- * - `exists`: a backfill of the same range is under way already
- * - `too_many`: the project has as many backfills as it may have
+ * - `started`: the backfill has begun
+ * - `exists`: a backfill of the same range is already in progress
+ * - `too_many`: the project has as many backfills in progress as it may have
  */
 export type StartedBackfill =
   | { outcome: 'started' | 'exists'; backfill: BackfillRow }
   | { outcome: 'too_many'; active: number };
 
-/** Begins a backfill, unless the project has `most` backfills under way. */
+/** Begins a backfill, unless the project has `most` backfills in progress. */
 export async function insertBackfill(
   client: Transaction,
   row: NewBackfill,
@@ -123,7 +127,10 @@ export async function findBackfillById(queryable: Queryable, id: string): Promis
   return rows[0];
 }
 
-/** Finds a backfill of an export by its id or by the name of its workflow. Of several with that name it finds the newest. */
+/**
+ * Finds a backfill of an export by its id or by the name of its workflow. Of several with that name it finds the
+ * newest.
+ */
 export async function findBackfillOf(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -173,7 +180,7 @@ export async function listBackfills(
   return { rows: rows.slice(0, limit), next: last && { value: last[ordering], id: last.id } };
 }
 
-/** Lists the backfills of an export that are under way. */
+/** Lists the backfills of an export that are in progress. */
 export async function activeBackfills(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -201,7 +208,7 @@ export async function backfillsEndedFor(
   return rows;
 }
 
-/** Lists backfills of all exports that are under way by their rows and began before an instant, oldest first. */
+/** Lists the backfills of all exports that are in progress by their rows and began before an instant, oldest first. */
 export async function listActiveBackfills(
   queryable: Queryable,
   begunBefore: string,
@@ -230,7 +237,7 @@ export async function completedByBackfill(
   return rows.map((row) => row.data_interval_end);
 }
 
-/** Writes down that a backfill is under way, and what is known of its size. False: it is over. */
+/** Writes down that a backfill is running, and its size as far as it is known. False: it has ended. */
 export async function runBackfill(
   queryable: Queryable,
   { projectId, backfillId }: BackfillKey,
@@ -247,8 +254,8 @@ export async function runBackfill(
 }
 
 /**
- * Writes down how a backfill ended, with the rows that its runs exported. False: it was over before, and stays what it
- * was. Only `exports/ending.ts` calls this.
+ * Writes down how a backfill ended, and how many rows its runs exported. False: it had ended before, and nothing
+ * changed. Only `exports/ending.ts` calls this.
  */
 export async function markBackfillEnded(
   queryable: Queryable,
@@ -277,7 +284,7 @@ export interface BackfillProgress {
   progress: number | null;
 }
 
-/** Tells how far a backfill is. Null: that is not known. */
+/** Computes the progress of a backfill. Null: it is not known. */
 export function progressOf(row: BackfillRow): BackfillProgress | null {
   if (row.status === 'Completed') {
     return { total_runs: row.total_runs, finished_runs: row.total_runs, progress: 1 };

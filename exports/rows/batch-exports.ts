@@ -9,11 +9,11 @@ export interface BatchExportRow {
   model: 'events' | 'persons' | 'sessions';
   destination_type: string;
   config: Record<string, unknown>;
-  /** The secrets of the destination, sealed. Null: it has none. */
+  /** The secret keys of the configuration, encrypted by `reads/settings.ts`. Null: there are none. */
   secrets: string | null;
   interval: 'every 5 minutes' | 'every 15 minutes' | 'hour' | 'day' | 'week';
   timezone: string;
-  /** In seconds. */
+  /** How many seconds after midnight days begin, and after the midnight of Sunday weeks, in local time. */
   interval_offset: number;
   paused: boolean;
   start_at: string | null;
@@ -27,9 +27,12 @@ export interface BatchExportRow {
   created_at: string;
   last_updated_at: string;
   deleted_at: string | null;
-  /** Intervals that ended at this instant, or before, were never due. */
+  /** Only intervals that end after this instant are due. */
   scheduled_from: string;
-  /** Where the export was cut into other intervals: the last old one ends there, and the first new one begins. */
+  /**
+   * Where the export was last cut into other intervals: the last old one ends there, and the first new one begins. Null:
+   * it never was.
+   */
   seam_at: string | null;
 }
 
@@ -82,7 +85,7 @@ export async function insertBatchExport(queryable: Queryable, row: NewBatchExpor
   return rows[0];
 }
 
-/** Finds an export of one of these projects. Deleted exports are not found. */
+/** Finds an export of one of these projects that is not deleted. */
 export async function findBatchExportIn(
   queryable: Queryable,
   projectIds: readonly number[],
@@ -95,7 +98,7 @@ export async function findBatchExportIn(
   return rows[0];
 }
 
-/** Finds an export and locks it: nobody else changes it until the transaction ends. Deleted exports are not found. */
+/** Finds an export that is not deleted, and locks it until the transaction ends, so that nobody else can change it. */
 export async function lockBatchExport(
   client: Transaction,
   { projectId, exportId }: ExportKey,
@@ -119,7 +122,10 @@ export async function holdBatchExport(
   return rows[0];
 }
 
-/** Finds an export whatever its project, deleted or not. Workflows use it, because they outlive a move to another project. */
+/**
+ * Finds an export by its id alone, also a deleted one. For workflows, which still run when their export has moved to
+ * another project.
+ */
 export async function findBatchExportById(
   queryable: Queryable,
   id: string,
@@ -128,7 +134,7 @@ export async function findBatchExportById(
   return rows[0];
 }
 
-/** Lists the exports of some projects, newest first. Deleted exports are left out. */
+/** Lists the exports of one or several projects that are not deleted, newest first. */
 export async function listBatchExports(
   queryable: Queryable,
   projectIds: readonly number[],
@@ -145,7 +151,7 @@ export async function listBatchExports(
   return { count: counted.rows[0].count, rows };
 }
 
-/** Lists exports of the whole installation in the order of their ids, after `after`. Deleted exports are left out. */
+/** Lists the exports of all projects that are not deleted in the order of their ids, beginning after the id `after`. */
 export async function pageBatchExports(
   queryable: Queryable,
   after: string | null,
@@ -158,7 +164,7 @@ export async function pageBatchExports(
   return rows;
 }
 
-/** Changes an export, and returns the row as it is now. Undefined: there is no such export. */
+/** Changes an export and returns it. Undefined: there is no such export. */
 export async function updateBatchExport(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -174,7 +180,7 @@ export async function updateBatchExport(
   return rows[0];
 }
 
-/** Sets from when on the intervals are due, and where they were cut otherwise before. */
+/** Writes down that an export was cut into other intervals: from when on they are due, and where they begin. */
 export async function setSeam(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -187,7 +193,7 @@ export async function setSeam(
   return rows[0];
 }
 
-/** Pauses an export or lets it go on. False: nothing changed, not even the time of the last pause. */
+/** Pauses or resumes an export. False: it was so already, and nothing changed, not even the time of the last pause. */
 export async function setPaused(queryable: Queryable, key: ExportKey, paused: boolean): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `update batch_exports set paused = $3, last_updated_at = clock_timestamp(),
@@ -198,7 +204,7 @@ export async function setPaused(queryable: Queryable, key: ExportKey, paused: bo
   return rowCount === 1;
 }
 
-/** A trigger on batch_exports makes these rows, whoever pauses or unpauses. */
+/** A pause of an export. A trigger on `batch_exports` writes these rows, whoever pauses or resumes the export. */
 export interface PauseRow {
   paused_at: string;
   /** Null: the export is still paused. */
@@ -219,7 +225,10 @@ export async function listPauses(
   return rows;
 }
 
-/** Deletes an export. The row stays for its runs. From now on, other exports may write where it wrote. */
+/**
+ * Deletes an export. False: there is no such export. The row stays, because its runs need it. From now on other exports
+ * may write the same keys.
+ */
 export async function deleteBatchExport(queryable: Queryable, key: ExportKey): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `update batch_exports set deleted_at = clock_timestamp(), last_updated_at = clock_timestamp(), secrets = null
@@ -237,8 +246,8 @@ export interface StoreWriter {
 }
 
 /**
- * Lists the exports of all projects that write to a store. Until the transaction ends, nobody else gets the list for the
- * same store, so what the caller saves after comparing holds.
+ * Lists the exports of all projects that write to a store, and locks the store until the transaction ends. So nobody
+ * else can add an export between comparing with this list and saving.
  */
 export async function lockStoreWriters(client: Transaction, store: string): Promise<StoreWriter[]> {
   await client.query('select pg_advisory_xact_lock($1, hashtext($2))', [LOCK_KINDS.exportStore, store]);

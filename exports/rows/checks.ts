@@ -29,7 +29,10 @@ export interface Check extends IntervalText {
 
 const MAX_PROBLEM = 10_000;
 
-/** Writes down what was found. Returns whether something else was found the last time, or nothing. */
+/**
+ * Writes down the result of a check. Returns whether the last check of this interval had another result, or there was
+ * none.
+ */
 export async function recordCheck(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -72,7 +75,7 @@ export async function listChecks(
   return rows;
 }
 
-/** Notes that a missing interval is started again. False: somebody else has just noted it. */
+/** Counts that a missing interval is started again. False: somebody else has just done so. */
 export async function noteRepair(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -88,7 +91,7 @@ export async function noteRepair(
   return rowCount === 1;
 }
 
-/** Forgets that intervals were missing: a run has completed them. */
+/** Deletes the records that intervals are missing. Call it when they are completed, or not due any more. */
 export async function clearMissing(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -104,7 +107,7 @@ export async function clearMissing(
 }
 
 /**
- * Lists completed runs of events, made since an instant, that nobody has compared with the database yet; oldest first.
+ * Lists completed runs of events, created since an instant, that were never compared with the database, oldest first.
  * Only the last run of an interval counts, and only if its export still has the same settings. Runs without a beginning
  * are left out.
  */

@@ -4,13 +4,13 @@ import { isStatementTimeout } from '../../db/reading.ts';
 import type { BatchExportRow } from './batch-exports.ts';
 
 const WEEK = 7 * 86_400_000;
-/** No event came in before this: `inserted_at` is the clock of an installation. */
+/** No event was stored before this instant, because no installation is as old. */
 const EARLIEST = Date.UTC(2020, 0, 1);
 
 /**
- * Finds when the first row of a model came in within [start, end). The row came in then or later, never before. Null: no
- * row did. Events are looked for week by week, as they are stored; a week that takes too long counts as having a row at
- * its beginning.
+ * Finds when the first row of a model was stored within [start, end). Null: none was. Events are searched week by week,
+ * as they are partitioned. A search that takes too long returns the beginning of the time that it searched: the result
+ * may be too early, but never too late.
  */
 export async function firstDataWithin(
   pool: Pool,

@@ -1,17 +1,17 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { ExportKey } from './batch-exports.ts';
 
-/** How complete an export is, within the time that is looked back. */
+/** How complete an export is. Only recent intervals count: see `UpkeepTimes` in `rules/due.ts`. */
 export interface Health {
-  /** Intervals that have been due for long and are not completed. */
+  /** The number of intervals that ended long ago and are not completed. */
   missing: number;
-  /** Intervals that take longer than they should. */
+  /** The number of intervals that are not completed within the expected time. */
   late: number;
-  /** Intervals whose rows in the database differ from those that were exported. */
+  /** The number of intervals whose run exported other rows than the database or the destination has. */
   differs: number;
-  /** How many intervals are over and not completed. 0 while all of these are running. */
+  /** The number of finished intervals that are not completed. 0 while a run is at work on each of them. */
   lag_intervals: number;
-  /** From the beginning of the first of them to the end of the last interval that is over. */
+  /** The time from the beginning of the first of these intervals to the end of the last finished one. */
   lag_seconds: number;
 }
 
@@ -33,7 +33,7 @@ export async function saveHealth(
   );
 }
 
-/** Finds the health of these exports by export id. An export that nobody has looked at yet is left out. */
+/** Finds the health of these exports by export id. An export that was never checked is left out. */
 export async function findHealth(
   queryable: Queryable,
   exports: readonly ExportKey[],
@@ -53,7 +53,7 @@ export interface ExportHealthRow extends Health {
   destination_type: string;
 }
 
-/** Lists the exports of the installation that are not as they should be, the worst first. */
+/** Lists the exports of all projects that have missing, late or different intervals or are behind, the worst first. */
 export async function listUnhealthy(queryable: Queryable, limit: number): Promise<ExportHealthRow[]> {
   const { rows } = await queryable.query(
     `select h.project_id, h.batch_export_id, e.destination_type, missing, late, differs, lag_intervals, lag_seconds
@@ -66,7 +66,7 @@ export async function listUnhealthy(queryable: Queryable, limit: number): Promis
   return rows;
 }
 
-/** Sums up all exports of the installation. */
+/** Sums up the health of all exports of all projects. */
 export async function sumHealth(
   queryable: Queryable,
 ): Promise<Pick<Health, 'missing' | 'late' | 'differs'> & { worst_lag_seconds: number }> {
@@ -80,8 +80,8 @@ export async function sumHealth(
 }
 
 /**
- * Tells for how many seconds nobody has looked at the export that waits longest. A new export waits since it was made.
- * Null: there is no export.
+ * Returns how many seconds ago the export was checked that has waited longest. An export that was never checked has
+ * waited since its creation. Null: there is no export.
  */
 export async function secondsSinceChecked(queryable: Queryable): Promise<number | null> {
   const { rows } = await queryable.query(

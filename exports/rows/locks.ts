@@ -1,7 +1,7 @@
-/** Kinds of advisory locks; see db/locks.ts. A number is never changed and never given to something else. */
+/** The kinds of advisory locks of batch exports; see `db/locks.ts`. Numbers are never changed and never used again. */
 export const LOCK_KINDS = {
-  /** For each store: whoever saves an export that writes to it sees all others that do. */
+  /** Locks a store, so that two exports that write to it are not saved at once. */
   exportStore: 716_394_501,
-  /** For each project: its backfills are counted and begun by one at a time. */
+  /** Locks the backfills of a project, so that two are not counted and begun at once. */
   backfills: 716_394_502,
 } as const;

@@ -19,7 +19,7 @@ export interface LogRow extends LogEntry {
 }
 
 const MAX_MESSAGE = 10_000;
-/** So many entries are kept of a run. The rest up to the second number is for warnings and errors, which come at the end. */
+/** How many entries of a run are kept. Warnings and errors, which come at the end, have some more room. */
 export const MAX_RUN_ENTRIES = 1_000;
 export const MAX_RUN_TROUBLES = 1_200;
 

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { ExportKey } from './batch-exports.ts';
 
-/** `runs.ts` adds the counts where runs end. */
+/** Which counts of an export to read. `runs.ts` writes them when runs end. */
 export interface MetricQuery extends ExportKey {
   /** The first and the last hour, as texts that Postgres reads. */
   after: string;
@@ -30,7 +30,7 @@ const valuesOf = (query: MetricQuery) => [
   query.names && query.names.length > 0 ? query.names : null,
 ];
 
-/** Lists counts. Hours without any are left out. */
+/** Lists the counts of each hour, day or week. Those without any are left out. */
 export async function listMetrics(
   queryable: Queryable,
   query: MetricQuery,

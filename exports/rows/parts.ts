@@ -3,13 +3,19 @@ import type { IntervalText } from '../../intervals/index.ts';
 import type { ExportKey } from './batch-exports.ts';
 import type { RunKey, RunRow } from './runs.ts';
 
-/** A part of an interval ("run now") begins where the interval begins, and ends where no interval of any length ends. */
+/**
+ * "Run now" may export a part of an interval: from the beginning of the interval up to now. A part is known by its end,
+ * at which no interval of any length ends.
+ */
 const STEP_SECONDS = 300;
 const ENDS_A_PART = `extract(epoch from data_interval_end) % ${STEP_SECONDS} <> 0`;
 
 export const isPartEnd = (end: string): boolean => Date.parse(end) % (STEP_SECONDS * 1000) !== 0;
 
-/** Lists runs of parts of an interval that completed or are under way. A run whose files were taken back has no manifest. */
+/**
+ * Lists the runs of parts of an interval that are in progress, or have completed and still have their files. A run
+ * whose files were removed has no manifest.
+ */
 export async function listPartRuns(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -26,7 +32,7 @@ export async function listPartRuns(
   return rows;
 }
 
-/** Finds a run that has, or is about to have, all rows of a part, and more. */
+/** Finds a run of the same interval that reaches further than a part, so that it exports all rows of the part too. */
 export async function findLongerRun(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -42,7 +48,7 @@ export async function findLongerRun(
   return rows[0];
 }
 
-/** Writes down that the files of a run are gone. */
+/** Writes down that the files of a run were removed. */
 export async function forgetManifest(queryable: Queryable, { projectId, runId }: RunKey): Promise<void> {
   await queryable.query(
     'update batch_export_runs set manifest_key = null where project_id = $1 and id = $2',

@@ -16,7 +16,10 @@ const expiry =
 
 const OVER = "status not in ('Starting', 'Running')";
 
-/** What is deleted when the time of runs is over, in this order. A deleted export goes when it has no runs any more. */
+/**
+ * The deletions of what is older than runs are kept, in the order in which they must happen: the row of a deleted
+ * export goes after its last run.
+ */
 export const RUN_EXPIRIES: readonly Expiry[] = [
   expiry('batch_export_runs', `created_at < $1::timestamptz and ${OVER}`),
   expiry('batch_export_backfills', `created_at < $1::timestamptz and ${OVER}`),

@@ -1,4 +1,4 @@
-// Questions about runs. What changes a run is in `runs.ts`.
+// The queries about runs. `runs.ts` has the statements that change a run.
 import type { Queryable } from '../../db/pool.ts';
 import type { BackfillRow } from './backfills.ts';
 import type { ExportKey } from './batch-exports.ts';
@@ -16,8 +16,8 @@ export async function findRun(
 }
 
 /**
- * Finds a run by its id alone, for operators, who see all projects. Goes through the projects that have exports, because
- * the key of the table begins with the project.
+ * Finds a run by its id alone, for operators, who see all projects. Goes through the projects that have exports,
+ * because the key of the table begins with the project.
  */
 export async function findRunById(queryable: Queryable, id: string): Promise<RunRow | undefined> {
   const { rows } = await queryable.query(
@@ -41,7 +41,7 @@ export async function findRunOfWorkflow(
   return rows[0];
 }
 
-/** A place in an ordered list. Everything before it was read. */
+/** A position in an ordered list. A page begins after it. */
 export interface RunPosition {
   value: string;
   id: string;
@@ -50,7 +50,9 @@ export interface RunPosition {
 export interface RunQuery extends ExportKey {
   ordering: 'created_at' | 'data_interval_start';
   ascending: boolean;
-  /** Runs made in [from, to], or, ordered by interval, runs whose interval lies within. As texts that Postgres reads. */
+  /**
+   * Runs made in [from, to], or, ordered by interval, runs whose interval lies within. As texts that Postgres reads.
+   */
   from: string;
   to: string;
   statuses?: readonly RunStatus[];
@@ -58,7 +60,7 @@ export interface RunQuery extends ExportKey {
   limit: number;
 }
 
-/** Lists a page of an export's runs. Going on from `next` shows each run once, whatever begins meanwhile. */
+/** Lists a page of an export's runs. Pages that continue at `next` show each run once, even if runs begin meanwhile. */
 export async function listRuns(
   queryable: Queryable,
   query: RunQuery,
@@ -107,7 +109,7 @@ export async function latestRuns(
   return found;
 }
 
-/** Lists the runs of an export, or of one of its backfills, that are under way. */
+/** Lists the runs of an export, or of one of its backfills, that are in progress. */
 export async function activeRuns(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -138,7 +140,10 @@ export async function runsEndedFor(
   return rows;
 }
 
-/** Lists runs of all exports that are under way by their rows but silent since an instant, the longest silence first. */
+/**
+ * Lists the runs of all exports that are in progress by their rows but have reported nothing since an instant. The run
+ * that reported first comes first.
+ */
 export async function listQuietRuns(queryable: Queryable, since: string, limit: number): Promise<RunRow[]> {
   const { rows } = await queryable.query(
     `select * from batch_export_runs where status in ('Starting', 'Running') and last_updated_at < $1
@@ -148,7 +153,9 @@ export async function listQuietRuns(queryable: Queryable, since: string, limit: 
   return rows;
 }
 
-/** Counts the failed ones among the runs that ended last, since an instant. The automatic pause depends on it. */
+/**
+ * Counts how many of the last `window` runs that ended since an instant have failed. The automatic pause depends on it.
+ */
 export async function countRecentFailures(
   queryable: Queryable,
   { projectId, exportId }: ExportKey,
@@ -166,7 +173,7 @@ export async function countRecentFailures(
   return rows[0].failed;
 }
 
-/** What became of an interval. */
+/** What the runs of one interval did. */
 export interface IntervalOutcome {
   data_interval_start: string | null;
   data_interval_end: string;
@@ -177,7 +184,7 @@ export interface IntervalOutcome {
   run_id: string;
   status: RunStatus;
   latest_error: string | null;
-  /** The last run that completed. What follows is of that run. */
+  /** The last run that completed. The fields below are of that run. */
   completed_run_id: string | null;
   records_completed: number | null;
   records_failed: number | null;

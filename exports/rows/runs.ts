@@ -1,4 +1,5 @@
-// The life of a run: it begins, is attempted, says how far it is, and ends. What asks about runs is in `run-lists.ts`.
+// The statements that change a run: it begins, is attempted, reports progress, and ends. `run-lists.ts` has the
+// queries.
 import type { Queryable } from '../../db/pool.ts';
 import { storableText } from '../../db/storable-text.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -48,7 +49,7 @@ export interface RunKey {
 
 export interface NewRun extends ExportKey {
   workflowId: string;
-  /** Temporal's id. Started again with the same id, it is the same run. */
+  /** Temporal's id of the run of the workflow. Starting a run again with the same id finds the same row. */
   workflowRunId: string;
   backfillId?: string | null;
   /** As texts that Postgres reads. */
@@ -57,8 +58,8 @@ export interface NewRun extends ExportKey {
 }
 
 /**
- * - `started`: the run is there, and the caller is its attempt
- * - `over`: the run of this workflow has ended before, for whatever reason
+ * - `started`: the run is in progress, and the caller holds its fence
+ * - `over`: the run of this workflow has ended already
  * - `busy`: another run exports the interval right now
  */
 export type StartedRun =
@@ -70,7 +71,7 @@ const ACTIVE = "status in ('Starting', 'Running')";
 const NEXT_FENCE = "nextval('batch_export_fences')";
 const MAX_ERROR = 10_000;
 
-/** Begins a run, or goes on with it as another attempt. An interval has one active run at a time. */
+/** Begins a run, or continues it as another attempt. An interval has one active run at a time. */
 export async function startRun(queryable: Queryable, run: NewRun): Promise<StartedRun> {
   const { projectId, exportId, workflowRunId, start, end } = run;
   for (;;) {
@@ -104,7 +105,7 @@ export async function startRun(queryable: Queryable, run: NewRun): Promise<Start
   }
 }
 
-/** Begins an attempt. From now on only its fence counts. Undefined: the run is over. */
+/** Begins an attempt. From now on only its fence is valid. Undefined: the run has ended. */
 export async function beginAttempt(queryable: Queryable, key: RunKey): Promise<RunRow | undefined> {
   const { rows } = await queryable.query(
     `update batch_export_runs set status = 'Running', fence = ${NEXT_FENCE}, last_updated_at = clock_timestamp()
@@ -136,12 +137,15 @@ const totalsOf = (totals: RunTotals) => [
   totals.manifest_key ?? null,
 ];
 
-/** A run ends with its export, even if nobody has cancelled it yet. */
+/** The export of the run is not deleted. When it is deleted, the run must stop, even before somebody cancels it. */
 const EXPORT_STAYS = `not exists (
   select from batch_exports e
   where e.project_id = r.project_id and e.id = r.batch_export_id and e.deleted_at is not null)`;
 
-/** Writes down how far an attempt is. False: another attempt has taken over, or the run is over, so it must stop. */
+/**
+ * Writes down the progress of an attempt. False: it must stop, because another attempt has taken over or the run has
+ * ended.
+ */
 export async function recordProgress(
   queryable: Queryable,
   key: RunKey,
@@ -223,8 +227,8 @@ const METRIC: Record<RunFailure, [kind: string, name: string]> = {
 };
 
 /**
- * Writes down how a run ended that did not complete, and takes the fence from the attempt that is under way. Undefined:
- * the run was over before, and stays what it was. Only `exports/ending.ts` calls this.
+ * Writes down how a run ended that did not complete, and takes the fence from the attempt in progress. Undefined: the
+ * run had ended before, and nothing changed. Only `exports/ending.ts` calls this.
  */
 export async function markRunEnded(
   queryable: Queryable,

@@ -10,17 +10,18 @@ import type { BackfillRow } from '../rows/backfills.ts';
 import { cadenceOfRow } from './cadence.ts';
 import type { MappedRow } from './interval-states.ts';
 
-/** The range that a backfill goes through; `start` null: everything up to the end, as one run. */
+/** The range that a backfill exports. If `start` is null, one run exports everything up to the end. */
 export interface BackfillPlan extends OpenInterval {
-  /** How many runs that is. */
+  /** The number of runs. */
   total: number;
 }
 
 export type PlannedBackfill = Pick<BackfillRow, 'start_at' | 'end_at' | 'adjusted_start_at'>;
 
 /**
- * The whole intervals that contain the range, as far as they are over: scheduled runs write the same. What is not over
- * is for the schedule to run.
+ * Finds the whole intervals that overlap the range of a backfill and have ended. They are the intervals of the
+ * schedule, so a backfill writes the same keys as scheduled runs. Intervals that have not ended are left to the
+ * schedule.
  */
 export function planBackfill(row: MappedRow, backfill: PlannedBackfill, now: number): BackfillPlan {
   const cadence = cadenceOfRow(row);
@@ -34,8 +35,8 @@ export function planBackfill(row: MappedRow, backfill: PlannedBackfill, now: num
 }
 
 /**
- * Where a backfill may begin instead: nothing is there before the first data. Intervals that the schedule had to run
- * are kept, so that each has a run, and so is the last one.
+ * Finds where a backfill may begin later than planned, because there are no rows before `firstData`. It keeps the
+ * intervals that the schedule had to run, so that each of them has a run, and the last interval.
  */
 export function raisedStart(row: MappedRow, plan: Interval, firstData: number | null): number {
   const cadence = cadenceOfRow(row);

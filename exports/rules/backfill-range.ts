@@ -9,17 +9,19 @@ import { refuse } from '../../refusals.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { cadenceOfRow } from './cadence.ts';
 
-/** Exports to these destinations can be filled up to now, without naming the end. */
+/** The destinations to which a backfill without an end exports everything up to now. */
 const OPEN_ENDED = new Set(['HTTP', 'NoOp']);
 
-/** The range of a backfill as somebody asks for it. */
+/** The range that a user wants a backfill to export. */
 export interface BackfillInput {
   /** Intervals of an hour and less take a time with its zone; days and weeks take a date. */
   start_at?: unknown;
   end_at?: unknown;
 }
 
-/** Finds the whole intervals that contain the range that somebody asks to be filled, as far as they are over. */
+/**
+ * Finds the whole intervals that overlap the range that a user asks for and have ended. Throws a Refusal if none has.
+ */
 export function readRange(row: BatchExportRow, input: BackfillInput, now: number): OpenInterval {
   const cadence = cadenceOfRow(row);
   try {
@@ -37,12 +39,12 @@ export function readRange(row: BatchExportRow, input: BackfillInput, now: number
 
 function requireIntervals(range: { start: number; end: number }): OpenInterval {
   if (range.start < range.end) return range;
-  throw refuse.invalid('end_at', 'No interval of this range is over yet.');
+  throw refuse.invalid('end_at', 'No interval of this range has ended yet.');
 }
 
 /**
- * Finds the intervals that ended since an instant, from the one that contains it. Intervals that the schedule does not
- * run, because they end before `start_at` or after `end_at` of the export, are left out. Null: there is none.
+ * Finds the intervals that ended after an instant, beginning with the one that contains it. Leaves out intervals that
+ * the schedule does not run, because they end before `start_at` or after `end_at` of the export. Null: there is none.
  */
 export function wholeRange(row: BatchExportRow, since: number, now: number): OpenInterval | null {
   const cadence = cadenceOfRow(row);

@@ -5,11 +5,11 @@ import type { BatchExportRow } from '../rows/batch-exports.ts';
 /** The columns that say how an export cuts time into intervals. */
 export type CadenceFields = Pick<BatchExportRow, 'interval' | 'timezone' | 'interval_offset'>;
 
-/** How an export cuts time into intervals. */
+/** Returns how an export cuts time into intervals. */
 export const cadenceOfRow = (row: CadenceFields & Partial<Pick<BatchExportRow, 'seam_at'>>): Cadence =>
   cadenceOf(row.interval, row.timezone, row.interval_offset, row.seam_at ? Date.parse(row.seam_at) : null);
 
-/** What somebody asks of the intervals of an export. */
+/** What a user sets about the intervals of an export. */
 export interface CadenceInput {
   interval?: IntervalLength | undefined;
   /** Null: UTC. */
@@ -22,7 +22,10 @@ export interface CadenceInput {
 
 const isLong = (interval: IntervalLength) => interval === 'day' || interval === 'week';
 
-/** How an export cuts time after a change. Fields that are left out keep their values, as far as the interval has them. */
+/**
+ * Computes how an export cuts time after a change. Fields that are left out keep their values, if the interval has
+ * them.
+ */
 export function cadenceFields(current: CadenceFields | undefined, input: CadenceInput): CadenceFields {
   const interval = input.interval ?? current?.interval ?? 'hour';
   const { offset_day: day, offset_hour: hour } = input;
@@ -46,7 +49,7 @@ export function cadenceFields(current: CadenceFields | undefined, input: Cadence
   return { interval, timezone, interval_offset: offsetSeconds(cadence) };
 }
 
-/** Answers whether both cut time in the same way. */
+/** Answers whether two exports, or two versions of one, cut time in the same way. */
 export function isCutAlike(one: CadenceFields, other: CadenceFields): boolean {
   if (one.interval !== other.interval) return false;
   return (

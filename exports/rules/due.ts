@@ -5,13 +5,13 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How long maintenance waits for an interval, and how far back it looks for one. */
+/** How long maintenance waits for an interval, and how far back it looks for one, in milliseconds. */
 export interface UpkeepTimes {
-  /** An interval that is not completed so long after its end is late. */
+  /** An interval is late if this long after its end no run has completed it. */
   late: number;
-  /** One that no run has completed or is at work on so long after its end is missing. */
+  /** An interval is missing if this long after its end no run has completed it and none is at work on it. */
   missing: number;
-  /** How far back maintenance looks. */
+  /** Maintenance checks the intervals of this time before now. */
   lookback: number;
 }
 
@@ -26,7 +26,7 @@ const UPKEEP_TIMES: Record<IntervalLength, UpkeepTimes> = {
 export const upkeepTimesOf = (row: Pick<BatchExportRow, 'interval'>): UpkeepTimes =>
   UPKEEP_TIMES[row.interval];
 
-/** A run begins within this time after its interval's end. */
+/** The longest time from the end of an interval to the start of its run, in milliseconds. */
 export const STARTS_WITHIN = MAX_JITTER + MINUTE;
 
 export interface Pause {
@@ -40,8 +40,8 @@ export type ScheduledRow = Pick<
 >;
 
 /**
- * Whether the schedule has to run the interval: its end, at which the schedule fires, lies where the schedule is there
- * (after it was made or got this cadence, not before `start_at`, not after `end_at`) and not within a pause.
+ * Answers whether the schedule has to run an interval. The schedule fires at the end of the interval. So the end must
+ * lie after the creation and the last recut of the export, between `start_at` and `end_at`, and outside of all pauses.
  */
 export function isDue(row: ScheduledRow, pauses: readonly Pause[], { end }: Interval): boolean {
   const at = (text: string | null) => (text === null ? null : Date.parse(text));
@@ -51,7 +51,7 @@ export function isDue(row: ScheduledRow, pauses: readonly Pause[], { end }: Inte
   if (last !== null && end > last) return false;
   if (deleted !== null && end >= deleted) return false;
   if (row.paused && !pauses.some((one) => one.resumed_at === null)) {
-    // Paused from the beginning: that is no change, and so is noted nowhere else.
+    // The export was created paused. The table of pauses records changes only, so it does not have this pause.
     if (end > Math.max(at(row.last_paused_at) ?? 0, Date.parse(row.created_at))) return false;
   }
   return !pauses.some(

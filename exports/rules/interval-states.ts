@@ -7,12 +7,14 @@ import { cadenceOfRow } from './cadence.ts';
 import { isDue, type Pause, type ScheduledRow, STARTS_WITHIN, upkeepTimesOf } from './due.ts';
 
 /**
- * - `done`: a run completed it
- * - `running`: a run is at work on it, or is about to begin
- * - `late`: it is not completed in the time that it should take
- * - `missing`: it is long over, and no run has completed it or is at work on it
- * - `differs`: a run completed it, but the rows in the database, or at the destination, are not those of the run
- * - `excluded`: the schedule has not to run it, and no run completed it
+ * The states of an interval that has ended:
+ *
+ * - `done`: a run completed it, or a run over everything up to a later time did
+ * - `running`: a run is at work on it, or will start soon
+ * - `late`: it is not completed within the expected time
+ * - `missing`: it ended long ago, no run has completed it, and none is at work on it
+ * - `differs`: a run completed it, but the database or the destination has other rows than the run
+ * - `excluded`: the schedule does not have to run it, and no other run completed it
  */
 export const INTERVAL_STATES = ['done', 'running', 'late', 'missing', 'differs', 'excluded'] as const;
 export type IntervalState = (typeof INTERVAL_STATES)[number];
@@ -21,36 +23,36 @@ export interface IntervalEntry {
   start: string;
   end: string;
   state: IntervalState;
-  /** Its completed run; without one, its last run. Null: there was none. */
+  /** The run that completed it, or else its last run. Null: it had no run. */
   run_id: string | null;
-  /** Of its last run. */
+  /** The status of its last run. */
   status: RunStatus | null;
-  /** How many runs it had. */
+  /** The number of runs that it had. */
   runs: number;
   records_completed: number | null;
-  /** Rows in the database when it was last looked at. */
+  /** The number of its rows in the database at the last check. */
   source_rows: number | null;
   checked_at: string | null;
-  /** What is wrong, where something is. */
+  /** What is wrong with it. Null: nothing is known to be. */
   problem: string | null;
 }
 
-/** What is known of an export's intervals, from the tables of runs, checks and pauses. */
+/** What the tables of runs, checks and pauses say about the intervals of an export. */
 export interface Known {
   outcomes: readonly IntervalOutcome[];
   checks: readonly CheckRow[];
   pauses: readonly Pause[];
-  /** Completed runs without a beginning: they did what lies before their end. */
+  /** Completed runs without a beginning. Each exported everything up to its end. */
   wholeRuns?: readonly RunRow[];
 }
 
 export type MappedRow = ScheduledRow & Pick<BatchExportRow, 'interval' | 'timezone' | 'interval_offset'>;
 
-/** The same for the same interval, however its instants are written. */
+/** Returns a key for an interval. It is the same for the same interval, in whatever form its instants are written. */
 export const intervalKey = (start: string | null, end: string): string =>
   `${start && Date.parse(start)}-${Date.parse(end)}`;
 
-/** The whole intervals within the window that are over, in their order. */
+/** Finds the states of the whole intervals within the window that have ended, oldest first. */
 export function intervalStates(row: MappedRow, known: Known, window: Interval, now: number): IntervalEntry[] {
   const cadence = cadenceOfRow(row);
   const outcomes = new Map(
@@ -86,7 +88,7 @@ export function intervalStates(row: MappedRow, known: Known, window: Interval, n
   return entries;
 }
 
-/** A check of an earlier run than the last completed one says nothing any more. */
+/** Returns the check if it still applies. A check of an earlier run than the last completed one does not. */
 function currentCheck(
   check: CheckRow | undefined,
   outcome: IntervalOutcome | undefined,
@@ -112,7 +114,7 @@ function stateOf(
   const { late, missing } = upkeepTimesOf(row);
   const age = now - end;
   if (outcome?.active) {
-    // What is done again, or was not due, takes as long as it takes.
+    // Nobody waits for an interval that is exported again, or was not due. It cannot be late.
     return due && !outcome.completed && age > late ? 'late' : 'running';
   }
   if (outcome?.completed)
@@ -131,7 +133,7 @@ function problemOf(
 ): string | null {
   if (state === 'differs') return check?.problem ?? null;
   if (state === 'done' || state === 'running') return null;
-  if (outcome && !outcome.active) return outcome.latest_error ?? `Its last run is ${outcome.status}.`;
+  if (outcome && !outcome.active) return outcome.latest_error ?? `Its last run ended as ${outcome.status}.`;
   if (state === 'missing') return 'There was no run.';
   return null;
 }

@@ -6,12 +6,13 @@ const DAY = 24 * HOUR;
 interface RunLimits {
   /** How long one attempt at a run may take, in milliseconds. */
   attempt: number;
-  /** Among how many of the runs that ended last failures are counted. */
+  /** How many of the runs that ended last count for the automatic pause. */
   window: number;
 }
 
+/** The limits of runs, by the length of their interval. */
 export const RUN_LIMITS: Readonly<Record<IntervalLength, RunLimits>> = {
-  // Much longer than the interval: one that has more rows than usual would be begun again and again, and never end.
+  // Much longer than the interval. Otherwise a run with more rows than usual would start over and over and never end.
   'every 5 minutes': { attempt: 2 * HOUR, window: 12 },
   'every 15 minutes': { attempt: 2 * HOUR, window: 4 },
   hour: { attempt: 6 * HOUR, window: 24 },
@@ -19,5 +20,5 @@ export const RUN_LIMITS: Readonly<Record<IntervalLength, RunLimits>> = {
   week: { attempt: 3 * DAY, window: 4 },
 };
 
-/** Everything since the beginning may be any amount. */
+/** How long an attempt may take that exports everything up to an instant, in milliseconds. It may have any size. */
 export const LONGEST_ATTEMPT = 3 * DAY;

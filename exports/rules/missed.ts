@@ -4,9 +4,9 @@ import { wholeRange } from './backfill-range.ts';
 import type { Pause } from './due.ts';
 
 /**
- * Tells since when an export is paused. `last_paused_at` says so, with two exceptions. Pausing by a change of the export
- * leaves it as it is, so it may tell of an earlier pause. Clients can write it, so it may lie in the future. `pauses`:
- * those that ended after `last_paused_at`, or have not ended.
+ * Returns since when an export is paused. That is `last_paused_at`, with two exceptions. A `PATCH` of `paused` does not
+ * set it, so it may belong to an earlier pause. Clients can write it, so it may lie in the future. `pauses` are those
+ * that ended after `last_paused_at` or have not ended.
  */
 function pausedSince(row: BatchExportRow, pauses: readonly Pause[]): number {
   const said = row.last_paused_at === null ? null : Date.parse(row.last_paused_at);
@@ -22,11 +22,11 @@ export function missedWhilePaused(
   now: number,
   pauses: readonly Pause[] = [],
 ): OpenInterval | null {
-  // A run starts a little after its interval: the last one before the pause may not have been begun.
+  // A run starts a little after the end of its interval, so the last run before the pause may not have started.
   return wholeRange(row, pausedSince(row, pauses) - MAX_JITTER, now);
 }
 
-/** Joins what a pause left out and what failed before it into one range, with everything between. */
+/** Joins the range that a pause left out and the range that failed before it. The result includes what lies between. */
 export function withFailed(missed: OpenInterval | null, failed: OpenInterval | null): OpenInterval | null {
   if (!missed || !failed) return missed ?? failed;
   return {

@@ -4,12 +4,15 @@ import type { IntervalEntry } from './interval-states.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** How long after the last time an interval is started again, by how often that was. */
+/**
+ * How long a missing interval waits before it is started again, by the number of times that it was started again
+ * before.
+ */
 const WAITS = [0, 10 * MINUTE, HOUR, 6 * HOUR, 24 * HOUR] as const;
-/** What somebody must have put right first is tried less often: failed runs pause an export in the end. */
+/** The same for an interval whose run failed. It gets fewer tries, because failed runs pause an export in the end. */
 const WAITS_AFTER_FAILURE = [0, 6 * HOUR] as const;
 
-/** Ended by somebody, or for a reason that is not ours to judge. */
+/** A run with one of these statuses was ended on purpose, so its interval is not started again. */
 const MEANT: ReadonlySet<RunStatus> = new Set(['Cancelled', 'FailedBilling']);
 
 export interface Repairs {
@@ -18,8 +21,8 @@ export interface Repairs {
 }
 
 /**
- * Whether a missing interval is to be started again. One whose run failed because the operator must act waits until a
- * later interval was completed: then somebody has acted.
+ * Answers whether to start a missing interval again now. If its run failed, somebody has to act first. That a later
+ * interval was completed shows that somebody did.
  */
 export function isToBeRepaired(
   entry: Pick<IntervalEntry, 'state' | 'status'>,

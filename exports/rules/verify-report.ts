@@ -3,10 +3,12 @@ import type { FileState, Verification } from '../../destinations/file-run.ts';
 import type { RunRow } from '../rows/runs.ts';
 
 /**
- * - `same`: what is at the destination is what the run exported, and what the database has
- * - `differs`: something is there, but it is not that
- * - `missing`: nothing is there
- * - `expired`: what is there is what the run exported; the database does not have the rows any more
+ * The results of a verification:
+ *
+ * - `same`: the destination has what the run exported and what the database has
+ * - `differs`: the destination has something else
+ * - `missing`: the destination has nothing of the interval
+ * - `expired`: the destination has what the run exported, but the database has deleted the events
  * - `unknown`: the destination could not be read
  */
 export const VERDICTS = ['same', 'differs', 'missing', 'expired', 'unknown'] as const;
@@ -14,26 +16,28 @@ export type Verdict = (typeof VERDICTS)[number];
 
 export interface VerifyReport {
   interval: { start: string | null; end: string };
-  /** The completed run that it was compared with. */
+  /** The completed run that the destination was compared with. */
   run_id: string | null;
   source: {
     /**
-     * `read`: the rows were read again; `changing`: they were, but rows of this model change after the interval, so they
-     * are not compared; `expired`: they are past their retention; `unread`: the settings do not allow it any more.
+     * - `read`: the rows were read again
+     * - `changing`: they were read again, but not compared, because rows of this model change after the interval
+     * - `expired`: they were not read, because they are past their retention
+     * - `unread`: they could not be read with the settings that the export has now
      */
     state: 'read' | 'changing' | 'expired' | 'unread';
     rows: number | null;
     hash: string | null;
   };
   destination: {
-    /** Null where it cannot be asked. */
+    /** Null if the destination cannot show its rows. */
     rows: number | null;
-    /** Those that are not as they should be first, and no more than 500. */
+    /** At most 500 files. Those with a problem come first. */
     files: FileState[];
   };
   manifest: { run_id: string; rows: number; bytes: number; hash: string; files: number } | null;
   verdict: Verdict;
-  /** One sentence for each thing that is wrong. */
+  /** A sentence for each problem. */
   problems: string[];
   checked_at: string;
 }
@@ -43,12 +47,13 @@ export type ComparedRun = Pick<
   'id' | 'records_completed' | 'records_total_count' | 'content_hash' | 'manifest_key'
 >;
 
+/** What a verification has found. */
 export interface Evidence {
   run: ComparedRun | undefined;
   source: VerifyReport['source'] & { problem?: string };
-  /** Where the destination takes files. */
+  /** What a destination that takes files has. */
   files?: { manifestKey: string; found: Verification };
-  /** Where it takes rows; null: it cannot be asked. */
+  /** What a destination that takes rows has. Null: it cannot show its rows. */
   rows?: RowsFound | null;
   /** Why the destination could not be read. */
   failure?: { verdict: Exclude<Verdict, 'same' | 'expired'>; message: string };
@@ -56,7 +61,7 @@ export interface Evidence {
 
 const MOST_FILES = 500;
 
-/** Pure: what follows from what was found. */
+/** Judges an interval by the evidence. */
 export function judgeInterval(
   evidence: Evidence,
 ): Pick<VerifyReport, 'destination' | 'manifest' | 'verdict' | 'problems'> {
@@ -108,7 +113,7 @@ function verdictOf(problems: readonly string[], source: VerifyReport['source']['
 const nothingThere = ({ manifest, files }: Verification): boolean =>
   manifest === null || (files.length > 0 && files.every((one) => one.state === 'missing'));
 
-/** What the database has now, compared with what the run says that it exported. */
+/** Compares what the database has now with what the run exported. Returns a sentence for each problem. */
 export function sourceProblems({ run, source }: Pick<Evidence, 'run' | 'source'>): string[] {
   if (!run || source.state !== 'read') return [];
   const exported = run.records_total_count ?? run.records_completed;

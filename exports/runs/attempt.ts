@@ -3,33 +3,39 @@ import type { Pool } from '../../db/pool.ts';
 import { holdsFence, type RunKey, recordProgress } from '../rows/runs.ts';
 import type { Work } from './work.ts';
 
-/** Another attempt has taken over, or the run is over: nobody needs what this attempt still does. */
+/** Another attempt has taken over, or the run has ended, so this attempt must stop. */
 export class OvertakenError extends Error {
   override readonly name = 'OvertakenError';
 }
 
-/** Neither the source nor the destination moved for too long. */
+/** Neither the source nor the destination has made progress for too long. */
 export class StalledError extends Error {
   override readonly name = 'StalledError';
 }
 
 /** One attempt at a run, while it lasts. */
 export interface Attempt {
-  /** Is aborted when the attempt has to stop: its work was told to, another attempt took over, or nothing moved. */
+  /**
+   * Is aborted when the attempt has to stop: its work was told to stop, another attempt took over, or nothing moved.
+   */
   signal: AbortSignal;
   /** Throws an OvertakenError if this attempt may not change anything any more. */
   fence(): Promise<void>;
   onProgress(rows: number, bytes: number): void;
-  /** Says that something moved that is no row, for example bytes of the source. */
+  /** Reports progress other than rows, for example bytes from the source. */
   moved(): void;
   close(): Promise<void>;
 }
 
 const EVERY = 3_000;
-/** No single row takes that long, neither a source that looks for rows nor a destination that takes them. */
+/**
+ * The longest time without progress, in milliseconds. No source takes longer to find a row, no destination to take one.
+ */
 const STALL = 30 * 60_000;
 
-/** Says how far the attempt is, by beats and in the run's row, and tells the attempt when it has to stop. */
+/**
+ * Reports the progress of an attempt, by beats and in the row of the run, and aborts the attempt when it has to stop.
+ */
 export function watchAttempt(
   pool: Pool,
   key: RunKey,
@@ -45,11 +51,11 @@ export function watchAttempt(
 
   let noting: Promise<void> | undefined;
 
-  /** If Postgres does not answer, the next note is good enough: the fence is asked again before anything is changed. */
+  /** Ignores a failure of Postgres: the next note comes soon, and the fence is checked before anything changes. */
   async function note(): Promise<void> {
     const progress = { records_completed: rows, bytes_exported: bytes };
     const mine = await recordProgress(pool, key, fence, progress).catch(() => true);
-    if (!mine) stop.abort(new OvertakenError('The run goes on without this attempt'));
+    if (!mine) stop.abort(new OvertakenError('The run continues without this attempt'));
   }
 
   function tell(): void {
@@ -58,7 +64,7 @@ export function watchAttempt(
       stop.abort(new StalledError(`Nothing moved for ${Math.round(stall / 60_000)} minutes`));
       return;
     }
-    // Not awaited: the beats must go on while Postgres takes its time, or the attempt counts as dead.
+    // Not awaited, because without beats the attempt counts as dead. They must continue while Postgres is slow.
     noting ??= note().finally(() => {
       noting = undefined;
     });
@@ -74,7 +80,7 @@ export function watchAttempt(
     signal: AbortSignal.any([work.signal, stop.signal]),
     async fence() {
       if (!(await holdsFence(pool, key, fence)))
-        throw new OvertakenError('The run goes on without this attempt');
+        throw new OvertakenError('The run continues without this attempt');
     },
     onProgress(nowRows, nowBytes) {
       rows = nowRows;

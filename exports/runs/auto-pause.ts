@@ -22,10 +22,10 @@ export type PauseDependencies = Pick<
 
 /**
  * Pauses an export if too many of its last runs failed, and cancels its backfills with their runs. Returns when it was
- * paused. Runs from before the last pause do not count, because whoever unpaused the export has seen them.
+ * paused. Runs from before the last pause do not count, because whoever resumed the export has seen them.
  *
- * The rows are changed in one transaction, and Temporal follows. If an earlier try for the same run was killed after the
- * transaction, this one makes Temporal follow.
+ * One transaction changes the rows. Then the change is brought to Temporal. If an earlier try for the same run was
+ * killed in between, this one does the second part.
  */
 export async function pauseIfFailing(
   deps: PauseDependencies,
@@ -41,10 +41,10 @@ export async function pauseIfFailing(
   return now.last_paused_at ?? new Date().toISOString();
 }
 
-/** What the log says of an automatic pause. By this entry the pause of a run is known again. */
+/** How the log entry of an automatic pause begins. By this entry a later try knows that the run caused the pause. */
 const PAUSED = 'The batch export was automatically paused';
 
-/** Pauses the export if it has to be. False: too few runs failed, or somebody else has just paused it. */
+/** Pauses the export if enough runs failed. False: too few failed, or somebody else has just paused it. */
 async function pause(
   { pool, logger, metrics, pauseAfter }: PauseDependencies,
   row: BatchExportRow,
@@ -75,7 +75,7 @@ async function pause(
   return true;
 }
 
-/** Answers whether an earlier try for this run paused the export. Cancels what was begun since. */
+/** Answers whether an earlier try for this run paused the export. If so, cancels backfills that began since. */
 async function isPausedBy({ pool }: PauseDependencies, row: BatchExportRow, runId: string): Promise<boolean> {
   const key = keyOf(row);
   const own = await listLogs(pool, { ...key, runId, levels: ['ERROR'], search: PAUSED, limit: 1 });
@@ -97,13 +97,18 @@ async function cancelBackfills(client: Transaction, key: ExportKey): Promise<num
   return runs;
 }
 
-/** Makes Temporal follow a pause. If Temporal fails, maintenance mends the schedule, and workflows find their rows ended. */
+/**
+ * Brings a pause to Temporal. If that fails, maintenance corrects the schedule, and the workflows find that their rows
+ * have ended.
+ */
 async function follow({ pool, temporal, logger }: PauseDependencies, row: BatchExportRow): Promise<void> {
   const ended = { reason: CANCELLED, since: row.last_paused_at ?? row.created_at };
   const backfills = await backfillsEndedFor(pool, keyOf(row), ended);
   const runs = await runsEndedFor(pool, backfills, ended);
   const steps = [() => stopWorkflows(temporal, backfills, runs), () => temporal.sync(row)];
   for (const step of steps) {
-    await step().catch((error) => logger.warn({ err: error }, 'Temporal did not take a change of an export'));
+    await step().catch((error) =>
+      logger.warn({ err: error }, 'Temporal did not accept the pause of an export'),
+    );
   }
 }

@@ -1,5 +1,5 @@
 import { transaction } from '../../db/pool.ts';
-import { type IntervalText, intervalsWithin, intervalText } from '../../intervals/index.ts';
+import { type IntervalText, intervalsWithin, intervalText, rangeText } from '../../intervals/index.ts';
 import { estimate, ModelError } from '../../models/index.ts';
 import { endBackfill } from '../ending.ts';
 import { exportQuery } from '../reads/query.ts';
@@ -29,7 +29,7 @@ interface Found {
   backfill: BackfillRow;
 }
 
-/** Finds a backfill that is under way. Undefined: it is over, or its export is gone. */
+/** Finds a backfill in progress. Undefined: it has ended, or its export was deleted. */
 async function find(
   { pool }: Pick<RunDependencies, 'pool'>,
   { exportId, backfillId }: BackfillReference,
@@ -44,7 +44,7 @@ async function find(
 
 type SizeDependencies = Pick<RunDependencies, 'pool' | 'parser' | 'logger'>;
 
-/** Finds out what a backfill has to do, and writes down that it is being done. Null: the backfill is over. */
+/** Finds out how much a backfill has to do, and writes down that it is running. Null: the backfill has ended. */
 export async function sizeBackfill(
   deps: SizeDependencies,
   reference: BackfillReference,
@@ -54,7 +54,7 @@ export async function sizeBackfill(
   return found ? whileBeating(work, () => size(deps, found)) : null;
 }
 
-/** Finding the first data, and counting the rows, may take this long. Nothing depends on either. */
+/** How long finding the first data and counting the rows may take, in milliseconds. A backfill can do without both. */
 const LONGEST_STEP = 10_000;
 const LONGEST_ESTIMATE = 20_000;
 
@@ -79,14 +79,12 @@ async function size(
     totalRecords: records,
   };
   if (!(await runBackfill(pool, key, known))) return null;
-  const range = `${plan.start === null ? 'the beginning' : text(plan.start)} - ${text(plan.end)}`;
-  await insertLogs(pool, keyOf(row), null, [
-    { level: 'INFO', message: `Starting backfill of range ${range}, ${plan.total} runs` },
-  ]);
+  const message = `Starting backfill of range ${rangeText(plan, '-')}, ${plan.total} runs`;
+  await insertLogs(pool, keyOf(row), null, [{ level: 'INFO', message }]);
   return { total: plan.total };
 }
 
-/** Null: the number of rows is not known. */
+/** Counts the rows of a backfill. Null: their number is not known. */
 async function countRows(
   { pool, parser, logger }: SizeDependencies,
   row: BatchExportRow,
@@ -96,13 +94,14 @@ async function countRows(
     const query = await exportQuery(parser, row, { start, end });
     return (await estimate(pool, query, LONGEST_ESTIMATE)).rows;
   } catch (error) {
-    // The runs of the backfill will say what is wrong.
-    if (!(error instanceof ModelError)) logger.warn({ err: error }, 'the size of a backfill is not known');
+    // The runs of the backfill will report a ModelError.
+    if (!(error instanceof ModelError))
+      logger.warn({ err: error }, 'the rows of a backfill could not be counted');
     return null;
   }
 }
 
-/** So many intervals that are done already are passed over at once. */
+/** How many completed intervals one call skips. */
 const MOST_SKIPPED = 10_000;
 
 export interface ListIntervalsInput extends BackfillReference {
@@ -112,11 +111,13 @@ export interface ListIntervalsInput extends BackfillReference {
 }
 
 export interface NextIntervals {
-  /** `done`: the backfill completed this interval before, when its workflow was another one. */
+  /** `done`: this backfill has completed the interval already, in an earlier workflow that was lost. */
   intervals: (IntervalText & { done: boolean })[];
-  /** How many intervals before them are done. */
+  /** The number of completed intervals before them that were skipped. */
   skipped: number;
-  /** Where to go on. Null: at the end, also when the backfill was ended meanwhile. */
+  /**
+   * The end of the last of these intervals, from which to continue. Null: there are no more, or the backfill has ended.
+   */
   last: string | null;
 }
 
@@ -141,13 +142,13 @@ export async function listBackfillIntervals(
     const isDone = intervals.every((one) => one.done);
     if (!more || !isDone || skipped >= MOST_SKIPPED)
       return { intervals, skipped, last: more ? last.end : null };
-    // A history has room for a limited number of answers.
+    // A page of completed intervals needs no answer of its own, because the history of the workflow has limited room.
     skipped += intervals.length;
     after = last.end;
   }
 }
 
-/** Lists the intervals of a plan from where `after` ends on. */
+/** Lists the next intervals of a plan, beginning at the instant `after`. */
 function pageOf(
   row: BatchExportRow,
   { start, end }: BackfillPlan,
@@ -167,13 +168,15 @@ function pageOf(
 
 export interface FinishBackfillInput extends BackfillReference {
   status: 'Completed' | 'Failed' | 'Cancelled';
-  /** Says how many of its intervals were completed. */
+  /** A text that says how many of its intervals were completed. */
   text: string;
 }
 
 const WORDS = { Completed: 'finished successfully', Failed: 'finished', Cancelled: 'was cancelled' } as const;
 
-/** Writes down how a backfill ended. Returns its status, which is another one if somebody ended it before. */
+/**
+ * Writes down how a backfill ended. Returns its status, which differs from the input if somebody else ended it before.
+ */
 export async function finishBackfill(
   { pool }: Pick<RunDependencies, 'pool'>,
   { exportId, backfillId, status, text: progress }: FinishBackfillInput,

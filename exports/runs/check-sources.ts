@@ -14,18 +14,20 @@ import { judge } from './judgement.ts';
 import { hashRows, isExpired, ofSource } from './source.ts';
 import type { Work } from './work.ts';
 
-/** Runs of the last two days are looked at. Older ones were looked at, or were changed since. */
+/**
+ * Only runs of this time before now are compared. Older ones were compared before, or their export was changed since.
+ */
 const SINCE = 2 * 86_400_000;
 const RUNS_PER_PASS = 2_000;
 const LONGEST_PASS = 90_000;
 const LONGEST_COUNT = 30_000;
-/** Up to so many rows the checksum is compared too; of more rows, their number only. */
+/** If a run has at most so many rows, their checksum is compared, otherwise only their number. */
 const HASHED_ROWS = 100_000;
 
 export interface CheckedSources {
   checked: number;
   differ: number;
-  /** Always empty: notices are sent before this is answered. Workers of the version before read it. */
+  /** Always empty, because notices are sent before this result. Workflows of an older version read it. */
   notices: [];
 }
 
@@ -48,7 +50,7 @@ export async function checkSources(
       result.checked += 1;
       if (news) result.differ += 1;
     } catch (error) {
-      // The next pass tries this run again, and the others have their turn.
+      // The next pass tries this run again. This pass continues with the others.
       logger.warn(
         { err: error, exportId: row.id, runId: run.id },
         'a run could not be compared with the database',
@@ -58,7 +60,7 @@ export async function checkSources(
   return result;
 }
 
-/** Returns whether it is news that the run and the database differ. */
+/** Compares a run with the database. Returns whether they differ and did not differ before. */
 async function check(deps: RunDependencies, row: BatchExportRow, run: RunRow): Promise<boolean> {
   const { pool } = deps;
   const source = await readSource(deps, row, run);
@@ -107,7 +109,7 @@ async function readSource(
   }
 }
 
-/** Returns whether an earlier run of the interval differed from the database already. */
+/** Answers whether an earlier check of the interval found a difference. */
 async function differedBefore(
   { pool }: RunDependencies,
   key: ExportKey,
@@ -122,8 +124,8 @@ async function differedBefore(
 }
 
 /**
- * Sends a notice before the check is written down. A pass that is killed in between sends it again, and it stays one
- * notice.
+ * Sends a notice. Call it before the check is written down. If the pass is killed in between, the next one sends the
+ * same notice again, and it arrives once.
  */
 async function tell(
   { temporal, noticeWebhook }: RunDependencies,
@@ -133,8 +135,7 @@ async function tell(
 ): Promise<void> {
   if (noticeWebhook === undefined) return;
   const about = {
-    projectId: row.project_id,
-    exportId: row.id,
+    ...keyOf(row),
     runId: run.id,
     at: new Date().toISOString(),
   };

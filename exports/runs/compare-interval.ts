@@ -77,13 +77,13 @@ async function readSource(
   }
 }
 
-/** What it means that a destination says this when it is read. */
+/** The verdicts for errors that a destination throws when it is read. All others mean `unknown`. */
 const FAILURES: Partial<Record<DestinationError['code'], 'differs' | 'missing'>> = {
   occupied: 'differs',
   mismatch: 'differs',
   missing: 'missing',
 };
-/** A failure that may go away by itself is the answer only from this attempt on. */
+/** Earlier attempts are repeated if the failure may go away by itself. From this attempt on, it becomes the verdict. */
 const LAST_ATTEMPT = 3;
 
 async function readDestination(

@@ -7,10 +7,13 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
 import type { ExportMetrics } from './metrics.ts';
 
-/** What the runs of batch exports work with, and their upkeep. */
+/** What the runs of batch exports and their upkeep need. */
 export interface RunDependencies {
   pool: Pool;
-  /** Connections for reading the rows that are exported. They are separate, so that no statement of `pool` waits for them. */
+  /**
+   * Connections for reading the rows that are exported. They are separate, so that other statements do not wait for
+   * one.
+   */
   copyPool: Pool;
   temporal: ExportTemporal;
   logger: Logger;
@@ -18,9 +21,9 @@ export interface RunDependencies {
   parser: Parser;
   egress: Egress;
   keyring: Keyring | undefined;
-  /** SLUICE_EXPORT_ROOT. */
+  /** The directory that exports to files write below. */
   exportRoot: string;
-  /** How long destinations are asked again before an attempt fails. Without it, as long as usual. */
+  /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */
   patience?: Surroundings['patience'];
   /** Days after which stored events are deleted. Undefined: never. */
   eventRetentionDays: number | undefined;
@@ -30,10 +33,10 @@ export interface RunDependencies {
   runDays: number;
   /** Whether missing intervals are started again. */
   repair: boolean;
-  /** How many failed runs pause an export. 0: none do. */
+  /** The number of failed runs that pauses an export. 0: no export is paused. */
   pauseAfter: number;
-  /** Where failures are posted. Undefined: nowhere. */
+  /** The webhook that notices are posted to. Undefined: there are no notices. */
   noticeWebhook: string | undefined;
-  /** Where the API is, for the links in notices. */
+  /** The address of the API, for the links in notices. */
   publicUrl: string;
 }

@@ -4,7 +4,7 @@ import { secretValues } from '../../destinations/config.ts';
 import { withoutSecrets } from '../../destinations/errors.ts';
 import { findDestination } from '../../destinations/registry.ts';
 import { readInterval } from '../../intervals/index.ts';
-import { endRun } from '../ending.ts';
+import { EXPORT_DELETED, endRun } from '../ending.ts';
 import { exportQuery } from '../reads/query.ts';
 import { openSettings } from '../reads/settings.ts';
 import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.ts';
@@ -36,8 +36,8 @@ const OUT_OF_TIME = 'It took longer than one attempt may take';
 const LONGEST_MESSAGE = 10_000;
 
 /**
- * Exports the interval of a run, whole, whatever earlier attempts left, and completes the run. Throws an
- * AttemptFailedError if it cannot, or the reason of the signal if the work was told to stop.
+ * Exports the whole interval of a run, whatever earlier attempts left, and completes the run. Throws an
+ * AttemptFailedError if that fails, or the reason of the signal if the work was told to stop.
  */
 export async function exportInterval(
   deps: RunDependencies,
@@ -46,12 +46,12 @@ export async function exportInterval(
 ): Promise<ExportIntervalResult> {
   const { pool, metrics } = deps;
   const row = await findBatchExportById(pool, exportId);
-  // Everything of a project goes with it.
+  // The row was deleted with its project.
   if (!row) return resultOf(undefined);
   const key = { projectId: row.project_id, runId };
   await endWithExport(deps, row, runId);
   const run = await beginAttempt(pool, key);
-  // The run is over: it was cancelled, or an attempt whose answer was lost completed it.
+  // The run has ended: it was cancelled, or an attempt whose answer was lost completed it.
   if (!run) return resultOf(await findRun(pool, key));
   const attempt = watchAttempt(pool, key, run.fence, work);
   metrics.active.inc();
@@ -92,8 +92,7 @@ async function endWithExport(
 ): Promise<void> {
   if (!row?.deleted_at) return;
   const run = { project_id: row.project_id, id: runId, batch_export_id: row.id };
-  const ending = { status: 'Cancelled', reason: 'The batch export was deleted' } as const;
-  await transaction(pool, (client) => endRun(client, run, ending));
+  await transaction(pool, (client) => endRun(client, run, EXPORT_DELETED));
 }
 
 interface Carried {
@@ -165,7 +164,10 @@ function observe({ metrics }: RunDependencies, row: BatchExportRow, run: RunRow)
     metrics.lag.observe({ destination }, Math.max(0, finished - Date.parse(run.data_interval_end)) / 1000);
 }
 
-/** Judges the failure of an attempt, and tells of it: the log, the metrics, and the run's row if another one follows. */
+/**
+ * Judges the failure of an attempt and logs it. If another attempt follows, counts it and writes it into the row of the
+ * run.
+ */
 async function failureOf(
   deps: RunDependencies,
   row: BatchExportRow,
@@ -175,10 +177,11 @@ async function failureOf(
 ): Promise<AttemptFailedError> {
   const { keyring, logger, metrics } = deps;
   const judged = judge(error);
-  // A server may answer with a message of any length. Temporal refuses one that is too long, and the attempt would never end.
+  // A server may answer with a message of any length. Temporal refuses one that is too long, and the attempt would
+  // never end.
   const message = storableText(withoutSecretsOf(keyring, row, judged.message), LONGEST_MESSAGE);
   const { again, reason } = judged;
-  // What is unexpected may be a fault of ours: then the stack matters.
+  // An unexpected error may be a bug of Sluice, so the log has its stack.
   const about = reason === 'unexpected' ? { err: error } : { reason, message };
   const { number: attempt } = work;
   logger.warn({ exportId: row.id, runId: run.id, attempt, again, ...about }, 'an attempt at a run failed');
@@ -189,7 +192,7 @@ async function failureOf(
   return new AttemptFailedError({ ...judged, message });
 }
 
-/** The message may come from anywhere on the way. */
+/** Removes secrets from the message of an error, which may come from any library or server. */
 function withoutSecretsOf(keyring: RunDependencies['keyring'], row: BatchExportRow, message: string): string {
   try {
     const { type, config } = openSettings(keyring, row);
@@ -201,7 +204,7 @@ function withoutSecretsOf(keyring: RunDependencies['keyring'], row: BatchExportR
   }
 }
 
-/** Writes down why this attempt failed. If Postgres is what failed, Temporal still knows why. */
+/** Writes down why this attempt failed. If Postgres itself fails, the reason is still in Temporal. */
 async function sayTrouble(
   { pool, logger }: RunDependencies,
   { project_id: projectId, id: exportId }: BatchExportRow,
@@ -215,6 +218,6 @@ async function sayTrouble(
     if (isMine)
       await insertLogs(pool, { projectId, exportId }, runId, [{ level: 'WARNING', message: entry }]);
   } catch (error) {
-    logger.debug({ err: error, runId }, 'the trouble of a run could not be written down');
+    logger.debug({ err: error, runId }, 'the error of an attempt could not be stored');
   }
 }

@@ -18,11 +18,11 @@ export interface FinishRunResult {
   runId: string | null;
   status: string;
   records: number;
-  /** What the operators are to be told. */
+  /** The notices to send to the operators. */
   notices: NoticeInput[];
 }
 
-/** Writes down how a run ended that did not complete, and does what follows from it. */
+/** Writes down how a run ended that did not complete. Pauses the export if too many runs failed. */
 export async function finishExportRun(
   deps: PauseDependencies & Pick<RunDependencies, 'noticeWebhook'>,
   { exportId, workflowRunId, status, error }: FinishRunInput,
@@ -37,7 +37,7 @@ export async function finishExportRun(
   if (ended) metrics.runs.inc({ status, destination: row.destination_type });
   const now = ended ?? run;
   const notices: NoticeInput[] = [];
-  // Also when an earlier try of this activity ended the run: it may have got no further.
+  // Also if an earlier try of this activity ended the run, because it may have been killed right after that.
   if (now.status === 'Failed') {
     const about = { projectId: row.project_id, exportId, runId: run.id, at: now.finished_at as string };
     notices.push({ event: 'batch_export.failed', ...about });

@@ -6,7 +6,7 @@ import { listUnhealthy, secondsSinceChecked, sumHealth } from '../rows/health.ts
 const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600];
 const LAG_SECONDS = [15, 30, 60, 120, 300, 900, 3600, 7200, 21_600, 86_400, 604_800];
 
-/** Counts what one worker does, for the operators. */
+/** The metrics of what one worker exports. */
 export interface ExportMetrics {
   runs: Counter<'status' | 'destination'>;
   retries: Counter<'destination' | 'reason'>;
@@ -25,60 +25,60 @@ export function createExportMetrics(registry: Registry | undefined): ExportMetri
   const counter = <T extends string>(name: string, help: string, ...labelNames: T[]) =>
     new Counter({ name: `sluice_export_${name}`, help, labelNames, registers });
   const metrics = {
-    runs: counter('runs_total', 'Runs of batch exports by how they ended.', 'status', 'destination'),
+    runs: counter('runs_total', 'Runs of batch exports that ended, by status.', 'status', 'destination'),
     retries: counter(
       'retries_total',
-      'Attempts at runs that failed and are repeated, by reason.',
+      'Failed attempts that were retried, by destination and reason.',
       'destination',
       'reason',
     ),
-    rows: counter('rows_total', 'Rows that completed runs exported.', 'destination'),
-    rejected: counter('rejected_rows_total', 'Rows that completed runs left out.', 'destination'),
-    bytes: counter('bytes_total', 'Bytes that completed runs exported.', 'destination'),
+    rows: counter('rows_total', 'Rows exported by completed runs.', 'destination'),
+    rejected: counter('rejected_rows_total', 'Rows left out by completed runs.', 'destination'),
+    bytes: counter('bytes_total', 'Bytes exported by completed runs.', 'destination'),
     seconds: new Histogram({
       name: 'sluice_export_run_seconds',
-      help: 'How long runs took that were completed, their retries included.',
+      help: 'Duration of completed runs, including retries.',
       labelNames: ['destination'],
       buckets: SECONDS,
       registers,
     }),
     lag: new Histogram({
       name: 'sluice_export_lag_seconds',
-      help: 'How long after the end of its interval a run of the schedule was completed.',
+      help: 'Time from the end of the interval to the completion of its scheduled run.',
       labelNames: ['destination'],
       buckets: LAG_SECONDS,
       registers,
     }),
     active: new Gauge({
       name: 'sluice_export_active',
-      help: 'Runs that are exporting right now.',
+      help: 'Runs that are exporting at the moment.',
       registers,
     }),
-    paused: counter('paused_total', 'Batch exports that were paused because their runs failed.'),
+    paused: counter('paused_total', 'Batch exports that Sluice paused because their runs failed.'),
     notices: counter(
       'notices_total',
-      'Notices to the webhook by what became of them: sent, failed, dropped.',
+      'Attempts to send a notice to the webhook, by result: sent, failed, dropped.',
       'result',
     ),
   };
-  // Counted from zero on, so that the first failure is an increase.
+  // These begin at zero, so that alerts see the first failure as an increase.
   for (const destination of DESTINATION_TYPES) metrics.runs.inc({ status: 'Failed', destination }, 0);
   for (const result of ['failed', 'dropped']) metrics.notices.inc({ result }, 0);
   return metrics;
 }
 
-/** So many exports are named one by one. The sums count all of them. */
+/** How many exports have a value of their own. The sums count all exports. */
 const MOST_NAMED = 200;
 
 /**
- * Shows how complete batch exports are, as the last reconciliation found them. The numbers are read from the database
- * when somebody asks, so that every worker says the same, whichever of them reconciled.
+ * Adds metrics that show how complete batch exports are, as the last reconciliation found them. They are read from the
+ * database when the metrics are scraped. So every worker shows the same values, whichever worker reconciled.
  */
 export function registerHealthMetrics(registry: Registry, pool: Pool): void {
   const registers = [registry];
   new Gauge({
     name: 'sluice_export_intervals',
-    help: 'Intervals of batch exports of the last days that are missing, late, or differ from the database.',
+    help: 'Recent intervals of batch exports that are missing, late, or differ from the database.',
     labelNames: ['state'],
     registers,
     async collect() {
@@ -90,7 +90,7 @@ export function registerHealthMetrics(registry: Registry, pool: Pool): void {
   });
   new Gauge({
     name: 'sluice_export_behind_seconds',
-    help: 'How far a batch export is behind that is late: from the first interval that is not done. None: nothing is.',
+    help: 'Seconds from the first interval that is not done to the end of the last finished one, for each batch export that is behind.',
     labelNames: ['project', 'export', 'destination'],
     registers,
     async collect() {
@@ -107,7 +107,7 @@ export function registerHealthMetrics(registry: Registry, pool: Pool): void {
   });
   new Gauge({
     name: 'sluice_export_unchecked_seconds',
-    help: 'How long ago the batch export was looked at that was not for longest; every five minutes all should be.',
+    help: 'Seconds since the check of the batch export that has waited longest. All are checked every five minutes.',
     registers,
     async collect() {
       this.reset();

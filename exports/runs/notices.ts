@@ -24,8 +24,8 @@ export class NoticeError extends Error {
 const TIMEOUT = 15_000;
 
 /**
- * Posts a notice to the webhook of the installation. What the notice says is read now: the notice itself holds ids only.
- * The receiver knows a repeated notice by its key.
+ * Posts a notice to the webhook of the installation. Reads what the notice says now, because the input contains ids
+ * only. The receiver recognizes a repeated notice by its idempotency key.
  */
 export async function sendNotice(
   deps: NoticeDependencies,
@@ -35,7 +35,7 @@ export async function sendNotice(
   const { egress, noticeWebhook, metrics, logger } = deps;
   if (noticeWebhook === undefined) return;
   const body = await bodyOf(deps, notice);
-  // The export is gone with its project: nobody wants to hear of it.
+  // The row was deleted with its project, so nobody needs the notice.
   if (!body) return;
   const failure = (message: string, again: boolean) => {
     metrics.notices.inc({ result: again ? 'failed' : 'dropped' });

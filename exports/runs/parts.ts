@@ -10,9 +10,9 @@ import type { RunRow } from '../rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
 
 /**
- * Takes back the files of parts of the interval. A part is exported before the interval is over ("run now"), and the
- * interval's own files have its rows too. Call it when those files are there. A part that is still being exported is
- * stopped. This fails no run: what cannot be taken back is told in the entries that it returns.
+ * Removes the files of parts of an interval. "Run now" exports a part before the interval has ended, and the files of
+ * the whole interval contain the same rows. Call it when the latter are at the destination. Stops a part that is still
+ * being exported. Returns log entries, also for files that it could not remove: that fails no run.
  */
 export async function takeBackParts(
   pool: Pool,
@@ -28,7 +28,7 @@ export async function takeBackParts(
   for (const listed of await listPartRuns(pool, key, whole)) {
     const part = await stopPart(pool, listed, run.runId);
     const interval = { start: run.interval.start, end: new Date(part.data_interval_end) };
-    const files = `The files of the part up to ${part.data_interval_end} have rows of this interval, too, and`;
+    const files = `the files of the part up to ${part.data_interval_end}, whose rows are also in the files of this run`;
     try {
       const there = await destination.takeBack(
         { ...run, runId: part.id, interval },
@@ -36,33 +36,33 @@ export async function takeBackParts(
       );
       await forgetManifest(pool, { projectId: run.projectId, runId: part.id });
       if (there) {
-        const message = `Took back the files of the part up to ${part.data_interval_end}, whose rows these files have`;
-        said.push({ level: 'INFO', message });
+        said.push({ level: 'INFO', message: `Removed ${files}` });
       } else if (part.manifest_key !== null) {
-        const message = `${files} are not where this export writes now: what is left of them stays`;
-        said.push({ level: 'WARNING', message });
+        const reason = 'they are not where this export writes now';
+        said.push({ level: 'WARNING', message: `Did not remove ${files}: ${reason}` });
       }
     } catch (error) {
       if (!(error instanceof DestinationError)) throw error;
-      said.push({ level: 'WARNING', message: `${files} could not be taken back: ${error.message}` });
+      said.push({ level: 'WARNING', message: `Could not remove ${files}: ${error.message}` });
     }
   }
   return said;
 }
 
-/** Ends the run of a part, and returns it as it is when nobody works on it any more. */
+/** Ends the run of a part if it is in progress. Returns the run as it ended. */
 async function stopPart(pool: Pool, part: RunRow, runId: string): Promise<RunRow> {
   if (part.finished_at !== null) return part;
-  const reason = `The run ${runId} has exported what this part of its interval has`;
+  const reason = `The run ${runId} has exported the rows of this part of its interval`;
   const stopped = await transaction(pool, (client) => endRun(client, part, { status: 'Cancelled', reason }));
   if (stopped) return stopped;
-  // It came to its own end meanwhile.
+  // The run ended by itself meanwhile.
   return (await findRun(pool, { projectId: part.project_id, runId: part.id })) ?? part;
 }
 
 /**
- * Call it when the files of a part are there. If the part was stopped while they were made visible, because a longer run
- * has their rows or somebody cancelled it, nobody else takes them back: this does, and throws.
+ * Checks that a part is still wanted. Call it when the files of the part are at the destination. If the run was ended
+ * while they were made visible, because a longer run has their rows or somebody cancelled it, nobody else removes them.
+ * Then this removes them, and throws.
  */
 export async function leaveNoPart(
   pool: Pool,

@@ -12,11 +12,11 @@ import type { NoticeInput } from '../temporal.ts';
 import type { RunDependencies } from './dependencies.ts';
 import type { Work } from './work.ts';
 
-/** So many intervals of one export are started again in one pass. The next pass goes on. */
+/** How many intervals of one export are started again in one pass. The next pass continues. */
 const REPAIRS_PER_EXPORT = 10;
-/** So many intervals of all exports of a page are started again, so that workers do not get them all at once. */
+/** How many intervals of all exports of a page are started again, so that workers do not get all of them at once. */
 const REPAIRS_PER_PAGE = 100;
-/** A notice tells of an export that is more intervals behind than this. */
+/** An export that is more than this number of intervals behind causes a notice. */
 const LAGS = 2;
 
 export interface ReconcilePageInput {
@@ -25,20 +25,20 @@ export interface ReconcilePageInput {
 }
 
 export interface ReconciledPage {
-  /** The last export that was looked at. Null: there are no more. */
+  /** The last export that was checked. Null: there are no more. */
   next: string | null;
   exports: number;
   missing: number;
   late: number;
   differs: number;
   repaired: number;
-  /** Exports that could not be looked at. The log says why. */
+  /** The number of exports that could not be checked. The log says why. */
   failed: number;
-  /** Always empty: notices are sent before the page is answered. Workers of the version before read it. */
+  /** Always empty, because notices are sent before this result. Workflows of an older version read it. */
   notices: [];
 }
 
-/** Looks at the intervals of the last days of each export: finds those that are missing, and starts them again. */
+/** Checks the recent intervals of each export of a page: finds those that are missing, and starts them again. */
 export async function reconcilePage(
   deps: RunDependencies,
   { after, limit }: ReconcilePageInput,
@@ -122,7 +122,7 @@ async function reconcile(deps: RunDependencies, row: BatchExportRow, most: numbe
   return { missing, late, differs, repaired };
 }
 
-/** Finds the intervals of which nobody knows yet that they are missing. */
+/** Finds the intervals that are missing and were not before. An interval whose run is still waiting becomes `late`. */
 async function newlyMissing(
   deps: RunDependencies,
   row: BatchExportRow,
@@ -139,7 +139,7 @@ async function newlyMissing(
   return found;
 }
 
-/** The run that the schedule started may not have come to a worker yet. */
+/** Answers whether the run that the schedule started is in progress. It may not have reached a worker yet. */
 async function isUnderWay(
   { temporal }: RunDependencies,
   row: BatchExportRow,
@@ -179,7 +179,7 @@ async function repair(
   const key = keyOf(row);
   const repaired: IntervalEntry[] = [];
   for (const entry of chosen) {
-    // It is noted first: a pass that is killed in between tries again later rather than twice at once.
+    // Counted first: if this pass is killed in between, the interval is started again later, and not twice at once.
     if (!(await noteRepair(pool, key, entry, repairsOf(checks, entry).repairs))) continue;
     await temporal.startRun(row, { start: entry.start, end: entry.end });
     repaired.push(entry);
@@ -200,8 +200,8 @@ const warnings = (entries: readonly IntervalEntry[], what: (entry: IntervalEntry
   }));
 
 /**
- * Sends a notice before its cause is written down. A pass that is killed in between sends it again, and it stays one
- * notice.
+ * Sends a notice. Call it before its cause is written down. If the pass is killed in between, the next one sends the
+ * same notice again, and it arrives once.
  */
 async function tell(
   { temporal, noticeWebhook }: RunDependencies,
@@ -212,7 +212,7 @@ async function tell(
 ): Promise<void> {
   if (noticeWebhook === undefined) return;
   const at = new Date().toISOString();
-  await temporal.startNotice({ event, projectId: row.project_id, exportId: row.id, at, details }, about);
+  await temporal.startNotice({ event, ...keyOf(row), at, details }, about);
 }
 
 async function wasLagging({ pool }: RunDependencies, key: ExportKey): Promise<boolean> {

@@ -1,4 +1,4 @@
-// The rows that a run reads: when they are final, when they are gone, what they are counted and hashed by.
+// The rows that a run reads: when they are final, when they are deleted, and how they are counted and hashed.
 import { setTimeout as pause } from 'node:timers/promises';
 import { copyOut } from '../../db/copy-out.ts';
 import { partitionOf } from '../../db/event-partitions.ts';
@@ -11,15 +11,15 @@ import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { Attempt } from './attempt.ts';
 
 /**
- * How long writers are made to wait for the horizon, in milliseconds. It is short at first, because each request that
- * stores events waits with them.
+ * How long each try to close the horizon may hold up writers, in milliseconds. The first tries are short, because all
+ * requests that store events wait meanwhile.
  */
 const SHORTEST_LOCK = 50;
 const LONGEST_LOCK = 2_000;
-/** Somebody else may be closing the horizon. */
+/** The pause between two tries, in milliseconds. Another worker may close the horizon meanwhile. */
 const BETWEEN = 100;
 
-/** Resolves when no row can be added any more to what came in before `end`, in milliseconds since 1970. */
+/** Waits until no more rows can be stored with a time before `end`, which is in milliseconds since 1970. */
 export async function untilFinal(
   pool: Pool,
   end: number,
@@ -35,7 +35,7 @@ export async function untilFinal(
 }
 
 const DAY = 86_400_000;
-/** Rows must not be deleted between looking and reading. */
+/** The rows must not be deleted between this check and the end of reading them. */
 const MARGIN = 10 * 60_000;
 
 /** The rows of an interval are deleted, or about to be. */
@@ -44,8 +44,8 @@ export class ExpiredRowsError extends Error {
 }
 
 /**
- * Refuses to export an interval of which rows may be deleted. The rest would pass for everything, and replace what was
- * exported when all rows were there. A run without a beginning exports what there is.
+ * Refuses to export an interval if some of its rows may be deleted. The remaining rows would replace an earlier export
+ * that had all rows. A run without a beginning exports the rows that there are.
  */
 export function requireUnexpired(
   row: Pick<BatchExportRow, 'model'>,
@@ -77,8 +77,8 @@ export class QueryRefusedError extends Error {
 }
 
 /**
- * Translates an error of reading the rows of an export: there, a refused query is the fault of the settings. Use it for
- * nothing else, because other statements are ours, and so are their faults.
+ * Translates an error that occurred while reading the rows of an export. If Postgres refused the query, the settings of
+ * the export are at fault. Use it for no other statement, because a refusal of those is a bug of Sluice.
  */
 export function ofSource(error: unknown): unknown {
   if (!refusesQuery(error)) return error;
@@ -87,14 +87,14 @@ export function ofSource(error: unknown): unknown {
   );
 }
 
-/** A file that keeps nothing: the rows are encoded for their checksum only. */
+/** A file that drops what is written. The rows are encoded only for their checksum. */
 const NOWHERE = {
   write() {},
   async close() {},
   async abort() {},
 };
 
-/** Counts the rows of a query, and computes the checksum that a run over them has, whatever their order and the format. */
+/** Counts the rows of a query and computes their checksum, which is the same in every order and every format. */
 export async function hashRows(
   pool: Pool,
   query: ModelQuery,

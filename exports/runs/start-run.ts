@@ -1,7 +1,6 @@
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import type { IntervalText } from '../../intervals/index.ts';
-import { intervalEndingAt, intervalText, lastComplete } from '../../intervals/index.ts';
-import { instantText } from '../../values/dates.ts';
+import { intervalEndingAt, intervalText, lastComplete, rangeText } from '../../intervals/index.ts';
 import { endRun } from '../ending.ts';
 import {
   type BatchExportRow,
@@ -22,7 +21,7 @@ export interface StartRunInput {
   exportId: string;
   interval: IntervalText | null;
   backfillId: string | null;
-  /** When the schedule meant to fire, or when somebody started the workflow; ISO 8601. */
+  /** When the schedule was due to fire, or when the workflow was started, in ISO 8601. */
   nominal: string;
   workflowId: string;
   workflowRunId: string;
@@ -37,7 +36,7 @@ export type StartRunResult =
       what: string;
       attemptMilliseconds: number;
     }
-  /** There is nothing to run. The fields tell what is known of the interval instead. */
+  /** There is nothing to run. The fields say which run has the result instead, if one has, and why. */
   | { outcome: 'nothing'; runId: string | null; status: string; records: number; reason: string };
 
 /** Another run exports the same interval right now. Asking again later helps. */
@@ -45,7 +44,10 @@ export class BusyError extends Error {
   override readonly name = 'BusyError';
 }
 
-/** Makes the row of a run, or finds it: an earlier try may have made it. Throws a BusyError while another run is at work. */
+/**
+ * Makes the row of a run, or finds the row that an earlier try made. Throws a BusyError while another run exports the
+ * same interval.
+ */
 export async function startExportRun(
   { pool, temporal }: Pick<RunDependencies, 'pool' | 'temporal'>,
   input: StartRunInput,
@@ -60,7 +62,7 @@ export async function startExportRun(
     const { run } = begun;
     if (begun.outcome === 'over') {
       const known = { runId: run.id, status: run.status, records: run.records_completed ?? 0 };
-      return nothing('The run is over', known);
+      return nothing('The run has ended', known);
     }
     if (begun.outcome === 'busy') {
       if ((await temporal.fateOfRun(run)) === 'running')
@@ -75,7 +77,7 @@ export async function startExportRun(
       await transaction(pool, (client) => endRun(client, run, { status: 'Cancelled', reason }));
       return nothing(reason, { runId: run.id });
     }
-    const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval)}`;
+    const range = `Starting batch export of ${row.model} to ${row.destination_type} for range ${rangeText(interval, '-')}`;
     if (begun.isNew) await insertLogs(pool, key, run.id, [{ level: 'INFO', message: range }]);
     return {
       outcome: 'started',
@@ -95,9 +97,6 @@ const nothing = (reason: string, known: { runId?: string; status?: string; recor
   reason,
 });
 
-const rangeText = ({ start, end }: IntervalText): string =>
-  `${start === null ? 'the beginning' : instantText(start)} - ${instantText(end)}`;
-
 type Entered =
   | { outcome: 'entered'; interval: IntervalText; begun: StartedRun }
   | Extract<StartRunResult, { outcome: 'nothing' }>;
@@ -109,14 +108,14 @@ async function enter(pool: Pool, key: ExportKey, input: StartRunInput): Promise<
 }
 
 /**
- * Makes the row of a run that the schedule started. The export is held, so that it cannot be cut into other intervals
- * meanwhile: whoever does that afterwards finds the row.
+ * Makes the row of a run that the schedule started. A lock keeps the export from being cut into other intervals
+ * meanwhile. A later change of the intervals finds this row.
  */
 async function enterScheduled(client: Transaction, key: ExportKey, input: StartRunInput): Promise<Entered> {
   const row = await holdBatchExport(client, key);
   if (!row) return nothing('The batch export was deleted');
   const interval = intervalOf(row, input.nominal);
-  if (!interval) return nothing('The batch export has other intervals by now');
+  if (!interval) return nothing('The intervals of the batch export have changed since');
   const done = await findCompletedRun(client, key, interval);
   if (done && done.workflow_run_id !== input.workflowRunId) {
     const known = { runId: done.id, status: done.status, records: done.records_completed ?? 0 };
@@ -126,9 +125,9 @@ async function enterScheduled(client: Transaction, key: ExportKey, input: StartR
 }
 
 /**
- * Finds the interval that a schedule's nominal time ends. Whoever triggers a schedule by hand means the last interval
- * that is over. Undefined: the interval lies where the export was cut otherwise, because the schedule fired before the
- * export was cut anew.
+ * Finds the interval that ends at the nominal time of the schedule. If somebody triggered the schedule by hand, it is
+ * the last finished interval. Undefined: the schedule fired before the export was cut into other intervals, and the
+ * interval lies before the seam.
  */
 function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefined {
   const cadence = cadenceOfRow(row);
@@ -138,7 +137,10 @@ function intervalOf(row: BatchExportRow, nominal: string): IntervalText | undefi
   return intervalText(interval);
 }
 
-/** Finds a run that has the rows of a part, and more. Ask when the part has its row: a longer run that begins after that finds it. */
+/**
+ * Finds a run that exports the rows of a part too, because it reaches further. Call it when the part has its row: a
+ * longer run that begins later finds that row.
+ */
 async function longerThanPart(pool: Pool, key: ExportKey, { start, end }: IntervalText) {
   return start !== null && isPartEnd(end) ? findLongerRun(pool, key, { start, end }) : undefined;
 }

@@ -14,7 +14,7 @@ import type { Attempt } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { ofSource } from './source.ts';
 
-/** Gives the destination of an export, with its secrets opened. */
+/** Returns the destination of an export, with its secrets decrypted. */
 export function boundDestination(
   {
     egress,
@@ -31,7 +31,7 @@ export function boundDestination(
   });
 }
 
-/** Describes a run as destinations know it. */
+/** Describes a run for its destination. */
 export function destinationRun(row: BatchExportRow, runId: string, { start, end }: IntervalText): Run {
   return {
     exportId: row.id,
@@ -48,7 +48,7 @@ export interface Transferred {
   rejections: string[];
 }
 
-/** How many of the rows that were left out are named. */
+/** How many rows that were left out are named in the log. */
 const MOST_NAMED = 20;
 
 interface Transfer {
@@ -59,13 +59,13 @@ interface Transfer {
   attempt: Attempt;
 }
 
-/** Carries the rows of an interval to their destination. Repeating it leaves the same there. */
+/** Brings the rows of an interval to their destination. Repeating it leaves the same result there. */
 export function transfer(work: Transfer): Promise<Transferred> {
   const { destination } = work;
   return destination.kind === 'files' ? toFiles(work, destination) : toRows(work, destination);
 }
 
-/** Reads the rows from the beginning, over a connection of its own. */
+/** Reads all rows, over a connection of its own. */
 async function* rowsOf({ copyPool, query, attempt }: Transfer): AsyncGenerator<Buffer> {
   const rows = copyOut(copyPool, query.text, { settings: query.settings, signal: attempt.signal });
   try {
@@ -141,7 +141,7 @@ async function toRows(work: Transfer, destination: BoundRows): Promise<Transferr
   };
 }
 
-/** What identifies a row of each model. */
+/** The columns that identify rows. The first of them that a query has is the one. */
 const KEYS = ['uuid', 'session_id', 'distinct_id'];
 
 /** Finds a field of a row in COPY's binary form. Null: the field is null, or is not there. */

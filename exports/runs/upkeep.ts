@@ -1,8 +1,8 @@
-// What keeps batch exports in order, each minute: their schedules, what lost its workflow, and what is too old. Each
-// function is a step of maintenance, and returns how many things it put in order.
+// Maintenance of batch exports, every minute: corrects schedules, ends runs and starts backfills without a workflow,
+// and deletes old history. Each function is a step, and returns how many rows or schedules it changed.
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { endBackfill, endRun } from '../ending.ts';
+import { EXPORT_DELETED, endBackfill, endRun } from '../ending.ts';
 import { type BackfillRow, type EndedBackfillStatus, listActiveBackfills } from '../rows/backfills.ts';
 import { type BatchExportRow, findBatchExportById, pageBatchExports } from '../rows/batch-exports.ts';
 import { deleteOldLogs } from '../rows/logs.ts';
@@ -16,20 +16,22 @@ import type { Work } from './work.ts';
 
 type UpkeepDependencies = Pick<RunDependencies, 'pool' | 'temporal' | 'logger'>;
 
-/** So many things are put in order at once. */
+/** How many items are worked on at once. */
 const AT_ONCE = 5;
 const PAGE = 500;
-/** So many schedules are looked at closely each minute, in turns. The list shows the most likely faults of the others. */
+/**
+ * How many schedules are compared in full each minute, in turns. For the others, the list shows the most likely faults.
+ */
 const CLOSELY_PER_RUN = 200;
 
-/** Answers whether an export is looked at closely in this minute. The turns follow each other by the minute. */
+/** Answers whether it is the turn of an export, in this minute, to have its schedule compared in full. */
 export function isItsTurn(exportId: string, exports: number, now: number): boolean {
   const turns = Math.max(1, Math.ceil(exports / CLOSELY_PER_RUN));
   const number = Number.parseInt(exportId.slice(-6), 16);
   return number % turns === Math.floor(now / 60_000) % turns;
 }
 
-/** Makes every schedule what its row says: one that is missing, left over, paused or changed is mended. */
+/** Corrects every schedule that does not agree with its row, because it is missing, left over, paused or changed. */
 export async function repairExportSchedules(
   { pool, temporal, logger }: UpkeepDependencies,
   { signal, beat }: Work,
@@ -54,17 +56,20 @@ export async function repairExportSchedules(
     signal.throwIfAborted();
     beat();
     if (!(await syncRow(pool, temporal, exportId))) return false;
-    logger.info({ exportId }, 'the schedule of a batch export was not what it should be');
+    logger.info({ exportId }, 'the schedule of a batch export was corrected');
     return true;
   };
   const remove = async (exportId: string) =>
-    // The schedules of others may have any name.
+    // The schedules of other installations may have any id.
     isUuid(exportId) && (await temporal.isOwn(exportId)) && (await repair(exportId));
   const repaired = await countEach(doubtful, AT_ONCE, repair);
   return repaired + (await countEach([...listed.keys()], AT_ONCE, remove));
 }
 
-/** A row of which no schedule can be made counts as wrong: `sync` then says why, without holding up the others. */
+/**
+ * Answers whether a listed schedule agrees with its row. If no schedule can be made of the row, the answer is no:
+ * `sync` then reports why, without holding up the others.
+ */
 function looksRight(row: BatchExportRow, listed: ListedSchedule): boolean {
   try {
     return listed.matches(row);
@@ -74,23 +79,27 @@ function looksRight(row: BatchExportRow, listed: ListedSchedule): boolean {
 }
 
 const ORPHANS_PER_RUN = 1_000;
-/** Whoever has just made a row is about to start its workflow. */
+/** How old a row must be, in milliseconds. Before that, whoever made it may still start its workflow. */
 const GRACE = 60_000;
 
-type Ending = [status: RunFailure & EndedBackfillStatus, text: string];
+interface Ending {
+  status: RunFailure & EndedBackfillStatus;
+  reason: string;
+}
 
 const ENDS: Record<Exclude<WorkflowFate, 'running'>, Ending> = {
-  completed: ['Failed', 'Its workflow ended in Temporal without saying what came of the run.'],
-  failed: ['Failed', 'Its workflow failed in Temporal.'],
-  cancelled: ['Cancelled', 'Its workflow was cancelled in Temporal.'],
-  terminated: ['Terminated', 'Its workflow was terminated in Temporal.'],
-  'timed-out': ['TimedOut', 'Its workflow timed out in Temporal.'],
-  unknown: ['Terminated', 'Temporal knows nothing of its workflow any more.'],
+  completed: {
+    status: 'Failed',
+    reason: 'Its workflow ended in Temporal without a result.',
+  },
+  failed: { status: 'Failed', reason: 'Its workflow failed in Temporal.' },
+  cancelled: { status: 'Cancelled', reason: 'Its workflow was cancelled in Temporal.' },
+  terminated: { status: 'Terminated', reason: 'Its workflow was terminated in Temporal.' },
+  'timed-out': { status: 'TimedOut', reason: 'Its workflow timed out in Temporal.' },
+  unknown: { status: 'Terminated', reason: 'Its workflow does not exist in Temporal any more.' },
 };
 
-const DELETED: Ending = ['Cancelled', 'The batch export was deleted.'];
-
-/** Ends runs that nobody works on, so that their intervals are free again. */
+/** Ends runs that have lost their workflow, so that their intervals can be exported again. */
 export async function endOrphanedRuns(
   { pool, temporal }: Pick<UpkeepDependencies, 'pool' | 'temporal'>,
   { signal, beat }: Work,
@@ -100,8 +109,8 @@ export async function endOrphanedRuns(
     beat();
     const fate = await temporal.fateOfRun(run);
     if (fate === 'running') return false;
-    const [status, reason] = ENDS[fate];
-    const message = `The run of the interval that ends at ${run.data_interval_end} is over. ${reason}`;
+    const { status, reason } = ENDS[fate];
+    const message = `The run of the interval that ends at ${run.data_interval_end} has ended. ${reason}`;
     const log = { level: status === 'Cancelled' ? 'WARNING' : 'ERROR', message } as const;
     const ended = await transaction(pool, (client) => endRun(client, run, { status, reason, log }));
     return ended !== undefined;
@@ -110,7 +119,7 @@ export async function endOrphanedRuns(
   return countEach(await listQuietRuns(pool, quiet, ORPHANS_PER_RUN), AT_ONCE, end);
 }
 
-/** Starts backfills that nobody started, and ends those whose workflow ended without saying so. */
+/** Starts backfills that have no workflow, and ends those whose workflow ended without a result. */
 export async function mendBackfills(
   { pool, temporal }: Pick<UpkeepDependencies, 'pool' | 'temporal'>,
   { signal, beat }: Work,
@@ -123,12 +132,13 @@ export async function mendBackfills(
     const row = await findBatchExportById(pool, backfill.batch_export_id);
     const isDeleted = !row || row.deleted_at !== null;
     if (!isDeleted && fate === 'unknown') {
-      // Whoever made the row was killed before starting it, or Temporal lost its data: it goes on where it was.
+      // Whoever made the row was killed before starting the workflow, or Temporal lost its data. The new workflow
+      // continues after the intervals that are completed.
       await temporal.startBackfill(row, backfill);
       return true;
     }
-    const [status, reason] = isDeleted ? DELETED : ENDS[fate];
-    const ended = await transaction(pool, (client) => endBackfill(client, backfill, { status, reason }));
+    const ending = isDeleted ? EXPORT_DELETED : ENDS[fate];
+    const ended = await transaction(pool, (client) => endBackfill(client, backfill, ending));
     return ended !== undefined;
   };
   const begun = new Date(Date.now() - GRACE).toISOString();
@@ -139,7 +149,7 @@ const ROWS_PER_STATEMENT = 5_000;
 const ROWS_PER_RUN = 200_000;
 const DAY = 86_400_000;
 
-/** Deletes logs, runs and all that belongs to runs when their time is over, in small statements. */
+/** Deletes logs, runs and what belongs to runs when they are older than they are kept, in small statements. */
 export async function expireExportHistory(
   { pool, logDays, runDays }: Pick<RunDependencies, 'pool' | 'logDays' | 'runDays'>,
   { signal, beat }: Work,
@@ -164,8 +174,8 @@ export async function expireExportHistory(
 }
 
 /**
- * Does some work for each item, a few at once, and counts for how many it answered yes. An item that fails does not hold
- * up the others: the first failure is thrown when all had their turn.
+ * Calls `work` for each item, a few at once, and counts how many calls return true. A failure does not hold up the
+ * other items. The first failure is thrown at the end.
  */
 async function countEach<T>(
   items: readonly T[],

@@ -12,7 +12,7 @@ export interface WorkAttempt extends Work {
 
 const BEAT_EVERY = 10_000;
 
-/** Does something that takes a while, and says meanwhile that somebody still works on it. */
+/** Does work that takes a while, and meanwhile reports that it continues. */
 export async function whileBeating<T>({ beat }: Pick<Work, 'beat'>, work: () => Promise<T>): Promise<T> {
   const beating = setInterval(() => beat(), BEAT_EVERY);
   try {

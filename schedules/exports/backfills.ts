@@ -4,7 +4,7 @@ import type { BackfillReference, ExportBackfillInput } from '../../exports/tempo
 import { BACKFILL_KIND, EXPORT_BACKFILL } from '../../workflows/names.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
 
-/** Starts the workflow of a backfill. Started twice, it is the same workflow. */
+/** Starts the workflow of a backfill. Does nothing if it is already running. */
 export async function startBackfill(
   client: Client,
   row: BatchExportRow,

@@ -3,7 +3,7 @@ import type { ListedSchedule, WorkflowFate } from '../../exports/temporal.ts';
 import { EXPORT_KIND, searchAttributes } from '../../workflows/names.ts';
 import { listedAsWanted, scheduleOf } from './export-schedule.ts';
 
-/** Lists every schedule of a batch export by export id. The list is behind by a moment. */
+/** Lists the schedules of all batch exports by export id. The list is a moment behind. */
 export async function listExportSchedules(
   client: Client,
   taskQueue: string,
@@ -18,7 +18,7 @@ export async function listExportSchedules(
   return found;
 }
 
-/** Whether the schedule was made by this installation: others may use the same namespace, with a queue of their own. */
+/** Answers whether this installation made a schedule. Others may use the same namespace, with another task queue. */
 export async function isOwnSchedule(client: Client, scheduleId: string, taskQueue: string): Promise<boolean> {
   try {
     const { action } = await client.schedule.getHandle(scheduleId).describe();
@@ -37,15 +37,16 @@ const FATES: Readonly<Record<string, WorkflowFate>> = {
   CANCELLED: 'cancelled',
   TERMINATED: 'terminated',
   TIMED_OUT: 'timed-out',
-  // The one that went on is another run: of this one there is nothing more to come.
+  // The workflow continues in another run. This one has ended.
   CONTINUED_AS_NEW: 'completed',
 };
 
+/** Finds out what became of a workflow. */
 export async function workflowFate(
   client: Client,
   workflowId: string,
   runId: string | undefined,
-  /** The memo that it must have to be the one that is meant: ids of workflows are used again. */
+  /** The memo that the workflow must have. Without it, it is another workflow with the same id. */
   memo: Readonly<Record<string, string>> = {},
 ): Promise<WorkflowFate> {
   try {

@@ -12,9 +12,9 @@ import type { ExportRunInput } from '../../exports/temporal.ts';
 import { type Cadence, jitterOf, type ScheduleTimes, scheduleTimes } from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
 
-/** What the Temporal UI takes as a summary, in bytes. */
+/** How many bytes of a summary the Temporal UI accepts. */
 const LONGEST_SUMMARY = 200;
-/** As long as the server would take: an interval that was missed for want of Temporal is run when it is back. */
+/** The default of the server. Intervals that ended while Temporal was away are exported when it is back. */
 const CATCHUP_WINDOW = 365 * 86_400_000;
 
 export type ExportScheduleRow = Pick<
@@ -35,19 +35,23 @@ export type ExportScheduleRow = Pick<
 
 type Told = Pick<BatchExportRow, 'name' | 'model' | 'interval' | 'destination_type'>;
 
-/** A name as the Temporal UI may show it, which reads Markdown: nothing of it becomes a link, a picture or markup. */
+/**
+ * Removes everything from a name that the Temporal UI, which renders Markdown, could show as a link, an image or
+ * markup.
+ */
 const plain = (name: string): string => name.replaceAll(/:\/\/|[\p{Cc}`*~<>[\]|\\\s]+/gu, ' ').trim();
 
 const aboutOf = (row: Told): string =>
   `${row.model} every ${row.interval.replace(/^every /, '')} to ${row.destination_type}: ${plain(row.name)}`;
 
-/** What the Temporal UI shows of a workflow; a long name is cut off. */
+/** Writes the summary of a workflow for the Temporal UI. It cuts off a long name. */
 export function summaryOf(row: Told, what = 'Batch export'): string {
   const bytes = Buffer.from(`${what} ${aboutOf(row)}`).subarray(0, LONGEST_SUMMARY);
-  // Half a character at the end is left out.
+  // Drops a character that was cut in half at the end.
   return new TextDecoder().decode(bytes, { stream: true });
 }
 
+/** Returns the search attributes of a workflow of an export. */
 export function attributesOf(
   row: Pick<BatchExportRow, 'id' | 'project_id' | 'destination_type'>,
   kind: string = EXPORT_KIND,
@@ -60,13 +64,13 @@ export function attributesOf(
   ];
 }
 
-/** What a person who looks at the schedule in the Temporal UI reads. */
+/** Writes the note of a schedule for people who look at it in the Temporal UI. */
 export const noteOf = (row: Told & Pick<BatchExportRow, 'paused' | 'last_paused_at'>): string =>
   row.paused
     ? `${summaryOf(row)}. Paused in Sluice${row.last_paused_at ? ` at ${row.last_paused_at}` : ''}. Unpause the batch export there.`
     : `${summaryOf(row)}. Kept by Sluice: changes made here are undone.`;
 
-/** Computed once a year for all exports of a cadence: the jumps of the clocks have to be looked for. */
+/** Computed once a year for each cadence, because finding the changes of the clocks takes time. */
 const known = new Map<string, ScheduleTimes>();
 const MOST_KNOWN = 1_000;
 
@@ -81,7 +85,7 @@ function timesOf(cadence: Cadence, now: number): ScheduleTimes {
   return times;
 }
 
-/** The schedule of an export; `start_at` and `end_at` bound when it fires, both included. */
+/** Builds the schedule of an export. `start_at` and `end_at` bound when it fires, and both are inclusive. */
 export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: number) {
   const input: ExportRunInput = { exportId: row.id };
   return {
@@ -94,7 +98,7 @@ export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: numbe
     action: {
       type: 'startWorkflow' as const,
       workflowType: EXPORT_RUN,
-      // The server appends the time at which it fires: see scheduledWorkflowId.
+      // The server appends the time at which the schedule fires: see `scheduledWorkflowId`.
       workflowId: row.id,
       taskQueue,
       args: [input],
@@ -114,13 +118,13 @@ interface Range {
   end: unknown;
 }
 
-/** One value, or null for "any": the server writes both out as ranges. */
+/** Reads one value, or null for "any", from the ranges as which the server describes both. */
 function single(ranges: readonly Range[]): unknown {
   const [first] = ranges;
   return ranges.length === 1 && first?.start === first?.end ? first?.start : null;
 }
 
-/** When a schedule fires, in a form that is the same for one that is wanted and for one that the server describes. */
+/** Returns when a schedule fires. The form is the same for a wanted schedule and for one that the server describes. */
 function timing(spec: Wanted['spec'] | ScheduleSpecDescription): unknown[] {
   const field = (value: unknown): unknown =>
     Array.isArray(value) ? single(value as Range[]) : (value ?? null);
@@ -133,7 +137,7 @@ function timing(spec: Wanted['spec'] | ScheduleSpecDescription): unknown[] {
   return [calendars, intervals, spec.timezone || 'UTC', Number(spec.jitter ?? 0), ...bounds];
 }
 
-/** What of a schedule counts. */
+/** Writes what matters of a schedule as a text, to compare it. */
 function essence(schedule: Wanted | ScheduleDescription): string {
   const { spec, action, policies } = schedule;
   const attributes = [...pairsOf(schedule.typedSearchAttributes), ...pairsOf(action.typedSearchAttributes)];
@@ -150,13 +154,13 @@ function pairsOf(attributes: SearchAttributePair[] | TypedSearchAttributes | und
   return pairs.map(({ key, value }) => `${key.name}=${String(value)}`).sort();
 }
 
-/** Whether a schedule fires as it should and does what it should, whether or not it is paused. */
+/** Answers whether a schedule fires when it should and does what it should. A pause makes no difference. */
 export const sameSchedule = (wanted: Wanted, found: ScheduleDescription): boolean =>
   essence(wanted) === essence(found) && found.state.remainingActions === undefined;
 
 /**
- * Whether what the list of all schedules says of one is right. The list is behind by a moment, leaves out long specs and
- * does not tell what a schedule starts: it is for finding out cheaply which ones to look at.
+ * Answers whether a schedule looks right in the list of all schedules. The list is a moment behind, leaves out long
+ * specs and does not show what a schedule starts. It shows cheaply which schedules to compare in full.
  */
 export const listedAsWanted = (wanted: Wanted, paused: boolean, listed: ScheduleSummary): boolean =>
   listed.state.paused === paused &&

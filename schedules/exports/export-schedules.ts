@@ -19,7 +19,7 @@ export interface ExportSchedulesOptions {
   within<T>(milliseconds: number, work: () => Promise<T>): Promise<T>;
 }
 
-/** Does with Temporal's client what batch exports need of Temporal. */
+/** Implements with Temporal's client what batch exports need from Temporal. */
 export function createExportSchedules(client: Client, options: ExportSchedulesOptions): ExportTemporal {
   const { taskQueue, namespace, uiUrl, isReachable, within } = options;
 

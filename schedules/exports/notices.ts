@@ -3,7 +3,7 @@ import { noticeWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { NoticeInput } from '../../exports/temporal.ts';
 import { EXPORT_KIND, NOTICE, searchAttributes } from '../../workflows/names.ts';
 
-/** Sends a notice to the operators. Started twice with the same `about`, also after it was sent, it is one notice. */
+/** Sends a notice to the operators. Calls with the same `about` send it once, even if it was sent before. */
 export async function startNotice(
   client: Client,
   notice: NoticeInput,

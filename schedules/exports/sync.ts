@@ -4,7 +4,7 @@ import { noteOf, sameSchedule, scheduleOf } from './export-schedule.ts';
 
 const ATTEMPTS = 5;
 
-/** False: there was none. */
+/** Removes a schedule. False: there was none. */
 export async function removeSchedule(client: Client, exportId: string): Promise<boolean> {
   try {
     await client.schedule.getHandle(exportId).delete();
@@ -16,8 +16,10 @@ export async function removeSchedule(client: Client, exportId: string): Promise<
 }
 
 /**
- * Makes a schedule what its row says. An update makes the server forget what it was about to catch up with, so one that
- * is right is left alone, and one that is only paused, or only not paused, is not updated for it. False: there was nothing to do.
+ * Makes a schedule agree with its row. False: there was nothing to do.
+ *
+ * An update makes the server forget missed intervals that it was about to start. So a schedule that is right is not
+ * touched, and one that differs only in being paused is paused or unpaused, not updated.
  */
 export async function syncSchedule(client: Client, row: BatchExportRow, taskQueue: string): Promise<boolean> {
   if (row.deleted_at !== null) return removeSchedule(client, row.id);
@@ -25,7 +27,7 @@ export async function syncSchedule(client: Client, row: BatchExportRow, taskQueu
     try {
       return await syncOnce(client, row, taskQueue);
     } catch (error) {
-      // Made, or removed by the server after its last action, between two calls.
+      // Between two calls, somebody created the schedule, or the server removed it after its last action.
       const moved = error instanceof ScheduleAlreadyRunning || error instanceof ScheduleNotFoundError;
       if (!moved || attempt >= ATTEMPTS) throw error;
     }

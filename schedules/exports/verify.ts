@@ -11,9 +11,8 @@ import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import { verificationWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { VerifyIntervalInput } from '../../exports/temporal.ts';
-import type { IntervalText } from '../../intervals/index.ts';
+import { type IntervalText, rangeText } from '../../intervals/index.ts';
 import { refuse } from '../../refusals.ts';
-import { instantText } from '../../values/dates.ts';
 import {
   searchAttributes,
   VERIFY_INTERVAL,
@@ -24,8 +23,8 @@ import {
 import { attributesOf, summaryOf } from './export-schedule.ts';
 
 /**
- * How many verifications of a project may be under way, or wait for somebody to take their report. The workers of
- * exports do them, and exports must not wait for hours behind them.
+ * How many verifications of a project may be in progress or wait for a client to receive their report. Backfills use
+ * the same workers, and must not wait for hours behind them.
  */
 export const MOST_VERIFICATIONS = 20;
 const CROWD_RETRY_SECONDS = 60;
@@ -42,7 +41,7 @@ async function isRunning(client: Client, workflowId: string): Promise<boolean> {
   }
 }
 
-/** Temporal's count is behind by a moment, so this is a limit against floods and not an exact one. */
+/** Refuses a verification if there are too many. Temporal's count is a moment behind, so the limit is not exact. */
 async function refuseTooMany(client: Client, row: BatchExportRow, workflowId: string): Promise<void> {
   const { count } = await client.workflow.count(
     `${searchAttributes.kind.name} = '${VERIFY_KIND}' and ${searchAttributes.project.name} = ${row.project_id} and ExecutionStatus = 'Running'`,
@@ -55,8 +54,8 @@ async function refuseTooMany(client: Client, row: BatchExportRow, workflowId: st
 }
 
 /**
- * Verifies an interval, or joins a verification of it that is under way. Undefined: it takes longer than the caller waits;
- * asking again joins the same verification. Throws a Refusal if the interval cannot be verified.
+ * Verifies an interval, or joins a verification of it that is in progress. Undefined: the wait was too short; calling
+ * this again joins the same verification. Throws a Refusal if the interval cannot be verified.
  */
 export async function verifyInterval(
   client: Client,
@@ -66,7 +65,6 @@ export async function verifyInterval(
 ): Promise<VerifyReport | undefined> {
   const input: VerifyIntervalInput = { exportId: row.id, interval };
   const workflowId = verificationWorkflowId(row.id, interval);
-  const start = interval.start === null ? 'the beginning' : instantText(interval.start);
   await refuseTooMany(client, row, workflowId);
   const operation = () =>
     new WithStartWorkflowOperation(VERIFY_INTERVAL, {
@@ -78,7 +76,7 @@ export async function verifyInterval(
         ...attributesOf(row, VERIFY_KIND),
         { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
       ],
-      staticSummary: summaryOf(row, `Verify ${start} – ${instantText(interval.end)} of batch export`),
+      staticSummary: summaryOf(row, `Verify ${rangeText(interval)} of batch export`),
     });
   const take = () => client.workflow.getHandle(workflowId).signal(VERIFY_TAKEN).catch(ignoreGone);
   const deadline = Date.now() + Math.max(SHORTEST_WAIT, waitMilliseconds);
@@ -89,13 +87,13 @@ export async function verifyInterval(
           startWorkflowOperation: operation(),
         }),
       );
-      // Whoever asks from now on wants it verified anew.
+      // From now on, a request for the interval starts a new verification.
       await take();
       return report;
     } catch (error) {
       if (isTimeout(error)) return undefined;
       const { cause } = error as { cause?: unknown };
-      // The one before is about to end.
+      // The verification whose report was received is about to end. The next try starts a new one.
       if (cause instanceof ApplicationFailure && cause.type === VERIFY_TAKEN && Date.now() < deadline) {
         await pause(ENDING);
         continue;

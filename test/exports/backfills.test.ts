@@ -77,7 +77,7 @@ describe('a backfill', () => {
     expect(child.typedSearchAttributes.get(searchAttributes.export)).toBe(row.id);
     expect((await world.logsOf(row)).map((one) => one.message)).toEqual(
       expect.arrayContaining([
-        `Starting backfill of range ${hour(0)} - ${hour(7)}, 7 runs`,
+        `Starting backfill of range ${hour(0)} - ${hour(7)}, 7 runs`.replaceAll('.000Z', 'Z'),
         'Backfill finished successfully: 7 of 7 intervals completed',
       ]),
     );

@@ -71,7 +71,7 @@ test('pausing and unpausing change the row, the schedule and the activity log', 
   expect([(await fresh()).paused, await isPaused(lake.id)]).toEqual([true, true]);
   expect(await lastActivity()).toEqual(byOperator('updated', change(false)));
 
-  expect(await run(['unpause', lake.id])).toEqual(said('Lake goes on.'));
+  expect(await run(['unpause', lake.id])).toEqual(said('Lake is resumed.'));
   expect([(await fresh()).paused, await isPaused(lake.id)]).toEqual([false, false]);
   expect(await lastActivity()).toEqual(byOperator('updated', change(true)));
 });
@@ -80,7 +80,7 @@ test('unpausing with a backfill names the backfill', async () => {
   const held = await create({ name: 'Held', paused: true, last_paused_at: iso(-2.5) });
   const { code, stdout } = await run(['unpause', 'Held', '--backfill']);
   const sentence = new RegExp(
-    `^Held goes on; the backfill (${UUID}) exports what it missed, ${utc(-3)} – ${utc(0)}\\.\n$`,
+    `^Held is resumed; the backfill (${UUID}) exports what it missed, ${utc(-3)} – ${utc(0)}\\.\n$`,
   );
   expect([code, stdout]).toEqual([0, expect.stringMatching(sentence)]);
   const [, id] = sentence.exec(stdout) as unknown as [string, string];
@@ -153,7 +153,7 @@ test('deleting needs --yes', async () => {
     refused(`To delete the batch export Gone (${gone.id}) for good, repeat the command with --yes.`),
   );
   await world.schedules.exports.sync(gone);
-  expect(await run(['delete', 'Gone', '--yes'])).toEqual(said('Deleted Gone; what it exported stays.'));
+  expect(await run(['delete', 'Gone', '--yes'])).toEqual(said('Deleted Gone. Exported data stays.'));
   await expect(isPaused(gone.id)).rejects.toThrow(ScheduleNotFoundError);
   expect(await lastActivity()).toEqual(byOperator('deleted', { name: 'Gone' }, gone.id));
 });
@@ -177,7 +177,7 @@ describe('what a command cannot do', () => {
     const [paused, started] = await Promise.all([run(['pause', 'Lake'], away), run(['run', 'Lake'], away)]);
     expect(paused).toEqual({
       ...said('Lake is paused.'),
-      stderr: 'Temporal did not take the change; maintenance makes up for it within a minute\n',
+      stderr: 'Temporal did not accept the change; maintenance repeats it within a minute\n',
     });
     expect((await fresh()).paused).toBe(true);
     expect(started).toEqual(refused('Temporal does not answer; `npx sluice doctor` says more.'));

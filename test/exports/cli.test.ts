@@ -173,10 +173,7 @@ describe('npx sluice verify', () => {
       ],
       [['Other'], 'Nothing has been exported yet.'],
       [['Lake', '--from', 'x'], '--from: "x" is not a date (2027-01-31, or with a time).'],
-      [
-        ['Lake', '--from', at(0), '--to', at(0)],
-        'No whole interval that is over lies between --from and --to.',
-      ],
+      [['Lake', '--from', at(0), '--to', at(0)], 'No whole interval between --from and --to has ended.'],
     ] as const) {
       expect(await run('verify', ...args)).toEqual({ code: 1, stdout: '', stderr: `error: ${message}\n` });
     }

@@ -175,7 +175,7 @@ describe('runs whose workflow is gone', () => {
     expect((await maintain()).counts.endOrphanedRuns).toBe(2);
     expect(await lost.now()).toMatchObject({
       status: 'Terminated',
-      latest_error: 'Temporal knows nothing of its workflow any more.',
+      latest_error: 'Its workflow does not exist in Temporal any more.',
       finished_at: expect.any(String),
     });
     expect(await terminated.now()).toMatchObject({

@@ -30,7 +30,7 @@ test('a part that is still on its way when the whole is there is taken back', as
   const { run } = await world.finished(handle);
   expect(run).toMatchObject({
     status: 'Cancelled',
-    latest_error: `The run ${whole.run.id} has exported what this part of its interval has`,
+    latest_error: `The run ${whole.run.id} has exported the rows of this part of its interval`,
   });
   await eventually(async () => (await bucket.keys()).length === 2);
   const keys = await bucket.keys();

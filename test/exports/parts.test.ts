@@ -32,13 +32,17 @@ test('files of a part of an interval are gone when those of the whole are there'
   expect(whole.result).toMatchObject({ status: 'Completed', records: 60 });
   expect(exportedUuids(folder)).toEqual([...uuids, ...later].sort());
   expect(filesIn(folder)).toHaveLength(4);
-  expect((await world.logsOf(row)).filter((one) => one.message.startsWith('Took back'))).toHaveLength(2);
+  expect(
+    (await world.logsOf(row)).filter((one) => one.message.startsWith('Removed the files of the part')),
+  ).toHaveLength(2);
   const runs = await world.runsOf(row);
   expect(runs.map((one) => one.manifest_key !== null)).toEqual([false, false, true, true]);
 
   // Once more: nothing is left to be taken back.
   await world.run(row, hourly(0));
-  expect((await world.logsOf(row)).filter((one) => one.message.startsWith('Took back'))).toHaveLength(2);
+  expect(
+    (await world.logsOf(row)).filter((one) => one.message.startsWith('Removed the files of the part')),
+  ).toHaveLength(2);
   expect(exportedUuids(folder)).toHaveLength(65);
 });
 

@@ -119,17 +119,17 @@ describe('a process that cannot start says why in one sentence and ends with 78'
     [
       'api/main.ts',
       { DATABASE_URL: '' },
-      'DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.',
+      'DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise set it.',
     ],
     [
       'worker/main.ts',
       { DATABASE_URL: '' },
-      'DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise name yours.',
+      'DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise set it.',
     ],
     [
       'api/main.ts',
       { TEMPORAL_ADDRESS: '' },
-      'TEMPORAL_ADDRESS is not set. `npm start` runs a Temporal of its own; otherwise name yours.',
+      'TEMPORAL_ADDRESS is not set. `npm start` runs a Temporal of its own; otherwise set it.',
     ],
     [
       'api/main.ts',

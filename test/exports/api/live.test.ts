@@ -126,7 +126,7 @@ test('a verification names an interval or a run that there is', async () => {
     [{ run_id: id }, refusals.field('run_id', 'does_not_exist', 'This batch export has no such run.')],
     [
       { run_id: id, start_at: iso(first) },
-      refusals.field('run_id', 'invalid_input', "'run_id' goes without 'start_at' and 'end_at'"),
+      refusals.field('run_id', 'invalid_input', "Do not combine 'run_id' with 'start_at' or 'end_at'."),
     ],
     [{ run_id: 'x' }, refusals.field('run_id', 'invalid_input', 'Must be a valid UUID.')],
     [
@@ -138,7 +138,7 @@ test('a verification names an interval or a run that there is', async () => {
       refusals.field(
         'end_at',
         'invalid_input',
-        `No interval of this batch export ends then; one ends ${utc(first + HOUR)}`,
+        `No interval of this batch export ends at this time. One ends at ${utc(first + HOUR)}.`,
       ),
     ],
   ] as const) {

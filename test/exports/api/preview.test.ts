@@ -181,7 +181,7 @@ describe('a preview', () => {
       refusals.field(
         'start_at',
         'invalid_input',
-        'No interval of this batch export begins then; one begins 2026-01-01T00:00:00Z',
+        'No interval of this batch export begins at this time. One begins at 2026-01-01T00:00:00Z.',
       ),
     ],
   ])('for %j is refused', async (body, refusal) => {
@@ -346,7 +346,7 @@ describe('the map of intervals', () => {
       body: refusals.field(
         'after',
         'invalid_input',
-        'These are more than 10000 intervals; take a shorter time.',
+        'This range has more than 10000 intervals. Choose a shorter range.',
       ),
     });
   });

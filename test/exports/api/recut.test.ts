@@ -195,7 +195,10 @@ test('a schedule that fired before the change exports nothing that another inter
     ...{ exportId: id, interval: null, backfillId: null, nominal: iso(thisHour) },
     ...{ workflowId: `${id}-late`, workflowRunId: `${id}-late` },
   });
-  expect(fired).toMatchObject({ outcome: 'nothing', reason: 'The batch export has other intervals by now' });
+  expect(fired).toMatchObject({
+    outcome: 'nothing',
+    reason: 'The intervals of the batch export have changed since',
+  });
   expect(copies('fired')).toEqual([4, 4]);
 });
 
@@ -224,7 +227,7 @@ test('a schedule that fires during the change waits for what comes of it', async
     ]);
     await client.query('commit');
     expect(await firing).toMatchObject({
-      ...{ outcome: 'nothing', reason: 'The batch export has other intervals by now' },
+      ...{ outcome: 'nothing', reason: 'The intervals of the batch export have changed since' },
     });
   } finally {
     // Also out of the transaction, if it failed.
@@ -243,7 +246,7 @@ test('intervals stay what they are while a backfill goes through them', async ()
   expect([status, body.attr, body.detail]).toEqual([
     400,
     'interval',
-    'The intervals of a batch export cannot be changed while a backfill of it is under way. Wait for it, or cancel it.',
+    'The intervals of a batch export cannot be changed while one of its backfills is in progress. Wait for the backfill, or cancel it.',
   ]);
   expect((await ask('PATCH', url, { name: 'Pond' })).status).toBe(200);
 });

@@ -374,7 +374,7 @@ describe('two exports', () => {
       refusals.field(
         'destination__config__prefix',
         'invalid_input',
-        `This batch export would write over the files of ${which}. Give it another prefix.`,
+        `This batch export would overwrite the files of ${which}. Give it another prefix.`,
       );
     const body = { name: 'x', interval: 'hour', destination: s3('/same//events') };
     const url = '/api/projects/@current/batch_exports/';

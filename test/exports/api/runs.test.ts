@@ -414,7 +414,7 @@ describe('backfills', () => {
     const body = { start_at: iso(start), end_at: iso(start + 1) };
     expect(await ask('POST', `${exports}${id}/backfills/`, body)).toEqual({
       status: 400,
-      body: field('end_at', 'No interval of this range is over yet.'),
+      body: field('end_at', 'No interval of this range has ended yet.'),
     });
   });
 
@@ -623,7 +623,7 @@ describe('metrics', () => {
       refusals.field(
         'interval',
         'invalid_input',
-        'These are more than 10000 values; take a longer interval or a shorter time.',
+        'This range has more than 10000 values. Choose a longer interval or a shorter range.',
       ),
     ],
   ])('asked for with %s are refused', async (query, body) => {

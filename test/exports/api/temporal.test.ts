@@ -151,25 +151,34 @@ describe('running now', () => {
   test.each<[object, object]>([
     [
       { start_at: '2026-01-01T00:30:00Z' },
-      invalid('start_at', 'No interval of this batch export begins then; one begins 2026-01-01T00:00:00Z'),
+      invalid(
+        'start_at',
+        'No interval of this batch export begins at this time. One begins at 2026-01-01T00:00:00Z.',
+      ),
     ],
     [
       { end_at: '2026-01-01T00:30:00Z' },
-      invalid('end_at', 'No interval of this batch export ends then; one ends 2026-01-01T01:00:00Z'),
+      invalid(
+        'end_at',
+        'No interval of this batch export ends at this time. One ends at 2026-01-01T01:00:00Z.',
+      ),
     ],
     [
       { start_at: '2026-01-01T00:00:00Z', end_at: '2026-01-01T02:00:00Z' },
-      invalid('end_at', 'No interval of this batch export ends then; one ends 2026-01-01T01:00:00Z'),
+      invalid(
+        'end_at',
+        'No interval of this batch export ends at this time. One ends at 2026-01-01T01:00:00Z.',
+      ),
     ],
     [
       { start_at: '2100-01-01T00:00:00Z' },
-      invalid('start_at', 'This interval is not over before 2100-01-01T01:00:00Z'),
+      invalid('start_at', 'This interval has not ended. It ends at 2100-01-01T01:00:00Z.'),
     ],
     [
       { partial: true, end_at: '2026-01-01T00:00:00Z' },
       invalid(
         'partial',
-        "'partial' is the current interval up to now: it goes without 'start_at' and 'end_at'",
+        "'partial' exports the current interval up to now. Do not combine it with 'start_at' or 'end_at'.",
       ),
     ],
   ])('%j is refused', async (body, refusal) => {

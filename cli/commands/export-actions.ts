@@ -9,7 +9,7 @@ import { retryRun } from '../../exports/commands/retry.ts';
 import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
-import { CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
+import { CAUSES, CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
 import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
 import { rangeText } from './verify.ts';
 
@@ -23,7 +23,8 @@ const act = <Found>(
 ): Promise<void> =>
   withPool(async (pool, config) => {
     const found = await find(pool);
-    await withTemporal(config, needsTemporal, (temporal) => work({ pool, temporal, logger: REMARKS }, found));
+    const logger = needsTemporal ? CAUSES : REMARKS;
+    await withTemporal(config, needsTemporal, (temporal) => work({ pool, temporal, logger }, found));
   });
 
 /** Prints the result as JSON if the operator asked for JSON, else as a sentence. */

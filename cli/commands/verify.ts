@@ -10,7 +10,7 @@ import type { ExportTemporal } from '../../exports/temporal.ts';
 import { type IntervalText, intervalText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
 import { instantText } from '../../values/dates.ts';
-import { CommandError, REMARKS, remark, say, withPool, withTemporal } from '../context.ts';
+import { CAUSES, CommandError, remark, say, withPool, withTemporal } from '../context.ts';
 import { findExport } from '../find-export.ts';
 
 /** How long one question waits; a verification that takes longer is asked for again. */
@@ -63,7 +63,7 @@ async function verify(
 ): Promise<VerifyReport> {
   for (;;) {
     const wait = { waitMilliseconds: WAIT_MILLISECONDS };
-    const report = await verifyExport({ temporal, logger: REMARKS }, OPERATOR, row, interval, wait);
+    const report = await verifyExport({ temporal, logger: CAUSES }, OPERATOR, row, interval, wait);
     if (report) return report;
     remark(`${rangeText(interval)} is being verified; waiting …`);
   }

@@ -17,6 +17,16 @@ export const say = (line: string) => process.stdout.write(`${line}\n`);
 export const remark = (line: string) => process.stderr.write(`${line}\n`);
 /** Hears what does not fail a command. */
 export const REMARKS = { warn: (_about: object, message: string) => void remark(message) };
+/** Hears why a command fails. Its refusal says only that Temporal is not available, whatever Temporal answered. */
+export const CAUSES = {
+  warn: ({ err }: { err?: unknown }, message: string) => void remark(`${message}: ${causeOf(err)}`),
+};
+
+/** The innermost message: the errors of Temporal's client wrap what the server answered. */
+function causeOf(error: unknown): string {
+  const { message, details, cause } = error as { message?: string; details?: string; cause?: unknown };
+  return cause ? causeOf(cause) : (details ?? message ?? String(error));
+}
 
 export function settings(): Config {
   return loadConfig(process.env);

@@ -200,7 +200,7 @@ function notJson(bytes: Buffer, encoding: string | undefined): DecodeError {
 function toJson(bytes: Buffer): Decoded | Promise<Decoded> {
   // Nearly all events are ASCII, which is the fastest to turn into text.
   if (isAscii(bytes)) return readJson(bytes.toString('latin1'), false);
-  // Invalid bytes become U+FFFD: the rest of the event is worth more than its gzipRefusal.
+  // Invalid bytes become U+FFFD: the rest of the event is worth more than its refusal.
   return readJson(bytes.toString('utf8', bytes[0] === 0xef ? firstByte(bytes) : 0), !isUtf8(bytes));
 }
 

@@ -10,7 +10,7 @@ import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import { rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
-import { CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
+import { CAUSES, CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
 import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
 
 type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;
@@ -23,7 +23,8 @@ const act = <Found>(
 ): Promise<void> =>
   withPool(async (pool, config) => {
     const found = await find(pool);
-    await withTemporal(config, needsTemporal, (temporal) => work({ pool, temporal, logger: REMARKS }, found));
+    const logger = needsTemporal ? CAUSES : REMARKS;
+    await withTemporal(config, needsTemporal, (temporal) => work({ pool, temporal, logger }, found));
   });
 
 /** Prints the result: with `--json` as JSON, otherwise as a sentence. */

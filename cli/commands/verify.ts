@@ -9,7 +9,7 @@ import type { VerifyReport } from '../../exports/rules/verify-report.ts';
 import type { ExportTemporal } from '../../exports/temporal.ts';
 import { type IntervalText, intervalText, rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
-import { CommandError, REMARKS, remark, say, withPool, withTemporal } from '../context.ts';
+import { CAUSES, CommandError, remark, say, withPool, withTemporal } from '../context.ts';
 import { findExport } from '../find-export.ts';
 
 /** How long one request waits for the report. If the verification takes longer, the next request joins it. */
@@ -58,7 +58,7 @@ async function verify(
 ): Promise<VerifyReport> {
   for (;;) {
     const wait = { waitMilliseconds: WAIT_MILLISECONDS };
-    const report = await verifyExport({ temporal, logger: REMARKS }, OPERATOR, row, interval, wait);
+    const report = await verifyExport({ temporal, logger: CAUSES }, OPERATOR, row, interval, wait);
     if (report) return report;
     remark(`${rangeText(interval)} is being verified; waiting …`);
   }

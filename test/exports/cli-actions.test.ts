@@ -13,14 +13,15 @@ import { exportWorldForFile, HOUR } from './support.ts';
 
 // No worker: what the commands start stays as they leave it.
 const world = exportWorldForFile({ worker: false });
-const run = (args: string[], env: Record<string, string> = {}) =>
-  sluice(['exports', ...args], {
+const sluiceHere = (args: string[], env: Record<string, string> = {}) =>
+  sluice(args, {
     DATABASE_URL: world.config.DATABASE_URL as string,
     TEMPORAL_ADDRESS: world.config.TEMPORAL_ADDRESS as string,
     TEMPORAL_NAMESPACE: world.config.TEMPORAL_NAMESPACE,
     SLUICE_DATA_DIR: path.join(world.root, 'data'),
     ...env,
   });
+const run = (args: string[], env?: Record<string, string>) => sluiceHere(['exports', ...args], env);
 const said = (stdout: string) => ({ code: 0, stdout: `${stdout}\n`, stderr: '' });
 const refused = (message: string) => ({ code: 1, stdout: '', stderr: `error: ${message}\n` });
 const UUID = '[0-9a-f-]{36}';
@@ -181,5 +182,19 @@ describe('what a command cannot do', () => {
     });
     expect((await fresh()).paused).toBe(true);
     expect(started).toEqual(refused('Temporal does not answer; `npx sluice doctor` says more.'));
+  });
+
+  test('what needs Temporal tells why Temporal refuses', async () => {
+    const wrong = { TEMPORAL_NAMESPACE: 'nowhere' };
+    const verify = ['verify', lake.id, '--from', iso(-2), '--to', iso(-1)];
+    await world.pool.query('update batch_exports set scheduled_from = $2, created_at = $2 where id = $1', [
+      lake.id,
+      iso(-10),
+    ]);
+    const [started, verified] = await Promise.all([run(['run', 'Lake'], wrong), sluiceHere(verify, wrong)]);
+    for (const { code, stdout, stderr } of [started, verified]) {
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toMatch(/: Namespace .*nowhere/);
+    }
   });
 });

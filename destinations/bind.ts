@@ -6,8 +6,8 @@ import type {
   RowsDestination,
   RowsFound,
   Run,
+  RunControl,
   Surroundings,
-  Work,
 } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
@@ -33,7 +33,7 @@ export interface BoundFiles extends Bound {
   kind: 'files';
   options: FileOptions;
   keys(run: Pick<Run, 'model' | 'interval'>): ObjectKeys;
-  open(run: Run, work?: Work): Promise<FileRun>;
+  open(run: Run, work?: RunControl): Promise<FileRun>;
   verify(run: Run, signal?: AbortSignal): Promise<Verification>;
   /** Removes the files and the manifest of an interval. Resolves with false if there were none. */
   takeBack(run: Run, work?: TakeBack): Promise<boolean>;

@@ -2,8 +2,9 @@ import type { z } from 'zod';
 import type { Egress } from '../egress/egress.ts';
 import type { Column } from '../formats/columns.ts';
 import type { FileSink } from '../formats/output-files.ts';
+import type { OpenInterval } from '../intervals/index.ts';
 import type { FileOptions } from './file-options.ts';
-import type { Interval, ObjectKeys } from './object-keys.ts';
+import type { ObjectKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';
 
 export type ModelName = 'events' | 'persons' | 'sessions';
@@ -26,10 +27,11 @@ export interface Run {
   runId: string;
   projectId: number;
   model: ModelName;
-  interval: Interval;
+  interval: OpenInterval;
 }
 
-export interface Work {
+/** Stops a run, guards it, and hears how far it is. */
+export interface RunControl {
   signal?: AbortSignal | undefined;
   /**
    * Throws if this run may no longer write. A destination calls it before each step that others can see, so that an
@@ -40,7 +42,7 @@ export interface Work {
 }
 
 /** What a destination that takes rows is given. */
-export interface Delivery extends Work {
+export interface Delivery extends RunControl {
   run: Run;
   columns: readonly Column[];
   /** Reads the bytes of `copy … to stdout (format binary)`. Each call reads from the beginning. */

@@ -1,18 +1,19 @@
 import { z } from 'zod';
 import type { EncodedFile, FileSink } from '../formats/output-files.ts';
+import type { OpenInterval } from '../intervals/index.ts';
 import type {
   Digest,
   FileStore,
   FilesDestination,
   HiddenFile,
   Run,
+  RunControl,
   StoredBytes,
   Surroundings,
-  Work,
 } from './destination.ts';
 import { DestinationError } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
-import { type Interval, isoText, keysAt, type ObjectKeys, objectKeys } from './object-keys.ts';
+import { isoText, keysAt, type ObjectKeys, objectKeys } from './object-keys.ts';
 
 const count = z.number().int().nonnegative();
 
@@ -34,7 +35,8 @@ const manifestSchema = z.object({
 /** What an interval consists of at the destination. Written last: a file that no manifest names is not exported. */
 export type Manifest = z.output<typeof manifestSchema>;
 
-function intervalText(interval: Interval): Manifest['interval'] {
+/** Writes an interval as manifests do. */
+function manifestInterval(interval: OpenInterval): Manifest['interval'] {
   return { start: interval.start === null ? null : isoText(interval.start), end: isoText(interval.end) };
 }
 
@@ -123,7 +125,7 @@ export async function openFileRun<Config>(
   config: Config,
   surroundings: Surroundings,
   run: Run,
-  work: Work = {},
+  work: RunControl = {},
 ): Promise<FileRun> {
   const options = destination.options(config);
   const keys = keysOf(options, run);
@@ -171,7 +173,7 @@ export async function openFileRun<Config>(
         export_id: run.exportId,
         run_id: run.runId,
         model: run.model,
-        interval: intervalText(run.interval),
+        interval: manifestInterval(run.interval),
         format: options.format,
         compression: options.compression,
         rows,
@@ -210,7 +212,7 @@ export async function openFileRun<Config>(
   };
 }
 
-export interface TakeBack extends Pick<Work, 'fence'> {
+export interface TakeBack extends Pick<RunControl, 'fence'> {
   /** Where the manifest was written, if known. The configuration may have changed since. */
   manifestKey?: string | null;
 }

@@ -1,16 +1,11 @@
 import { type Compression, FILE_EXTENSIONS, type Format, fileExtension } from '../formats/formats.ts';
-
-export interface Interval {
-  /** Null if the interval has no lower bound. */
-  start: Date | null;
-  end: Date;
-}
+import type { OpenInterval } from '../intervals/index.ts';
 
 export interface KeyOptions {
   /** A template, see docs/exports-destinations.md. */
   prefix: string;
   model: string;
-  interval: Interval;
+  interval: OpenInterval;
   format: Format;
   compression: Compression | null;
   /** Whether an interval may have several files. Then all of them are numbered, the first one too. */
@@ -35,16 +30,16 @@ const MANIFEST = '_manifest.json';
 const LONGEST_PREFIX_BYTES = 850;
 
 /** ISO 8601 in UTC, as `2026-01-31T12:00:00+00:00`. A fraction is written only if it is not zero. */
-export function isoText(instant: Date): string {
-  const text = instant.toISOString();
+export function isoText(instant: number): string {
+  const text = new Date(instant).toISOString();
   const fraction = text.slice(19, 23);
   return `${text.slice(0, 19)}${fraction === '.000' ? '' : `${fraction}000`}+00:00`;
 }
 
-const boundText = (instant: Date | null) => (instant === null ? 'None' : isoText(instant));
+const boundText = (instant: number | null) => (instant === null ? 'None' : isoText(instant));
 
-function variables(interval: Interval, model: string): Map<string, string> {
-  const end = interval.end.toISOString();
+function variables(interval: OpenInterval, model: string): Map<string, string> {
+  const end = new Date(interval.end).toISOString();
   return new Map([
     ['year', end.slice(0, -20)],
     ['month', end.slice(-19, -17)],
@@ -68,9 +63,9 @@ function expand(prefix: string, values: ReadonlyMap<string, string>): string {
   });
 }
 
-const SAMPLE: Interval = {
-  start: new Date('2026-01-31T12:00:00.123Z'),
-  end: new Date('2026-01-31T13:00:00.123Z'),
+const SAMPLE: OpenInterval = {
+  start: Date.parse('2026-01-31T12:00:00.123Z'),
+  end: Date.parse('2026-01-31T13:00:00.123Z'),
 };
 
 /** Why a prefix cannot be used. Undefined if it can. */

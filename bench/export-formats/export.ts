@@ -41,7 +41,7 @@ async function run({ url, settings, exportRoot, start, end, level }: Job): Promi
   const egress = createEgress({ allow: '127.0.0.1,localhost' });
   const bound = bindDestination(settings, { egress, exportRoot });
   await pool.query('select 1');
-  const interval = { start: new Date(start), end: new Date(end) };
+  const interval = { start, end };
   const about: Run = { exportId: 'bench', runId: 'bench', projectId: 1, model: 'events', interval };
   // A worker that has been running for a while has already started its parser.
   await parser.expression('1');
@@ -52,7 +52,7 @@ async function run({ url, settings, exportRoot, start, end, level }: Job): Promi
   const query = await modelQuery(parser, {
     model: 'events',
     projectId: 1,
-    interval: { start, end },
+    interval,
     columnSet: bound.kind === 'files' ? 'files' : 'postgres',
     timezone: 'UTC',
   });

@@ -113,17 +113,14 @@ export async function hasRows(
 function keysOf(
   { egress, exportRoot }: Dependencies,
   row: ExportQueryRow,
-  { start, end }: Interval,
+  interval: Interval,
   bytes: number,
 ): Pick<ExportPreview, 'keys' | 'manifest_key'> {
   const { destination_type: type } = row;
   if (findDestination(type)?.kind !== 'files') return { keys: null, manifest_key: null };
   const bound = bindDestination({ type, config: row.config }, { egress, exportRoot });
   if (bound.kind !== 'files') return { keys: null, manifest_key: null };
-  const keys = bound.keys({
-    model: row.model,
-    interval: { start: new Date(start), end: new Date(end) },
-  });
+  const keys = bound.keys({ model: row.model, interval });
   const { maxFileBytes, compression } = bound.options;
   const files = maxFileBytes && !compression ? Math.ceil(bytes / maxFileBytes) : 1;
   const shown = Math.min(Math.max(files, 1), MOST_KEYS);

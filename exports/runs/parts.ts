@@ -27,7 +27,7 @@ export async function takeBackParts(
   const said: LogEntry[] = [];
   for (const listed of await listPartRuns(pool, key, whole)) {
     const part = await stopPart(pool, listed, run.runId);
-    const interval = { start: run.interval.start, end: new Date(part.data_interval_end) };
+    const interval = { start: run.interval.start, end: Date.parse(part.data_interval_end) };
     const files = `the files of the part up to ${part.data_interval_end}, whose rows are also in the files of this run`;
     try {
       const there = await destination.takeBack(

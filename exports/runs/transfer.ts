@@ -5,7 +5,7 @@ import type { Run } from '../../destinations/destination.ts';
 import type { Column } from '../../formats/columns.ts';
 import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
-import type { IntervalText } from '../../intervals/index.ts';
+import { type IntervalText, readInterval } from '../../intervals/index.ts';
 import type { ModelQuery } from '../../models/index.ts';
 import { openSettings } from '../reads/settings.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
@@ -32,13 +32,13 @@ export function boundDestination(
 }
 
 /** Describes a run for its destination. */
-export function destinationRun(row: BatchExportRow, runId: string, { start, end }: IntervalText): Run {
+export function destinationRun(row: BatchExportRow, runId: string, interval: IntervalText): Run {
   return {
     exportId: row.id,
     runId,
     projectId: row.project_id,
     model: row.model,
-    interval: { start: start === null ? null : new Date(start), end: new Date(end) },
+    interval: readInterval(interval),
   };
 }
 

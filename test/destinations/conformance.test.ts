@@ -345,7 +345,10 @@ describe.each(subjects)('$name', (subject) => {
     });
 
     test('a run with fewer files deletes those that are left over, and no others', async () => {
-      const other = { ...RUN, interval: { start: RUN.interval.end, end: new Date('2026-01-31T14:00:00Z') } };
+      const other = {
+        ...RUN,
+        interval: { start: RUN.interval.end, end: Date.parse('2026-01-31T14:00:00Z') },
+      };
       await send({ run: other, events: sampleEvents(2, (index) => ({ uuid: sampleUuid(9_000 + index) })) });
       await send();
       await send({ events: events.slice(0, 150), run: { ...RUN, runId: 'run-2' } });
@@ -354,7 +357,10 @@ describe.each(subjects)('$name', (subject) => {
     });
 
     test('a manifest that was edited deletes nothing of others', async () => {
-      const other = { ...RUN, interval: { start: RUN.interval.end, end: new Date('2026-01-31T14:00:00Z') } };
+      const other = {
+        ...RUN,
+        interval: { start: RUN.interval.end, end: Date.parse('2026-01-31T14:00:00Z') },
+      };
       await send({ run: other, events: sampleEvents(1, () => ({ uuid: sampleUuid(9_000) })) });
       const destination = open();
       const mine = await destination.open(RUN);
@@ -420,7 +426,7 @@ describe.each(subjects)('$name', (subject) => {
     });
 
     test('what an interval left is taken back, and nothing of others', async () => {
-      const part = { ...RUN, interval: { ...RUN.interval, end: new Date('2026-01-31T12:07:01.234Z') } };
+      const part = { ...RUN, interval: { ...RUN.interval, end: Date.parse('2026-01-31T12:07:01.234Z') } };
       await send({ run: part, events: events.slice(0, 250) });
       await send();
       const thief = { ...part, exportId: '01990000-bbbb-7000-8000-000000000002' };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { bindDestination } from '../../destinations/bind.ts';
 import type { RawConfig } from '../../destinations/config.ts';
-import type { Delivered, Run, Surroundings, Work } from '../../destinations/destination.ts';
+import type { Delivered, Run, RunControl, Surroundings } from '../../destinations/destination.ts';
 import type { Manifest } from '../../destinations/file-run.ts';
 import type { EncodedFile } from '../../formats/output-files.ts';
 import { copyBytes, EVENT_COLUMNS, pieces, type SampleEvent } from './sample.ts';
@@ -11,13 +11,13 @@ export const RUN: Run = {
   runId: 'run-1',
   projectId: 7,
   model: 'events',
-  interval: { start: new Date('2026-01-31T12:00:00Z'), end: new Date('2026-01-31T13:00:00Z') },
+  interval: { start: Date.parse('2026-01-31T12:00:00Z'), end: Date.parse('2026-01-31T13:00:00Z') },
 };
 
 /** Repeats at once: tests do not wait. */
 export const HASTE = { attempts: 4, delay: () => 1 };
 
-export interface DeliverOptions extends Work {
+export interface DeliverOptions extends RunControl {
   type: string;
   config: RawConfig;
   surroundings: Surroundings;
@@ -51,7 +51,7 @@ async function* sourceOf(options: DeliverOptions, bytes: Buffer): AsyncGenerator
 export async function deliver(options: DeliverOptions): Promise<Manifest | Delivered> {
   const { type, config, surroundings, run = RUN, events, signal, fence } = options;
   const destination = bindDestination({ type, config }, surroundings);
-  const work: Work = { signal, fence };
+  const work: RunControl = { signal, fence };
   if (destination.kind === 'rows') {
     const bytes = copyBytes(EVENT_COLUMNS, events);
     return destination.deliver({

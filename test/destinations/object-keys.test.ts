@@ -5,7 +5,7 @@ import { type KeyOptions, objectKeys, prefixProblem } from '../../destinations/o
 const base: KeyOptions = {
   prefix: '',
   model: 'events',
-  interval: { start: new Date('2026-01-31T12:00:00Z'), end: new Date('2026-01-31T13:05:09Z') },
+  interval: { start: Date.parse('2026-01-31T12:00:00Z'), end: Date.parse('2026-01-31T13:05:09Z') },
   format: 'JSONLines',
   compression: null,
   numbered: false,
@@ -62,7 +62,7 @@ describe('keys', () => {
     ],
     [
       'a fraction of a second',
-      { interval: { start: null, end: new Date('2026-01-31T13:05:09.250Z') } },
+      { interval: { start: null, end: Date.parse('2026-01-31T13:05:09.250Z') } },
       'None-2026-01-31T13:05:09.250000+00:00.jsonl',
       'None-2026-01-31T13:05:09.250000+00:00_manifest.json',
     ],
@@ -139,8 +139,8 @@ test('intervals, files and models never share a key', () => {
   for (const model of ['events', 'persons'])
     for (const hour of [1, 2, 3])
       for (const index of [0, 1, 10, 11]) {
-        const end = new Date(Date.UTC(2026, 0, 1, hour));
-        const interval = { start: new Date(end.getTime() - 3_600_000), end };
+        const end = Date.UTC(2026, 0, 1, hour);
+        const interval = { start: end - 3_600_000, end };
         seen.add(objectKeys({ ...base, prefix: '{table}', model, interval, numbered: true }).file(index));
         count += 1;
       }

@@ -7,7 +7,10 @@ import { faultyS3ForFile, isComplete, isManifest, isPart, refuse } from '../supp
 
 const EVENTS = 40_000;
 const s3 = faultyS3ForFile();
-const world = exportWorldForFile({ patience: { attempts: 3, delay: () => 20 } });
+const world = exportWorldForFile({
+  patience: { attempts: 3, delay: () => 20 },
+  rhythm: { pause: () => 200 },
+});
 let uuids: string[];
 
 beforeAll(async () => {

@@ -40,7 +40,7 @@ export function translated(error: unknown, context: Context): unknown {
     return ApplicationFailure.create({
       message: error.message,
       type: 'Busy',
-      nextRetryDelay: BUSY_AGAIN,
+      nextRetryDelay: error.retryAfterMilliseconds ?? BUSY_AGAIN,
       category: ApplicationFailureCategory.BENIGN,
     });
   }

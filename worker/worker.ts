@@ -5,6 +5,7 @@ import { createActivities, createHeavyActivities } from '../activities/index.ts'
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Patience } from '../destinations/retry.ts';
+import type { Rhythm } from '../exports/runs/attempt.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
@@ -25,6 +26,8 @@ export interface WorkerDependencies {
   exportMetrics?: ExportMetrics;
   /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */
   patience?: Patience;
+  /** How often attempts report and how long they pause. Tests make both shorter. */
+  rhythm?: Rhythm;
   /** A file with the bundled workflows. Without it the worker bundles them when it starts. */
   workflowBundle?: string | undefined;
 }
@@ -61,11 +64,12 @@ export async function startWorker({
   products = PRODUCTS,
   exportMetrics,
   patience,
+  rhythm,
   workflowBundle,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
-  const shared = { pool, temporal, logger, metrics: exportMetrics, ...(patience ? { patience } : {}) };
+  const shared = { pool, temporal, logger, metrics: exportMetrics, patience, rhythm };
   const tools = createExportTools(config, shared);
   const close = async () => {
     await connection.close();
@@ -103,7 +107,7 @@ export async function startWorker({
         maxConcurrentActivityTaskPolls: Math.min(POLLS, atOnce),
         // Most activities finish in this time. The others need the rest of it to remove what they have uploaded.
         shutdownGraceTime: '1 second',
-        maxHeartbeatThrottleInterval: HEARTBEATS,
+        maxHeartbeatThrottleInterval: rhythm?.report ?? HEARTBEATS,
       });
     const workers = [
       light,

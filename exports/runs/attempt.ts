@@ -27,7 +27,15 @@ export interface Attempt {
   close(): Promise<void>;
 }
 
-const EVERY = 3_000;
+/** How often attempts report, and how long they pause when they failed. Tests make both shorter. */
+export interface Rhythm {
+  /** Milliseconds between two reports of an attempt. It also learns then that it has to stop. */
+  report: number;
+  /** Milliseconds before the next attempt, unless the destination asks for a time. Without it, Temporal decides. */
+  pause?(attempt: number): number;
+}
+
+const REPORT_EVERY = 3_000;
 /**
  * The longest time without progress, in milliseconds. No source takes longer to find a row, no destination to take one.
  */
@@ -41,7 +49,7 @@ export function watchAttempt(
   key: RunKey,
   fence: number,
   work: Work,
-  stall: number = STALL,
+  { stall = STALL, every = REPORT_EVERY }: { stall?: number; every?: number | undefined } = {},
 ): Attempt {
   const stop = new AbortController();
   const closed = new AbortController();
@@ -71,7 +79,7 @@ export function watchAttempt(
   }
   const telling = (async () => {
     while (!closed.signal.aborted) {
-      await pause(EVERY, undefined, { signal: closed.signal }).catch(() => undefined);
+      await pause(every, undefined, { signal: closed.signal }).catch(() => undefined);
       if (!closed.signal.aborted) tell();
     }
   })();

@@ -5,6 +5,7 @@ import type { Parser } from '../../hog/parser/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
+import type { Rhythm } from './attempt.ts';
 import type { ExportMetrics } from './metrics.ts';
 
 /** What the runs of batch exports and their upkeep need. */
@@ -25,6 +26,8 @@ export interface RunDependencies {
   exportRoot: string;
   /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */
   patience?: Surroundings['patience'];
+  /** How often attempts report and how long they pause. Without it, as usual. */
+  rhythm?: Rhythm;
   /** Days after which stored events are deleted. Undefined: never. */
   eventRetentionDays: number | undefined;
   /** Days after which the logs of batch exports are deleted. */

@@ -44,7 +44,7 @@ export async function exportInterval(
   { exportId, runId }: ExportIntervalInput,
   work: WorkAttempt,
 ): Promise<ExportIntervalResult> {
-  const { pool, metrics } = deps;
+  const { pool, metrics, rhythm } = deps;
   const row = await findBatchExportById(pool, exportId);
   // The row was deleted with its project.
   if (!row) return resultOf(undefined);
@@ -53,7 +53,7 @@ export async function exportInterval(
   const run = await beginAttempt(pool, key);
   // The run has ended: it was cancelled, or an attempt whose answer was lost completed it.
   if (!run) return resultOf(await findRun(pool, key));
-  const attempt = watchAttempt(pool, key, run.fence, work);
+  const attempt = watchAttempt(pool, key, run.fence, work, { every: rhythm?.report });
   metrics.active.inc();
   try {
     const done = await complete(deps, row, run, await carry(deps, row, run, attempt));
@@ -175,7 +175,7 @@ async function failureOf(
   work: WorkAttempt,
   error: unknown,
 ): Promise<AttemptFailedError> {
-  const { keyring, logger, metrics } = deps;
+  const { keyring, logger, metrics, rhythm } = deps;
   const judged = judge(error);
   // A server may answer with a message of any length. Temporal refuses one that is too long, and the attempt would
   // never end.
@@ -189,7 +189,8 @@ async function failureOf(
     metrics.retries.inc({ destination: row.destination_type, reason });
     await sayTrouble(deps, row, run, work, message);
   }
-  return new AttemptFailedError({ ...judged, message });
+  const retryAfterMilliseconds = judged.retryAfterMilliseconds ?? rhythm?.pause?.(attempt);
+  return new AttemptFailedError({ ...judged, message, retryAfterMilliseconds });
 }
 
 /** Removes secrets from the message of an error, which may come from any library or server. */

@@ -42,6 +42,13 @@ export type StartRunResult =
 /** Another run exports the same interval right now. Asking again later helps. */
 export class BusyError extends Error {
   override readonly name = 'BusyError';
+  /** How long to wait before that, unless Temporal decides. */
+  readonly retryAfterMilliseconds: number | undefined;
+
+  constructor(message: string, retryAfterMilliseconds?: number) {
+    super(message);
+    this.retryAfterMilliseconds = retryAfterMilliseconds;
+  }
 }
 
 /**
@@ -49,7 +56,7 @@ export class BusyError extends Error {
  * same interval.
  */
 export async function startExportRun(
-  { pool, temporal }: Pick<RunDependencies, 'pool' | 'temporal'>,
+  { pool, temporal, rhythm }: Pick<RunDependencies, 'pool' | 'temporal' | 'rhythm'>,
   input: StartRunInput,
 ): Promise<StartRunResult> {
   const row = await findBatchExportById(pool, input.exportId);
@@ -65,8 +72,10 @@ export async function startExportRun(
       return nothing('The run has ended', known);
     }
     if (begun.outcome === 'busy') {
-      if ((await temporal.fateOfRun(run)) === 'running')
-        throw new BusyError(`The run ${run.id} exports this interval right now; this one waits for it`);
+      if ((await temporal.fateOfRun(run)) === 'running') {
+        const message = `The run ${run.id} exports this interval right now; this one waits for it`;
+        throw new BusyError(message, rhythm?.pause?.(1));
+      }
       const reason = 'Its workflow was ended from outside, so nobody could finish it';
       await transaction(pool, (client) => endRun(client, run, { status: 'Terminated', reason }));
       continue;

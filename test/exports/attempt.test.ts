@@ -29,7 +29,9 @@ async function withAttempt(
     onHeartbeat();
   });
   await environment.run(async () => {
-    const attempt = watchAttempt(pool, key, begun.fence, workOf(Context.current()), stall);
+    const attempt = watchAttempt(pool, key, begun.fence, workOf(Context.current()), {
+      ...{ stall, every: 200 },
+    });
     try {
       await work(attempt, begun);
     } finally {

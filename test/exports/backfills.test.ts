@@ -15,7 +15,7 @@ import { eventually } from '../support/eventually.ts';
 import { insertEvents } from '../support/rows.ts';
 import { exportedUuids, exportWorldForFile, fillHour, hour } from './support.ts';
 
-const world = exportWorldForFile();
+const world = exportWorldForFile({ rhythm: { pause: () => 300 } });
 
 const now = async ({ project_id, id }: BackfillRow) =>
   (await findBackfill(world.pool, { projectId: project_id, backfillId: id })) as BackfillRow;

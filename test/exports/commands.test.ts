@@ -40,7 +40,7 @@ let deps: ExportCommandDependencies;
 let anna: Tenant;
 beforeAll(async () => {
   anna = await createTenant(world.pool, 'Anna');
-  parser = createParser({ workers: 1 });
+  parser = createParser({ workers: 1, timeoutMs: 60_000 });
   egress = createEgress({ allow: world.config.SLUICE_EGRESS_ALLOW });
   deps = {
     ...{ pool: world.pool, parser, egress, exportRoot: world.root, temporal: world.schedules.exports },

@@ -17,7 +17,7 @@ import {
   hourly,
 } from './support.ts';
 
-const world = exportWorldForFile();
+const world = exportWorldForFile({ rhythm: { pause: () => 300 } });
 const folderOf = (name: string) => path.join(world.root, name);
 
 describe('a run', () => {

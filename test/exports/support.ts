@@ -20,6 +20,7 @@ import { type LogRow, listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
 import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
+import type { Rhythm } from '../../exports/runs/attempt.ts';
 import type { ExportRunResult } from '../../exports/temporal.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
@@ -72,6 +73,7 @@ export interface Finished {
 export interface WorldOptions {
   settings?: () => Record<string, string>;
   patience?: Patience;
+  rhythm?: Partial<Rhythm>;
   /** Whether a worker runs from the beginning. */
   worker?: boolean;
   /** Servers of the test's own, which it may do harm to. */
@@ -82,6 +84,7 @@ export interface WorldOptions {
 export function exportWorldForFile({
   settings,
   patience,
+  rhythm,
   worker = true,
   servers,
 }: WorldOptions = {}): ExportWorld {
@@ -126,7 +129,8 @@ export function exportWorldForFile({
         config,
         pool,
         schedules: world.schedules,
-        ...(patience ? { patience } : {}),
+        rhythm: { report: 200, ...rhythm },
+        patience,
       });
       let stopped: Promise<void> | undefined;
       const stop = () => {

@@ -5,9 +5,12 @@ import { exportWorldForFile, fillHourInBulk, hourly, uuidsOf } from '../exports/
 import { eventually } from '../support/eventually.ts';
 import { faultyS3ForFile, isComplete, isManifest, isPart, refuse } from '../support/faulty-s3.ts';
 
-const EVENTS = 40_000;
+const EVENTS = 20_000;
 const s3 = faultyS3ForFile();
-const world = exportWorldForFile({ patience: { attempts: 3, delay: () => 20 } });
+const world = exportWorldForFile({
+  patience: { attempts: 3, delay: () => 20 },
+  rhythm: { pause: () => 200 },
+});
 let uuids: string[];
 
 beforeAll(async () => {
@@ -19,7 +22,7 @@ beforeAll(async () => {
 /** A run to the end, whatever happens on the way; everything is there once. */
 async function expectWhole(): Promise<void> {
   const bucket = await s3.bucket();
-  const row = await world.create('S3', { ...bucket.config, max_file_size_mb: 16 });
+  const row = await world.create('S3', { ...bucket.config, max_file_size_mb: 8 });
   const { run } = await world.run(row, hourly(0));
   expect(run).toMatchObject({ status: 'Completed', records_completed: EVENTS, latest_error: null });
   s3.harm = undefined;

@@ -77,7 +77,8 @@ test('workers that are killed at every step of a run, and another that goes on',
   s3.harm = (request, response, forward) => {
     if (isManifest(request) && isOf(lastBucket, request.url) && !reached.has('before it is written down')) {
       reached.add('before it is written down');
-      void client.query('begin; select from batch_export_runs for update').then(forward);
+      const begin = 'begin; set local idle_in_transaction_session_timeout = 0;';
+      void client.query(`${begin} select from batch_export_runs for update`).then(forward);
       return;
     }
     const step = [...buckets].find(([, bucket]) => isOf(bucket, request.url))?.[0];

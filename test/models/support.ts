@@ -8,7 +8,7 @@ export const START = Date.parse('2026-03-02T10:00:00Z');
 export const END = START + 3_600_000;
 
 export function parserForFile(): Parser {
-  const parser = createParser();
+  const parser = createParser({ timeoutMs: 60_000 });
   afterAll(() => parser.close());
   return parser;
 }

@@ -135,7 +135,7 @@ function prepareByMatcher(
 
 describe('random filters', () => {
   const database = eventsDatabase();
-  const parser = createParser();
+  const parser = createParser({ timeoutMs: 60_000 });
   const hogql = new Map<string, Expr>();
   beforeAll(async () => {
     for (const source of HOGQL) hogql.set(source, await parser.expression(source));

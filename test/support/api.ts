@@ -146,7 +146,7 @@ export function apiForFile(
     api.products = options.products ?? PRODUCTS;
     api.pool = database.pool;
     api.schedules = createSchedules(api.config, logger);
-    api.parser = createParser({ workers: 1 });
+    api.parser = createParser({ workers: 1, timeoutMs: 60_000 });
     api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
     const keys = api.config.SLUICE_ENCRYPTION_KEYS;
     api.keyring = keys ? parseKeyring(keys) : undefined;

@@ -5,7 +5,7 @@ import { createParser } from '../../../hog/parser/index.ts';
 import { createSchema, type PrintOptions, printStatement } from '../../../hog/sql/index.ts';
 import { PROJECT } from './tables.ts';
 
-const parser = createParser();
+const parser = createParser({ timeoutMs: 60_000 });
 afterAll(() => parser.close());
 const OPTIONS: PrintOptions = { schema: createSchema('current'), projectId: PROJECT, timezone: 'UTC' };
 

@@ -25,7 +25,7 @@ const read = (name: string): Case[] =>
   JSON.parse(readFileSync(path.join(import.meta.dirname, 'cases', `${name}.json`), 'utf8')) as Case[];
 
 const EXPRESSIONS = ['logic', 'conversion', 'strings', 'urls', 'json', 'dates', 'math', 'arrays', 'more'];
-const parser = createParser();
+const parser = createParser({ timeoutMs: 60_000 });
 afterAll(() => parser.close());
 
 const OPTIONS = { schema: createSchema('current'), projectId: PROJECT, timezone: 'UTC' };

@@ -218,7 +218,7 @@ test('trees full of hostile texts: none of it is in the SQL, and only typed erro
 
 describe('on Postgres', () => {
   const database = eventsDatabase();
-  const parser = createParser();
+  const parser = createParser({ timeoutMs: 60_000 });
   afterAll(() => parser.close());
 
   async function plan(statement: Statement): Promise<number> {

@@ -7,7 +7,7 @@ import { createSchema, printStatement, selection } from '../../../hog/sql/index.
 import { eventsDatabase } from './database.ts';
 import { PROJECT } from './tables.ts';
 
-const parser = createParser();
+const parser = createParser({ timeoutMs: 60_000 });
 afterAll(() => parser.close());
 const database = eventsDatabase();
 

@@ -5,7 +5,7 @@ import { createSchema, type PersonMode, printStatement } from '../../../hog/sql/
 import { databaseForFile } from '../../support/database.ts';
 import { insertEvents, insertGroup, insertPerson } from '../../support/rows.ts';
 
-const parser = createParser();
+const parser = createParser({ timeoutMs: 60_000 });
 afterAll(() => parser.close());
 const database = databaseForFile();
 const ADA = '01890af2-aaaa-7bbb-8ccc-00000000aaaa';

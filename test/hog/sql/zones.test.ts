@@ -6,7 +6,7 @@ import { filterExpression, prepareMatcher, readFilters } from '../../../properti
 import { eventsDatabase } from './database.ts';
 import { PROJECT } from './tables.ts';
 
-const parser = createParser();
+const parser = createParser({ timeoutMs: 60_000 });
 afterAll(() => parser.close());
 const database = eventsDatabase();
 

@@ -164,6 +164,3 @@ export const batchExportPatch = z
     ...writable,
   })
   .partial();
-
-export type NewBatchExportBody = z.output<typeof newBatchExport>;
-export type BatchExportPatch = z.output<typeof batchExportPatch>;

@@ -1,6 +1,7 @@
 // `npm test` runs the formatter, the linter and the type check beside all tests, with a real Postgres and a real Temporal
 // server. Arguments go to jest (`npm test -- test/api/bodies`). The bare name of a folder of test/ means all tests in that
-// folder (`npm test -- exports`). `--long` adds the tests that take minutes.
+// folder (`npm test -- exports`). `--long` adds the tests that take minutes and, without
+// other arguments, the mutations.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
@@ -67,4 +68,8 @@ const jest = await run(
 );
 const [lint, types] = (await Promise.all(checks)) as [Ended, Ended];
 for (const { code, output } of [lint, types]) if (code !== 0) process.stderr.write(output);
-process.exit(lint.code || types.code || jest.code);
+const mutations =
+  long && jestArguments.length === 0
+    ? (await run(process.execPath, [path.join(root, 'scripts/mutations.ts')])).code
+    : 0;
+process.exit(lint.code || types.code || jest.code || mutations);

@@ -8,9 +8,10 @@ import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { refusals } from '../support/refusals.ts';
 import { fill, type Ids, idsOf, managed } from '../support/routes.ts';
-import { insertGroup, insertPerson } from '../support/rows.ts';
+import { insertEvents, insertGroup, insertPerson } from '../support/rows.ts';
 
 const api = apiForFile();
+const HOUR = 3_600_000;
 /** What nobody has: what is asked of it is what must be answered for a stranger's. */
 const MISSING: Ids = {
   organization_id: '01900000-0000-7000-8000-000000000000',
@@ -88,6 +89,17 @@ beforeAll(async () => {
   await ingest.close();
   await store.end();
   await insertPerson(api.pool, ben.projectId, { id: idsOf(ben).id, distinct_ids: ['user-1'] });
+  // In the last finished hour and in this one, so that a preview finds rows also when an hour ends meanwhile.
+  const hour = Math.floor(Date.now() / HOUR) * HOUR;
+  const times = [hour - HOUR / 2, hour].map((time) => new Date(time).toISOString());
+  await insertEvents(
+    api.pool,
+    times.map((timestamp) => ({
+      ...{ project_id: ben.projectId, timestamp, session_id: idsOf(ben).id, person_id: idsOf(ben).id },
+      properties: { plan: 'gold' },
+    })),
+  );
+  await api.pool.query('update persons set changed_at = $2 where project_id = $1', [ben.projectId, times[0]]);
   await insertGroup(api.pool, ben.projectId, { id: idsOf(ben).id, group_type_index: 0, group_key: 'acme' });
   await insertExportOf(api.pool, ben);
   // So that only the run or the backfill of a path is somebody else's.
@@ -258,6 +270,43 @@ describe("another tenant's ids", () => {
       expect([answer.statusCode, answer.json()]).toEqual([200, { persons_deleted: 0 }]);
     }
     expect(await stateOfBen()).toBe(before);
+  });
+
+  test('and rows are in no list of what was captured, whatever it is filtered by', async () => {
+    const lists = [
+      ...[
+        'events/',
+        'events/?event=$pageview',
+        'events/?distinct_id=user-1',
+        'events/?orderBy=["timestamp"]',
+      ],
+      ...['persons/', 'persons/?search=user', 'persons/?distinct_id=user-1', 'groups/?group_type_index=0'],
+    ];
+    for (const list of lists) {
+      const of = async (key: Tenant) => {
+        const answer = await api.request(key, 'GET', `/api/projects/${key.projectId}/${list}`);
+        return answer.json<{ results: unknown[] }>().results.length;
+      };
+      // Their owner sees them. Otherwise this would prove nothing.
+      expect([list, await of(anna), (await of(ben)) > 0]).toEqual([list, 0, true]);
+    }
+  });
+
+  test.each([
+    ['events', {}],
+    ['events, filtered', { filters: [{ key: 'plan', value: 'gold', operator: 'exact', type: 'event' }] }],
+    ['events, with a query', { hogql_query: 'select uuid as uuid, properties.plan as plan from events' }],
+    ['persons', { model: 'persons' }],
+    ['sessions', { model: 'sessions' }],
+  ])('and rows are in no preview of an export of %s', async (_what, fields) => {
+    const of = async (key: Tenant) => {
+      const body = { name: 'x', interval: 'hour', destination: { type: 'NoOp', config: {} }, ...fields };
+      const url = `/api/projects/${key.projectId}/batch_exports/preview/`;
+      const answer = await api.request(key, 'POST', url, body);
+      expect([answer.statusCode, answer.statusCode === 200 || answer.body]).toEqual([200, true]);
+      return answer.json<{ rows: unknown[] }>().rows.length;
+    };
+    expect([await of(anna), (await of(ben)) > 0]).toEqual([0, true]);
   });
 
   test('turn up in no list and no count', async () => {

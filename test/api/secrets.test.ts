@@ -1,5 +1,7 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { buildApp } from '../../api/app.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
@@ -8,12 +10,63 @@ import { insertExportOf } from '../support/batch-export-rows.ts';
 import { fill, idsOf, operations } from '../support/routes.ts';
 
 const KEYRING_CANARY = 'canarycanarycanarycanarycanarycanarycanaryA';
-const api = apiForFile({ SLUICE_ENCRYPTION_KEYS: `k1:${KEYRING_CANARY}` });
+const api = apiForFile({
+  SLUICE_ENCRYPTION_KEYS: `k1:${KEYRING_CANARY}`,
+  SLUICE_EGRESS_ALLOW: '127.0.0.1',
+});
 let anna: Tenant;
+/** An export to each destination that has secrets, and one to nowhere. */
+let exportIds: string[];
+/** A destination that answers each request with what it was sent, as careless servers do. */
+const echo = createServer((request, response) => {
+  const pieces: Buffer[] = [];
+  request.on('data', (piece) => pieces.push(piece));
+  request.on('end', () => {
+    response.writeHead(400, { 'content-type': 'text/plain' });
+    response.end(`${JSON.stringify(request.headers)} ${Buffer.concat(pieces)}`);
+  });
+});
+
+/** The text of every secret of a destination begins with this. */
+const SECRET_CANARY = 'SecretCanary';
+
+function destinationsWithSecrets(port: number) {
+  const host = '127.0.0.1';
+  const secrets = (...names: string[]) =>
+    Object.fromEntries(names.map((name) => [name, `${SECRET_CANARY}-${name}`]));
+  return [
+    {
+      type: 'S3',
+      config: {
+        ...{ bucket_name: 'lake', region: 'us-east-1', prefix: 'a', endpoint_url: `http://${host}:${port}` },
+        ...secrets('aws_access_key_id', 'aws_secret_access_key'),
+      },
+    },
+    {
+      type: 'Postgres',
+      config: { host, port, database: 'lake', has_self_signed_cert: true, ...secrets('user', 'password') },
+    },
+    { type: 'HTTP', config: { url: `http://${host}:${port}/batch/`, ...secrets('token') } },
+  ];
+}
+
 beforeAll(async () => {
   await api.schedules.ensure();
   anna = await api.createTenant('Anna');
   await insertExportOf(api.pool, anna);
+  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
+  exportIds = [String(idsOf(anna).id)];
+  for (const destination of destinationsWithSecrets((echo.address() as AddressInfo).port)) {
+    const body = { name: destination.type, interval: 'hour', paused: true, destination };
+    const url = `/api/projects/${anna.projectId}/batch_exports/`;
+    const answer = await api.request(anna, 'POST', url, body);
+    expect([answer.statusCode, answer.body.includes(SECRET_CANARY)]).toEqual([201, false]);
+    exportIds.push(answer.json<{ id: string }>().id);
+  }
+});
+afterAll(() => {
+  echo.closeAllConnections();
+  echo.close();
 });
 
 /** One request of every kind to every route, good and bad. */
@@ -47,6 +100,13 @@ async function walk(app = api.app): Promise<{ where: string; text: string; statu
     ...list.filter((o) => o.method !== 'DELETE'),
     ...list.filter((o) => o.method === 'DELETE'),
   ]) {
+    const ofExports = one.path.includes('/batch_exports/{id}/');
+    // The other exports have the same routes, and secrets.
+    for (const id of ofExports ? exportIds.slice(1) : []) {
+      const body = one.method === 'GET' ? undefined : { ...good, step: 0 };
+      if (one.method !== 'DELETE')
+        await ask(one.method, fill(one.path, { ...idsOf(anna), id }), anna.key, body);
+    }
     const url = fill(one.path, idsOf(anna));
     // Rolling the key that asks would end the walk.
     if (url.includes('/roll/')) continue;
@@ -67,7 +127,7 @@ async function walk(app = api.app): Promise<{ where: string; text: string; statu
 }
 
 describe('no answer of any route', () => {
-  test('has the hash or the value of a key, a key of the keyring, an address of the database', async () => {
+  test('has the hash or the value of a key, a key of the keyring, a secret of a destination, an address of the database', async () => {
     const { rows } = await api.pool.query('select secure_value from personal_api_keys');
     const answers = await walk();
     expect(answers.filter((one) => one.status >= 500)).toEqual([]);
@@ -76,6 +136,7 @@ describe('no answer of any route', () => {
       ...rows.map((row) => row.secure_value),
       anna.key,
       KEYRING_CANARY,
+      SECRET_CANARY,
       'secure_value',
       api.config.DATABASE_URL as string,
       'postgres://',
@@ -117,7 +178,7 @@ describe('no answer of any route', () => {
     expect(lines.length).toBeGreaterThan(20);
     expect(log).toContain('request failed');
     for (const text of [log, ...answers.map((one) => one.text)]) {
-      for (const canary of [anna.key, anna.key.slice(4), 'hunter2', KEYRING_CANARY]) {
+      for (const canary of [anna.key, anna.key.slice(4), 'hunter2', KEYRING_CANARY, SECRET_CANARY]) {
         expect(text.includes(canary)).toBe(false);
       }
     }

@@ -84,7 +84,7 @@ async function check(copy: string, mutation: Mutation): Promise<string | undefin
     }
   })();
   if (!report) return 'jest ended without a report';
-  if (report.numRuntimeErrorTestSuites > 0) {
+  if (report.numRuntimeErrorTestSuites > 0 && report.numFailedTests === 0) {
     return `the test could not be loaded: ${report.testResults[0]?.message.slice(0, 300)}`;
   }
   if (report.numPassedTests + report.numFailedTests === 0) return 'no test has this name';

@@ -17,13 +17,14 @@ const api = apiForFile({
 let anna: Tenant;
 /** An export to each destination that has secrets, and one to nowhere. */
 let exportIds: string[];
-/** A destination that answers each request with what it was sent, as careless servers do. */
+/** An S3 server and receiver that answers each request with what it was sent, as careless servers do. */
 const echo = createServer((request, response) => {
   const pieces: Buffer[] = [];
   request.on('data', (piece) => pieces.push(piece));
   request.on('end', () => {
-    response.writeHead(400, { 'content-type': 'text/plain' });
-    response.end(`${JSON.stringify(request.headers)} ${Buffer.concat(pieces)}`);
+    response.writeHead(400, { 'content-type': 'application/xml' });
+    const said = `${request.headers.authorization} ${Buffer.concat(pieces)}`;
+    response.end(`<Error><Code>InvalidRequest</Code><Message>${said}</Message></Error>`);
   });
 });
 

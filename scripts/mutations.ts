@@ -17,6 +17,9 @@ interface Report {
   testResults: { message: string; assertionResults: { fullName: string; status: string }[] }[];
 }
 
+const stopping = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort());
+
 /** Copies the sources of the checkout, as they are now, into a directory of their own. */
 function copySources(): string {
   const copy = mkdtempSync(path.join(tmpdir(), 'sluice-mutations-'));
@@ -48,12 +51,10 @@ async function runTests(copy: string, { test, named }: Mutation): Promise<Report
     ],
     { cwd: copy, stdio: 'ignore', env: { ...process.env, NODE_NO_WARNINGS: '1' } },
   );
-  const forward = (signal: NodeJS.Signals) => child.kill(signal);
-  process.on('SIGINT', forward);
-  process.on('SIGTERM', forward);
+  const stop = () => child.kill('SIGTERM');
+  stopping.signal.addEventListener('abort', stop);
   await new Promise((resolve) => child.on('close', resolve));
-  process.off('SIGINT', forward);
-  process.off('SIGTERM', forward);
+  stopping.signal.removeEventListener('abort', stop);
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Report;
   } catch {
@@ -113,6 +114,7 @@ try {
   for (const [index, mutation] of mutations.entries()) {
     const started = Date.now();
     const fault = await check(copy, mutation);
+    if (stopping.signal.aborted) throw new Error('Stopped before all mutations were tried.');
     const seconds = Math.round((Date.now() - started) / 1000);
     const verdict = fault ?? (mutation.harmless ? 'harmless, as expected' : 'noticed');
     console.log(`${index + 1}/${mutations.length} ${mutation.name}: ${verdict} (${seconds} s)`);

@@ -48,10 +48,8 @@ export interface Parsed {
 
 /** The request has no event. Its project key must be checked before the client is told so. */
 export class NoEventError extends DecodeError {
-  readonly token: unknown;
-
   constructor(token: unknown) {
-    super('request holds no event');
+    super('no_event', 'request holds no event');
     this.token = token;
   }
 }
@@ -126,6 +124,7 @@ class EventParser {
   ): void {
     if (this.#envelope.single) {
       throw new DecodeError(
+        'invalid_request',
         `failed to parse request: the event is not usable: ${reason.replaceAll('_', ' ')} ${JSON.stringify(detail)}`,
       );
     }

@@ -128,7 +128,7 @@ function looksLikeJson(bytes: Buffer): boolean {
 
 /** Whether the bytes show by themselves how to go on. JSON must be text: compressed bytes may begin with a bracket too. */
 function isRecognised(bytes: Buffer): boolean {
-  return (looksLikeJson(bytes) && isUtf8(bytes)) || isGzip(bytes) || isZstd(bytes) || isBase64(bytes);
+  return (looksLikeJson(bytes) && isUtf8(bytes)) || isGzip(bytes) || isZstd(bytes);
 }
 
 /** Removes the layers around a payload, both declared and recognised ones. */
@@ -219,6 +219,7 @@ class Layers {
 
   /** Decompresses the bytes, unless they show that this layer is not there: a proxy may have removed it. */
   async #try(compression: Compression): Promise<void> {
+    if (isBase64(this.bytes)) this.bytes = Buffer.from(this.bytes.toString('latin1'), 'base64');
     const before = this.#taken;
     try {
       await this.#replace(decompress(this.bytes, compression, this.#memory));

@@ -61,6 +61,11 @@ function isHistorical({ historical_migration: value }: Fields): boolean {
   );
 }
 
+/** The project key that a body names outside of its events. */
+export function rootToken({ root, formToken }: Decoded): unknown {
+  return isFields(root) ? (root.api_key ?? root.token ?? root.$token ?? formToken) : formToken;
+}
+
 /** Reads the envelope of any form of body: a list of events, a batch, a wrapped payload, one event. */
 export function readEnvelope(decoded: Decoded): Envelope {
   const { root, formToken } = decoded;
@@ -72,7 +77,7 @@ export function readEnvelope(decoded: Decoded): Envelope {
       'invalid_request',
       'failed to parse request: expected an object or an array of events',
     );
-  const own = root.api_key ?? root.token ?? root.$token ?? formToken;
+  const own = rootToken(decoded);
   if (root.batch !== undefined && root.batch !== null) {
     if (!Array.isArray(root.batch)) {
       throw new DecodeError(

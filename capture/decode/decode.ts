@@ -236,21 +236,31 @@ class Layers {
   }
 }
 
+/** Notes the project key in the refusal of a body of which nothing else may be known. */
+function namingToken<T>(token: string | undefined, step: () => T | Promise<T>): T | Promise<T> {
+  const named = (error: unknown): never => {
+    if (error instanceof DecodeError) error.token ??= token;
+    throw error;
+  };
+  if (token === undefined) return step();
+  try {
+    const result = step();
+    return result instanceof Promise ? result.catch(named) : result;
+  } catch (error) {
+    return named(error);
+  }
+}
+
 /** Removes the layers around JSON, and waits for its turn to be parsed. Bytes that are JSON already stay as they are. */
 async function unwrap(
-  { bytes, codings, token }: Payload,
+  { bytes, codings }: Payload,
   { contentEncoding, memory, admit }: WireBody,
 ): Promise<Buffer> {
   const layers = new Layers(bytes, codings, memory);
-  try {
-    // A proxy may have decompressed the body and kept the header.
-    await layers.remove(looksLikeJson);
-    if (!looksLikeJson(layers.bytes)) throw layers.refusal(contentEncoding);
-    if (layers.bytes.length > MAX_BODY_BYTES) throw tooLarge('the body');
-  } catch (error) {
-    if (error instanceof DecodeError) error.token = token;
-    throw error;
-  }
+  // A proxy may have decompressed the body and kept the header.
+  await layers.remove(looksLikeJson);
+  if (!looksLikeJson(layers.bytes)) throw layers.refusal(contentEncoding);
+  if (layers.bytes.length > MAX_BODY_BYTES) throw tooLarge('the body');
   await admit?.(layers.bytes.length);
   return layers.bytes;
 }
@@ -355,15 +365,17 @@ async function decodeInner(
   const token = typeof outer === 'string' ? outer : formToken;
   const hint = codingOf(String(compression ?? ''));
   const codings = hint === undefined ? [] : [hint];
-  const content = await toJson(await unwrap({ bytes, codings, token }, { bytes: NOTHING, admit, memory }));
-  return { ...content, formToken: token };
+  const wire = { bytes: NOTHING, admit, memory };
+  const read = async () => toJson(await unwrap({ bytes, codings }, wire));
+  return { ...(await namingToken(token, read)), formToken: token };
 }
 
 /** Decodes a body that is not plain JSON. */
 async function open(wire: WireBody): Promise<{ json: Buffer; token: string | undefined }> {
   const payload = await payloadOf(wire);
   if (payload.bytes.length === 0) throw emptyBody();
-  return { json: await unwrap(payload, wire), token: payload.token };
+  const { token } = payload;
+  return { json: await namingToken(token, () => unwrap(payload, wire)), token };
 }
 
 /** Whether the body is JSON as it is, for all that is known without decoding it. */
@@ -386,7 +398,9 @@ type Use<T> = (decoded: Decoded) => T | Promise<T>;
  */
 export function useBody<T>(wire: WireBody, use: Use<T>): T | Promise<T> {
   const { bytes } = wire;
-  if (!isPlain(wire)) return open(wire).then(({ json, token }) => readBytes(json, token, wire, use));
+  if (!isPlain(wire)) {
+    return open(wire).then(({ json, token }) => namingToken(token, () => readBytes(json, token, wire, use)));
+  }
   const wait = wire.admit?.(bytes.length);
   return wait
     ? wait.then(() => readBytes(bytes, undefined, wire, use))

@@ -274,7 +274,9 @@ function fromText(bytes: Buffer): Buffer {
 const emptyBody = () => new DecodeError('empty_body', 'request missing data payload');
 
 function notJson(bytes: Buffer, encoding: string | undefined): DecodeError {
-  const unknown = encoding?.split(',').find((name) => name.trim() !== 'identity' && !codingOf(name));
+  const unknown = encoding
+    ?.split(',')
+    .find((name) => !/^\s*(?:identity\s*)?$/i.test(name) && !codingOf(name));
   if (unknown !== undefined) {
     return new DecodeError(
       'unknown_encoding',

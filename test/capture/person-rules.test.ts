@@ -77,7 +77,7 @@ test('any operations, cut into transactions in any way, end as the model says', 
     fc.property(transactions, (cut) => {
       expect(run(cut).persons()).toEqual(modelled(cut.flat()));
     }),
-    { numRuns: rounds(5_000, 100_000) },
+    { numRuns: rounds(1_500, 100_000) },
   );
 });
 
@@ -105,7 +105,7 @@ test('two people who logged in are never joined, unless by $merge_dangerously', 
         }
       }
     }),
-    { numRuns: rounds(2_000, 50_000) },
+    { numRuns: rounds(1_000, 50_000) },
   );
 });
 

@@ -15,7 +15,7 @@ import { bodyRefusal } from './public/read-body.ts';
 const MEMBER: LaneMember = {
   name: 'remote config',
   tag: 'capture',
-  share: { held: 2 * MAX_BODY_BYTES, atWork: 1024 * 1024 },
+  share: { held: 2 * MAX_BODY_BYTES, atWork: 1024 * 1024, unpacking: 1 },
   largestBody: { bytes: MAX_BODY_BYTES, refusal: tooLarge('the body').message },
 };
 const CONFIG_PATH = '/array/:token/config';
@@ -94,6 +94,7 @@ async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise
       compression: lastOf(query.compression),
       data: lastOf(query.data),
       admit: (bytes) => gate.enter(ticket, bytes),
+      memory: gate.memoryOf(ticket),
     });
     return readEnvelope(decoded).token ?? lastOf(query.token) ?? lastOf(query.api_key);
   } catch (error) {

@@ -7,7 +7,7 @@ export interface IngestionWarningRow {
   count: number;
   first_seen_at: string;
   last_seen_at: string;
-  /** The newest event that caused the warning: its index in the request, and details that help to find it. */
+  /** The newest event or body that caused the warning: the index of an event in its request, and what helps to find it. */
   sample: Record<string, unknown>;
 }
 

@@ -1,10 +1,10 @@
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { useBody } from '../../capture/decode/decode.ts';
-import { DecodeError } from '../../capture/decode/limits.ts';
+import { DecodeError, type RefusalReason } from '../../capture/decode/limits.ts';
 import { EventsRefusedError, IngestUnavailableError, type Submitted } from '../../capture/ingest.ts';
 import { InconsistentTokensError } from '../../capture/parse/envelope.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
-import type { Notices } from '../../capture/parse/notices.ts';
+import { Notices, sample } from '../../capture/parse/notices.ts';
 import {
   NoEventError,
   type ParseContext,
@@ -16,6 +16,8 @@ import type { TransformEvents } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { PublicProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { Quiet } from '../../telemetry/quiet.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { ApiError, errors } from '../errors.ts';
 import { lastOf, type Query } from '../public/exchange.ts';
@@ -29,12 +31,16 @@ import type { CaptureMetrics } from './metrics.ts';
 const EVENT_BYTES = 1024;
 const NOTHING = Buffer.alloc(0);
 
+/** Such a body has no event, so nothing is lost with it. */
+const LOSES_NOTHING: ReadonlySet<RefusalReason> = new Set(['empty_body', 'no_event']);
+
 /** A capture request without the framework around it. */
 export interface CaptureRequest {
   body: Buffer;
   ticket: Ticket;
   contentType: string | undefined;
   contentEncoding: string | undefined;
+  userAgent: string | undefined;
   query: Query;
   ip: string | undefined;
   isEngage: boolean;
@@ -59,9 +65,11 @@ export function createCapture(deps: {
   metrics: CaptureMetrics;
   lane: Pick<Lane, 'keys' | 'bodies'>;
   gate: Gate;
+  log: Pick<Logger, 'warn'>;
 }): Capture {
-  const { ingest, transform, warnings, metrics, gate } = deps;
+  const { ingest, transform, warnings, metrics, gate, log } = deps;
   const { keys, bodies } = deps.lane;
+  const quiet = new Quiet();
 
   /**
    * The refusal of an error. Some errors tell about a project's events: they are told only to a client that shows the
@@ -90,7 +98,7 @@ export function createCapture(deps: {
       checkToken,
       sentAt: lastOf(query._),
       isEngage: request.isEngage,
-      token: request.v1?.token ?? lastOf(query.api_key) ?? lastOf(query.token),
+      token: tokenOf(request),
       expect: (events) => gate.expect(ticket, events * EVENT_BYTES),
     };
     if (request.v1) context.v1 = { sdk: request.v1.sdk };
@@ -104,6 +112,7 @@ export function createCapture(deps: {
         metrics.decoded(bytes);
         return gate.enter(ticket, bytes);
       },
+      memory: gate.memoryOf(ticket),
     };
     request.body = NOTHING;
     return useBody(wire, (decoded) => {
@@ -145,15 +154,57 @@ export function createCapture(deps: {
     return { uuids: given, notices };
   }
 
+  /**
+   * Counts and logs a body that is refused, and shows it to the project whose key the request gives. Clients do not send
+   * such a body again, so its events are lost.
+   */
+  async function tellRefusedBody(error: DecodeError, request: CaptureRequest, bytes: number): Promise<void> {
+    const { reason } = error;
+    metrics.refusedBody(reason);
+    gate.leave(request.ticket);
+    if (LOSES_NOTHING.has(reason)) return;
+    const about = {
+      content_encoding: sample(request.contentEncoding),
+      content_type: sample(request.contentType),
+      user_agent: sample(request.userAgent),
+      bytes,
+    };
+    const project = await projectOf(error.token ?? tokenOf(request));
+    quiet.tell((untold) =>
+      log.warn({ reason, project_id: project?.id, ...about, untold }, 'capture refused a body'),
+    );
+    if (!project) return;
+    const notices = new Notices();
+    notices.refused(reason, { detail: sample(error.message), ...about });
+    warnings.add(project.id, notices, Date.now());
+  }
+
+  /** The project of a key that only helps to tell something. Undefined if no project is found, whatever the cause. */
+  async function projectOf(token: unknown): Promise<PublicProjectRow | undefined> {
+    if (token === undefined) return undefined;
+    try {
+      return await keys.authenticate(token);
+    } catch {
+      return undefined;
+    }
+  }
+
   return async (request) => {
+    const bytes = request.body.length;
     try {
       return await process(request);
     } catch (error) {
+      if (error instanceof DecodeError) await tellRefusedBody(error, request, bytes);
       const refusal = await judge(error);
       metrics.refused((refusal as ApiError).status ?? 500);
       throw refusal;
     }
   };
+}
+
+/** The project key that the request gives outside of its body. */
+function tokenOf({ v1, query }: CaptureRequest): string | undefined {
+  return v1?.token ?? lastOf(query.api_key) ?? lastOf(query.token);
 }
 
 /** Turns an error of capture into a refusal. Clients send again only after 408, 413 (in halves), 429 and 5xx. */

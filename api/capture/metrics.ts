@@ -1,3 +1,4 @@
+import type { RefusalReason } from '../../capture/decode/limits.ts';
 import type { Notices } from '../../capture/parse/notices.ts';
 import { Counter, Gauge, type Registry, Tally } from '../../telemetry/metrics.ts';
 import type { Gate } from '../public/gate.ts';
@@ -18,6 +19,12 @@ export function createCaptureMetrics(registry: Registry, gate: Gate) {
   const noticed = new Counter({
     name: 'sluice_capture_notices_total',
     help: 'Events that capture skipped or changed, by reason.',
+    labelNames: ['reason'] as const,
+    registers,
+  });
+  const refusedBodies = new Counter({
+    name: 'sluice_capture_refused_bodies_total',
+    help: 'Capture bodies that could not be decoded, or were too large after it, by reason. None of their events is stored.',
     labelNames: ['reason'] as const,
     registers,
   });
@@ -52,6 +59,7 @@ export function createCaptureMetrics(registry: Registry, gate: Gate) {
     received: (count: number) => received.add(count),
     decoded: (count: number) => decoded.add(count),
     refused: (status: number) => requests.labels(String(status)).inc(),
+    refusedBody: (reason: RefusalReason) => refusedBodies.labels(reason).inc(),
     answered(count: number, notices: Notices): void {
       ok.add(1);
       events.add(count);

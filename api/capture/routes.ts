@@ -14,7 +14,7 @@ const MIB = 1024 * 1024;
 const MEMBER: LaneMember = {
   name: 'capture',
   tag: 'capture',
-  share: { held: 160 * MIB, atWork: 12 * MIB },
+  share: { held: 160 * MIB, atWork: 12 * MIB, unpacking: 2 },
   largestBody: { bytes: MAX_BODY_BYTES, refusal: tooLarge('the body').message },
 };
 const NOTHING = Buffer.alloc(0);
@@ -43,6 +43,7 @@ function toCapture(incoming: Incoming, isEngage: boolean): CaptureRequest {
     ticket,
     contentType: headers['content-type'],
     contentEncoding: headers['content-encoding'],
+    userAgent: headers['user-agent'],
     query: request.query as CaptureRequest['query'],
     ip: clientAddress(ip),
     isEngage,
@@ -89,12 +90,12 @@ function eventRoutes(add: AddRoute, capture: Capture): void {
 /** Everything that clients send to store events. */
 export function captureRoutes(
   lane: Lane,
-  deps: Pick<ApiDependencies, 'ingest' | 'transform' | 'registry'> & { warnings: Warnings },
+  deps: Pick<ApiDependencies, 'ingest' | 'transform' | 'registry' | 'logger'> & { warnings: Warnings },
 ): void {
   const { ingest, transform, warnings } = deps;
   const { gate, add } = lane.join(MEMBER);
   const metrics = createCaptureMetrics(deps.registry, gate);
-  eventRoutes(add, createCapture({ ingest, transform, warnings, metrics, lane, gate }));
+  eventRoutes(add, createCapture({ ingest, transform, warnings, metrics, lane, gate, log: deps.logger }));
   // Session recordings are not stored. An error would only make clients send them again.
   const summary = 'Refuse session recordings';
   add('POST', RECORDING_PATH, () => NO_RECORDINGS, { summary, answer: freeForm });

@@ -10,7 +10,7 @@ const ingestionWarning = z
     reason: z.string().meta({ description: 'Why events were skipped or changed.' }),
     effect: z.enum(['skipped', 'changed', 'not_applied']).meta({
       description:
-        '`skipped`: the events were not stored. `changed`: they were stored with changes. `not_applied`: they were ' +
+        '`skipped`: the events were not stored; of a body that was refused, none. `changed`: they were stored with changes. `not_applied`: they were ' +
         'stored, but what they say about persons or groups was not applied.',
     }),
     day: z.string().meta({ format: 'date' }),
@@ -18,7 +18,8 @@ const ingestionWarning = z
     first_seen_at: timestamp,
     last_seen_at: timestamp,
     sample: freeForm.meta({
-      description: 'The newest of the events: its index in the request, and details that help to find it.',
+      description:
+        'The newest of the events, its index in the request, and details that help to find it; or the newest of the refused bodies.',
     }),
   })
   .meta({ id: 'IngestionWarning' });

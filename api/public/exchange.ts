@@ -1,13 +1,12 @@
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
+import { Quiet } from '../../telemetry/quiet.ts';
 import { errors, toApiError } from '../errors.ts';
 import { type Answer, refuse, send } from './answer.ts';
 import type { MemoryAfterRush } from './body-memory.ts';
-import type { Ticket } from './gate.ts';
+import { newTicket, type Ticket } from './gate.ts';
 import { type Reading, readBody } from './read-body.ts';
 
-/** For so many milliseconds after a line in the log, further refusals are only counted. */
-const QUIET = 1_000;
 /** Some proxies put the port behind the address. An IPv6 address has one only when it is in brackets. */
 const WITH_PORT = /^(?:(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}|\[([\da-f:.]+)\](?::\d{1,5})?)$/i;
 const MAPPED = '::ffff:';
@@ -48,7 +47,7 @@ export function exchange(route: string, handle: Handle, context: ExchangeContext
     const { raw } = request;
     const response = reply.raw;
     const began = performance.now();
-    const ticket: Ticket = { bytes: 0, atWork: 0 };
+    const ticket = newTicket();
     const end = (status: number) => {
       gate.leave(ticket);
       const series = (status === 200 && usual.get(raw.method as string)) || undefined;
@@ -92,12 +91,10 @@ export function exchange(route: string, handle: Handle, context: ExchangeContext
  * Postgres is away every request is refused, and a line for each could fill the disk that Postgres waits for.
  */
 export class RefusalLog {
-  readonly #now: () => number;
-  #quietUntil = 0;
-  #untold = 0;
+  readonly #quiet: Quiet;
 
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
+  constructor(now?: () => number) {
+    this.#quiet = new Quiet(now);
   }
 
   tell(request: Pick<FastifyRequest, 'id' | 'log'>, error: unknown, status: number, route: string): void {
@@ -106,14 +103,7 @@ export class RefusalLog {
       request.log.error(about, 'request failed');
       return;
     }
-    const now = this.#now();
-    if (now < this.#quietUntil) {
-      this.#untold += 1;
-      return;
-    }
-    request.log.warn({ ...about, untold: this.#untold }, 'requests are sent away for now');
-    this.#untold = 0;
-    this.#quietUntil = now + QUIET;
+    this.#quiet.tell((untold) => request.log.warn({ ...about, untold }, 'requests are sent away for now'));
   }
 }
 

@@ -15,6 +15,11 @@ export interface Budget {
    * that is larger than this has its turn when no other one is at work.
    */
   atWork: number;
+  /**
+   * How many large bodies may be decompressed at once. Nobody knows how large such a body becomes, so each counts until
+   * it is parsed.
+   */
+  unpacking: number;
 }
 
 /** What one request holds; given back when it is answered. */
@@ -22,7 +27,12 @@ export interface Ticket {
   bytes: number;
   /** Of a large body whose turn it is. */
   atWork: number;
+  /** Those of `bytes` that decompression made. */
+  unpacked: number;
+  isUnpacking: boolean;
 }
+
+export const newTicket = (): Ticket => ({ bytes: 0, atWork: 0, unpacked: 0, isUnpacking: false });
 
 /**
  * Opens a gate for each product. A product has a share of its own, which no other product can use up, and all shares
@@ -37,32 +47,78 @@ export class Gates {
 
   /** Throws when the product's share is more than the gates before it have left. */
   open(product: string, share: Budget): Gate {
-    for (const kind of ['held', 'atWork'] as const) {
+    for (const kind of ['held', 'atWork', 'unpacking'] as const) {
       if (share[kind] > this.#left[kind]) {
         throw new Error(
-          `The gate of ${product} needs ${share[kind]} bytes (${kind}), but other products leave only ` +
+          `The gate of ${product} needs ${share[kind]} (${kind}), but other products leave only ` +
             `${this.#left[kind]} of the total. Make the share smaller, or the total larger.`,
         );
       }
     }
     this.#left.held -= share.held;
     this.#left.atWork -= share.atWork;
+    this.#left.unpacking -= share.unpacking;
     return new Gate(share);
   }
 }
 
+/** Those who wait for a turn, in the order in which they came. */
+class Queue {
+  readonly #patience: number;
+  readonly #waiting = new Set<{ hasRoom: () => boolean; start: () => void }>();
+
+  constructor(patience: number) {
+    this.#patience = patience;
+  }
+
+  /** Begins when there is room: at once, or after those who came before. Who waits too long is refused. */
+  take(hasRoom: () => boolean, begin: () => void): void | Promise<void> {
+    if (this.#waiting.size === 0 && hasRoom()) {
+      begin();
+      return;
+    }
+    return new Promise((resolve, reject) => {
+      const turn = {
+        hasRoom,
+        start: () => {
+          clearTimeout(late);
+          begin();
+          resolve();
+        },
+      };
+      const late = setTimeout(() => {
+        this.#waiting.delete(turn);
+        this.startNext();
+        reject(refusal());
+      }, this.#patience);
+      this.#waiting.add(turn);
+    });
+  }
+
+  startNext(): void {
+    for (const turn of this.#waiting) {
+      if (!turn.hasRoom()) return;
+      this.#waiting.delete(turn);
+      turn.start();
+    }
+  }
+}
+
+const refusal = () => errors.unavailable('Too many large requests at once. Send it again.', RETRY_SECONDS);
+
 /** Keeps the memory that the bodies of one product take bounded, however many clients send large ones at once. */
 export class Gate {
   readonly #share: Budget;
-  readonly #patience: number;
+  readonly #toWork: Queue;
+  readonly #toUnpack: Queue;
   #held = 0;
   #atWork = 0;
-  /** In the order in which they came. */
-  readonly #waiting = new Set<{ bytes: number; start: () => void }>();
+  #unpacking = 0;
 
   constructor(share: Budget, patience = PATIENCE) {
     this.#share = share;
-    this.#patience = patience;
+    this.#toWork = new Queue(patience);
+    this.#toUnpack = new Queue(patience);
   }
 
   get held(): number {
@@ -71,35 +127,56 @@ export class Gate {
 
   /** Counts bytes that a request takes; throws a refusal when the share is used up. */
   hold(ticket: Ticket, bytes: number): void {
-    if (this.#held + bytes > this.#share.held) throw this.#refusal();
+    if (this.#held + bytes > this.#share.held) throw refusal();
     this.#held += bytes;
     ticket.bytes += bytes;
   }
 
+  /** What the decompression of a body works with, until the body enters or leaves. */
+  memoryOf(ticket: Ticket): UnpackingMemory {
+    return new UnpackingMemory(this, ticket);
+  }
+
+  /** Lets a body be decompressed, in the order they came. */
+  unpack(ticket: Ticket): void | Promise<void> {
+    if (ticket.isUnpacking) return;
+    // What is found inside of a body that was being parsed: it takes its place again when it enters.
+    this.#rest(ticket);
+    return this.#toUnpack.take(
+      () => this.#unpacking < this.#share.unpacking,
+      () => {
+        this.#unpacking += 1;
+        ticket.isUnpacking = true;
+      },
+    );
+  }
+
+  grow(ticket: Ticket, bytes: number): void {
+    this.hold(ticket, bytes);
+    ticket.unpacked += bytes;
+  }
+
+  shrink(ticket: Ticket, bytes: number): void {
+    this.#held -= bytes;
+    ticket.bytes -= bytes;
+    ticket.unpacked -= bytes;
+  }
+
   /** Lets a body of this size be parsed: a small one at once, a large one when there is room, in the order they came. */
   enter(ticket: Ticket, bytes: number): void | Promise<void> {
+    this.shrink(ticket, ticket.unpacked);
     this.hold(ticket, bytes);
-    if (bytes < LARGE || ticket.atWork > 0) return;
-    if (this.#waiting.size === 0 && this.#hasRoom(bytes)) {
-      this.#begin(ticket, bytes);
+    if (bytes < LARGE || ticket.atWork > 0) {
+      this.#endUnpacking(ticket);
       return;
     }
-    return new Promise((resolve, reject) => {
-      const turn = {
-        bytes,
-        start: () => {
-          clearTimeout(late);
-          this.#begin(ticket, bytes);
-          resolve();
-        },
-      };
-      const late = setTimeout(() => {
-        this.#waiting.delete(turn);
-        this.#startNext();
-        reject(this.#refusal());
-      }, this.#patience);
-      this.#waiting.add(turn);
-    });
+    return this.#toWork.take(
+      () => this.#atWork === 0 || this.#atWork + bytes <= this.#share.atWork,
+      () => {
+        this.#begin(ticket, bytes);
+        this.#endUnpacking(ticket);
+      },
+    );
   }
 
   /** The body that is being parsed will need so many bytes more than its own, so other bodies wait longer. */
@@ -111,30 +188,50 @@ export class Gate {
   /** Gives back all that the request holds. A second call does nothing. */
   leave(ticket: Ticket): void {
     this.#held -= ticket.bytes;
-    this.#atWork -= ticket.atWork;
     ticket.bytes = 0;
-    ticket.atWork = 0;
-    this.#startNext();
-  }
-
-  #startNext(): void {
-    for (const turn of this.#waiting) {
-      if (!this.#hasRoom(turn.bytes)) return;
-      this.#waiting.delete(turn);
-      turn.start();
-    }
-  }
-
-  #refusal(): Error {
-    return errors.unavailable('Too many large requests at once. Send it again.', RETRY_SECONDS);
-  }
-
-  #hasRoom(bytes: number): boolean {
-    return this.#atWork === 0 || this.#atWork + bytes <= this.#share.atWork;
+    ticket.unpacked = 0;
+    this.#endUnpacking(ticket);
+    this.#rest(ticket);
   }
 
   #begin(ticket: Ticket, bytes: number): void {
     this.#atWork += bytes;
     ticket.atWork += bytes;
+  }
+
+  #rest(ticket: Ticket): void {
+    this.#atWork -= ticket.atWork;
+    ticket.atWork = 0;
+    this.#toWork.startNext();
+  }
+
+  #endUnpacking(ticket: Ticket): void {
+    if (!ticket.isUnpacking) return;
+    ticket.isUnpacking = false;
+    this.#unpacking -= 1;
+    this.#toUnpack.startNext();
+  }
+}
+
+/** The memory of one request, for what decompresses its body. */
+class UnpackingMemory {
+  readonly #gate: Gate;
+  readonly #ticket: Ticket;
+
+  constructor(gate: Gate, ticket: Ticket) {
+    this.#gate = gate;
+    this.#ticket = ticket;
+  }
+
+  unpack(): void | Promise<void> {
+    return this.#gate.unpack(this.#ticket);
+  }
+
+  grow(bytes: number): void {
+    this.#gate.grow(this.#ticket, bytes);
+  }
+
+  shrink(bytes: number): void {
+    this.#gate.shrink(this.#ticket, bytes);
   }
 }

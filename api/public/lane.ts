@@ -13,7 +13,7 @@ import { IDLE_MILLISECONDS, IdleWatch, type LargestBody } from './read-body.ts';
 
 const MIB = 1024 * 1024;
 /** What the bodies of all products together may take. Each product has a fixed share; the rest is for further products. */
-const TOTAL: Budget = { held: 256 * MIB, atWork: 24 * MIB };
+const TOTAL: Budget = { held: 256 * MIB, atWork: 24 * MIB, unpacking: 4 };
 
 /** A user of the lane. */
 export interface LaneMember {

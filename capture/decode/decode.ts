@@ -1,9 +1,10 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { gunzip, gunzipSync } from 'node:zlib';
+import { type Compression, decompress, isGzip, isZstd } from './compression.ts';
 import { type Decoded, readJson } from './json.ts';
-import { DecodeError, MAX_BODY_BYTES, tooLarge } from './limits.ts';
+import { DecodeError, MAX_BODY_BYTES, type Memory, tooLarge } from './limits.ts';
 import { decompressLz64 } from './lz64.ts';
 
+const NOTHING = Buffer.alloc(0);
 const STRICT_BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const LENIENT_BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 /** The first characters show that most bodies are not base64. */
@@ -37,62 +38,28 @@ interface FormFields {
 
 const FORM_LIKE = /^[\w$.%+-]+(?:\[\])?=/;
 
+const looksLikeForm = (bytes: Buffer) => FORM_LIKE.test(bytes.toString('latin1', 0, 256));
+
 function isForm(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(contentType);
 }
 
 /** Reads the fields of a form that matter here: `data`, `compression`, and the project key. */
 function readForm(bytes: Buffer): FormFields {
-  const text = bytes.toString('utf8');
-  if (!FORM_LIKE.test(text.slice(0, 256))) {
+  if (!looksLikeForm(bytes)) {
     throw new DecodeError(
+      'invalid_form',
       'failed to decode request: expected form data in POST request payload: the Content-Type says ' +
         'application/x-www-form-urlencoded, the body does not start with a field such as data=',
     );
   }
-  const fields = new URLSearchParams(text);
+  const fields = new URLSearchParams(bytes.toString('utf8'));
   const data = fields.get('data');
   return {
     data: data === null ? undefined : Buffer.from(data),
     compression: fields.get('compression') ?? undefined,
     token: fields.get('api_key') ?? fields.get('token') ?? undefined,
   };
-}
-
-/** Up to these sizes, decompression takes well under a millisecond. The thread pool would take longer. */
-const SYNC_GZIP_INPUT = 32 * 1024;
-const SYNC_GZIP_OUTPUT = 256 * 1024;
-
-function isGzip(bytes: Buffer): boolean {
-  return bytes.length > 2 && bytes[0] === 0x1f && bytes[1] === 0x8b && bytes[2] === 0x08;
-}
-
-function gzipRefusal(error: unknown): DecodeError {
-  if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') return tooLarge('the decompressed body');
-  return new DecodeError(
-    `failed to decode request: invalid GZIP data (${(error as Error).message}): send the whole gzip stream, or no compression`,
-  );
-}
-
-function inflateElsewhere(bytes: Buffer): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    // zlib stops at the limit, so a decompression bomb costs at most 20 MB.
-    gunzip(bytes, { maxOutputLength: MAX_BODY_BYTES }, (error, result) => {
-      if (error) reject(gzipRefusal(error));
-      else resolve(result);
-    });
-  });
-}
-
-/** Decompresses small bodies at once, and large ones on the thread pool. */
-function inflate(bytes: Buffer): Buffer | Promise<Buffer> {
-  if (bytes.length > SYNC_GZIP_INPUT) return inflateElsewhere(bytes);
-  try {
-    return gunzipSync(bytes, { maxOutputLength: SYNC_GZIP_OUTPUT });
-  } catch (error) {
-    if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') return inflateElsewhere(bytes);
-    throw gzipRefusal(error);
-  }
 }
 
 /** A body as it came over the wire, with what the request said about it. */
@@ -105,29 +72,46 @@ export interface WireBody {
   /** The query's `data`. It is the payload of a request without a body. */
   data?: string | undefined;
   /** Called with the size of the JSON before it is parsed. May let it wait by a promise, or refuse it by throwing. */
-  admit?: (bytes: number) => void | Promise<void>;
+  admit?: ((bytes: number) => void | Promise<void>) | undefined;
+  /** Where decompression takes its memory from. */
+  memory?: Memory | undefined;
 }
 
-type Hint = 'gzip' | 'lz64' | 'base64' | undefined;
+type Coding = Compression | 'lz64' | 'base64';
 
-const HINTS: ReadonlyMap<string, Hint> = new Map([
+const CODINGS: ReadonlyMap<string, Coding> = new Map([
   ['gzip', 'gzip'],
   ['x-gzip', 'gzip'],
   ['gzip-js', 'gzip'],
+  ['deflate', 'deflate'],
+  ['br', 'br'],
+  ['zstd', 'zstd'],
   ['lz64', 'lz64'],
   ['lz-string', 'lz64'],
   ['base64', 'base64'],
   ['b64', 'base64'],
 ]);
+/** Only the client tells that bytes have one of these codings: they may begin like anything else. */
+const isUnmarked = (coding: Coding | undefined): coding is 'deflate' | 'br' =>
+  coding === 'deflate' || coding === 'br';
 /** Clients and proxies may each add a layer: base64 of gzip, gzip of gzip. More layers are an attack. */
 const MAX_LAYERS = 4;
 
-function hintOf(...said: (string | undefined)[]): Hint {
-  for (const one of said) {
-    const hint = one === undefined ? undefined : HINTS.get(one.trim().toLowerCase());
-    if (hint !== undefined) return hint;
+/** The codings of a Content-Encoding, the outermost first. The header names them in the order in which they were made. */
+function contentCodings(encoding: string | undefined): Coding[] {
+  if (encoding === undefined) return [];
+  const names = encoding.split(',');
+  if (names.length > MAX_LAYERS) {
+    throw new DecodeError(
+      'unknown_encoding',
+      `failed to decode request: Content-Encoding names ${names.length} encodings, at most ${MAX_LAYERS} are accepted`,
+    );
   }
-  return undefined;
+  return names.flatMap((name) => codingOf(name) ?? []).reverse();
+}
+
+function codingOf(name: string | undefined): Coding | undefined {
+  return name === undefined ? undefined : CODINGS.get(name.trim().toLowerCase());
 }
 
 /** The index of the first byte that is neither white space nor a byte order mark. */
@@ -142,40 +126,143 @@ function looksLikeJson(bytes: Buffer): boolean {
   return first === 0x7b || first === 0x5b;
 }
 
-/**
- * Removes the layers around the JSON, both declared and recognised ones. Bytes that are JSON already stay as they are.
- */
-async function unwrap(payload: Buffer, hint: Hint, encoding: string | undefined): Promise<Buffer> {
-  let bytes = payload;
-  let declared = hint;
-  for (let layer = 0; layer < MAX_LAYERS; layer += 1) {
-    // A proxy may have decompressed the body and kept the header.
-    if (looksLikeJson(bytes)) return bytes;
-    if (isGzip(bytes)) {
-      bytes = await inflate(bytes);
-      if (declared === 'gzip') declared = undefined;
-    } else if (declared === 'lz64') {
-      bytes = Buffer.from(await decompressLz64(bytes));
-      declared = undefined;
-    } else if (declared === 'base64') {
-      const plain = decodeBase64(bytes);
-      if (!plain) {
-        throw new DecodeError(
-          'failed to decode request: invalid base64 data: the body holds letters outside of the alphabet',
-        );
-      }
-      bytes = plain;
-      declared = undefined;
-    } else if (isBase64(bytes)) {
-      bytes = Buffer.from(bytes.toString('latin1'), 'base64');
-    } else if (declared === 'gzip') {
-      throw new DecodeError(
-        'failed to decode request: invalid GZIP data: the body is declared as gzip and does not start like it',
-      );
-    } else break;
+/** Whether the bytes show by themselves how to go on. JSON must be text: compressed bytes may begin with a bracket too. */
+function isRecognised(bytes: Buffer): boolean {
+  return (looksLikeJson(bytes) && isUtf8(bytes)) || isGzip(bytes) || isZstd(bytes);
+}
+
+/** Removes the layers around a payload, both declared and recognised ones. */
+class Layers {
+  bytes: Buffer;
+  /** Declared codings that were not found yet, the outermost first. */
+  readonly #left: Coding[];
+  readonly #memory: Memory | undefined;
+  #taken = 0;
+  /** A compression that was declared and that the bytes do not begin with. */
+  #missed: 'gzip' | 'zstd' | undefined;
+
+  constructor(bytes: Buffer, declared: readonly Coding[], memory: Memory | undefined) {
+    this.bytes = bytes;
+    this.#left = [...declared];
+    this.#memory = memory && {
+      unpack: () => memory.unpack(),
+      grow: (count) => {
+        memory.grow(count);
+        this.#taken += count;
+      },
+      shrink: (count) => {
+        memory.shrink(count);
+        this.#taken -= count;
+      },
+    };
   }
-  if (!looksLikeJson(bytes)) throw notJson(bytes, encoding);
-  return bytes;
+
+  /** Removes layers until the bytes are what is wanted, or no further layer is found. */
+  async remove(isWanted: (bytes: Buffer) => boolean): Promise<void> {
+    for (let layer = 0; layer < MAX_LAYERS; layer += 1) {
+      // These are tried before anything is recognised: br of 64 KiB to 1 MiB, for example, begins with a bracket.
+      for (let next = this.#left[0]; isUnmarked(next); next = this.#left[0]) {
+        this.#left.shift();
+        await this.#try(next);
+      }
+      if (isWanted(this.bytes)) return;
+      if (!(await this.#removeOne())) return;
+    }
+  }
+
+  /** The refusal of bytes that are not what is wanted although no further layer is found. */
+  refusal(encoding: string | undefined): DecodeError {
+    if (this.bytes.length === 0) return emptyBody();
+    const missed = this.#missed;
+    if (missed !== undefined) {
+      const label = missed === 'gzip' ? 'GZIP' : missed;
+      return new DecodeError(
+        `invalid_${missed}`,
+        `failed to decode request: invalid ${label} data: the body is declared as ${missed} and does not start like it`,
+      );
+    }
+    return notJson(this.bytes, encoding);
+  }
+
+  async #removeOne(): Promise<boolean> {
+    const marked = isGzip(this.bytes) ? 'gzip' : isZstd(this.bytes) ? 'zstd' : undefined;
+    if (marked !== undefined) {
+      const index = this.#left.indexOf(marked);
+      if (index !== -1) this.#left.splice(index, 1);
+      await this.#replace(decompress(this.bytes, marked, this.#memory));
+      return true;
+    }
+    let declared = this.#left[0];
+    while (declared === 'gzip' || declared === 'zstd') {
+      this.#missed ??= declared;
+      this.#left.shift();
+      declared = this.#left[0];
+    }
+    if (isUnmarked(declared)) return true;
+    if (declared === 'lz64') {
+      this.#left.shift();
+      await this.#replace(decompressLz64(this.bytes, this.#memory).then(Buffer.from));
+      return true;
+    }
+    if (declared !== 'base64' && !isBase64(this.bytes)) return false;
+    if (declared === 'base64') this.#left.shift();
+    const plain = decodeBase64(this.bytes);
+    if (!plain) {
+      throw new DecodeError(
+        'invalid_base64',
+        'failed to decode request: invalid base64 data: the body holds letters outside of the alphabet',
+      );
+    }
+    this.bytes = plain;
+    return true;
+  }
+
+  /** Decompresses the bytes, unless they show that this layer is not there: a proxy may have removed it. */
+  async #try(compression: Compression): Promise<void> {
+    if (isBase64(this.bytes)) this.bytes = Buffer.from(this.bytes.toString('latin1'), 'base64');
+    const before = this.#taken;
+    try {
+      await this.#replace(decompress(this.bytes, compression, this.#memory));
+    } catch (error) {
+      if (!(error instanceof DecodeError) || error.status === 413 || !isRecognised(this.bytes)) throw error;
+      this.#memory?.shrink(this.#taken - before);
+    }
+  }
+
+  async #replace(next: Buffer | Promise<Buffer>): Promise<void> {
+    const before = this.#taken;
+    this.bytes = await next;
+    this.#memory?.shrink(before);
+  }
+}
+
+/** Notes the project key in the refusal of a body of which nothing else may be known. */
+function namingToken<T>(token: string | undefined, step: () => T | Promise<T>): T | Promise<T> {
+  const named = (error: unknown): never => {
+    if (error instanceof DecodeError) error.token ??= token;
+    throw error;
+  };
+  if (token === undefined) return step();
+  try {
+    const result = step();
+    return result instanceof Promise ? result.catch(named) : result;
+  } catch (error) {
+    return named(error);
+  }
+}
+
+/** Removes the layers around JSON, and waits for its turn to be parsed. Bytes that are JSON already stay as they are. */
+async function unwrap(
+  { bytes, codings }: Payload,
+  { contentEncoding, memory, admit }: WireBody,
+): Promise<Buffer> {
+  const layers = new Layers(bytes, codings, memory);
+  // A proxy may have decompressed the body and kept the header.
+  await layers.remove(looksLikeJson);
+  if (!looksLikeJson(layers.bytes)) throw layers.refusal(contentEncoding);
+  if (layers.bytes.length > MAX_BODY_BYTES) throw tooLarge('the body');
+  await admit?.(layers.bytes.length);
+  return layers.bytes;
 }
 
 /** Restores the plus signs of base64, which forms and queries turn into spaces. */
@@ -184,15 +271,22 @@ function fromText(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString('latin1').trim().replaceAll(' ', '+'), 'latin1');
 }
 
+const emptyBody = () => new DecodeError('empty_body', 'request missing data payload');
+
 function notJson(bytes: Buffer, encoding: string | undefined): DecodeError {
-  if (encoding !== undefined && encoding !== 'identity' && !hintOf(encoding)) {
+  const unknown = encoding
+    ?.split(',')
+    .find((name) => !/^\s*(?:identity\s*)?$/i.test(name) && !codingOf(name));
+  if (unknown !== undefined) {
     return new DecodeError(
-      `failed to decode request: Content-Encoding ${JSON.stringify(encoding.slice(0, 40))} is not known; send gzip, or no compression`,
+      'unknown_encoding',
+      `failed to decode request: Content-Encoding ${JSON.stringify(unknown.trim().slice(0, 40))} is not known; send gzip, deflate, br or zstd, or no compression`,
     );
   }
   const start = firstByte(bytes);
   const first = JSON.stringify(bytes.toString('utf8', start, start + 20));
   return new DecodeError(
+    'invalid_json',
     `failed to parse request: expected a JSON object or array, a form, base64 or gzip of it; the body starts with ${first}`,
   );
 }
@@ -214,57 +308,83 @@ function dataField(root: unknown): Buffer | undefined {
 
 interface Payload {
   bytes: Buffer;
-  hint: Hint;
-  formToken?: string | undefined;
+  /** The declared layers around the JSON, the outermost first. */
+  codings: readonly Coding[];
+  /** The project key, if it came in a form field or around the payload. */
+  token?: string | undefined;
 }
 
-/** Finds the payload in the body, in a field of a form, or in the query. */
-function payloadOf(wire: WireBody): Payload {
-  const { bytes, compression, contentEncoding } = wire;
-  if (bytes.length === 0) return { bytes: fromText(Buffer.from(wire.data ?? '')), hint: hintOf(compression) };
-  if (!isForm(wire.contentType) || isGzip(bytes)) {
-    return { bytes, hint: hintOf(compression, contentEncoding) };
-  }
+function payloadOfForm(bytes: Buffer, codings: readonly Coding[], compression: string | undefined): Payload {
   const form = readForm(bytes);
+  const hint = codingOf(compression) ?? codingOf(form.compression);
   return {
-    bytes: fromText(form.data ?? Buffer.alloc(0)),
-    hint: hintOf(compression, form.compression, contentEncoding),
-    formToken: form.token,
+    bytes: fromText(form.data ?? NOTHING),
+    codings: hint === undefined ? codings : [hint],
+    token: form.token,
   };
 }
 
+/** Finds the payload in the body, in a field of a form, or in the query. */
+async function payloadOf(wire: WireBody): Promise<Payload> {
+  const { bytes, compression, contentEncoding, memory } = wire;
+  const hint = codingOf(compression);
+  const hinted = hint === undefined ? [] : [hint];
+  if (bytes.length === 0) return { bytes: fromText(Buffer.from(wire.data ?? '')), codings: hinted };
+  const codings = contentCodings(contentEncoding);
+  if (!isForm(wire.contentType)) return { bytes, codings: [...codings, ...hinted] };
+  const isCompressed = codings.length > 0 || isGzip(bytes) || isZstd(bytes);
+  // Some clients name the coding of a field in the header, others compress the whole form.
+  if (!isCompressed || looksLikeForm(bytes)) return payloadOfForm(bytes, codings, compression);
+  const layers = new Layers(bytes, codings, memory);
+  await layers.remove((inner) => looksLikeForm(inner) || looksLikeJson(inner));
+  if (looksLikeJson(layers.bytes)) return { bytes: layers.bytes, codings: hinted };
+  return payloadOfForm(layers.bytes, [], compression);
+}
+
 /** Parses JSON. If it carries the events in its `data`, decodes and parses that instead. */
-function readBytes<T>(bytes: Buffer, formToken: string | undefined, use: Use<T>): T | Promise<T> {
+function readBytes<T>(
+  bytes: Buffer,
+  formToken: string | undefined,
+  wire: WireBody,
+  use: Use<T>,
+): T | Promise<T> {
   const decoded = toJson(bytes);
   const unfold = (one: Decoded): T | Promise<T> => {
     const inner = one.chunks ? undefined : dataField(one.root);
-    if (inner) return decodeInner(inner, one.root as Record<string, unknown>, formToken).then(use);
+    if (inner) return decodeInner(inner, one.root as Record<string, unknown>, formToken, wire).then(use);
     return use(formToken === undefined ? one : { ...one, formToken });
   };
   return decoded instanceof Promise ? decoded.then(unfold) : unfold(decoded);
 }
 
 async function decodeInner(
-  inner: Buffer,
-  { api_key, token, compression }: Record<string, unknown>,
+  bytes: Buffer,
+  { api_key, token: own, compression }: Record<string, unknown>,
   formToken: string | undefined,
+  { admit, memory }: WireBody,
 ): Promise<Decoded> {
-  const outerToken = api_key ?? token;
-  const bytes = await unwrap(inner, hintOf(String(compression ?? '')), undefined);
-  if (bytes.length > MAX_BODY_BYTES) throw tooLarge('the body');
-  const content = await toJson(bytes);
-  return { ...content, formToken: typeof outerToken === 'string' ? outerToken : formToken };
+  const outer = api_key ?? own;
+  const token = typeof outer === 'string' ? outer : formToken;
+  const hint = codingOf(String(compression ?? ''));
+  const codings = hint === undefined ? [] : [hint];
+  const wire = { bytes: NOTHING, admit, memory };
+  const read = async () => toJson(await unwrap({ bytes, codings }, wire));
+  return { ...(await namingToken(token, read)), formToken: token };
 }
 
-/** Decodes a body that is not plain JSON, and waits for its turn to be parsed. */
-async function open(wire: WireBody): Promise<Pick<Payload, 'bytes' | 'formToken'>> {
-  const { bytes, hint, formToken } = payloadOf(wire);
-  if (bytes.length === 0) throw new DecodeError('request missing data payload');
-  const json = await unwrap(bytes, hint, wire.contentEncoding);
-  if (json.length > MAX_BODY_BYTES) throw tooLarge('the body');
-  const wait = wire.admit?.(json.length);
-  if (wait) await wait;
-  return { bytes: json, formToken };
+/** Decodes a body that is not plain JSON. */
+async function open(wire: WireBody): Promise<{ json: Buffer; token: string | undefined }> {
+  const payload = await payloadOf(wire);
+  if (payload.bytes.length === 0) throw emptyBody();
+  const { token } = payload;
+  return { json: await namingToken(token, () => unwrap(payload, wire)), token };
+}
+
+/** Whether the body is JSON as it is, for all that is known without decoding it. */
+function isPlain({ bytes, contentType, contentEncoding, compression }: WireBody): boolean {
+  if (bytes.length > MAX_BODY_BYTES || !looksLikeJson(bytes) || isForm(contentType)) return false;
+  if (contentEncoding === undefined && compression === undefined) return true;
+  return ![codingOf(compression), ...contentCodings(contentEncoding)].some(isUnmarked);
 }
 
 /** What the caller does with a decoded body. */
@@ -280,11 +400,13 @@ type Use<T> = (decoded: Decoded) => T | Promise<T>;
  */
 export function useBody<T>(wire: WireBody, use: Use<T>): T | Promise<T> {
   const { bytes } = wire;
-  if (bytes.length > MAX_BODY_BYTES || !looksLikeJson(bytes) || isForm(wire.contentType)) {
-    return open(wire).then((opened) => readBytes(opened.bytes, opened.formToken, use));
+  if (!isPlain(wire)) {
+    return open(wire).then(({ json, token }) => namingToken(token, () => readBytes(json, token, wire, use)));
   }
   const wait = wire.admit?.(bytes.length);
-  return wait ? wait.then(() => readBytes(bytes, undefined, use)) : readBytes(bytes, undefined, use);
+  return wait
+    ? wait.then(() => readBytes(bytes, undefined, wire, use))
+    : readBytes(bytes, undefined, wire, use);
 }
 
 /** Decodes a body like `useBody`, and returns its JSON as a promise. */

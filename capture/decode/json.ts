@@ -73,7 +73,10 @@ function keepExact(_key: string, value: unknown, context?: { source?: string }):
 }
 
 function refusal(error: unknown): DecodeError {
-  return new DecodeError(`failed to parse request: the body is not valid JSON: ${(error as Error).message}`);
+  return new DecodeError(
+    'invalid_json',
+    `failed to parse request: the body is not valid JSON: ${(error as Error).message}`,
+  );
 }
 
 const PLAIN = 0;
@@ -140,6 +143,7 @@ export async function readLargeJson(text: string, invalidUtf8: boolean): Promise
   const plan = await outline(text);
   if (plan.restDepth > MAX_DEPTH) {
     throw new DecodeError(
+      'invalid_json',
       `failed to parse request: the body nests ${plan.restDepth} levels deep, at most ${MAX_DEPTH} are accepted`,
     );
   }

@@ -11,24 +11,63 @@ export const MAX_DEPTH = 200;
  */
 export const MAX_EVENTS = 100_000;
 
+/** Why a body is refused as a whole: none of its events is stored. */
+export const REFUSAL_REASONS = [
+  'empty_body',
+  'invalid_form',
+  'unknown_encoding',
+  'invalid_gzip',
+  'invalid_deflate',
+  'invalid_br',
+  'invalid_zstd',
+  'invalid_lz64',
+  'invalid_base64',
+  'invalid_json',
+  'invalid_request',
+  'no_event',
+  'body_too_large',
+  'too_many_events',
+] as const;
+
+export type RefusalReason = (typeof REFUSAL_REASONS)[number];
+
 /** The body cannot be turned into events. The message is for the client. */
 export class DecodeError extends Error {
   override name = 'DecodeError';
+  readonly reason: RefusalReason;
   /** 400: the body is not valid. 413: it is too large, compressed or decompressed. */
   readonly status: 400 | 413;
+  /** The project key, if it was found although the rest was not. It is not checked. */
+  token: unknown;
 
-  constructor(message: string, status: 400 | 413 = 400) {
+  constructor(reason: RefusalReason, message: string, status: 400 | 413 = 400) {
     super(message);
+    this.reason = reason;
     this.status = status;
   }
 }
 
+/** Counts what decompression makes, until the body is admitted to be parsed or refused. */
+export interface Memory {
+  /** Waits for the turn to decompress a body that is not small. */
+  unpack(): void | Promise<void>;
+  /** Takes memory. Throws the refusal when there is none left. */
+  grow(bytes: number): void;
+  /** Gives memory back. */
+  shrink(bytes: number): void;
+}
+
 export function tooLarge(what: string): DecodeError {
-  return new DecodeError(`maximum event size exceeded: ${what} is larger than ${MAX_BODY_BYTES} bytes`, 413);
+  return new DecodeError(
+    'body_too_large',
+    `maximum event size exceeded: ${what} is larger than ${MAX_BODY_BYTES} bytes`,
+    413,
+  );
 }
 
 export function tooMany(events: number): DecodeError {
   return new DecodeError(
+    'too_many_events',
     `maximum event count exceeded: the body holds ${events} events, at most ${MAX_EVENTS} are accepted in one request`,
     413,
   );

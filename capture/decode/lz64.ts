@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DecodeError, MAX_BODY_BYTES, tooLarge } from './limits.ts';
+import { DecodeError, MAX_BODY_BYTES, type Memory, tooLarge } from './limits.ts';
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const VALUES = new Int16Array(128).fill(-1);
@@ -15,7 +15,7 @@ const FIRST_ENTRY = 3;
 const CODES_PER_TURN = 50_000;
 
 function invalid(what: string): DecodeError {
-  return new DecodeError(`failed to decode request: invalid lz64 data: ${what}`);
+  return new DecodeError('invalid_lz64', `failed to decode request: invalid lz64 data: ${what}`);
 }
 
 /** Reads bits. Each letter holds six, the highest first. Numbers are stored with their lowest bit first. */
@@ -54,7 +54,8 @@ class BitReader {
  * Decompresses what lz-string's `compressToBase64` made. The library itself has no limit: each code may stand for a
  * text as long as the number of codes before it, so some kilobytes can unfold to gigabytes.
  */
-export async function decompressLz64(bytes: Buffer): Promise<string> {
+export async function decompressLz64(bytes: Buffer, memory?: Memory): Promise<string> {
+  await memory?.unpack();
   const reader = new BitReader(bytes);
   const entries: string[] = new Array(FIRST_ENTRY).fill('');
   let bits = 2;
@@ -69,6 +70,7 @@ export async function decompressLz64(bytes: Buffer): Promise<string> {
   let untilWider = 4;
   const parts = [previous];
   let length = 1;
+  let counted = 0;
   const grow = () => {
     untilWider -= 1;
     if (untilWider > 0) return;
@@ -77,7 +79,11 @@ export async function decompressLz64(bytes: Buffer): Promise<string> {
   };
   for (;;) {
     codes += 1;
-    if (codes % CODES_PER_TURN === 0) await nextTurn();
+    if (codes % CODES_PER_TURN === 0) {
+      memory?.grow(length - counted);
+      counted = length;
+      await nextTurn();
+    }
     let code = reader.number(bits);
     if (code === END) break;
     if (code === CHAR_8_BIT || code === CHAR_16_BIT) {
@@ -96,6 +102,8 @@ export async function decompressLz64(bytes: Buffer): Promise<string> {
     previous = entry;
   }
   const text = parts.join('');
-  if (Buffer.byteLength(text) > MAX_BODY_BYTES) throw tooLarge('the decompressed body');
+  const size = Buffer.byteLength(text);
+  if (size > MAX_BODY_BYTES) throw tooLarge('the decompressed body');
+  memory?.grow(size - counted);
   return text;
 }

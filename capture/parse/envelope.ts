@@ -56,8 +56,14 @@ function isHistorical({ historical_migration: value }: Fields): boolean {
   if (YES.has(known)) return true;
   if (NO.has(known)) return false;
   throw new DecodeError(
+    'invalid_request',
     `failed to parse request: historical_migration must be true or false, it is ${typeName(value)}`,
   );
+}
+
+/** The project key that a body names outside of its events. */
+export function rootToken({ root, formToken }: Decoded): unknown {
+  return isFields(root) ? (root.api_key ?? root.token ?? root.$token ?? formToken) : formToken;
 }
 
 /** Reads the envelope of any form of body: a list of events, a batch, a wrapped payload, one event. */
@@ -67,11 +73,15 @@ export function readEnvelope(decoded: Decoded): Envelope {
     return { token: formToken, sentAt: undefined, historical: false, events: root, single: false };
   }
   if (!isFields(root))
-    throw new DecodeError('failed to parse request: expected an object or an array of events');
-  const own = root.api_key ?? root.token ?? root.$token ?? formToken;
+    throw new DecodeError(
+      'invalid_request',
+      'failed to parse request: expected an object or an array of events',
+    );
+  const own = rootToken(decoded);
   if (root.batch !== undefined && root.batch !== null) {
     if (!Array.isArray(root.batch)) {
       throw new DecodeError(
+        'invalid_request',
         `failed to parse request: batch must be an array of events, it is ${typeName(root.batch)}`,
       );
     }

@@ -1,4 +1,5 @@
 import type { SkippedEvent } from '../captured-event.ts';
+import { REFUSAL_REASONS, type RefusalReason } from '../decode/limits.ts';
 import { PERSON_REASONS, type PersonReason } from '../persons/notice.ts';
 
 /** Why an event is not stored, although its request is answered with 200. */
@@ -25,9 +26,9 @@ export const CHANGE_REASONS = [
 export type Effect = 'skipped' | 'changed' | 'not_applied';
 export type SkipReason = (typeof SKIP_REASONS)[number];
 export type ChangeReason = (typeof CHANGE_REASONS)[number];
-export type Reason = SkipReason | ChangeReason | PersonReason;
+export type Reason = SkipReason | ChangeReason | PersonReason | RefusalReason;
 
-const SKIPS = new Set<string>(SKIP_REASONS);
+const SKIPS = new Set<string>([...SKIP_REASONS, ...REFUSAL_REASONS]);
 const NOT_APPLIED = new Set<string>(PERSON_REASONS);
 
 export function effectOf(reason: Reason): Effect {
@@ -38,7 +39,7 @@ export function effectOf(reason: Reason): Effect {
 /** How often a reason occurred in one request, and the first event with it. */
 export interface Notice {
   count: number;
-  first: SkippedEvent;
+  first: Omit<SkippedEvent, 'index'> & { index?: number };
 }
 
 /** How many skipped events are listed one by one. The counts include all of them. */
@@ -73,6 +74,11 @@ export class Notices {
   /** The event is stored, but the change of a person or group that it asked for was not made. */
   notApplied(reason: PersonReason, index: number, detail: Record<string, unknown>): void {
     this.#count(reason, index, detail);
+  }
+
+  /** The whole body is refused. */
+  refused(reason: RefusalReason, detail: Record<string, unknown>): void {
+    this.counts.set(reason, { count: 1, first: { reason, detail } });
   }
 
   #count(reason: Reason, index: number, detail: Record<string, unknown>): void {

@@ -2,7 +2,14 @@ import { cleanValue } from '../../values/texts.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, TOO_DEEP } from '../decode/json.ts';
 import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
-import { type Envelope, eventToken, InconsistentTokensError, readEnvelope, typeName } from './envelope.ts';
+import {
+  type Envelope,
+  eventToken,
+  InconsistentTokensError,
+  readEnvelope,
+  rootToken,
+  typeName,
+} from './envelope.ts';
 import {
   chainElements,
   fromV1,
@@ -48,10 +55,8 @@ export interface Parsed {
 
 /** The request has no event. Its project key must be checked before the client is told so. */
 export class NoEventError extends DecodeError {
-  readonly token: unknown;
-
   constructor(token: unknown) {
-    super('request holds no event');
+    super('no_event', 'request holds no event');
     this.token = token;
   }
 }
@@ -126,6 +131,7 @@ class EventParser {
   ): void {
     if (this.#envelope.single) {
       throw new DecodeError(
+        'invalid_request',
         `failed to parse request: the event is not usable: ${reason.replaceAll('_', ' ')} ${JSON.stringify(detail)}`,
       );
     }
@@ -217,6 +223,19 @@ class EventParser {
  * for a body that is parsed in chunks.
  */
 export function parseEvents(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
+  const named = (error: unknown): never => {
+    if (error instanceof DecodeError) error.token ??= rootToken(decoded) ?? context.token;
+    throw error;
+  };
+  try {
+    const parsed = parseAll(decoded, context);
+    return parsed instanceof Promise ? parsed.catch(named) : parsed;
+  } catch (error) {
+    return named(error);
+  }
+}
+
+function parseAll(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
   const envelope = readEnvelope(decoded);
   if (context.v1) envelope.sentAt = (decoded.root as Fields).created_at;
   const parser = new EventParser(envelope, context);

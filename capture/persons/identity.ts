@@ -54,8 +54,11 @@ interface Merge {
   into: string;
   /** The person of this distinct_id is absorbed. */
   from: string;
-  /** Whether they are merged even if the absorbed person was identified before. */
-  always: boolean;
+  /**
+   * What becomes of a person that was identified before and would be absorbed. `refuse`: both persons stay as they are.
+   * `turn`: it absorbs the other person instead, unless that one was identified too. `absorb`: it is absorbed.
+   */
+  ifIdentified: 'refuse' | 'turn' | 'absorb';
 }
 
 function asDistinctId(value: unknown): string | undefined {
@@ -70,12 +73,12 @@ export function mergeOf({ event, distinct_id, properties }: CapturedEvent): Merg
     const from = asDistinctId(properties.$anon_distinct_id);
     return from === undefined || from === distinct_id
       ? undefined
-      : { into: distinct_id, from, always: false };
+      : { into: distinct_id, from, ifIdentified: 'refuse' };
   }
   if (event !== '$create_alias' && event !== '$merge_dangerously') return undefined;
   const alias = asDistinctId(properties.alias);
   if (alias === undefined || alias === distinct_id) return undefined;
   return event === '$create_alias'
-    ? { into: alias, from: distinct_id, always: false }
-    : { into: distinct_id, from: alias, always: true };
+    ? { into: alias, from: distinct_id, ifIdentified: 'turn' }
+    : { into: distinct_id, from: alias, ifIdentified: 'absorb' };
 }

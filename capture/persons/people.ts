@@ -219,7 +219,7 @@ export class People {
   ): Draft | undefined {
     const merge = mergeOf(captured);
     if (!merge) return undefined;
-    const { into, from, always } = merge;
+    const { into, from, ifIdentified } = merge;
     const about = { event: captured.event, distinct_id: captured.distinct_id, into, from };
     const illegal = [into, from].find(isIllegalId);
     if (illegal !== undefined) {
@@ -228,26 +228,33 @@ export class People {
     }
     const [target, source] = [this.#find(projectId, into), this.#find(projectId, from)];
     if (target && source && target !== source) {
-      if (source.isIdentified && !always) {
+      const turns = ifIdentified === 'turn' && source.isIdentified && !target.isIdentified;
+      const [stays, goes] = turns ? [source, target] : [target, source];
+      if (goes.isIdentified && ifIdentified !== 'absorb') {
         notice({ reason: 'cannot_merge_already_identified', detail: about });
+        // They are two people, each known by an id. Without this mark, a later `$identify` could absorb this one.
+        this.#identify(stays);
         return undefined;
       }
-      this.#absorb(target, source, () => {
+      this.#absorb(stays, goes, () => {
         notice({
           reason: 'person_properties_too_large',
           detail: { ...about, limit_bytes: MOST_PROPERTIES },
         });
       });
-      return target;
+      return stays;
     }
     const person = target ?? source ?? this.#create(projectId, into, storableTime(captured));
     if (!target && source) this.#adopt(person, into);
     if (!source) this.#adopt(person, from);
-    if (!person.isIdentified) {
-      person.isIdentified = true;
-      person.changed = true;
-    }
+    this.#identify(person);
     return person;
+  }
+
+  #identify(person: Draft): void {
+    if (person.isIdentified) return;
+    person.isIdentified = true;
+    person.changed = true;
   }
 
   /** Gives the person a distinct_id that had no person. */

@@ -3,10 +3,11 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { captureRoutes } from '../../api/capture/routes.ts';
 import { createRequestDurations } from '../../api/http-metrics.ts';
-import { Gates } from '../../api/public/gate.ts';
+import { Gates, newTicket } from '../../api/public/gate.ts';
 import { type Lane, openLane } from '../../api/public/lane.ts';
 import { remoteConfigRoutes } from '../../api/remote-config.ts';
 import { createWarnings } from '../../capture/warnings.ts';
+import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 
@@ -18,7 +19,7 @@ function echoRoutes(lane: Lane, pause: (body: string) => Promise<void>): void {
   const { add } = lane.join({
     name: 'echo',
     tag: 'echo',
-    share: { held: 3 * KIB, atWork: KIB },
+    share: { held: 3 * KIB, atWork: KIB, unpacking: 1 },
     largestBody: { bytes: 2 * KIB, refusal: 'An echo has at most 2048 bytes.' },
   });
   add('POST', '/echo/', async ({ request, body }) => {
@@ -44,7 +45,12 @@ beforeAll(async () => {
   const durations = createRequestDurations(registry);
   await app.register(async (site) => {
     lane = openLane(site, { pool, listener, durations, isPrepared: () => true });
-    captureRoutes(lane, { ingest, registry, warnings });
+    captureRoutes(lane, {
+      ingest,
+      registry,
+      warnings,
+      logger: createLogger({ name: 'test', level: 'silent' }),
+    });
     remoteConfigRoutes(lane);
     echoRoutes(lane, (body) => pause(body));
   });
@@ -119,13 +125,13 @@ describe('a further product of the public lane', () => {
       lane.join({
         name: 'greedy',
         tag: 'greedy',
-        share: { held, atWork },
+        share: { held, atWork, unpacking: 0 },
         largestBody: { bytes: KIB, refusal: 'Too large.' },
       });
     expect(() => join(100 * KIB * KIB, KIB)).toThrow(
-      /^The gate of greedy needs 104857600 bytes \(held\), but other products leave only \d+ of the total/,
+      /^The gate of greedy needs 104857600 \(held\), but other products leave only \d+ of the total/,
     );
-    expect(() => join(KIB, 100 * KIB * KIB)).toThrow('bytes (atWork)');
+    expect(() => join(KIB, 100 * KIB * KIB)).toThrow('(atWork)');
     expect(() => join(KIB - 1, KIB)).toThrow(
       'greedy accepts bodies of 1024 bytes, but its share holds 1023.',
     );
@@ -133,15 +139,16 @@ describe('a further product of the public lane', () => {
 });
 
 test('the shares of all gates are at most the total, and none takes what is of another', () => {
-  const ticket = () => ({ bytes: 0, atWork: 0 });
-  const gates = new Gates({ held: 1_000, atWork: 100 });
-  const first = gates.open('first', { held: 600, atWork: 40 });
-  const second = gates.open('second', { held: 400, atWork: 60 });
+  const ticket = newTicket;
+  const gates = new Gates({ held: 1_000, atWork: 100, unpacking: 3 });
+  const first = gates.open('first', { held: 600, atWork: 40, unpacking: 2 });
+  const second = gates.open('second', { held: 400, atWork: 60, unpacking: 1 });
   for (const share of [
-    { held: 1, atWork: 0 },
-    { held: 0, atWork: 1 },
+    { held: 1, atWork: 0, unpacking: 0 },
+    { held: 0, atWork: 1, unpacking: 0 },
+    { held: 0, atWork: 0, unpacking: 1 },
   ]) {
-    expect(() => gates.open('third', share)).toThrow('The gate of third needs 1 bytes');
+    expect(() => gates.open('third', share)).toThrow('The gate of third needs 1 (');
   }
   first.hold(ticket(), 600);
   expect(() => first.hold(ticket(), 1)).toThrow('Too many large requests at once');

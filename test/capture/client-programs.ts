@@ -48,9 +48,11 @@ export function runProgram(
   });
 }
 
-/** posthog-python of this version. */
-export const findPythonClient = (version: string): Availability =>
-  findPythonPackages(`posthog-python-${version}`, [`posthog==${version}`]);
+/** posthog-python of this version, with what it needs for one of its extras. */
+export const findPythonClient = (version: string, extra?: string): Availability =>
+  extra === undefined
+    ? findPythonPackages(`posthog-python-${version}`, [`posthog==${version}`])
+    : findPythonPackages(`posthog-python-${version}-${extra}`, [`posthog[${extra}]==${version}`]);
 
 export function findChromium(): Availability {
   for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {

@@ -1,4 +1,12 @@
-import { deflateRawSync, gzipSync } from 'node:zlib';
+import { randomBytes } from 'node:crypto';
+import {
+  brotliCompressSync,
+  constants,
+  deflateRawSync,
+  deflateSync,
+  gzipSync,
+  zstdCompressSync,
+} from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import LZString from 'lz-string';
 import { checkToken } from '../../api/public/project-keys.ts';
@@ -13,6 +21,31 @@ const JSON_TEXT = JSON.stringify(EVENT);
 const BASE64 = Buffer.from(JSON_TEXT).toString('base64');
 const GZIP = gzipSync(JSON_TEXT);
 const FORM = 'application/x-www-form-urlencoded';
+/** Brotli writes bodies of 64 KiB to 1 MiB so that they begin with a bracket. */
+const MIDDLE = JSON.stringify({ ...EVENT, properties: { a: randomBytes(60_000).toString('hex') } });
+
+type Compress = (bytes: Buffer | string) => Buffer;
+const ENCODINGS: [string, string, Compress][] = [
+  ['gzip', 'gzip', gzipSync],
+  ['deflate with the header of zlib', 'deflate', deflateSync],
+  ['bare deflate', 'deflate', deflateRawSync],
+  ['deflate that is only stored', 'deflate', (body) => deflateRawSync(body, { level: 0 })],
+  ['br', 'br', (body) => brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } })],
+  [
+    'br of the largest window',
+    'br',
+    (body) =>
+      brotliCompressSync(body, {
+        params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_LGWIN]: 24 },
+      }),
+  ],
+  ['zstd', 'zstd', zstdCompressSync],
+  [
+    'zstd with a checksum',
+    'zstd',
+    (body) => zstdCompressSync(body, { params: { [constants.ZSTD_c_checksumFlag]: 1 } }),
+  ],
+];
 const bytes = (text: string) => Buffer.from(text);
 
 describe('every wire form holds the same event', () => {
@@ -71,6 +104,80 @@ describe('every wire form holds the same event', () => {
   });
 });
 
+describe.each(ENCODINGS)('%s', (_name, encoding, compress) => {
+  const small = compress(JSON_TEXT);
+  const middle = compress(MIDDLE);
+  const form = `data=${encodeURIComponent(JSON_TEXT)}&api_key=phc_form`;
+  const forms: [string, WireBody][] = [
+    ['declared by the header', { bytes: small, contentEncoding: encoding, contentType: 'application/json' }],
+    ['declared by the query', { bytes: small, compression: encoding.toUpperCase() }],
+    ['declared by both', { bytes: small, contentEncoding: ` ${encoding} `, compression: encoding }],
+    ['of 120 kB', { bytes: middle, contentEncoding: encoding }],
+    ['inside of br', { bytes: brotliCompressSync(small), contentEncoding: `${encoding}, br` }],
+    ['around gzip', { bytes: compress(GZIP), contentEncoding: `gzip, ${encoding}` }],
+    [
+      'around gzip that only the query names',
+      { bytes: compress(GZIP), contentEncoding: encoding, compression: 'gzip-js' },
+    ],
+    [
+      'around base64 that the query names',
+      { bytes: compress(BASE64), contentEncoding: encoding, compression: 'base64' },
+    ],
+    ['declared twice, made once', { bytes: small, contentEncoding: `${encoding}, ${encoding}` }],
+    ['beside identity', { bytes: small, contentEncoding: `identity,${encoding}` }],
+    ['removed by a proxy that kept the header', { bytes: bytes(JSON_TEXT), contentEncoding: encoding }],
+    ['removed, and 120 kB', { bytes: bytes(MIDDLE), contentEncoding: encoding }],
+    ['removed, and the list begins', { bytes: bytes(`[${JSON_TEXT}]`), contentEncoding: encoding }],
+    ['declared, and gzip in truth', { bytes: GZIP, contentEncoding: encoding }],
+    ['of a whole form', { bytes: compress(form), contentEncoding: encoding, contentType: FORM }],
+    ['under the type of a form', { bytes: small, contentEncoding: encoding, contentType: FORM }],
+    [
+      'as base64 in a form',
+      {
+        bytes: bytes(`data=${encodeURIComponent(small.toString('base64'))}&compression=${encoding}`),
+        contentType: FORM,
+      },
+    ],
+    ['as base64 in the query', { bytes: bytes(''), data: small.toString('base64'), compression: encoding }],
+    [
+      'as base64 in the field data',
+      { bytes: bytes(JSON.stringify({ data: small.toString('base64'), compression: encoding })) },
+    ],
+  ];
+  test.each(forms)('%s', async (_case, wire) => {
+    const { root } = await decodeBody(wire);
+    const event = (Array.isArray(root) ? root[0] : root) as typeof EVENT;
+    expect({ ...event, properties: EVENT.properties }).toEqual(EVENT);
+  });
+
+  test('of every length is never taken for something else', async () => {
+    for (let length = 0; length < 400; length += 1) {
+      const value = { text: 'x'.repeat(length), random: randomBytes(length).toString('base64') };
+      const wire = { bytes: compress(JSON.stringify(value)), contentEncoding: encoding };
+      expect((await decodeBody(wire)).root).toEqual(value);
+    }
+  });
+
+  test.each([
+    ['the end is missing', small.subarray(0, -3), 'unexpected end of file'],
+    ['the end is missing, 120 kB', middle.subarray(0, -3), 'unexpected end of file'],
+    ['nothing of it is there', bytes('\u0007hello there'), ''],
+    [
+      'something follows',
+      Buffer.concat([small, bytes('xyz')]),
+      encoding === 'gzip' ? 'incorrect header check' : '3 bytes follow its end',
+    ],
+  ])('%s', async (_case, body, why) => {
+    const failure = await decodeBody({ bytes: body, contentEncoding: encoding }).catch((error) => error);
+    expect(failure).toMatchObject({ name: 'DecodeError', status: 400, reason: `invalid_${encoding}` });
+    expect(failure.message).toContain(why);
+  });
+});
+
+/** A frame of zstd that asks for a window of so many bytes, as a power of two. */
+const zstdOf = (windowLog: number) =>
+  Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x00, (windowLog - 10) << 3, 0x13, 0x00, 0x00, 0x7b, 0x7d]);
+
 describe('what cannot be decoded is named', () => {
   const cases: [string, WireBody, string][] = [
     ['nothing', { bytes: bytes('') }, 'request missing data payload'],
@@ -86,8 +193,23 @@ describe('what cannot be decoded is named', () => {
     ['bad lz64', { bytes: bytes('%%%%'), compression: 'lz64' }, 'invalid lz64 data'],
     [
       'an unknown encoding',
-      { bytes: deflateRawSync(JSON_TEXT), contentEncoding: 'br' },
-      'Content-Encoding "br" is not known',
+      { bytes: deflateRawSync(JSON_TEXT), contentEncoding: 'identity, lz4' },
+      'Content-Encoding "lz4" is not known; send gzip, deflate, br or zstd, or no compression',
+    ],
+    [
+      'more encodings than anybody makes',
+      { bytes: GZIP, contentEncoding: 'gzip, br, gzip, br, gzip' },
+      'Content-Encoding names 5 encodings, at most 4 are accepted',
+    ],
+    [
+      'a list of encodings around something else',
+      { bytes: brotliCompressSync(GZIP.subarray(0, 30)), contentEncoding: 'gzip, br' },
+      'invalid GZIP data',
+    ],
+    [
+      'a window of zstd that needs much memory',
+      { bytes: zstdOf(27), contentEncoding: 'zstd' },
+      'too much memory',
     ],
     ['half of a JSON', { bytes: bytes('{"event":') }, 'not valid JSON'],
     ['words', { bytes: bytes('hello there') }, 'starts with "hello there"'],
@@ -159,6 +281,24 @@ describe('the limit of 20 MiB', () => {
     const over = body(MAX_BODY_BYTES + 1);
     await expect(decodeBody({ bytes: over })).rejects.toMatchObject({ status: 413 });
     await expect(decodeBody({ bytes: gzipSync(over, { level: 1 }) })).rejects.toMatchObject({ status: 413 });
+  });
+  test.each(ENCODINGS.filter(([name, encoding]) => name === encoding || name.includes('deflate')))(
+    '%s: the last byte decides',
+    async (_name, encoding, compress) => {
+      const send = (one: Buffer) => decodeBody({ bytes: compress(one), contentEncoding: encoding });
+      expect((await send(body(MAX_BODY_BYTES))).root).toHaveProperty('a');
+      const refusal = { status: 413, reason: 'body_too_large' };
+      await expect(send(body(MAX_BODY_BYTES + 1))).rejects.toMatchObject(refusal);
+    },
+  );
+  test('a bomb in a bomb is refused', async () => {
+    const inner = brotliCompressSync(Buffer.alloc(100 * 1024 * 1024), {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 1 },
+    });
+    for (const [, encoding, compress] of ENCODINGS) {
+      const wire = { bytes: compress(inner), contentEncoding: `br, ${encoding}` };
+      await expect(decodeBody(wire)).rejects.toMatchObject({ status: 413 });
+    }
   });
   test('bombs are refused: gzip and lz64', async () => {
     const zeros = gzipSync(Buffer.alloc(200 * 1024 * 1024), { level: 9 });

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { MemoryAfterRush } from '../../api/public/body-memory.ts';
-import { Gate, type Ticket } from '../../api/public/gate.ts';
+import { Gate, newTicket, type Ticket } from '../../api/public/gate.ts';
 import { createProjectKeys } from '../../api/public/project-keys.ts';
 import { Notices } from '../../capture/parse/notices.ts';
 import { createWarnings } from '../../capture/warnings.ts';
@@ -159,8 +159,8 @@ describe('ingestion warnings', () => {
 });
 
 describe('the memory for bodies', () => {
-  const SHARE = { held: 160 * 1024 * 1024, atWork: 12 * 1024 * 1024 };
-  const ticket = (): Ticket => ({ bytes: 0, atWork: 0 });
+  const SHARE = { held: 160 * 1024 * 1024, atWork: 12 * 1024 * 1024, unpacking: 2 };
+  const ticket = newTicket;
 
   test('is given to the first, refused to the others, and given back', () => {
     const gate = new Gate({ ...SHARE, held: 1_000 });

@@ -6,7 +6,15 @@ import { createTenant, type Tenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
 import { type ApiProgram, programsForFile } from '../support/programs.ts';
 import { allocateNamespace } from '../support/temporal.ts';
-import { type ModelPerson, modelOf, type Operation, permutations } from './person-model.ts';
+import {
+  type ModelPerson,
+  modelOf,
+  type Operation,
+  operation,
+  permutations,
+  propertiesOf,
+  THREE_LOGINS,
+} from './person-model.ts';
 
 const programs = programsForFile();
 const database = databaseForFile();
@@ -24,11 +32,12 @@ beforeAll(async () => {
 
 const seed = Date.now() % 1_000_000;
 
-function wireEvent({ event, id, other, set, setOnce }: Operation) {
-  const own = event === '$identify' ? { $anon_distinct_id: other } : { alias: other };
-  const properties = { ...(other === undefined ? {} : own), $set: set, $set_once: setOnce };
-  return { uuid: uuidv7(), event, distinct_id: id, properties };
-}
+const wireEvent = (one: Operation) => ({
+  uuid: uuidv7(),
+  event: one.event,
+  distinct_id: one.id,
+  properties: propertiesOf(one),
+});
 
 const send = (api: ApiProgram, tenant: Tenant, batch: object[]) =>
   fetch(`${api.url}/batch/`, {
@@ -58,34 +67,23 @@ async function orphans(projectId: number): Promise<unknown[]> {
   return rows;
 }
 
-const names = fc.constantFrom('a', 'b', 'c', 'd');
-const value = fc.record({ x: fc.integer({ min: 0, max: 99 }) });
-const operation: fc.Arbitrary<Operation> = fc.oneof(
-  fc.record({ event: fc.constant('seen' as const), id: names, set: value }),
-  fc.record({ event: fc.constant('seen' as const), id: names, setOnce: value }),
-  fc.record({ event: fc.constant('$identify' as const), id: names, other: names, set: value }),
-  fc.record({ event: fc.constant('$create_alias' as const), id: names, other: names }),
-  fc.record({ event: fc.constant('$merge_dangerously' as const), id: names, other: names }),
-);
-
-test('whatever is sent to three API processes at once ends as if it had come in some order', async () => {
-  const CASES = 120;
-  const cases = fc.sample(fc.array(operation, { minLength: 2, maxLength: 5 }), { seed, numRuns: CASES });
+/** Sends the batches of each case to three processes at once, and compares what is stored with all orders of the batches. */
+async function expectSomeOrder(cases: readonly Operation[][][]): Promise<void> {
   const tenants = await Promise.all(cases.map((_, index) => createTenant(database.pool, `Case ${index}`)));
-  for (let at = 0; at < CASES; at += 20) {
+  for (let at = 0; at < cases.length; at += 20) {
     await Promise.all(
-      cases.slice(at, at + 20).map(async (operations, index) => {
+      cases.slice(at, at + 20).map(async (batches, index) => {
         const tenant = tenants[at + index] as Tenant;
         const answers = await Promise.all(
-          operations.map((one, turn) =>
-            send(apis[turn % apis.length] as ApiProgram, tenant, [wireEvent(one)]),
+          batches.map((batch, turn) =>
+            send(apis[turn % apis.length] as ApiProgram, tenant, batch.map(wireEvent)),
           ),
         );
-        expect(answers.map((answer) => answer.status)).toEqual(operations.map(() => 200));
+        expect(answers.map((answer) => answer.status)).toEqual(batches.map(() => 200));
       }),
     );
   }
-  for (const [index, operations] of cases.entries()) {
+  for (const [index, batches] of cases.entries()) {
     const { projectId } = tenants[index] as Tenant;
     expect(await orphans(projectId)).toEqual([]);
     const is = JSON.stringify(
@@ -93,19 +91,56 @@ test('whatever is sent to three API processes at once ends as if it had come in 
         ...[person, identified, ids, properties],
       ]),
     );
-    const mayBe = permutations(operations).map((order) =>
+    const mayBe = permutations(batches).map((order) =>
       JSON.stringify(
-        modelOf(order).map(({ founder, identified, ids, properties }) => [
+        modelOf(order.flat()).map(({ founder, identified, ids, properties }) => [
           ...[personId(projectId, founder), identified, ids, properties],
         ]),
       ),
     );
     if (!mayBe.includes(is)) {
       throw new Error(
-        `seed ${seed}: ${JSON.stringify(operations)} in no order ends in ${is}, but in one of\n${[...new Set(mayBe)].join('\n')}`,
+        `seed ${seed}: ${JSON.stringify(batches)} in no order ends in ${is}, but in one of\n${[...new Set(mayBe)].join('\n')}`,
       );
     }
   }
+}
+
+test('whatever is sent to three API processes at once ends as if it had come in some order', async () => {
+  const batch = fc.oneof(
+    { weight: 3, arbitrary: operation.map((one) => [one]) },
+    { weight: 1, arbitrary: fc.array(operation, { minLength: 2, maxLength: 3 }) },
+  );
+  const batches = fc.array(batch, { minLength: 2, maxLength: 5 });
+  await expectSomeOrder(fc.sample(batches, { seed, numRuns: 120 }));
+});
+
+test('three logins on one device, at once and in all cuts into batches, end as if they had come in some order', async () => {
+  const orders = permutations(THREE_LOGINS);
+  const few = orders.filter((_, index) => index % 6 === 0);
+  const apart = few.map((order) => order.map((one) => [one]));
+  const halves = few.map((order) => [order.slice(0, 3), order.slice(3)]);
+  const whole = orders.map((order) => [order]);
+  await expectSomeOrder([...apart, ...halves, ...whole]);
+});
+
+test('a second person whose merge is refused is identified, whatever becomes of the first meanwhile', async () => {
+  const refused: Operation = { event: '$identify', id: 'b', other: 'a' };
+  const identified: Operation = { event: '$identify', id: 'a', other: 'x' };
+  const known: Operation = { event: 'seen', id: 'b' };
+  const rivals: Operation[] = [
+    { event: '$merge_dangerously', id: 'c', other: 'a' },
+    { event: '$merge_dangerously', id: 'b', other: 'a' },
+    { event: '$create_alias', id: 'a', other: 'b' },
+    { event: '$identify', id: 'a', other: 'b' },
+    { event: '$identify', id: 'c', other: 'b' },
+  ];
+  const cases = rivals.flatMap((rival) => [
+    [[identified, known, refused], [rival]],
+    [[identified, known], [refused], [rival]],
+    [[identified], [known, refused], [rival], [refused]],
+  ]);
+  await expectSomeOrder([...cases, ...cases]);
 });
 
 test('merges in all directions, with one process killed on the way, lose no id and no property', async () => {

@@ -44,7 +44,14 @@ const variables = {
     .describe('Port of the embedded Postgres, which listens on loopback only.'),
   SLUICE_DATABASE_POOL: positive
     .default(10)
-    .describe('Size of the main Postgres connection pool of each process.'),
+    .describe(
+      'Size of the main Postgres connection pool of each process: the management API, or the bookkeeping of a worker.',
+    ),
+  SLUICE_READING_POOL: positive
+    .default(4)
+    .describe(
+      'Number of expensive queries that an API process runs at once: previews, lists and searches. A project runs half of them at most.',
+    ),
   SLUICE_MIGRATE: flag
     .default(true)
     .describe('Whether the API and the worker apply missing migrations when they start.'),
@@ -262,6 +269,34 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     SLUICE_GEOIP_DATABASE: value.SLUICE_GEOIP_DATABASE && path.resolve(value.SLUICE_GEOIP_DATABASE),
   };
 }
+
+/** The sizes of the Postgres connection pools of an API process. Each pool is for one kind of work. */
+export const apiPools = ({
+  SLUICE_DATABASE_POOL: management,
+  SLUICE_READING_POOL: reading,
+}: Pick<Config, 'SLUICE_DATABASE_POOL' | 'SLUICE_READING_POOL'>) => ({
+  management,
+  /** Queries whose cost their callers decide. */
+  reading,
+  /** Transactions that store events. While one waits for the disk, others are written. */
+  ingest: 4,
+  /** What public requests look up: the projects of their keys. */
+  lane: 2,
+  /** The one that hears of changes. */
+  listener: 1,
+});
+
+/** The sizes of the Postgres connection pools of a worker that executes so many runs at once. */
+export const workerPools = (
+  { SLUICE_DATABASE_POOL: bookkeeping }: Pick<Config, 'SLUICE_DATABASE_POOL'>,
+  runs: number,
+) => ({
+  bookkeeping,
+  /** Queries that may take long, and that a run can do without. */
+  sizing: 2,
+  /** One connection for each run, and one more for an earlier read of it that has not stopped yet. */
+  exports: runs * 2,
+});
 
 export interface SettingDescription {
   name: string;

@@ -70,7 +70,7 @@ function documented(tag: string, { summary, body, params, answer }: Description)
 export function openLane(
   app: FastifyInstance,
   deps: {
-    pool: Queryable;
+    lanePool: Queryable;
     listener: Listener;
     durations: DurationHistogram;
     isPrepared: () => boolean;
@@ -79,7 +79,7 @@ export function openLane(
   },
 ): Lane {
   const { durations, isPrepared } = deps;
-  const keys = createProjectKeys(deps.pool, deps.listener);
+  const keys = createProjectKeys(deps.lanePool, deps.listener);
   const gates = new Gates(TOTAL);
   const bodies = new BodyPool();
   const memory = new MemoryAfterRush({ before: () => bodies.clear() });

@@ -190,6 +190,19 @@ const variables = {
   SLUICE_RATE_LIMIT_SUSTAINED: positive
     .default(4800)
     .describe('Maximum number of requests per hour and key, with `SLUICE_RATE_LIMIT`.'),
+  SLUICE_REQUESTS_AT_ONCE: positive
+    .default(16)
+    .describe(
+      'Number of requests of a user to the management API that an API process works on at once. Further ones wait.',
+    ),
+  SLUICE_REFUSALS_PER_MINUTE: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(1200)
+    .describe(
+      'Number of refused requests per minute: with an invalid key from an address, or with 403 or 404 for a key. Further ones get 429 before anything is looked up. 0 switches this off.',
+    ),
   SLUICE_ALLOW_ORGANIZATION_CREATION: flag
     .default(true)
     .describe('Whether users can create more organizations with `POST /api/organizations/`.'),

@@ -55,7 +55,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const schedules = createSchedules(config, logger);
   const parser = createParser();
   // A project has one thread at most, so another one always finds a free thread soon.
-  const parsing = new Turns({ atOnce: PARSER_DEFAULTS.workers, perProject: 1 });
+  const parsing = new Turns({ atOnce: PARSER_DEFAULTS.workers, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');

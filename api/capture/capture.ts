@@ -67,13 +67,13 @@ export function createCapture(deps: {
    * The refusal of an error. Some errors tell about a project's events: they are told only to a client that shows the
    * key of a project, and any other client gets 401.
    */
-  async function judge(error: unknown): Promise<unknown> {
+  async function judge(error: unknown, { ip }: CaptureRequest): Promise<unknown> {
     const needsKey =
       error instanceof HistoricalMigrationError ||
       (error instanceof NoEventError && error.token !== undefined);
     if (!needsKey) return toRefusal(error);
     try {
-      await keys.authenticate(error.token);
+      await keys.authenticate(error.token, ip);
       return toRefusal(error);
     } catch (refusal) {
       return refusal;
@@ -133,7 +133,7 @@ export function createCapture(deps: {
     // With thousands of requests a second, each promise that is not awaited saves a turn for each of them.
     const reading = read(request, now);
     const parsed = reading instanceof Promise ? await reading : reading;
-    const found = keys.authenticate(parsed.token);
+    const found = keys.authenticate(parsed.token, request.ip);
     const project = found instanceof Promise ? await found : found;
     const { notices, given } = parsed;
     const count = parsed.events.length;
@@ -149,7 +149,7 @@ export function createCapture(deps: {
     try {
       return await process(request);
     } catch (error) {
-      const refusal = await judge(error);
+      const refusal = await judge(error, request);
       metrics.refused((refusal as ApiError).status ?? 500);
       throw refusal;
     }

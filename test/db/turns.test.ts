@@ -21,7 +21,7 @@ function asking(turns: Turns) {
 }
 
 test('the next turn goes to the project with the fewest, then to the one that waits longest', async () => {
-  const { ask, begun, end } = asking(new Turns({ atOnce: 3, perProject: 2 }));
+  const { ask, begun, end } = asking(new Turns({ atOnce: 3, perAsker: 2 }));
   const all = [
     ...['a1', 'a2', 'a3', 'a4'].map((name) => ask(1, name)),
     ...['b1', 'b2'].map((name) => ask(2, name)),
@@ -44,7 +44,7 @@ test('the next turn goes to the project with the fewest, then to the one that wa
 });
 
 test('a project that asks for too much is refused, and only that project', async () => {
-  const { ask, begun, end } = asking(new Turns({ atOnce: 2, perProject: 1, waitingPerProject: 1 }));
+  const { ask, begun, end } = asking(new Turns({ atOnce: 2, perAsker: 1, waitingPerAsker: 1 }));
   const kept = [ask(1, 'a1'), ask(1, 'a2')];
   await expect(ask(1, 'a3')).rejects.toMatchObject({ isOwnFault: true });
   kept.push(ask(2, 'b1'));
@@ -58,7 +58,7 @@ test('a project that asks for too much is refused, and only that project', async
 });
 
 test('a turn that does not come is given up, and says whose fault that is', async () => {
-  const { ask, begun, end } = asking(new Turns({ atOnce: 2, perProject: 1, patience: 5 }));
+  const { ask, begun, end } = asking(new Turns({ atOnce: 2, perAsker: 1, patience: 5 }));
   const kept = [ask(1, 'a1'), ask(2, 'b1')];
   const [own, others] = await Promise.allSettled([ask(1, 'a2'), ask(3, 'c1')]);
   expect(own).toMatchObject({ status: 'rejected', reason: { isOwnFault: true } });

@@ -123,6 +123,9 @@ const variables = {
     .describe(
       'Maximum number of export runs that a worker executes at once. A third of them, at least one, is reserved for backfills. Default: one for every 512 MB of memory, at least 2 and at most 8.',
     ),
+  SLUICE_EXPORTS_PER_PROJECT: positive
+    .default(1_000)
+    .describe('Maximum number of batch exports of a project.'),
   SLUICE_EXPORT_PAUSE_AFTER: z.coerce
     .number()
     .int()
@@ -202,6 +205,14 @@ const variables = {
     .default(1200)
     .describe(
       'Number of refused requests per minute: with an invalid key from an address, or with 403 or 404 for a key. Further ones get 429 before anything is looked up. 0 switches this off.',
+    ),
+  SLUICE_CONNECTIONS: positive
+    .default(10_000)
+    .describe('Number of HTTP connections that an API process holds. Beyond it, it closes idle ones.'),
+  SLUICE_CONNECTIONS_PER_ADDRESS: positive
+    .default(1_000)
+    .describe(
+      'The same for the connections of one address. It does not apply to the proxies of `SLUICE_TRUST_PROXY`.',
     ),
   SLUICE_ALLOW_ORGANIZATION_CREATION: flag
     .default(true)

@@ -19,6 +19,7 @@ import { describeApi, serveDocumentation } from './openapi.ts';
 import { openLane } from './public/lane.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { ROUTES, type Routes } from './routes.ts';
+import { boundSockets } from './sockets.ts';
 
 /** How many requests of one sender wait until some of its others are answered. */
 const REQUESTS_WAITING = 500;
@@ -27,6 +28,9 @@ const REQUEST_PATIENCE = 20_000;
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
 /** How long a client may take to send a request. */
 const REQUEST_MILLISECONDS = 60_000;
+/** How long it may take for the headers of a request, and how often this is checked. */
+const HEADERS_MILLISECONDS = 15_000;
+const CHECK_MILLISECONDS = 5_000;
 /** `environments` is an older name of `projects`. A request line may contain a whole URL. */
 const ENVIRONMENTS = /^(?:https?:\/\/[^/?#]*)?\/api\/environments(?=\/|\?|$)/i;
 /** Statuses with which a body can be refused before its sender is known. */
@@ -41,18 +45,17 @@ function requestId(request: IncomingMessage): string {
 /** Builds the HTTP server with all its routes, without listening. */
 export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): Promise<App> {
   const { config } = deps;
+  const proxies = config.SLUICE_TRUST_PROXY.split(',').map((one) => one.trim());
   const app = Fastify({
     loggerInstance: deps.logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: MANAGEMENT_BODY_LIMIT,
     genReqId: requestId,
-    trustProxy:
-      config.SLUICE_TRUST_PROXY === ''
-        ? false
-        : config.SLUICE_TRUST_PROXY.split(',').map((one) => one.trim()),
+    trustProxy: config.SLUICE_TRUST_PROXY === '' ? false : proxies,
     // The router accepts a parameter of any length. Node limits the request line.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 65_536 },
     requestTimeout: REQUEST_MILLISECONDS,
+    http: { headersTimeout: HEADERS_MILLISECONDS, connectionsCheckingInterval: CHECK_MILLISECONDS },
     // While the process stops, it answers requests on open connections. /_readyz tells balancers to go elsewhere.
     return503OnClosing: false,
     rewriteUrl: (request) => (request.url ?? '/').replace(ENVIRONMENTS, '/api/projects'),
@@ -66,6 +69,11 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     },
   }).withTypeProvider<ZodTypeProvider>();
 
+  boundSockets(app.server, {
+    total: config.SLUICE_CONNECTIONS,
+    perClient: config.SLUICE_CONNECTIONS_PER_ADDRESS,
+    proxies,
+  });
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(sendError);
   // These two record every route that is added later, so they come first.

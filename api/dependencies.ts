@@ -71,8 +71,9 @@ export interface ExportRouteDependencies extends ExportCommandDependencies {
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
   const { pool, readingPool, parser, parsing, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
+  const { SLUICE_EXPORTS_PER_PROJECT: mostExports } = config;
   return {
     ...{ pool, readingPool, parser, parsing, keyring, egress, logger, temporal: schedules.exports },
-    ...{ exportRoot, publicUrl },
+    ...{ exportRoot, publicUrl, mostExports },
   };
 };

@@ -69,6 +69,11 @@ export class Turns {
     this.#patience = patience ?? PATIENCE;
   }
 
+  /** How many works wait. */
+  get waiting(): number {
+    return [...this.#shares.values()].reduce((sum, one) => sum + one.waiting.size, 0);
+  }
+
   /** Does the work when it is its turn. Throws a NoTurnError, or the reason of the signal, if the turn does not come. */
   async take<T>({ projectId, signal }: Asker, work: () => Promise<T>): Promise<T> {
     const leave = await this.enter(projectId, signal);

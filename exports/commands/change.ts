@@ -22,7 +22,7 @@ import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
 import { type ExportInput, type PreparedExport, prepareExport, refuseWritingOver } from './prepare.ts';
 
-type Dependencies = Omit<ExportCommandDependencies, 'egress' | 'exportRoot'>;
+type Dependencies = Omit<ExportCommandDependencies, 'egress' | 'exportRoot' | 'mostExports'>;
 
 /** How often a change is computed again because somebody else has changed the export meanwhile. */
 const MOST_TRIES = 10;

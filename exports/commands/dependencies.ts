@@ -22,6 +22,8 @@ export interface ExportCommandDependencies {
   egress: Egress;
   /** The directory that exports to files write below. */
   exportRoot: string;
+  /** How many exports a project may have. */
+  mostExports: number;
   temporal: ExportTemporal;
   /** Logs what goes wrong without failing the command. */
   logger: { warn(about: object, message: string): void };

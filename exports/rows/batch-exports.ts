@@ -179,6 +179,19 @@ export async function listBatchExports(
   return { count: counted.rows[0].count, rows };
 }
 
+/** Answers whether a project has at least so many exports. */
+export async function hasBatchExports(
+  queryable: Queryable,
+  projectId: number,
+  atLeast: number,
+): Promise<boolean> {
+  const { rows } = await queryable.query(
+    'select from batch_exports where project_id = $1 and deleted_at is null offset $2 limit 1',
+    [projectId, atLeast - 1],
+  );
+  return rows.length > 0;
+}
+
 /** Lists the exports of all projects that are not deleted in the order of their ids, beginning after the id `after`. */
 export async function pageBatchExports(
   queryable: Queryable,

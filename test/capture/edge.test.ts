@@ -240,6 +240,36 @@ describe('the memory for bodies', () => {
     expect(gate.held).toBe(600);
   });
 
+  test('that slow clients hold goes to others, from the slowest first', () => {
+    let now = 0;
+    const gate = new Gate({ ...SHARE, held: 1_000 }, undefined, () => now);
+    const sent: string[] = [];
+    const begin = (name: string) => {
+      const one = ticket();
+      gate.begin(one, () => {
+        sent.push(name);
+        gate.end(one);
+        gate.leave(one);
+      });
+      return one;
+    };
+    const [slow, slower, done] = [begin('slow'), begin('slower'), begin('done')];
+    gate.hold(slow, 400);
+    gate.hold(slower, 300);
+    gate.hold(done, 200);
+    gate.end(done);
+    now = 4_000;
+    const young = begin('young');
+    // For the first seconds nobody is slow.
+    expect(() => gate.hold(young, 200)).toThrow('Too many large requests at once');
+    now = 5_000;
+    gate.hold(young, 200);
+    expect([sent, gate.held]).toEqual([['slower'], 800]);
+    gate.hold(ticket(), 600);
+    expect([sent, gate.held]).toEqual([['slower', 'slow'], 1_000]);
+    expect(() => gate.hold(ticket(), 1)).toThrow('Too many large requests at once');
+  });
+
   test('large bodies are parsed while there is room, in their order; small ones do not wait', async () => {
     const gate = new Gate(SHARE);
     const large = 5 * 1024 * 1024;

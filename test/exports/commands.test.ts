@@ -53,6 +53,7 @@ beforeAll(async () => {
       exportRoot: world.root,
       temporal: world.schedules.exports,
     },
+    mostExports: 1_000,
     keyring: parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string),
     logger: {
       warn: (about, message) => {

@@ -44,7 +44,14 @@ const variables = {
     .describe('Port of the embedded Postgres, which listens on loopback only.'),
   SLUICE_DATABASE_POOL: positive
     .default(10)
-    .describe('Size of the main Postgres connection pool of each process.'),
+    .describe(
+      'Size of the main Postgres connection pool of each process: the management API, or the bookkeeping of a worker.',
+    ),
+  SLUICE_READING_POOL: positive
+    .default(4)
+    .describe(
+      'Number of expensive queries that an API process runs at once: previews, lists and searches. A project runs half of them at most.',
+    ),
   SLUICE_MIGRATE: flag
     .default(true)
     .describe('Whether the API and the worker apply missing migrations when they start.'),
@@ -116,6 +123,9 @@ const variables = {
     .describe(
       'Maximum number of export runs that a worker executes at once. A third of them, at least one, is reserved for backfills. Default: one for every 512 MB of memory, at least 2 and at most 8.',
     ),
+  SLUICE_EXPORTS_PER_PROJECT: positive
+    .default(1_000)
+    .describe('Maximum number of batch exports of a project.'),
   SLUICE_EXPORT_PAUSE_AFTER: z.coerce
     .number()
     .int()
@@ -183,6 +193,27 @@ const variables = {
   SLUICE_RATE_LIMIT_SUSTAINED: positive
     .default(4800)
     .describe('Maximum number of requests per hour and key, with `SLUICE_RATE_LIMIT`.'),
+  SLUICE_REQUESTS_AT_ONCE: positive
+    .default(16)
+    .describe(
+      'Number of requests of a user to the management API that an API process works on at once. Further ones wait.',
+    ),
+  SLUICE_REFUSALS_PER_MINUTE: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(1200)
+    .describe(
+      'Number of refused requests per minute: with an invalid key from an address, or with 403 or 404 for a key. Further ones get 429 before anything is looked up. 0 switches this off.',
+    ),
+  SLUICE_CONNECTIONS: positive
+    .default(10_000)
+    .describe('Number of HTTP connections that an API process holds. Beyond it, it closes idle ones.'),
+  SLUICE_CONNECTIONS_PER_ADDRESS: positive
+    .default(1_000)
+    .describe(
+      'The same for the connections of one address. It does not apply to the proxies of `SLUICE_TRUST_PROXY`.',
+    ),
   SLUICE_ALLOW_ORGANIZATION_CREATION: flag
     .default(true)
     .describe('Whether users can create more organizations with `POST /api/organizations/`.'),
@@ -262,6 +293,34 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
     SLUICE_GEOIP_DATABASE: value.SLUICE_GEOIP_DATABASE && path.resolve(value.SLUICE_GEOIP_DATABASE),
   };
 }
+
+/** The sizes of the Postgres connection pools of an API process. Each pool is for one kind of work. */
+export const apiPools = ({
+  SLUICE_DATABASE_POOL: management,
+  SLUICE_READING_POOL: reading,
+}: Pick<Config, 'SLUICE_DATABASE_POOL' | 'SLUICE_READING_POOL'>) => ({
+  management,
+  /** Queries whose cost their callers decide. */
+  reading,
+  /** Transactions that store events. While one waits for the disk, others are written. */
+  ingest: 4,
+  /** What public requests look up: the projects of their keys. */
+  lane: 2,
+  /** The one that hears of changes. */
+  listener: 1,
+});
+
+/** The sizes of the Postgres connection pools of a worker that executes so many runs at once. */
+export const workerPools = (
+  { SLUICE_DATABASE_POOL: bookkeeping }: Pick<Config, 'SLUICE_DATABASE_POOL'>,
+  runs: number,
+) => ({
+  bookkeeping,
+  /** Queries that may take long, and that a run can do without. */
+  sizing: 2,
+  /** One connection for each run, and one more for an earlier read of it that has not stopped yet. */
+  exports: runs * 2,
+});
 
 export interface SettingDescription {
   name: string;

@@ -1,6 +1,6 @@
 import type { Config } from './config.ts';
 import { ConfigError, loadConfig } from './config.ts';
-import { createPool, type Pool } from './db/pool.ts';
+import { createPool, type Pool, type PoolOptions } from './db/pool.ts';
 import { waitForDatabase } from './db/wait.ts';
 import { createLogger, type Logger } from './telemetry/logger.ts';
 
@@ -13,8 +13,8 @@ export interface ProcessContext {
   stopping: AbortSignal;
   database: {
     url: string;
-    /** Creates a pool of connections. Its size is SLUICE_DATABASE_POOL by default. */
-    connect(name: string, options?: { size?: number; patience?: number }): Pool;
+    /** Creates a pool of connections. `name` is shown in pg_stat_activity. */
+    connect(name: string, options: Pick<PoolOptions, 'size' | 'patience' | 'limits'>): Pool;
     /** Resolves when the database is reachable and up to date. */
     prepare(): Promise<void>;
   };
@@ -38,9 +38,8 @@ function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): Proc
     url,
     connect: (name, options) =>
       createPool({
-        url,
-        size: config.SLUICE_DATABASE_POOL,
         ...options,
+        url,
         name,
         onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
       }),

@@ -9,6 +9,8 @@ export type RefusalKind =
   | 'absent'
   /** The actor may not do this. */
   | 'forbidden'
+  /** Others change the same thing at the same time. Repeating it helps. */
+  | 'contested'
   /** Too much of this is under way. Repeating it later helps. */
   | 'crowded'
   /** Something that the command needs is away. Repeating it later helps. */
@@ -49,6 +51,7 @@ export const refuse = {
     new Refusal('invalid', message, { ...details, field }),
   absent: (message = 'Not found.') => new Refusal('absent', message),
   forbidden: (message: string) => new Refusal('forbidden', message),
+  contested: (message: string, retrySeconds: number) => new Refusal('contested', message, { retrySeconds }),
   crowded: (message: string, retrySeconds: number) => new Refusal('crowded', message, { retrySeconds }),
   unavailable: (message: string, retrySeconds: number) =>
     new Refusal('unavailable', message, { retrySeconds }),

@@ -8,13 +8,16 @@ import {
 import { findCredential, type PersonalApiKeyRow, touchPersonalApiKey } from '../db/personal-api-keys.ts';
 import type { Pool } from '../db/pool.ts';
 import { findMemberProject, type MemberProjectRow } from '../db/projects.ts';
+import type { Turns } from '../db/turns.ts';
 import type { UserRow } from '../db/users.ts';
 import { isUuid } from '../db/uuid.ts';
 import { ADMIN, type Level } from '../tenancy/levels.ts';
 import { type Scope, scopeAllows } from '../tenancy/scopes.ts';
 import { hashToken } from '../tenancy/tokens.ts';
-import { type Candidate, findCandidate, fromHeader, withoutKey } from './credentials.ts';
+import { clientSignal } from './asker.ts';
+import { type Candidate, findCandidate, fromHeader, fromQuery, withoutKey } from './credentials.ts';
 import { errors } from './errors.ts';
+import type { KnownKeys } from './known-keys.ts';
 import type { RateLimit } from './rate-limit.ts';
 
 /** Who may call a route of the management API. Every route declares this, or the process does not start. */
@@ -57,6 +60,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     caller: Caller;
+    /** The hash of the key that the request shows, valid or not. */
+    keyHash?: string;
     /** The organization of the path; only on routes with `:organization_id` or `inCurrentOrganization`. */
     organization: MemberOrganizationRow;
     /** The project of the path; only on routes with `:project_id`. */
@@ -65,6 +70,13 @@ declare module 'fastify' {
 }
 
 const MAX_PROJECT_ID = 2 ** 31 - 1;
+/** The most bytes of a body that is read although nothing before it shows a key. */
+const LARGEST_WITHOUT_KEY = 64 * 1024;
+
+/** Returns whether a body says that it is small. One that comes in pieces does not say how large it is. */
+const isSmall = ({ headers }: FastifyRequest): boolean =>
+  headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= LARGEST_WITHOUT_KEY;
+
 const NOWHERE: CurrentPlace = { organization_id: null, project_id: null };
 
 function projectIdOf(text: string, current: CurrentPlace): number | undefined {
@@ -91,16 +103,36 @@ export function requireUnlimited(key: PersonalApiKeyRow): void {
  * organization or project in the path. For a place that does not exist and for a place of somebody else, the query and
  * the answer are the same, so a caller cannot tell them apart.
  */
-export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) {
-  const { pool, rateLimit } = deps;
+export function createAccessControl(deps: {
+  pool: Pool;
+  rateLimit: RateLimit;
+  knownKeys: KnownKeys;
+  turns: Turns;
+}) {
+  const { pool, rateLimit, knownKeys, turns } = deps;
 
-  async function authenticate(candidate: Candidate): Promise<Caller> {
-    const failed = () =>
-      errors.authenticationFailed(`Personal API key found in ${candidate.place} is invalid.`);
-    if (candidate.token.includes('\u0000')) throw failed();
-    const credential = await findCredential(pool, hashToken(candidate.token));
-    if (!credential) throw failed();
-    return credential;
+  async function authenticate({ token, place }: Candidate, hash: string): Promise<Caller> {
+    const failed = () => errors.authenticationFailed(`Personal API key found in ${place} is invalid.`);
+    if (token.includes('\u0000') || knownKeys.isWrong(hash)) throw failed();
+    const credential = await findCredential(pool, hash);
+    if (!credential) knownKeys.noteWrong(hash);
+    if (!credential?.isUsable) throw failed();
+    knownKeys.noteRight(hash, credential.user.id);
+    return { key: credential.key, user: credential.user };
+  }
+
+  /**
+   * Waits until it is the request's turn. A sender has a few requests at work at once, so one that sends many leaves the
+   * connections to Postgres, and the memory for bodies, to others.
+   */
+  async function takeTurn(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const candidate = fromHeader(request) ?? fromQuery(request);
+    const hash = candidate && hashToken(candidate.token);
+    const signal = clientSignal(reply);
+    const leave = await turns.enter(knownKeys.sender(hash, request.ip), signal);
+    reply.raw.once('close', leave);
+    reply.raw.once('finish', leave);
+    if (signal.aborted) leave();
   }
 
   function requireScope(access: Managed, { key }: Caller): void {
@@ -164,7 +196,10 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
   async function control(access: Managed, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const candidate = findCandidate(request);
     if (!candidate) throw errors.notAuthenticated();
-    const caller = await authenticate(candidate);
+    const hash = hashToken(candidate.token);
+    knownKeys.admit(hash, request.ip);
+    request.keyHash = hash;
+    const caller = await authenticate(candidate, hash);
     request.caller = caller;
     const params = request.params as { project_id?: string; organization_id?: string };
     const project = params.project_id;
@@ -228,9 +263,13 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
     async onRequest(request: FastifyRequest, reply: FastifyReply): Promise<void> {
       const { access } = request.routeOptions.config;
       if (access === undefined) return;
-      if (access === 'public') return rateLimit.consume('address', request.ip, reply);
-      const bodyMayHoldKey = !fromHeader(request) && request.headers['content-type'] !== undefined;
-      if (!bodyMayHoldKey) await control(access, request, reply);
+      const bodyMayHoldKey =
+        access !== 'public' && !fromHeader(request) && request.headers['content-type'] !== undefined;
+      // Whoever sends a large body shows the key before it. Otherwise strangers decide what is read into memory.
+      if (bodyMayHoldKey && !fromQuery(request) && !isSmall(request)) throw errors.notAuthenticated();
+      await takeTurn(request, reply);
+      if (access === 'public') await rateLimit.consume('address', request.ip, reply);
+      else if (!bodyMayHoldKey) await control(access, request, reply);
     },
     /** Checks a request whose key may be in the body, after the body is parsed. */
     async preValidation(request: FastifyRequest, reply: FastifyReply): Promise<void> {
@@ -239,6 +278,10 @@ export function createAccessControl(deps: { pool: Pool; rateLimit: RateLimit }) 
         await control(access, request, reply);
       }
       request.body = withoutKey(request.body);
+    },
+    /** Counts an answer that refuses the request. */
+    onResponse(request: FastifyRequest, reply: FastifyReply): void {
+      if (request.keyHash) knownKeys.noteAnswer(reply.statusCode, request.keyHash, request.ip);
     },
     /** Waits until the last use of every key is recorded. */
     async finish(): Promise<void> {

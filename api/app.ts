@@ -4,6 +4,7 @@ import helmet from '@fastify/helmet';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { createWarnings } from '../capture/warnings.ts';
+import { Turns } from '../db/turns.ts';
 import { uuidv7 } from '../db/uuid.ts';
 import { allScopes } from '../tenancy/scopes.ts';
 import { createAccessControl } from './access.ts';
@@ -12,15 +13,24 @@ import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
+import { KnownKeys } from './known-keys.ts';
 import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
 import { openLane } from './public/lane.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { ROUTES, type Routes } from './routes.ts';
+import { boundSockets } from './sockets.ts';
 
+/** How many requests of one sender wait until some of its others are answered. */
+const REQUESTS_WAITING = 500;
+/** Milliseconds that such a request waits. */
+const REQUEST_PATIENCE = 20_000;
 const MANAGEMENT_BODY_LIMIT = 1024 * 1024;
 /** How long a client may take to send a request. */
 const REQUEST_MILLISECONDS = 60_000;
+/** How long it may take for the headers of a request, and how often this is checked. */
+const HEADERS_MILLISECONDS = 15_000;
+const CHECK_MILLISECONDS = 5_000;
 /** `environments` is an older name of `projects`. A request line may contain a whole URL. */
 const ENVIRONMENTS = /^(?:https?:\/\/[^/?#]*)?\/api\/environments(?=\/|\?|$)/i;
 /** Statuses with which a body can be refused before its sender is known. */
@@ -35,18 +45,17 @@ function requestId(request: IncomingMessage): string {
 /** Builds the HTTP server with all its routes, without listening. */
 export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): Promise<App> {
   const { config } = deps;
+  const proxies = config.SLUICE_TRUST_PROXY.split(',').map((one) => one.trim());
   const app = Fastify({
     loggerInstance: deps.logger as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: MANAGEMENT_BODY_LIMIT,
     genReqId: requestId,
-    trustProxy:
-      config.SLUICE_TRUST_PROXY === ''
-        ? false
-        : config.SLUICE_TRUST_PROXY.split(',').map((one) => one.trim()),
+    trustProxy: config.SLUICE_TRUST_PROXY === '' ? false : proxies,
     // The router accepts a parameter of any length. Node limits the request line.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 65_536 },
     requestTimeout: REQUEST_MILLISECONDS,
+    http: { headersTimeout: HEADERS_MILLISECONDS, connectionsCheckingInterval: CHECK_MILLISECONDS },
     // While the process stops, it answers requests on open connections. /_readyz tells balancers to go elsewhere.
     return503OnClosing: false,
     rewriteUrl: (request) => (request.url ?? '/').replace(ENVIRONMENTS, '/api/projects'),
@@ -60,6 +69,11 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     },
   }).withTypeProvider<ZodTypeProvider>();
 
+  boundSockets(app.server, {
+    total: config.SLUICE_CONNECTIONS,
+    perClient: config.SLUICE_CONNECTIONS_PER_ADDRESS,
+    proxies,
+  });
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(sendError);
   // These two record every route that is added later, so they come first.
@@ -71,7 +85,11 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
 
   // Public routes run none of the hooks of the management API. Those would cost more than storing an event.
   await app.register(async (site) => {
-    const lane = openLane(site, { ...deps, durations });
+    const lane = openLane(site, {
+      ...deps,
+      durations,
+      wrongKeysPerMinute: config.SLUICE_REFUSALS_PER_MINUTE,
+    });
     for (const addRoutes of routes.public) addRoutes(lane, { ...deps, warnings });
   });
   await app.register(async (site) => {
@@ -126,7 +144,16 @@ async function guardManagement(
     burst: config.SLUICE_RATE_LIMIT_BURST,
     sustained: config.SLUICE_RATE_LIMIT_SUSTAINED,
   });
-  const access = createAccessControl({ pool, rateLimit });
+  const access = createAccessControl({
+    ...{ pool, rateLimit },
+    knownKeys: new KnownKeys(config.SLUICE_REFUSALS_PER_MINUTE),
+    turns: new Turns({
+      atOnce: Number.POSITIVE_INFINITY,
+      perAsker: config.SLUICE_REQUESTS_AT_ONCE,
+      waitingPerAsker: REQUESTS_WAITING,
+      patience: REQUEST_PATIENCE,
+    }),
+  });
   management.setErrorHandler((error, request, reply) => {
     const aboutBody = ABOUT_BODY.has(toApiError(error, request).status) && access.isStranger(request);
     return sendError(aboutBody ? errors.notAuthenticated() : error, request, reply);
@@ -136,5 +163,6 @@ async function guardManagement(
   });
   management.addHook('onRequest', access.onRequest);
   management.addHook('preValidation', access.preValidation);
+  management.addHook('onResponse', async (request, reply) => access.onResponse(request, reply));
   management.addHook('onClose', access.finish);
 }

@@ -16,13 +16,12 @@ function fromField(container: unknown, place: Candidate['place']): Candidate | u
   return typeof value === 'string' && value !== '' ? { token: value, place } : undefined;
 }
 
+export const fromQuery = (request: FastifyRequest): Candidate | undefined =>
+  fromField(request.query, 'request query string');
+
 /** Finds the key of a request: in the header, else in the body if that is parsed already, else in the query. */
 export function findCandidate(request: FastifyRequest): Candidate | undefined {
-  return (
-    fromHeader(request) ??
-    fromField(request.body, 'request body') ??
-    fromField(request.query, 'request query string')
-  );
+  return fromHeader(request) ?? fromField(request.body, 'request body') ?? fromQuery(request);
 }
 
 /** Removes the key from a body, because it is not a field of the resource. */

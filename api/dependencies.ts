@@ -6,6 +6,7 @@ import type { TransformEvents } from '../capture/transform.ts';
 import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';
+import type { Turns } from '../db/turns.ts';
 import type { Egress } from '../egress/egress.ts';
 import type { ExportCommandDependencies } from '../exports/commands/dependencies.ts';
 import type { Parser } from '../hog/parser/index.ts';
@@ -29,7 +30,12 @@ export interface ApiDependencies {
   config: Config;
   /** What the API serves: their tables, their scopes. Their routes are in api/routes.ts. */
   products: readonly Product[];
+  /** The connections of the management API, for statements that are short. */
   pool: Pool;
+  /** Connections for queries whose cost the caller decides, and for nothing else; see db/reading.ts. */
+  readingPool: Pool;
+  /** Connections for what public requests look up, and for the health checks. */
+  lanePool: Pool;
   /** Reports what other processes change in the database. */
   listener: Listener;
   schedules: Schedules;
@@ -39,6 +45,8 @@ export interface ApiDependencies {
   transform?: TransformEvents | undefined;
   /** Parses Hog and HogQL. */
   parser: Parser;
+  /** The turns of projects at the parser. */
+  parsing: Turns;
   /** Connects to other servers, to test destinations. */
   egress: Egress;
   /** Encrypts the secrets of destinations. Without it, no secret can be stored. */
@@ -61,7 +69,11 @@ export interface ExportRouteDependencies extends ExportCommandDependencies {
 }
 
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
-  const { pool, parser, keyring, egress, logger, schedules, config } = deps;
+  const { pool, readingPool, parser, parsing, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
-  return { pool, parser, keyring, egress, logger, temporal: schedules.exports, exportRoot, publicUrl };
+  const { SLUICE_EXPORTS_PER_PROJECT: mostExports } = config;
+  return {
+    ...{ pool, readingPool, parser, parsing, keyring, egress, logger, temporal: schedules.exports },
+    ...{ exportRoot, publicUrl, mostExports },
+  };
 };

@@ -1,8 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { isDatabaseUnavailable } from '../db/pool.ts';
-import { TooManyReadsError } from '../db/reading.ts';
+import { isDatabaseUnavailable, isLockTimeout } from '../db/pool.ts';
+import { isStatementTimeout } from '../db/reading.ts';
+import { NoTurnError } from '../db/turns.ts';
 import { Refusal } from '../refusals.ts';
 
 export interface ErrorBody {
@@ -91,7 +92,7 @@ export const errors = {
 } as const;
 
 const DATABASE_RETRY_SECONDS = 2;
-const READS_RETRY_SECONDS = 5;
+const TURN_RETRY_SECONDS = 5;
 /** SQLSTATEs that a value of the request can cause: a string that Postgres cannot store, a number out of range. */
 const BAD_VALUE_STATES = new Set(['22021', '22P05', '22003', '22P02', '22007', '22008', '22009']);
 
@@ -109,6 +110,8 @@ function ofRefusal({ kind, message, code, field, reason, retrySeconds }: Refusal
       return errors.notFound(message);
     case 'forbidden':
       return errors.permissionDenied(message);
+    case 'contested':
+      return errors.conflict(message, { 'retry-after': String(retrySeconds) });
     case 'crowded':
       return errors.tooMany(message, retrySeconds);
     case 'unavailable':
@@ -120,7 +123,19 @@ function ofRefusal({ kind, message, code, field, reason, retrySeconds }: Refusal
 export function toApiError(error: unknown, request: FastifyRequest): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof Refusal) return ofRefusal(error);
-  if (error instanceof TooManyReadsError) return errors.unavailable(error.message, READS_RETRY_SECONDS);
+  if (error instanceof NoTurnError) {
+    const refusal = error.isOwnFault ? errors.tooMany : errors.unavailable;
+    return refusal(error.message, TURN_RETRY_SECONDS);
+  }
+  if (isLockTimeout(error)) {
+    return errors.unavailable(
+      'Somebody else is changing the same thing at the moment. Try again.',
+      DATABASE_RETRY_SECONDS,
+    );
+  }
+  if (isStatementTimeout(error)) {
+    return errors.unavailable('The database took too long to answer. Try again.', DATABASE_RETRY_SECONDS);
+  }
   if (isDatabaseUnavailable(error)) {
     return errors.unavailable(
       'The database is not available at the moment. Try again.',

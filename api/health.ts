@@ -21,7 +21,10 @@ const readiness = z.object({
  * Adds the health checks. `/_livez` says that the process runs. `/_readyz` says whether it can serve requests, which
  * depends on Postgres and its migrations. It also reports Temporal, without which capture and most of the API work.
  */
-export function healthRoutes(app: App, { pool, schedules, isPrepared, isDraining }: ApiDependencies): void {
+export function healthRoutes(
+  app: App,
+  { lanePool: pool, schedules, isPrepared, isDraining }: ApiDependencies,
+): void {
   for (const path of ['/_livez', '/_health']) {
     app.get(
       path,

@@ -3,10 +3,12 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { addPlaces } from '../capture/add-places.ts';
 import { createIngest } from '../capture/ingest.ts';
+import { apiPools } from '../config.ts';
 import { createListener } from '../db/listen.ts';
+import { Turns } from '../db/turns.ts';
 import { createEgress } from '../egress/egress.ts';
 import { openGeoip } from '../geoip/geoip.ts';
-import { createParser } from '../hog/parser/index.ts';
+import { createParser, PARSER_DEFAULTS } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
@@ -16,18 +18,34 @@ import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
-/** The number of transactions that capture/ingest.ts runs at once. While one waits for the disk, others are written. */
-const INGEST_CONNECTIONS = 4;
-/** Milliseconds after which a query is given up and Postgres counts as unavailable. */
+/** Milliseconds after which a query is given up and Postgres counts as unavailable. Postgres gives up earlier. */
 const QUERY_PATIENCE = 30_000;
+/** The same for what a public request looks up. Its client does not wait for long. */
+const LANE_PATIENCE = 8_000;
+/** How long Postgres lets each pool work and wait, in milliseconds. docs/operations.md lists them. */
+const LIMITS = {
+  management: { lock: 5_000, statement: 20_000, transaction: 30_000 },
+  reading: { lock: 2_000, statement: 20_000, transaction: 60_000, clientCheck: 1_000 },
+  ingest: { lock: 10_000, statement: 60_000, transaction: 120_000 },
+  lane: { lock: 2_000, statement: 5_000, transaction: 10_000 },
+} as const;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
   const geoip = config.SLUICE_GEOIP_DATABASE
     ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
     : undefined;
-  const pool = database.connect('api', { patience: QUERY_PATIENCE });
-  // Captured events never wait for a connection behind the management API.
-  const ingestPool = database.connect('ingest', { size: INGEST_CONNECTIONS });
+  const sizes = apiPools(config);
+  const connect = (name: string, kind: keyof typeof LIMITS, patience?: number) =>
+    database.connect(name, {
+      size: sizes[kind],
+      limits: LIMITS[kind],
+      ...(patience === undefined ? {} : { patience }),
+    });
+  // Each kind of work has connections of its own, so that none waits behind another.
+  const pool = connect('api', 'management', QUERY_PATIENCE);
+  const readingPool = connect('reading', 'reading', QUERY_PATIENCE);
+  const lanePool = connect('lane', 'lane', LANE_PATIENCE);
+  const ingestPool = connect('ingest', 'ingest');
   const listener = createListener({
     url: database.url,
     name: 'listener',
@@ -36,6 +54,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   });
   const schedules = createSchedules(config, logger);
   const parser = createParser();
+  // A project has one thread at most, so another one always finds a free thread soon.
+  const parsing = new Turns({ atOnce: PARSER_DEFAULTS.workers, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
@@ -52,11 +72,14 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     config,
     products: PRODUCTS,
     pool,
+    readingPool,
+    lanePool,
     listener,
     ingest,
     transform,
     schedules,
     parser,
+    parsing,
     egress,
     keyring,
     logger,
@@ -107,7 +130,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       await ingest.close();
       await schedules.close();
       await Promise.all([parser.close(), egress.close()]);
-      await Promise.all([pool.end(), ingestPool.end(), listener.close()]);
+      const pools = [pool, readingPool, lanePool, ingestPool];
+      await Promise.all([...pools.map((one) => one.end()), listener.close()]);
     },
   };
 });

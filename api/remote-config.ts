@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { decodeBody } from '../capture/decode/decode.ts';
 import { DecodeError, MAX_BODY_BYTES, tooLarge } from '../capture/decode/limits.ts';
@@ -74,9 +75,9 @@ function decideAnswer(token: string) {
 }
 
 /** The path names the key, so a key that no project has is 404. */
-async function requireProject(keys: ProjectKeys, token: string): Promise<void> {
+async function requireProject(keys: ProjectKeys, token: string, { ip }: FastifyRequest): Promise<void> {
   try {
-    await keys.authenticate(token);
+    await keys.authenticate(token, ip);
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) throw errors.notFound('No project has this key.');
     throw error;
@@ -115,17 +116,17 @@ export function remoteConfigRoutes(lane: Lane): void {
   });
   const config: Handle = async (incoming) => {
     const token = inPath(incoming);
-    await requireProject(keys, token);
+    await requireProject(keys, token, incoming.request);
     return cached(JSON.stringify(remoteConfig(token)), 'application/json');
   };
   const script: Handle = async (incoming) => {
     const token = inPath(incoming);
-    await requireProject(keys, token);
+    await requireProject(keys, token, incoming.request);
     return cached(remoteConfigScript(token), 'application/javascript');
   };
   const decide: Handle = async (incoming) => {
     const token = await tokenOf(incoming, gate);
-    await keys.authenticate(token);
+    await keys.authenticate(token, incoming.request.ip);
     return { status: 200, body: JSON.stringify(decideAnswer(String(token).trim())) };
   };
   add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });

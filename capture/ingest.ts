@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { abandonConnection } from '../db/copy-in.ts';
+import { abandonConnection } from '../db/abandon-connection.ts';
 import type { Pool, Transaction } from '../db/pool.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';

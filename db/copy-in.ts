@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { ClientBase, Connection as PgConnection, Submittable } from 'pg';
+import type { Connection as PgConnection, Submittable } from 'pg';
 import type { FollowUp } from './follow-up.ts';
 import type { Transaction } from './pool.ts';
 
@@ -151,9 +151,4 @@ export async function copyIn(
   client.query(copy);
   await copy.done;
   return copy.rows;
-}
-
-/** Closes a connection at once, even while it waits. Its query fails with `error`. */
-export function abandonConnection(client: ClientBase, error: Error): void {
-  (client as unknown as { connection: Connection }).connection.stream.destroy(error);
 }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Submittable } from 'pg';
-import { abandonConnection } from './copy-in.ts';
+import { abandonConnection } from './abandon-connection.ts';
 import { CopyMessages, LONGEST_ROW } from './copy-messages.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { quoted } from './sql-literal.ts';

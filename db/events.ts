@@ -2,6 +2,7 @@ import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
 import { reading } from './reading.ts';
 import { isoForPostgres } from './timestamptz.ts';
+import type { Asker } from './turns.ts';
 
 export interface EventRow {
   uuid: string;
@@ -83,8 +84,12 @@ async function readSome(
  * Reads a page of events in the order of (timestamp, uuid). Readers who continue from `next` see each event once,
  * however many share a timestamp and whatever is stored meanwhile.
  */
-export async function listEvents(pool: Pool, query: EventQuery): Promise<EventPage> {
-  return reading(pool, async (client) => {
+export async function listEvents(
+  readingPool: Pool,
+  query: EventQuery,
+  signal?: AbortSignal,
+): Promise<EventPage> {
+  return reading(readingPool, { projectId: query.projectId, signal }, async (client) => {
     const { projectId, personId } = query;
     const distinctIds = personId === undefined ? [] : await distinctIdsOf(client, projectId, personId);
     const rows: EventRow[] = [];
@@ -110,8 +115,12 @@ export async function listEvents(pool: Pool, query: EventQuery): Promise<EventPa
 const positionOf = ({ timestamp, uuid }: EventRow): EventPosition => ({ timestamp, uuid });
 
 /** Finds an event by its uuid. It looks in event_ids first, because no index of events begins with the uuid. */
-export async function findEvent(pool: Pool, projectId: number, uuid: string): Promise<EventRow | undefined> {
-  return reading(pool, async (client) => {
+export async function findEvent(
+  readingPool: Pool,
+  { projectId, signal }: Asker,
+  uuid: string,
+): Promise<EventRow | undefined> {
+  return reading(readingPool, { projectId, signal }, async (client) => {
     const { rows } = await client.query(
       `select e.uuid, e.event, e.distinct_id, e.properties, e.timestamp, e.elements_chain
        from event_ids i join events e

@@ -19,7 +19,7 @@ const SELECT = `select g.id, g.group_type_index, t.group_type, g.group_key, g.pr
 
 /** Lists groups in the order of their types and keys. */
 export async function listGroups(
-  pool: Pool,
+  readingPool: Pool,
   query: {
     projectId: number;
     groupTypeIndex?: number | undefined;
@@ -28,12 +28,13 @@ export async function listGroups(
     limit: number;
     offset: number;
   },
+  signal?: AbortSignal,
 ): Promise<{ count: number; rows: GroupRow[] }> {
   const types = query.groupTypeIndex === undefined ? ALL_TYPES : [query.groupTypeIndex];
   // With all types named, the index on the key finds the matching keys in each of them.
   const where = 'g.project_id = $1 and g.group_type_index = any($2::smallint[]) and g.group_key like $3';
   const values = [query.projectId, types, prefixPattern(query.search ?? '')];
-  return reading(pool, async (client) => {
+  return reading(readingPool, { projectId: query.projectId, signal }, async (client) => {
     const counted = await client.query(`select count(*)::int as count from groups g where ${where}`, values);
     const { rows } = await client.query(
       `${SELECT} where ${where} order by g.group_type_index, g.group_key limit $4 offset $5`,

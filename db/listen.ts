@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { abandonConnection } from './copy-in.ts';
+import { abandonConnection } from './abandon-connection.ts';
 
 /** Gets the notifications (NOTIFY) of a channel, whichever process commits them. */
 export interface Subscriber {

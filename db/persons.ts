@@ -74,10 +74,11 @@ function conditionsOf(query: PersonQuery, values: unknown[]): string {
 
 /** Lists persons, newest first. */
 export async function listPersons(
-  pool: Pool,
+  readingPool: Pool,
   query: PersonQuery,
+  signal?: AbortSignal,
 ): Promise<{ count: number; rows: PersonRow[] }> {
-  return reading(pool, async (client) => {
+  return reading(readingPool, { projectId: query.projectId, signal }, async (client) => {
     const values: unknown[] = [query.projectId];
     const where = conditionsOf(query, values);
     const counted = await client.query(`select count(*)::int as count from persons p where ${where}`, values);

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { abandonConnection } from './abandon-connection.ts';
 
 export type Pool = pg.Pool;
 /** What a query needs: the pool, or the client of a transaction. */
@@ -33,9 +34,39 @@ export interface PoolOptions {
   onError?: (error: Error) => void;
   /** Milliseconds after which a query without an answer is given up. */
   patience?: number;
+  /** How long Postgres lets the connections of this pool work and wait. Without it, without end. */
+  limits?: PoolLimits | undefined;
 }
 
+/** Bounds in milliseconds that Postgres itself keeps. */
+export interface PoolLimits {
+  /** For the wait for a lock. */
+  lock?: number;
+  statement?: number;
+  /** For a whole transaction. Only Postgres 17 and newer keep it. */
+  transaction?: number;
+  /** How often Postgres looks, while it works, whether the connection is still open. */
+  clientCheck?: number;
+}
+
+function settingsOf({ lock, statement, clientCheck }: PoolLimits = {}): string {
+  const settings = {
+    timezone: 'UTC',
+    idle_in_transaction_session_timeout: 60_000,
+    lock_timeout: lock,
+    statement_timeout: statement,
+    client_connection_check_interval: clientCheck,
+  };
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+  return given.map(([name, value]) => `-c ${name}=${value}`).join(' ');
+}
+
+/** Older servers refuse a connection that sets a name that they do not know, so this one is set afterwards. */
+const LIMIT_TRANSACTIONS = `select set_config('transaction_timeout', $1, false)
+  where current_setting('server_version_num')::int >= 170000`;
+
 export function createPool(options: PoolOptions): Pool {
+  const longest = options.limits?.transaction;
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.size,
@@ -44,7 +75,15 @@ export function createPool(options: PoolOptions): Pool {
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     ...(options.patience === undefined ? {} : { query_timeout: options.patience }),
-    options: '-c timezone=UTC -c idle_in_transaction_session_timeout=60000',
+    ...(longest === undefined
+      ? {}
+      : {
+          // The driver waits for the promise, whatever its types say.
+          onConnect: async (client) => {
+            await client.query(LIMIT_TRANSACTIONS, [String(longest)]);
+          },
+        }),
+    options: settingsOf(options.limits),
     types,
   });
   // An idle connection that breaks (Postgres restarted) must not end the process; the pool drops it.
@@ -52,16 +91,30 @@ export function createPool(options: PoolOptions): Pool {
   return pool;
 }
 
-/** Runs `work` in a transaction on one connection: commits its result, or rolls back and throws. */
-export async function transaction<T>(pool: Pool, work: (client: Transaction) => Promise<T>): Promise<T> {
+/**
+ * Runs `work` in a transaction on one connection: commits its result, or rolls back and throws. When `signal` is
+ * aborted, closes the connection and throws the reason: so give a signal only to a transaction that changes nothing.
+ */
+export async function transaction<T>(
+  pool: Pool,
+  work: (client: Transaction) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  signal?.throwIfAborted();
   const client = await pool.connect();
   let broken: Error | undefined;
   // Without a listener, a connection lost between two queries would end the process.
   const onError = (error: Error) => {
     broken = error;
   };
+  const abort = () => {
+    broken = signal?.reason as Error;
+    abandonConnection(client, broken);
+  };
   client.on('error', onError);
+  signal?.addEventListener('abort', abort);
   try {
+    signal?.throwIfAborted();
     await client.query('begin');
     const result = await work(client);
     await client.query('commit');
@@ -72,8 +125,9 @@ export async function transaction<T>(pool: Pool, work: (client: Transaction) => 
         broken = failure;
       });
     }
-    throw error;
+    throw signal?.aborted ? signal.reason : error;
   } finally {
+    signal?.removeEventListener('abort', abort);
     client.off('error', onError);
     client.release(broken);
   }
@@ -99,6 +153,9 @@ const UNAVAILABLE_CODES = new Set([
   '08003',
   '08004',
   '08006',
+  // A transaction took too long, or did nothing for too long.
+  '25P03',
+  '25P04',
   // The transaction lost a conflict with another one.
   '40001',
   '40P01',
@@ -113,4 +170,9 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   const code = (error as { code?: string }).code;
   if (error instanceof AggregateError) return error.errors.some(isDatabaseUnavailable);
   return (code !== undefined && UNAVAILABLE_CODES.has(code)) || UNAVAILABLE_TEXT.test(error.message);
+}
+
+/** Returns whether a statement waited too long for a lock that somebody else holds. */
+export function isLockTimeout(error: unknown): boolean {
+  return (error as { code?: string } | undefined)?.code === '55P03';
 }

@@ -1,5 +1,5 @@
 import { type Cadence, DAY, fixedLength, HOUR } from './cadence.ts';
-import { startOfDate, weekdayOf } from './intervals.ts';
+import { weekdayOf } from './intervals.ts';
 import { cadenceZone } from './zone.ts';
 
 const WEEKDAYS = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'] as const;
@@ -58,24 +58,30 @@ export function scheduleTimes(cadence: Cadence, from: number): ScheduleTimes {
 
 function jumpedOver(cadence: Cadence, from: number): CalendarSpec[] {
   const year = new Date(from).getUTCFullYear();
-  const zone = cadenceZone(cadence);
+  const [first, end] = [Date.UTC(year, 0, 1), Date.UTC(year + YEARS, 0, 1)];
+  const hour = cadence.offsetHour * HOUR;
   const found: CalendarSpec[] = [];
-  const last = Date.UTC(year + YEARS, 0, 1) / DAY;
-  for (let date = Date.UTC(year, 0, 1) / DAY; date < last; date += 1) {
-    if (cadence.interval === 'week' && weekdayOf(date) !== cadence.offsetDay) continue;
-    const start = startOfDate(cadence, date);
-    const shown = start + zone.offsetAt(start);
-    if (shown === date * DAY + cadence.offsetHour * HOUR) continue;
-    const clock = new Date(shown);
-    found.push({
-      year: clock.getUTCFullYear(),
-      month: MONTHS[clock.getUTCMonth()] as (typeof MONTHS)[number],
-      dayOfMonth: clock.getUTCDate(),
-      hour: clock.getUTCHours(),
-      minute: clock.getUTCMinutes(),
-      second: clock.getUTCSeconds(),
-      comment: 'the clocks jump over the usual hour',
-    });
+  // Each zone is asked for the same times, whatever the hour, because finding the changes of its clocks takes long.
+  for (const { at, before, after } of cadenceZone(cadence).changesWithin(first - 2 * DAY, end + 2 * DAY)) {
+    // The clocks jump from `at + before` to `at + after`. If they go back, they skip nothing.
+    for (let date = Math.ceil((at + before - hour) / DAY); date * DAY + hour < at + after; date += 1) {
+      if (cadence.interval === 'week' && weekdayOf(date) !== cadence.offsetDay) continue;
+      if (date >= first / DAY && date < end / DAY) found.push(shownAs(at + after));
+    }
   }
   return found;
+}
+
+/** Returns the spec of one firing, at what the clocks show. */
+function shownAs(wall: number): CalendarSpec {
+  const clock = new Date(wall);
+  return {
+    year: clock.getUTCFullYear(),
+    month: MONTHS[clock.getUTCMonth()] as (typeof MONTHS)[number],
+    dayOfMonth: clock.getUTCDate(),
+    hour: clock.getUTCHours(),
+    minute: clock.getUTCMinutes(),
+    second: clock.getUTCSeconds(),
+    comment: 'the clocks jump over the usual hour',
+  };
 }

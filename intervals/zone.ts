@@ -7,6 +7,7 @@ export const ZONE_DATA = { from: Date.UTC(1940, 0, 1), to: Date.UTC(2200, 0, 1) 
 export function cadenceZone({ timezone }: { timezone: string }): Zone {
   const zone = zoneOf(timezone);
   return {
+    ...zone,
     offsetAt: (instant) => zone.offsetAt(Math.min(Math.max(instant, ZONE_DATA.from), ZONE_DATA.to)),
   };
 }

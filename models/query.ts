@@ -19,6 +19,14 @@ export interface Estimate {
   bytes: number;
 }
 
+/** How long a query may take. */
+export interface QueryBounds {
+  /** The milliseconds of each of its statements. */
+  timeoutMs: number;
+  /** Is aborted when nobody waits for the result any more. Postgres then stops. */
+  signal?: AbortSignal | undefined;
+}
+
 const SAMPLE_ROWS = 1_000;
 /**
  * A preview takes this much and no more, because a query can produce a row that is larger than this process's memory.
@@ -30,10 +38,10 @@ const TEXT = 25;
 async function inTransaction<T>(
   pool: Pool,
   query: ModelQuery,
-  timeoutMs: number,
+  { timeoutMs, signal }: QueryBounds,
   work: (client: Transaction) => Promise<T>,
 ): Promise<T> {
-  return transaction(pool, async (client) => {
+  const run = async (client: Transaction) => {
     const settings = Object.entries(query.settings).map(
       ([name, value]) => `set local ${name} = ${quoted(value)}; `,
     );
@@ -41,7 +49,8 @@ async function inTransaction<T>(
       `set transaction read only; ${settings.join('')}set local statement_timeout = ${Math.max(1, Math.floor(timeoutMs))}`,
     );
     return work(client);
-  });
+  };
+  return transaction(pool, run, signal);
 }
 
 const fieldsOf = (query: ModelQuery) => query.columns.map((_, index) => `f${index + 1}`);
@@ -73,8 +82,8 @@ function shownQuery(query: ModelQuery, limit: number): string {
     where bytes <= ${SHOWN_BYTES}`;
 }
 
-export async function countRows(pool: Pool, query: ModelQuery, timeoutMs: number): Promise<number> {
-  return inTransaction(pool, query, timeoutMs, async (client) => {
+export async function countRows(pool: Pool, query: ModelQuery, bounds: QueryBounds): Promise<number> {
+  return inTransaction(pool, query, bounds, async (client) => {
     const { rows } = await client.query(countQuery(query));
     return rows[0].rows;
   });
@@ -84,9 +93,9 @@ export async function previewRows(
   pool: Pool,
   query: ModelQuery,
   limit: number,
-  timeoutMs: number,
+  bounds: QueryBounds,
 ): Promise<Preview> {
-  return inTransaction(pool, query, timeoutMs, async (client) => {
+  return inTransaction(pool, query, bounds, async (client) => {
     const { rows, fields } = await client.query({ text: shownQuery(query, limit), rowMode: 'array' });
     // The driver parses columns of the type json. Here, JSON in columns of the type text is parsed as well.
     const unread = query.columns.map(
@@ -105,12 +114,12 @@ export async function previewRows(
  * Estimates the rows and bytes of an interval. It counts and measures if the time allows, and otherwise asks the
  * planner.
  */
-export async function estimate(pool: Pool, query: ModelQuery, timeoutMs: number): Promise<Estimate> {
-  const counted = await unlessTooLong(countRows(pool, query, timeoutMs));
-  const rows = counted ?? (await planned(pool, query, timeoutMs)).rows;
+export async function estimate(pool: Pool, query: ModelQuery, bounds: QueryBounds): Promise<Estimate> {
+  const counted = await unlessTooLong(countRows(pool, query, bounds));
+  const rows = counted ?? (await planned(pool, query, bounds)).rows;
   if (rows === 0) return { rows, exact: counted !== undefined, bytes: 0 };
-  const measured = await unlessTooLong(bytesOfRow(pool, query, timeoutMs));
-  const bytes = measured ?? (await planned(pool, query, timeoutMs)).bytes;
+  const measured = await unlessTooLong(bytesOfRow(pool, query, bounds));
+  const bytes = measured ?? (await planned(pool, query, bounds)).bytes;
   return { rows, exact: counted !== undefined, bytes: Math.round(rows * bytes) };
 }
 
@@ -126,9 +135,9 @@ async function unlessTooLong<T>(work: Promise<T>): Promise<T | undefined> {
 async function planned(
   pool: Pool,
   query: ModelQuery,
-  timeoutMs: number,
+  bounds: QueryBounds,
 ): Promise<{ rows: number; bytes: number }> {
-  return inTransaction(pool, query, timeoutMs, async (client) => {
+  return inTransaction(pool, query, bounds, async (client) => {
     const { rows } = await client.query(`explain (format json) ${query.select}`);
     const { 'Plan Rows': count, 'Plan Width': width } = rows[0]['QUERY PLAN'][0].Plan;
     return { rows: count, bytes: width };
@@ -137,17 +146,17 @@ async function planned(
 
 const PLAN_MILLISECONDS = 3_000;
 
-/** Lets Postgres plan the statement in the transaction of the caller, so that Postgres refuses an invalid one now. */
-export async function planQuery(client: Transaction, query: ModelQuery): Promise<void> {
-  await client.query(`set local statement_timeout = ${PLAN_MILLISECONDS}`);
-  await client.query(`explain ${query.select}`);
-  await client.query('set local statement_timeout = 0');
+/** Lets Postgres plan the statement, so that Postgres refuses an invalid one now. */
+export async function planQuery(pool: Pool, query: ModelQuery, signal?: AbortSignal): Promise<void> {
+  await inTransaction(pool, query, { timeoutMs: PLAN_MILLISECONDS, signal }, (client) =>
+    client.query(`explain ${query.select}`),
+  );
 }
 
 /** Returns the average size of the first rows: their values, their names, and what JSON puts around them. */
-async function bytesOfRow(pool: Pool, query: ModelQuery, timeoutMs: number): Promise<number> {
+async function bytesOfRow(pool: Pool, query: ModelQuery, bounds: QueryBounds): Promise<number> {
   const names = query.columns.reduce((sum, one) => sum + Buffer.byteLength(one.name) + 6, 2);
-  return inTransaction(pool, query, timeoutMs, async (client) => {
+  return inTransaction(pool, query, bounds, async (client) => {
     const { rows } = await client.query(
       `select avg(${bytesOf(query)})::float8 as bytes from (${previewQuery(query, SAMPLE_ROWS)}) as sample`,
     );

@@ -4,22 +4,36 @@ import { ZONE_ALIASES } from './zone-aliases.ts';
 export interface Zone {
   /** Returns the offset from UTC at an instant in milliseconds, positive to the east. */
   offsetAt(instant: number): number;
+  /**
+   * Lists when the clocks change after `from` and before `to`, in order. Both are after 1970. The last answer is kept,
+   * so ask for few different times.
+   */
+  changesWithin(from: number, to: number): readonly ZoneChange[];
+}
+
+/** A change of the clocks. */
+export interface ZoneChange {
+  /** The first instant with the new offset. */
+  at: number;
+  /** The offsets from UTC before and after. */
+  before: number;
+  after: number;
 }
 
 const HOUR = 3_600_000;
-const UTC: Zone = { offsetAt: () => 0 };
+const UTC: Zone = { offsetAt: () => 0, changesWithin: () => [] };
 const zones = new Map<string, Zone>();
 const MAX_ZONES = 600;
 
 /** Returns the zone with a name, in any spelling that the platform accepts. Throws a RangeError for other names. */
 export function zoneOf(name: string): Zone {
   if (name === 'UTC') return UTC;
-  let zone = zones.get(name);
-  if (!zone) {
-    zone = createZone(name);
-    if (zones.size >= MAX_ZONES) zones.clear();
-    zones.set(name, zone);
-  }
+  const known = zones.get(name);
+  const zone = known ?? createZone(name);
+  // A map keeps its order, so the first zone is the one that was asked for least recently.
+  if (known) zones.delete(name);
+  else if (zones.size >= MAX_ZONES) zones.delete(zones.keys().next().value as string);
+  zones.set(name, zone);
   return zone;
 }
 
@@ -58,6 +72,7 @@ export function isIanaZone(name: string): boolean {
  * microseconds; reading the cache takes almost no time.
  */
 const STRETCH = 96 * HOUR;
+const NEVER_TWICE_WITHIN = 167 * HOUR;
 const FIRST_STRETCH = 0;
 const LAST_STRETCH = Math.floor(Date.UTC(2200, 0, 1) / STRETCH);
 const MAX_STRETCHES = 2_000;
@@ -90,7 +105,31 @@ function createZone(name: string): Zone {
   };
   /** The offset of each period. Null if the offset changes within it. */
   const stretches = new Map<number, number | null>();
+  /** Finds the only change of the offset between two instants, to the second. */
+  const changeBetween = (from: number, to: number, before: number, after: number): ZoneChange => {
+    let [early, late] = [from, to];
+    while (late - early > 1000) {
+      const middle = early + Math.floor((late - early) / 2000) * 1000;
+      if (read(middle) === before) early = middle;
+      else late = middle;
+    }
+    return { at: late, before, after };
+  };
+  let last: { from: number; to: number; changes: ZoneChange[] } | undefined;
   return {
+    changesWithin(from, to) {
+      if (last?.from === from && last.to === to) return last.changes;
+      const changes: ZoneChange[] = [];
+      let [at, offset] = [from, read(from)];
+      while (at < to) {
+        const next = Math.min(at + NEVER_TWICE_WITHIN, to);
+        const then = read(next);
+        if (then !== offset) changes.push(changeBetween(at, next, offset, then));
+        [at, offset] = [next, then];
+      }
+      last = { from, to, changes };
+      return changes;
+    },
     offsetAt(instant) {
       const stretch = Math.floor(instant / STRETCH);
       if (!(stretch >= FIRST_STRETCH && stretch <= LAST_STRETCH)) return read(instant);

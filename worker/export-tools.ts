@@ -1,6 +1,6 @@
 import os from 'node:os';
-import type { Config } from '../config.ts';
-import { createPool } from '../db/pool.ts';
+import { type Config, workerPools } from '../config.ts';
+import { createPool, type PoolLimits } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
@@ -29,6 +29,10 @@ export interface ExportTools {
   lanes: Lanes;
   close(): Promise<void>;
 }
+
+/** How long Postgres lets connections work and wait, in milliseconds. docs/operations.md lists them. */
+const LOCK = 10_000;
+const SIZING: PoolLimits = { lock: LOCK, statement: 30_000, transaction: 120_000 };
 
 const EACH = 256 * 1024 * 1024;
 const [LEAST, MOST] = [2, 8];
@@ -61,18 +65,20 @@ export function createExportTools(
   const lanes = lanesOf(exportConcurrency(config, memoryOf()));
   const parser = createParser();
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
-  const copyPool = createPool({
-    url: config.DATABASE_URL as string,
-    // One connection for each run, and one more for an earlier read of it that has not stopped yet.
-    size: (lanes.exports + lanes.backfills) * 2,
-    name: 'exports',
-    onError: (error) =>
-      logger.warn({ err: error }, 'a connection to Postgres for reading exported rows broke'),
-  });
+  const sizes = workerPools(config, lanes.exports + lanes.backfills);
+  const connect = (name: string, size: number, limits: PoolLimits) =>
+    createPool({
+      url: config.DATABASE_URL as string,
+      ...{ name, size, limits },
+      onError: (error) => logger.warn({ err: error }, `a connection to Postgres (${name}) broke`),
+    });
+  // A COPY takes as long as its reader needs, and has a limit of its own.
+  const copyPool = connect('exports', sizes.exports, { lock: LOCK });
+  const sizingPool = connect('sizing', sizes.sizing, SIZING);
   return {
     lanes,
     dependencies: {
-      ...{ pool, copyPool, temporal, logger, metrics, parser, egress, patience, rhythm },
+      ...{ pool, copyPool, sizingPool, temporal, logger, metrics, parser, egress, patience, rhythm },
       keyring: config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined,
       exportRoot: config.SLUICE_EXPORT_ROOT,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
@@ -84,7 +90,7 @@ export function createExportTools(
       publicUrl: config.SLUICE_PUBLIC_URL,
     },
     async close() {
-      await Promise.all([parser.close(), egress.close(), copyPool.end()]);
+      await Promise.all([parser.close(), egress.close(), copyPool.end(), sizingPool.end()]);
     },
   };
 }

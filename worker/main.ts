@@ -1,6 +1,7 @@
 // The worker process. Runs workflows and activities until it is told to stop.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Runtime } from '@temporalio/worker';
+import { workerPools } from '../config.ts';
 import { createExportMetrics } from '../exports/runs/metrics.ts';
 import { runProcess } from '../lifecycle.ts';
 import { PRODUCTS } from '../products.ts';
@@ -12,10 +13,13 @@ import { type RunningWorker, startWorker } from './worker.ts';
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 10_000;
 const ENSURE_EVERY = 60_000;
+/** How long Postgres lets the bookkeeping work and wait, in milliseconds. docs/operations.md lists them. */
+const LIMITS = { lock: 10_000, statement: 300_000, transaction: 600_000 };
 
 await runProcess('worker', async ({ config, logger, stopping, database }) => {
   Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
-  const pool = database.connect('worker');
+  // Only the bookkeeping of runs, heartbeats and maintenance. What may take long has pools of its own: export-tools.ts.
+  const pool = database.connect('worker', { size: workerPools(config, 0).bookkeeping, limits: LIMITS });
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('worker');
   const exportMetrics = createExportMetrics(registry);

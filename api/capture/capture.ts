@@ -75,13 +75,13 @@ export function createCapture(deps: {
    * The refusal of an error. Some errors tell about a project's events: they are told only to a client that shows the
    * key of a project, and any other client gets 401.
    */
-  async function judge(error: unknown): Promise<unknown> {
+  async function judge(error: unknown, { ip }: CaptureRequest): Promise<unknown> {
     const needsKey =
       error instanceof HistoricalMigrationError ||
       (error instanceof NoEventError && error.token !== undefined);
     if (!needsKey) return toRefusal(error);
     try {
-      await keys.authenticate(error.token);
+      await keys.authenticate(error.token, ip);
       return toRefusal(error);
     } catch (refusal) {
       return refusal;
@@ -142,7 +142,7 @@ export function createCapture(deps: {
     // With thousands of requests a second, each promise that is not awaited saves a turn for each of them.
     const reading = read(request, now);
     const parsed = reading instanceof Promise ? await reading : reading;
-    const found = keys.authenticate(parsed.token);
+    const found = keys.authenticate(parsed.token, request.ip);
     const project = found instanceof Promise ? await found : found;
     const { notices, given } = parsed;
     const count = parsed.events.length;
@@ -169,7 +169,7 @@ export function createCapture(deps: {
       user_agent: sample(request.userAgent),
       bytes,
     };
-    const project = await projectOf(error.token ?? tokenOf(request));
+    const project = await projectOf(error.token ?? tokenOf(request), request.ip);
     quiet.tell((untold) =>
       log.warn({ reason, project_id: project?.id, ...about, untold }, 'capture refused a body'),
     );
@@ -180,10 +180,10 @@ export function createCapture(deps: {
   }
 
   /** The project of a key that only helps to tell something. Undefined if no project is found, whatever the cause. */
-  async function projectOf(token: unknown): Promise<PublicProjectRow | undefined> {
+  async function projectOf(token: unknown, ip: string | undefined): Promise<PublicProjectRow | undefined> {
     if (token === undefined) return undefined;
     try {
-      return await keys.authenticate(token);
+      return await keys.authenticate(token, ip);
     } catch {
       return undefined;
     }
@@ -195,7 +195,7 @@ export function createCapture(deps: {
       return await process(request);
     } catch (error) {
       if (error instanceof DecodeError) await tellRefusedBody(error, request, bytes);
-      const refusal = await judge(error);
+      const refusal = await judge(error, request);
       metrics.refused((refusal as ApiError).status ?? 500);
       throw refusal;
     }

@@ -1,10 +1,11 @@
 import type { FastifyRequest } from 'fastify';
 import { MAX_BODY_BYTES, tooLarge } from '../../capture/decode/limits.ts';
 import type { Warnings } from '../../capture/warnings.ts';
+import { clientAddress } from '../../values/clients.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { freeForm } from '../fields.ts';
 import type { Answer } from '../public/answer.ts';
-import { clientAddress, type Handle, type Incoming } from '../public/exchange.ts';
+import type { Handle, Incoming } from '../public/exchange.ts';
 import type { AddRoute, Lane, LaneMember } from '../public/lane.ts';
 import { type Capture, type CaptureRequest, createCapture, type Handled } from './capture.ts';
 import { captured, eventBatch, oneEvent, v1Batch, v1Results } from './event-schema.ts';

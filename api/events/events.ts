@@ -4,6 +4,7 @@ import { type EventPage, type EventRow, findEvent, listEvents } from '../../db/e
 import { outlinePersons, type PersonOutline } from '../../db/persons.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { NAMING_PROPERTIES } from '../../properties/person-name.ts';
+import { askerOf, clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -79,7 +80,7 @@ function nextLink(request: FastifyRequest, publicUrl: string, { next }: EventPag
 const ADVICE = 'Narrow it with `after` and `before`.';
 
 /** Adds the routes that read stored events, filtered by time and by columns. */
-export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
+export function eventRoutes(app: App, { pool, readingPool, config }: ApiDependencies): void {
   /** Finds the persons of events by distinct_id, if the request asks for them. */
   const personsOf = async (
     rows: readonly EventRow[],
@@ -103,7 +104,7 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
         response: { 200: eventPage },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const query: ListQuery = request.query;
       const ascending = query.orderBy === ORDERS[1];
       const { person_id: person, after_uuid, before_uuid } = query;
@@ -118,22 +119,26 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
       const bound = ascending ? query.after : query.before;
       const position = cursor && bound ? { timestamp: bound, uuid: cursor } : undefined;
       const page = await bounded(
-        listEvents(pool, {
-          projectId: request.project.id,
-          event: query.event,
-          distinctId: query.distinct_id,
-          personId: person,
-          // After a cursor there may be more events at exactly this time, so the position replaces the bound.
-          after: position && ascending ? undefined : query.after,
-          before:
-            position && !ascending
-              ? undefined
-              : (query.before ?? new Date(Date.now() + AHEAD_MILLISECONDS).toISOString()),
-          position,
-          ascending,
-          limit: Math.min(query.limit || DEFAULT_LIMIT, MAX_LIMIT),
-          offset: query.offset ?? 0,
-        }),
+        listEvents(
+          readingPool,
+          {
+            projectId: request.project.id,
+            event: query.event,
+            distinctId: query.distinct_id,
+            personId: person,
+            // After a cursor there may be more events at exactly this time, so the position replaces the bound.
+            after: position && ascending ? undefined : query.after,
+            before:
+              position && !ascending
+                ? undefined
+                : (query.before ?? new Date(Date.now() + AHEAD_MILLISECONDS).toISOString()),
+            position,
+            ascending,
+            limit: Math.min(query.limit || DEFAULT_LIMIT, MAX_LIMIT),
+            offset: query.offset ?? 0,
+          },
+          clientSignal(reply),
+        ),
         ADVICE,
       );
       const persons = await personsOf(page.rows, request);
@@ -161,10 +166,10 @@ export function eventRoutes(app: App, { pool, config }: ApiDependencies): void {
         response: { 200: eventRecord },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { id } = request.params;
       if (!isUuid(id)) throw errors.validation('invalid', 'Invalid UUID', null);
-      const row = await bounded(findEvent(pool, request.project.id, id), ADVICE);
+      const row = await bounded(findEvent(readingPool, askerOf(request, reply), id), ADVICE);
       if (!row) throw errors.notFound(`No events exist for event UUID ${id}`);
       const persons = await personsOf([row], request);
       return eventView(row, persons.get(row.distinct_id));

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
 import { keyOf } from '../../exports/rows/batch-exports.ts';
 import { LOG_LEVELS, type LogLevel, listLogs } from '../../exports/rows/logs.ts';
+import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import { several } from '../cursor-pages.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
@@ -49,15 +50,16 @@ const exportQuery = query.extend({
 });
 
 /** Adds the routes that read the logs of exports and of their runs. */
-export function logRoutes(app: App, { pool }: ExportRouteDependencies): void {
+export function logRoutes(app: App, { pool, readingPool }: ExportRouteDependencies): void {
   const find = findsExport(pool);
   const read = async (
     key: ReturnType<typeof keyOf>,
     { limit = LIMIT, level: levels, ...wanted }: z.output<typeof query>,
     runId: string | undefined,
+    signal: AbortSignal,
   ) => {
     const rows = await bounded(
-      reading(pool, (client) =>
+      reading(readingPool, { projectId: key.projectId, signal }, (client) =>
         listLogs(client, { ...key, ...wanted, limit, runId, levels: levels as LogLevel[] | undefined }),
       ),
       'Narrow it with `after`, `before` and `level`.',
@@ -80,8 +82,8 @@ export function logRoutes(app: App, { pool }: ExportRouteDependencies): void {
           response: { 200: page(logEntry) },
         },
       },
-      async ({ batchExport, query: { instance_id: runId, ...wanted } }) =>
-        read(keyOf(batchExport), wanted, runId),
+      async ({ batchExport, query: { instance_id: runId, ...wanted } }, reply) =>
+        read(keyOf(batchExport), wanted, runId, clientSignal(reply)),
     );
   }
 
@@ -100,9 +102,9 @@ export function logRoutes(app: App, { pool }: ExportRouteDependencies): void {
         response: { 200: page(logEntry) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const run = await findRunOf(request);
-      return read(keyOf(request.batchExport), request.query, run.id);
+      return read(keyOf(request.batchExport), request.query, run.id, clientSignal(reply));
     },
   );
 }

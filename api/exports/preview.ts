@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type ExportPreview, previewExport, previewNewExport } from '../../exports/commands/preview.ts';
 import { instantText } from '../../values/dates.ts';
+import { clientSignal } from '../asker.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { newBatchExport, newOrganizationBatchExport } from './export-schema.ts';
@@ -62,9 +63,10 @@ export function previewRoutes(app: App, deps: ExportRouteDependencies): void {
           response: { 200: preview },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const { limit: rows, ...body } = request.body;
-        return view(await previewNewExport(deps, chooseProject(request), body, rows));
+        const signal = clientSignal(reply);
+        return view(await previewNewExport(deps, chooseProject(request), body, rows, signal));
       },
     );
 
@@ -84,8 +86,8 @@ export function previewRoutes(app: App, deps: ExportRouteDependencies): void {
           response: { 200: preview },
         },
       },
-      async ({ batchExport: row, body: { limit: rows, ...choice } }) =>
-        view(await previewExport(deps, row, choice, rows)),
+      async ({ batchExport: row, body: { limit: rows, ...choice } }, reply) =>
+        view(await previewExport(deps, row, choice, rows, clientSignal(reply))),
     );
   }
 }

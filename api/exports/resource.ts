@@ -6,6 +6,7 @@ import { type BatchExportRow, keyOf, listBatchExports } from '../../exports/rows
 import { findHealth } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import {
@@ -76,7 +77,13 @@ export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
         },
       },
       async (request, reply) => {
-        const row = await createExport(deps, actorOf(request), chooseProject(request), request.body);
+        const row = await createExport(
+          deps,
+          actorOf(request),
+          chooseProject(request),
+          request.body,
+          clientSignal(reply),
+        );
         reply.code(201);
         return view(row);
       },
@@ -115,8 +122,11 @@ export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
           body,
           response: { 200: batchExport },
         },
-        handler: async (request) =>
-          view(await changeExport(deps, actorOf(request), keyOf(request.batchExport), request.body)),
+        handler: async (request, reply) => {
+          const { batchExport, body } = request;
+          const signal = clientSignal(reply);
+          return view(await changeExport(deps, actorOf(request), keyOf(batchExport), body, signal));
+        },
       });
     }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { runExport } from '../../exports/commands/run-now.ts';
 import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { timestamp } from '../fields.ts';
 import { findsExport } from './find-export.ts';
@@ -54,6 +55,7 @@ export function runNowRoutes(app: App, deps: ExportRouteDependencies): void {
           actorOf(request),
           batchExport,
           wanted,
+          clientSignal(reply),
         );
         reply.code(201);
         return {

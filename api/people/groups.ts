@@ -5,6 +5,7 @@ import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { audit } from '../../tenancy/audit.ts';
 import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -18,7 +19,7 @@ const groupParams = params.extend({ id: z.string() });
 const noQuery = z.strictObject({ personal_api_key: z.string().optional() });
 
 /** Adds the routes that read and delete groups and name their types. Events create groups. */
-export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
+export function groupRoutes(app: App, { pool, readingPool, config }: ApiDependencies): void {
   app.get(
     '/api/projects/:project_id/groups/',
     {
@@ -34,16 +35,15 @@ export function groupRoutes(app: App, { pool, config }: ApiDependencies): void {
         response: { 200: page(group) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const wanted = pageOf(request.query);
       const { group_type_index, search } = request.query;
       const { count, rows } = await bounded(
-        listGroups(pool, {
-          projectId: request.project.id,
-          groupTypeIndex: group_type_index,
-          search,
-          ...wanted,
-        }),
+        listGroups(
+          readingPool,
+          { projectId: request.project.id, groupTypeIndex: group_type_index, search, ...wanted },
+          clientSignal(reply),
+        ),
         'Narrow it with `group_type_index` and `search`.',
       );
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(groupView));

@@ -8,6 +8,7 @@ import { audit } from '../../tenancy/audit.ts';
 import { removePersons } from '../../tenancy/deletion.ts';
 import type { Product } from '../../tenancy/product.ts';
 import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -57,7 +58,7 @@ async function deleteAndAudit(
 }
 
 /** Adds the routes that read and delete persons. Events create persons. */
-export function personRoutes(app: App, { pool, config, products }: ApiDependencies): void {
+export function personRoutes(app: App, { pool, readingPool, config, products }: ApiDependencies): void {
   app.get(
     '/api/projects/:project_id/persons/',
     {
@@ -70,18 +71,19 @@ export function personRoutes(app: App, { pool, config, products }: ApiDependenci
         response: { 200: page(person) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const wanted = pageOf(request.query);
       const { distinct_id: distinctId, email, search } = request.query;
       const { count, rows } = await bounded(
-        listPersons(pool, {
-          projectId: request.project.id,
-          distinctId,
-          email,
-          search,
-          distinctIds: SHOWN_IN_LIST,
-          ...wanted,
-        }),
+        listPersons(
+          readingPool,
+          {
+            ...{ projectId: request.project.id, distinctId, email, search },
+            distinctIds: SHOWN_IN_LIST,
+            ...wanted,
+          },
+          clientSignal(reply),
+        ),
         'Narrow it with `distinct_id`, `email` or `search`.',
       );
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(personView));

@@ -7,9 +7,6 @@ import type { MemoryAfterRush } from './body-memory.ts';
 import { newTicket, type Ticket } from './gate.ts';
 import { type Reading, readBody } from './read-body.ts';
 
-/** Some proxies put the port behind the address. An IPv6 address has one only when it is in brackets. */
-const WITH_PORT = /^(?:(\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}|\[([\da-f:.]+)\](?::\d{1,5})?)$/i;
-const MAPPED = '::ffff:';
 const NOTHING = Buffer.alloc(0);
 const NOT_PREPARED = 'The database is being brought up to date. Send it again.';
 
@@ -113,13 +110,4 @@ export type Query = Readonly<Record<string, string | string[] | undefined>>;
 /** The value of a query parameter; the last one when the parameter is repeated. */
 export function lastOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.at(-1) : value;
-}
-
-/** A client's address in its usual spelling. A socket for both families shows an IPv4 address as IPv6. */
-export function clientAddress(ip: string | undefined): string | undefined {
-  if (ip === undefined) return ip;
-  const address = ip.startsWith(MAPPED) && ip.includes('.') ? ip.slice(MAPPED.length) : ip;
-  if (!address.includes(':')) return address;
-  const match = WITH_PORT.exec(address);
-  return match ? (match[1] ?? clientAddress(match[2])) : address;
 }

@@ -3,6 +3,8 @@ import { errors } from '../errors.ts';
 /** A smaller body never waits for its turn. */
 const LARGE = 64 * 1024;
 const RETRY_SECONDS = 1;
+/** A body that has been arriving for less than so many milliseconds is not slow yet. */
+const SLOW_AFTER = 5_000;
 /** Milliseconds that a large body waits for its turn. A turn may never come, for example while nothing can be stored. */
 const PATIENCE = 10_000;
 
@@ -114,19 +116,37 @@ export class Gate {
   #held = 0;
   #atWork = 0;
   #unpacking = 0;
+  readonly #now: () => number;
+  /** The bodies of which bytes are still to come. */
+  readonly #arriving = new Map<Ticket, { since: number; giveUp: () => void }>();
 
-  constructor(share: Budget, patience = PATIENCE) {
+  constructor(share: Budget, patience = PATIENCE, now: () => number = () => performance.now()) {
     this.#share = share;
     this.#toWork = new Queue(patience);
     this.#toUnpack = new Queue(patience);
+    this.#now = now;
   }
 
   get held(): number {
     return this.#held;
   }
 
-  /** Counts bytes that a request takes; throws a refusal when the share is used up. */
+  /** A body begins to arrive. `giveUp` sends its client away, and gives back what it holds. */
+  begin(ticket: Ticket, giveUp: () => void): void {
+    this.#arriving.set(ticket, { since: this.#now(), giveUp });
+  }
+
+  /** A body is there, or is not waited for any more. */
+  end(ticket: Ticket): void {
+    this.#arriving.delete(ticket);
+  }
+
+  /**
+   * Counts bytes that a request takes. When the share is used up, the slowest clients are sent away; throws a refusal if
+   * none is slow.
+   */
   hold(ticket: Ticket, bytes: number): void {
+    if (this.#held + bytes > this.#share.held) this.#giveUpSlow(ticket, bytes);
     if (this.#held + bytes > this.#share.held) throw refusal();
     this.#held += bytes;
     ticket.bytes += bytes;
@@ -192,6 +212,19 @@ export class Gate {
     ticket.unpacked = 0;
     this.#endUnpacking(ticket);
     this.#rest(ticket);
+  }
+
+  /** Otherwise a few clients that trickle could keep the memory from all others. */
+  #giveUpSlow(asking: Ticket, bytes: number): void {
+    const now = this.#now();
+    const rate = ([ticket, { since }]: [Ticket, { since: number }]) => ticket.bytes / (now - since);
+    const slow = [...this.#arriving].filter(
+      ([ticket, { since }]) => ticket !== asking && ticket.bytes > 0 && now - since >= SLOW_AFTER,
+    );
+    for (const [, { giveUp }] of slow.toSorted((a, b) => rate(a) - rate(b))) {
+      if (this.#held + bytes <= this.#share.held) return;
+      giveUp();
+    }
   }
 
   #begin(ticket: Ticket, bytes: number): void {

@@ -70,16 +70,20 @@ function documented(tag: string, { summary, body, params, answer }: Description)
 export function openLane(
   app: FastifyInstance,
   deps: {
-    pool: Queryable;
+    lanePool: Queryable;
     listener: Listener;
     durations: DurationHistogram;
     isPrepared: () => boolean;
+    /** How many keys of an address may be looked up in vain in a minute; 0, or nothing, means any number. */
+    wrongKeysPerMinute?: number;
     /** How long a client may send nothing in the middle of a body. */
     bodyIdleMilliseconds?: number | undefined;
   },
 ): Lane {
   const { durations, isPrepared } = deps;
-  const keys = createProjectKeys(deps.pool, deps.listener);
+  const keys = createProjectKeys(deps.lanePool, deps.listener, {
+    wrongPerMinute: deps.wrongKeysPerMinute ?? 0,
+  });
   const gates = new Gates(TOTAL);
   const bodies = new BodyPool();
   const memory = new MemoryAfterRush({ before: () => bodies.clear() });

@@ -1,28 +1,54 @@
 import type { Listener } from '../../db/listen.ts';
-import type { Queryable } from '../../db/pool.ts';
+import { isDatabaseUnavailable, type Queryable } from '../../db/pool.ts';
 import { findProjectByToken, PROJECT_KEYS_CHANNEL, type PublicProjectRow } from '../../db/projects.ts';
+import { Allowances } from '../../values/allowances.ts';
+import { clientNetwork } from '../../values/clients.ts';
 import { errors } from '../errors.ts';
 
-/** Postgres tells of a change as soon as it is committed. If that ever fails unnoticed, an entry is wrong for so long. */
+/**
+ * Postgres tells of a change as soon as it is committed. If that ever fails unnoticed, an entry is wrong for so long.
+ * After that it is looked up again, and the last answer is given meanwhile.
+ */
 const HEARD_FRESH_FOR = 60_000;
-/** While nothing is heard from Postgres, a replaced key or a changed setting takes effect after so long at the latest. */
+/** While nothing is heard from Postgres, a replaced key or a changed setting takes effect after so long. */
 const UNHEARD_FRESH_FOR = 5_000;
-/** Keys that no project has are remembered too. Otherwise each guess would be a query. */
-const MOST_KEPT = 10_000;
+/** If Postgres does not answer within this time, a known key stays good, but for no longer than a minute. */
+const PATIENCE = 1_000;
+const UNHEARD_GOOD_FOR = 60_000;
+/** Keys that no project has are remembered too, and apart, so that guesses do not make anybody's key forgotten. */
+const MOST_KEPT = 50_000;
+const MOST_WRONG = 10_000;
+const RETRY_SECONDS = 2;
 const LONGEST_KEY = 64;
 const PRINTABLE_ASCII = /^[\x20-\x7e]*$/;
 
 interface Entry {
   project: PublicProjectRow | undefined;
+  /** When the answer was asked for. */
   at: number;
+  /** A change of it may have been missed. */
+  isDoubtful: boolean;
 }
 
+type Found = PublicProjectRow | undefined;
+
 export interface ProjectKeys {
-  /** The project of a key, undefined when no project has it. Mostly answered from memory, then without a promise. */
-  find(token: string): PublicProjectRow | undefined | Promise<PublicProjectRow | undefined>;
+  /**
+   * The project of a key, undefined when no project has it. Mostly answered from memory, then without a promise. Refuses
+   * to look up a key for a client of which too many keys were wrong. A key that is remembered is never refused so.
+   */
+  find(token: string, client?: string): Found | Promise<Found>;
   /** The project of what a request gives as its key. Refuses with 401 what is no key, and keys that no project has. */
-  authenticate(given: unknown): PublicProjectRow | Promise<PublicProjectRow>;
+  authenticate(given: unknown, client?: string): PublicProjectRow | Promise<PublicProjectRow>;
   close(): void;
+}
+
+export interface ProjectKeyOptions {
+  now?: () => number;
+  /** How many keys of a client may be looked up in vain in a minute; 0 means any number. */
+  wrongPerMinute?: number;
+  /** Milliseconds that Postgres has for an answer, if there is an earlier one. */
+  patience?: number;
 }
 
 function notValid(reason: string): Error {
@@ -44,41 +70,54 @@ export function checkToken(given: unknown): string {
   return token;
 }
 
-function known(project: PublicProjectRow | undefined): PublicProjectRow {
+function requireKnown(project: PublicProjectRow | undefined): PublicProjectRow {
   if (!project) throw notValid('unknown');
   return project;
+}
+
+function keep(entries: Map<string, Entry>, token: string, entry: Entry, most: number): void {
+  // A map keeps its order, so the first entry is the oldest. It makes room for the new one.
+  if (entries.size >= most) entries.delete(entries.keys().next().value as string);
+  entries.set(token, entry);
 }
 
 /** Remembers the projects of keys until they change. Many requests with a new key make one query together. */
 export function createProjectKeys(
   queryable: Queryable,
   listener: Pick<Listener, 'subscribe' | 'isListening'>,
-  now: () => number = Date.now,
+  { now = Date.now, wrongPerMinute = 0, patience = PATIENCE }: ProjectKeyOptions = {},
 ): ProjectKeys {
-  const remembered = new Map<string, Entry>();
-  const asked = new Map<string, Promise<PublicProjectRow | undefined>>();
+  const known = new Map<string, Entry>();
+  const wrong = new Map<string, Entry>();
+  const asked = new Map<string, Promise<Found>>();
+  const guesses = new Allowances(wrongPerMinute);
+  const forget = (token: string) => {
+    known.delete(token);
+    wrong.delete(token);
+  };
   const unsubscribe = listener.subscribe(PROJECT_KEYS_CHANNEL, {
     // An answer that is still on its way may be older than the change, so it is not remembered.
     told(token) {
-      remembered.delete(token);
+      forget(token);
       asked.delete(token);
     },
     missed() {
-      remembered.clear();
+      wrong.clear();
+      for (const entry of known.values()) entry.isDoubtful = true;
       asked.clear();
     },
   });
 
-  function ask(token: string): Promise<PublicProjectRow | undefined> {
+  function ask(token: string): Promise<Found> {
     const at = now();
     const answer = findProjectByToken(queryable, token).then(
       (project) => {
         if (asked.get(token) !== answer) return project;
         asked.delete(token);
-        // A map keeps its order, so the first entry is the oldest. It makes room for the new one.
-        remembered.delete(token);
-        if (remembered.size >= MOST_KEPT) remembered.delete(remembered.keys().next().value as string);
-        remembered.set(token, { project, at });
+        forget(token);
+        const entry = { project, at, isDoubtful: false };
+        if (project) keep(known, token, entry, MOST_KEPT);
+        else keep(wrong, token, entry, MOST_WRONG);
         return project;
       },
       (error) => {
@@ -90,20 +129,55 @@ export function createProjectKeys(
     return answer;
   }
 
-  function find(token: string): PublicProjectRow | undefined | Promise<PublicProjectRow | undefined> {
-    const entry = remembered.get(token);
-    if (entry) {
-      const freshFor = listener.isListening() ? HEARD_FRESH_FOR : UNHEARD_FRESH_FOR;
-      if (now() - entry.at < freshFor) return entry.project;
+  const latest = (token: string): Promise<Found> => asked.get(token) ?? ask(token);
+
+  /** Asks again. The earlier answer stands if Postgres is slow or away and the answer is not too old. */
+  async function confirm(token: string, entry: Entry): Promise<Found> {
+    const answer = latest(token);
+    if (now() - entry.at >= UNHEARD_GOOD_FOR) return answer;
+    const waited = Promise.withResolvers<Found>();
+    const late = setTimeout(() => waited.resolve(entry.project), patience);
+    try {
+      return await Promise.race([answer, waited.promise]);
+    } catch (error) {
+      if (!isDatabaseUnavailable(error)) throw error;
+      return entry.project;
+    } finally {
+      clearTimeout(late);
     }
-    return asked.get(token) ?? ask(token);
+  }
+
+  /** Looks up a key of which nothing is known. */
+  async function lookUp(token: string, client: string | undefined): Promise<Found> {
+    const network = clientNetwork(client);
+    const seconds = guesses.wait(network, now());
+    if (seconds > 0) {
+      const refusal = 'Too many requests from this address had an unknown key. Send it again.';
+      throw errors.unavailable(refusal, Math.max(seconds, RETRY_SECONDS));
+    }
+    const isFirst = !asked.has(token);
+    const project = await latest(token);
+    if (isFirst && !project) guesses.count(network, now());
+    return project;
+  }
+
+  function find(token: string, client?: string): Found | Promise<Found> {
+    const entry = known.get(token) ?? wrong.get(token);
+    if (!entry) return lookUp(token, client);
+    const age = now() - entry.at;
+    if (!listener.isListening() || entry.isDoubtful) {
+      return age < UNHEARD_FRESH_FOR && !entry.isDoubtful ? entry.project : confirm(token, entry);
+    }
+    // Whatever goes wrong here, the next request asks again.
+    if (age >= HEARD_FRESH_FOR && !asked.has(token)) ask(token).catch(() => undefined);
+    return entry.project;
   }
 
   return {
     find,
-    authenticate(given) {
-      const found = find(checkToken(given));
-      return found instanceof Promise ? found.then(known) : known(found);
+    authenticate(given, client) {
+      const found = find(checkToken(given), client);
+      return found instanceof Promise ? found.then(requireKnown) : requireKnown(found);
     },
     close: unsubscribe,
   };

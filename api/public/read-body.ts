@@ -33,18 +33,17 @@ export function bodyRefusal(status: 400 | 413, detail: string): ApiError {
   return new ApiError(413, { type: 'invalid_request', code: 'request_too_large', detail, attr: null });
 }
 
-function stalled(seconds: number): ApiError {
+function timedOut(detail: string): ApiError {
   return new ApiError(
     408,
-    {
-      type: 'invalid_request',
-      code: 'request_timeout',
-      detail: `client stopped sending data: nothing came for ${seconds} seconds`,
-      attr: null,
-    },
+    { type: 'invalid_request', code: 'request_timeout', detail, attr: null },
     { connection: 'close' },
   );
 }
+
+const stalled = (seconds: number) =>
+  timedOut(`client stopped sending data: nothing came for ${seconds} seconds`);
+const tooSlow = () => timedOut('client sends too slowly while others wait for memory');
 
 interface Reader {
   /** The watch's turn in which bytes came last. */
@@ -108,6 +107,7 @@ export function readBody(payload: IncomingMessage, ticket: Ticket, reading: Read
     if (finished) return;
     finished = true;
     watch.remove(reader);
+    gate.end(ticket);
     let body: Buffer = NOTHING;
     if (!error && whole) body = whole.subarray(0, size);
     else if (!error) body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size);
@@ -122,6 +122,7 @@ export function readBody(payload: IncomingMessage, ticket: Ticket, reading: Read
     done(error);
   }
   watch.add(reader);
+  gate.begin(ticket, () => finish(tooSlow()));
   payload.on('data', (chunk: Buffer) => {
     if (finished) return;
     const at = size;

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Pool } from '../../db/pool.ts';
+import { Turns } from '../../db/turns.ts';
 import { backfillExport } from '../../exports/commands/backfill.ts';
 import { cancelBackfill, cancelRun } from '../../exports/commands/cancel.ts';
 import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
@@ -45,7 +46,8 @@ async function startNow(deps: Dependencies, row: BatchExportRow) {
   const { runExport } = await import('../../exports/commands/run-now.ts');
   const parser = createParser({ workers: 1 });
   try {
-    return await runExport({ ...deps, parser }, OPERATOR, row, {});
+    const parsing = new Turns({ atOnce: 1 });
+    return await runExport({ ...deps, readingPool: deps.pool, parser, parsing }, OPERATOR, row, {});
   } finally {
     await parser.close();
   }

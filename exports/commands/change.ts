@@ -1,4 +1,4 @@
-import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
+import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
@@ -8,8 +8,8 @@ import { activeBackfills, type BackfillRow } from '../rows/backfills.ts';
 import {
   type BatchExportRow,
   type ExportKey,
+  findVersion,
   keyOf,
-  lockBatchExport,
   setSeam,
   updateBatchExport,
 } from '../rows/batch-exports.ts';
@@ -20,37 +20,80 @@ import { auditExport } from './audit.ts';
 import { beginBackfill } from './backfill.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
-import { type ExportInput, prepareExport, refuseWritingOver, requirePlan } from './prepare.ts';
+import { type ExportInput, type PreparedExport, prepareExport, refuseWritingOver } from './prepare.ts';
 
-/** Changes an export, then its schedule. A lock keeps others from changing the export at the same time. */
+type Dependencies = Omit<ExportCommandDependencies, 'egress' | 'exportRoot' | 'mostExports'>;
+
+/** How often a change is computed again because somebody else has changed the export meanwhile. */
+const MOST_TRIES = 10;
+const RETRY_SECONDS = 1;
+
+/**
+ * Changes an export, then its schedule. The change is computed before the transaction, because that may take long. If
+ * somebody else changes the export meanwhile, it is computed again.
+ */
 export async function changeExport(
-  deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
+  deps: Dependencies,
   actor: Actor,
   key: ExportKey,
   input: ExportInput,
+  signal?: AbortSignal,
 ): Promise<BatchExportRow> {
   const { pool, temporal } = deps;
-  const { row, backfill } = await transaction(pool, async (client) => {
-    const current = await lockBatchExport(client, key);
-    if (!current) throw refuse.absent();
-    const prepared = await prepareExport(deps, { ...key, current }, input);
-    await requirePlan(client, prepared, input);
-    await refuseWritingOver(client, actor, key.exportId, prepared);
-    const changed = await updateBatchExport(client, key, prepared.fields);
-    if (!changed) throw refuse.absent();
-    const after = await recut({ pool, client }, actor, current, changed);
-    const { secrets } = prepared;
-    await auditExport(client, actor, key, 'updated', {
-      ...changes<object>(shownExport(current), shownExport(after.row)),
-      ...(secrets.length > 0 ? { secrets_replaced: secrets } : {}),
-    });
-    return after;
-  });
+  const { row, backfill } = await changeRow(deps, actor, key, input, signal);
   await follow(deps, actor, 'a changed export', async () => {
     await syncRow(pool, temporal, key.exportId);
     if (backfill) await temporal.startBackfill(row, backfill);
   });
   return row;
+}
+
+interface Changed {
+  row: BatchExportRow;
+  /** The backfill that begins with the change. */
+  backfill?: BackfillRow;
+}
+
+async function changeRow(
+  deps: Dependencies,
+  actor: Actor,
+  key: ExportKey,
+  input: ExportInput,
+  signal: AbortSignal | undefined,
+): Promise<Changed> {
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const read = await findVersion(deps.pool, key);
+    if (!read) throw refuse.absent();
+    const prepared = await prepareExport(deps, { ...key, current: read.row }, input, signal);
+    signal?.throwIfAborted();
+    const changed = await transaction(deps.pool, async (client) => {
+      const current = await findVersion(client, key, { lock: true });
+      if (!current) throw refuse.absent();
+      return current.version === read.version ? store(client, actor, current.row, prepared) : undefined;
+    });
+    if (changed) return changed;
+  }
+  throw refuse.contested('Others are changing this batch export at the same time. Try again.', RETRY_SECONDS);
+}
+
+/** Stores a change of an export that the transaction has locked. */
+async function store(
+  client: Transaction,
+  actor: Actor,
+  current: BatchExportRow,
+  prepared: PreparedExport,
+): Promise<Changed> {
+  const key = keyOf(current);
+  await refuseWritingOver(client, actor, key.exportId, prepared);
+  const changed = await updateBatchExport(client, key, prepared.fields);
+  if (!changed) throw refuse.absent();
+  const after = await recut(client, actor, current, changed);
+  const { secrets } = prepared;
+  await auditExport(client, actor, key, 'updated', {
+    ...changes<object>(shownExport(current), shownExport(after.row)),
+    ...(secrets.length > 0 ? { secrets_replaced: secrets } : {}),
+  });
+  return after;
 }
 
 const CANNOT = 'The intervals of a batch export cannot be changed';
@@ -61,11 +104,11 @@ const CANNOT = 'The intervals of a batch export cannot be changed';
  * the schedule does not come back to them.
  */
 async function recut(
-  { pool, client }: { pool: Pool; client: Transaction },
+  client: Transaction,
   actor: Actor,
   before: BatchExportRow,
   changed: BatchExportRow,
-): Promise<{ row: BatchExportRow; backfill?: BackfillRow }> {
+): Promise<Changed> {
   if (isCutAlike(before, changed)) return { row: changed };
   const key = keyOf(before);
   if ((await activeBackfills(client, key)).length > 0) {
@@ -75,7 +118,7 @@ async function recut(
     );
   }
   const now = Date.now();
-  const seam = await seamOf(pool, before, now).catch((error) => {
+  const seam = await seamOf(client, before, now).catch((error) => {
     if (!(error instanceof NoSeamError)) throw error;
     throw refuse.invalid('interval', `${CANNOT} now. ${error.message}`);
   });

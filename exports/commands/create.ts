@@ -3,27 +3,34 @@ import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { type BatchExportRow, insertBatchExport } from '../rows/batch-exports.ts';
+import { type BatchExportRow, hasBatchExports, insertBatchExport } from '../rows/batch-exports.ts';
 import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
-import { type NewExportInput, prepareExport, refuseWritingOver, requirePlan } from './prepare.ts';
+import { type NewExportInput, prepareExport, refuseWritingOver } from './prepare.ts';
 
 /** Creates an export: its row first, then its schedule. */
 export async function createExport(
-  deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
+  deps: ExportCommandDependencies,
   actor: Actor,
   projectId: number,
   input: NewExportInput,
+  signal?: AbortSignal,
 ): Promise<BatchExportRow> {
-  const { pool, temporal } = deps;
+  const { pool, temporal, mostExports } = deps;
   const exportId = uuidv7();
   const key = { projectId, exportId };
-  const prepared = await prepareExport(deps, key, input);
+  const prepared = await prepareExport(deps, key, input, signal);
   const row = await transaction(pool, async (client) => {
-    await requirePlan(client, prepared, input);
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
+    if (await hasBatchExports(client, projectId, mostExports)) {
+      throw refuse.invalid(
+        null,
+        `This project already has ${mostExports} batch exports, the most that it may have. Delete one before creating ` +
+          'another.',
+      );
+    }
     await refuseWritingOver(client, actor, exportId, prepared);
     const created = await insertBatchExport(client, {
       ...prepared.fields,

@@ -48,7 +48,7 @@ export async function unpauseExport(
   const { pool, temporal } = deps;
   const key = keyOf(found);
   const now = Date.now();
-  // These queries run in parallel, so not in the transaction. What lies before the pause does not change any more.
+  // Read before the transaction, to keep that short. What lies before the pause does not change any more.
   const failed = backfill ? await failedBeforePause(pool, found, now) : null;
   const { row, begun } = await transaction(pool, async (client) => {
     const row = await lockBatchExport(client, key);

@@ -1,4 +1,5 @@
 import type { Transaction } from '../../db/pool.ts';
+import { inTurn } from '../../db/reading.ts';
 import type { RawConfig } from '../../destinations/config.ts';
 import { requireModel } from '../../destinations/registry.ts';
 import {
@@ -19,6 +20,7 @@ import { type StoredTarget, storedTargetOf } from '../reads/stored-target.ts';
 import { type BatchExportFields, type BatchExportRow, lockStoreWriters } from '../rows/batch-exports.ts';
 import { type CadenceInput, cadenceFields } from '../rules/cadence.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
+import { reads } from './effort.ts';
 import { refusing } from './refusals.ts';
 
 /** What a user sets about a destination. Keys of the configuration that are left out keep their values. */
@@ -60,20 +62,46 @@ export interface Subject {
 export interface PreparedExport {
   fields: BatchExportFields;
   target: StoredTarget | null;
-  /** Its query for an arbitrary interval. */
-  query: ModelQuery;
   /** The names of the secrets that the input sets. */
   secrets: string[];
 }
 
+type PrepareDependencies = Pick<
+  ExportCommandDependencies,
+  'parser' | 'parsing' | 'longestRead' | 'readingPool' | 'keyring'
+>;
+
 /**
- * Computes an export after a change, and checks everything that can be checked without connecting to the destination.
+ * Computes an export after a change, and checks everything that can be checked without connecting to the destination,
+ * also that Postgres can run new columns and filters. Otherwise the first run would find out. This may take long, so
+ * call it before the transaction that stores the result.
  */
-export function prepareExport(
+export async function prepareExport(
+  deps: PrepareDependencies,
+  subject: Subject,
+  input: ExportInput,
+  signal?: AbortSignal,
+): Promise<PreparedExport> {
+  const asker = { projectId: subject.projectId, signal };
+  const { prepared, query } = await reads(deps, asker, (parser) =>
+    readExport({ parser, keyring: deps.keyring }, subject, input),
+  );
+  if (!input.hogql_query && !input.filters) return prepared;
+  const { readingPool } = deps;
+  await refusing(() =>
+    inTurn(readingPool, asker, () => planQuery(readingPool, query, signal)).catch((error) => {
+      throw planFault(error, prepared.fields);
+    }),
+  );
+  return prepared;
+}
+
+/** Computes an export after a change without Postgres. `query` is its query for an arbitrary interval. */
+function readExport(
   { parser, keyring }: Pick<ExportCommandDependencies, 'parser' | 'keyring'>,
   { current, exportId, projectId }: Subject,
   input: ExportInput,
-): Promise<PreparedExport> {
+): Promise<{ prepared: PreparedExport; query: ModelQuery }> {
   return refusing(async () => {
     const model = modelOf(current, input);
     const cadence = cadenceFields(current, input);
@@ -97,9 +125,8 @@ export function prepareExport(
     );
     const target = storedTargetOf(settings, { model, interval: cadence.interval });
     const shown = shownSettings(settings).config;
-    return {
+    const prepared = {
       target,
-      query,
       secrets: Object.keys(input.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
       fields: {
         ...content,
@@ -114,6 +141,7 @@ export function prepareExport(
         write_target: target?.target ?? null,
       },
     };
+    return { prepared, query };
   });
 }
 
@@ -161,20 +189,6 @@ function requireEventsForNames({ config }: DestinationSettings, model: Model): v
       );
     }
   }
-}
-
-/** Refuses new columns and filters that Postgres cannot run. Otherwise the first run would find out. */
-export async function requirePlan(
-  client: Transaction,
-  { query, fields }: PreparedExport,
-  input: ExportInput,
-): Promise<void> {
-  if (!input.hogql_query && !input.filters) return;
-  await refusing(() =>
-    planQuery(client, query).catch((error) => {
-      throw planFault(error, fields);
-    }),
-  );
 }
 
 /**

@@ -10,6 +10,7 @@ import type { BatchExportRow } from '../rows/batch-exports.ts';
 import { cadenceOfRow } from '../rules/cadence.ts';
 import { type IntervalChoice, pickInterval } from '../rules/pick-interval.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
+import { reads } from './effort.ts';
 import { type NewExportInput, prepareExport } from './prepare.ts';
 import { refusing } from './refusals.ts';
 
@@ -20,7 +21,10 @@ const RETRY_SECONDS = 5;
 /** How many names of files a preview shows at most. */
 const MOST_KEYS = 20;
 
-type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'parser' | 'egress' | 'exportRoot'>;
+type Dependencies = Pick<
+  ExportCommandDependencies,
+  'readingPool' | 'parser' | 'parsing' | 'longestRead' | 'egress' | 'exportRoot'
+>;
 
 export interface ExportPreview {
   interval: Interval;
@@ -41,10 +45,11 @@ export async function previewNewExport(
   projectId: number,
   input: NewExportInput,
   limit: number,
+  signal?: AbortSignal,
 ): Promise<ExportPreview> {
-  const { fields } = await prepareExport(deps, { projectId, exportId: uuidv7() }, input);
+  const { fields } = await prepareExport(deps, { projectId, exportId: uuidv7() }, input, signal);
   const interval = lastComplete(cadenceOfRow(fields), Date.now());
-  return previewInterval(deps, { ...fields, project_id: projectId }, interval, limit);
+  return previewInterval(deps, { ...fields, project_id: projectId }, interval, limit, signal);
 }
 
 /**
@@ -56,8 +61,9 @@ export async function previewExport(
   row: BatchExportRow,
   choice: IntervalChoice,
   limit: number,
+  signal?: AbortSignal,
 ): Promise<ExportPreview> {
-  return previewInterval(deps, row, pickInterval(row, choice, Date.now()), limit);
+  return previewInterval(deps, row, pickInterval(row, choice, Date.now()), limit, signal);
 }
 
 async function previewInterval(
@@ -65,17 +71,21 @@ async function previewInterval(
   row: ExportQueryRow,
   interval: Interval,
   limit: number,
+  signal: AbortSignal | undefined,
 ): Promise<ExportPreview> {
-  const { pool, parser } = deps;
-  const query = await refusing(() => exportQuery(parser, row, interval));
+  const { readingPool } = deps;
+  const asker = { projectId: row.project_id, signal };
+  const query = await refusing(() => reads(deps, asker, (parser) => exportQuery(parser, row, interval)));
   const run = <T>(work: () => Promise<T>) =>
     refusing(() =>
-      inTurn(pool, work).catch((error) => {
+      inTurn(readingPool, asker, work).catch((error) => {
         throw isStatementTimeout(error) ? tooSlow() : queryFault(error, row);
       }),
     );
-  const { columns, rows } = await run(() => previewRows(pool, query, limit, ROWS_MILLISECONDS));
-  const size = await run(() => estimate(pool, query, ESTIMATE_MILLISECONDS));
+  const { columns, rows } = await run(() =>
+    previewRows(readingPool, query, limit, { timeoutMs: ROWS_MILLISECONDS, signal }),
+  );
+  const size = await run(() => estimate(readingPool, query, { timeoutMs: ESTIMATE_MILLISECONDS, signal }));
   return {
     interval,
     columns: query.columns.map(({ name, type }) => ({ name, type })),
@@ -93,14 +103,19 @@ const tooSlow = () =>
 
 /** Answers whether an interval has rows to export. If finding out takes too long, the answer is yes. */
 export async function hasRows(
-  { pool, parser }: Pick<ExportCommandDependencies, 'pool' | 'parser'>,
+  deps: Pick<ExportCommandDependencies, 'readingPool' | 'parser' | 'parsing' | 'longestRead'>,
   row: ExportQueryRow,
   interval: Interval,
+  signal?: AbortSignal,
 ): Promise<boolean> {
-  const query = await refusing(() => exportQuery(parser, row, interval));
+  const { readingPool } = deps;
+  const asker = { projectId: row.project_id, signal };
+  const query = await refusing(() => reads(deps, asker, (parser) => exportQuery(parser, row, interval)));
   return refusing(async () => {
     try {
-      const { rows } = await inTurn(pool, () => previewRows(pool, query, 1, ANY_MILLISECONDS));
+      const { rows } = await inTurn(readingPool, asker, () =>
+        previewRows(readingPool, query, 1, { timeoutMs: ANY_MILLISECONDS, signal }),
+      );
       return rows.length > 0;
     } catch (error) {
       if (isStatementTimeout(error)) return true;

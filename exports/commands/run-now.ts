@@ -37,10 +37,14 @@ const endOfPart = (now: number) => (isPartEnd(new Date(now).toISOString()) ? now
  * Runs an export now, whatever its schedule does. Exports the interval that is named, or else the last finished one.
  */
 export async function runExport(
-  deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'temporal' | 'logger'>,
+  deps: Pick<
+    ExportCommandDependencies,
+    'pool' | 'readingPool' | 'parser' | 'parsing' | 'longestRead' | 'temporal' | 'logger'
+  >,
   actor: Actor,
   row: BatchExportRow,
   input: RunInput,
+  signal?: AbortSignal,
 ): Promise<ImmediateRun> {
   const { pool, temporal, logger } = deps;
   const now = Date.now();
@@ -52,7 +56,7 @@ export async function runExport(
     );
   }
   const complete = pickCompleteInterval(row, input, now);
-  const partial = input.partial ?? (!named && !(await hasRows(deps, row, complete)));
+  const partial = input.partial ?? (!named && !(await hasRows(deps, row, complete, signal)));
   const { start, end } = partial
     ? { start: intervalAt(cadenceOfRow(row), now).start, end: endOfPart(now) }
     : complete;

@@ -12,12 +12,11 @@ export async function knownOf(queryable: Queryable, row: BatchExportRow, window:
   const key = keyOf(row);
   const after = new Date(window.start).toISOString();
   const until = new Date(window.end).toISOString();
-  const [outcomes, checks, pauses, wholeRuns] = await Promise.all([
-    listIntervalOutcomes(queryable, key, { after, until }),
-    listChecks(queryable, key, { after, until }),
-    listPauses(queryable, key, after),
-    listWholeRuns(queryable, key, after),
-  ]);
+  // One after the other: a transaction has one connection, and others need those of a pool.
+  const outcomes = await listIntervalOutcomes(queryable, key, { after, until });
+  const checks = await listChecks(queryable, key, { after, until });
+  const pauses = await listPauses(queryable, key, after);
+  const wholeRuns = await listWholeRuns(queryable, key, after);
   return { outcomes, checks, pauses, wholeRuns };
 }
 

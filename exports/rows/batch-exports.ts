@@ -110,6 +110,34 @@ export async function lockBatchExport(
   return rows[0];
 }
 
+/** An export and the version of its row. Every change of the row, whatever it changes, makes another version. */
+export interface VersionedExport {
+  row: BatchExportRow;
+  version: string;
+}
+
+const versioned = ({ version, ...row }: BatchExportRow & { version: string }): VersionedExport => ({
+  row,
+  version,
+});
+
+/**
+ * Finds an export that is not deleted, and its version. With `lock`, nobody else can change it until the transaction
+ * ends: compare the version with that of an earlier call to learn whether somebody has changed it in between.
+ */
+export async function findVersion(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  { lock = false }: { lock?: boolean } = {},
+): Promise<VersionedExport | undefined> {
+  const { rows } = await queryable.query(
+    `select *, xmin::text as version from batch_exports
+     where project_id = $1 and id = $2 and deleted_at is null ${lock ? 'for update' : ''}`,
+    [projectId, exportId],
+  );
+  return rows[0] && versioned(rows[0]);
+}
+
 /** Finds an export and holds it: nobody locks it until the transaction ends, but others may hold it too. */
 export async function holdBatchExport(
   client: Transaction,
@@ -149,6 +177,19 @@ export async function listBatchExports(
     [projectIds, limit, offset],
   );
   return { count: counted.rows[0].count, rows };
+}
+
+/** Answers whether a project has at least so many exports. */
+export async function hasBatchExports(
+  queryable: Queryable,
+  projectId: number,
+  atLeast: number,
+): Promise<boolean> {
+  const { rows } = await queryable.query(
+    'select from batch_exports where project_id = $1 and deleted_at is null offset $2 limit 1',
+    [projectId, atLeast - 1],
+  );
+  return rows.length > 0;
 }
 
 /** Lists the exports of all projects that are not deleted in the order of their ids, beginning after the id `after`. */

@@ -42,7 +42,7 @@ async function find(
   return backfill && active ? { row, key, backfill } : undefined;
 }
 
-type SizeDependencies = Pick<RunDependencies, 'pool' | 'parser' | 'logger'>;
+type SizeDependencies = Pick<RunDependencies, 'pool' | 'sizingPool' | 'parser' | 'logger'>;
 
 /** Finds out how much a backfill has to do, and writes down that it is running. Null: the backfill has ended. */
 export async function sizeBackfill(
@@ -64,11 +64,11 @@ async function size(
   deps: SizeDependencies,
   { row, key, backfill }: Found,
 ): Promise<{ total: number } | null> {
-  const { pool } = deps;
+  const { pool, sizingPool } = deps;
   let plan = planBackfill(row, backfill, Date.now());
   if (plan.start !== null && plan.start < plan.end) {
     const range = { start: plan.start, end: plan.end };
-    const first = await firstDataWithin(pool, row, range, { timeoutMs: LONGEST_STEP });
+    const first = await firstDataWithin(sizingPool, row, range, { timeoutMs: LONGEST_STEP });
     const adjusted = text(raisedStart(row, range, first));
     plan = planBackfill(row, { ...backfill, adjusted_start_at: adjusted }, Date.now());
   }
@@ -86,13 +86,13 @@ async function size(
 
 /** Counts the rows of a backfill. Null: their number is not known. */
 async function countRows(
-  { pool, parser, logger }: SizeDependencies,
+  { sizingPool, parser, logger }: SizeDependencies,
   row: BatchExportRow,
   { start, end }: BackfillPlan,
 ): Promise<number | null> {
   try {
     const query = await exportQuery(parser, row, { start, end });
-    return (await estimate(pool, query, LONGEST_ESTIMATE)).rows;
+    return (await estimate(sizingPool, query, { timeoutMs: LONGEST_ESTIMATE })).rows;
   } catch (error) {
     // The runs of the backfill will report a ModelError.
     if (!(error instanceof ModelError))

@@ -99,7 +99,11 @@ async function readSource(
     if ((run.records_total_count ?? 0) <= HASHED_ROWS) {
       return { state: 'read', ...(await hashRows(copyPool, query, AbortSignal.timeout(LONGEST_COUNT))) };
     }
-    return { state: 'read', rows: await countRows(copyPool, query, LONGEST_COUNT), hash: null };
+    return {
+      state: 'read',
+      rows: await countRows(copyPool, query, { timeoutMs: LONGEST_COUNT }),
+      hash: null,
+    };
   } catch (thrown) {
     const error = ofSource(thrown);
     const slow = isStatementTimeout(error) || (error as Error).name === 'TimeoutError';

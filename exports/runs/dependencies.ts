@@ -16,6 +16,8 @@ export interface RunDependencies {
    * one.
    */
   copyPool: Pool;
+  /** A few connections for finding out how much a backfill has to do, which may take long. */
+  sizingPool: Pool;
   temporal: ExportTemporal;
   logger: Logger;
   metrics: ExportMetrics;

@@ -32,17 +32,27 @@ export interface ParserOptions {
   cacheCharacters?: number;
 }
 
+/** When its signal is aborted, a call throws the reason, and what only it needs is not parsed any further. */
 export interface Parser {
-  program(source: string): Promise<Program>;
-  expression(source: string): Promise<Expr>;
-  select(source: string): Promise<SelectNode | Placeholder>;
+  program(source: string, signal?: AbortSignal): Promise<Program>;
+  expression(source: string, signal?: AbortSignal): Promise<Expr>;
+  select(source: string, signal?: AbortSignal): Promise<SelectNode | Placeholder>;
   /**
    * Parses text that contains `{expr}` placeholders, as in inputs and masking. Returns the expression that builds the
    * text.
    */
-  template(source: string): Promise<Expr>;
+  template(source: string, signal?: AbortSignal): Promise<Expr>;
   close(): Promise<void>;
 }
+
+/** Returns a parser all of whose calls stop with the signal. */
+export const stoppable = (parser: Parser, signal: AbortSignal): Parser => ({
+  program: (source) => parser.program(source, signal),
+  expression: (source) => parser.expression(source, signal),
+  select: (source) => parser.select(source, signal),
+  template: (source) => parser.template(source, signal),
+  close: () => parser.close(),
+});
 
 export const PARSER_DEFAULTS = {
   maxBytes: 256 * 1024,
@@ -62,24 +72,32 @@ const MAX_TREE_DEPTH = 1_000;
 type Tree = Program | Expr;
 type Outcome = { tree: Tree } | { error: SourceError };
 
+/** A text that is being parsed for one caller or several. */
+interface Running {
+  tree: Promise<Tree>;
+  /** How many callers wait for it. The one that gives up last stops it. */
+  callers: number;
+  stop: AbortController;
+}
+
 export function createParser(options: ParserOptions = {}): Parser {
   const settings = { ...PARSER_DEFAULTS, ...options };
   const pool = new ParserPool(settings);
   const cache = new Cache<Outcome>(settings.cacheEntries, settings.cacheCharacters);
-  const inFlight = new Map<string, Promise<Tree>>();
+  const inFlight = new Map<string, Running>();
 
-  async function read(kind: SourceKind, source: string): Promise<Tree> {
+  async function read(kind: SourceKind, source: string, signal: AbortSignal): Promise<Tree> {
     check(source, kind, settings.maxBytes, settings.maxDepth);
     if (kind === 'select' || kind === 'expression') checkUnreported(source);
     const limitMs = kind === 'program' ? settings.programTimeoutMs : settings.timeoutMs;
     const budget = { limitMs, usedMs: 0 };
     if (kind === 'program') {
-      const parse = (texts: string[]) => pool.parse('program', texts, budget);
+      const parse = (texts: string[]) => pool.parse('program', texts, budget, signal);
       return readProgram(source, { parse, lanes: settings.workers, maxDepth: MAX_TREE_DEPTH });
     }
     const terms = kind === 'expression' && splitTerms(source);
     if (terms) {
-      const parse = (texts: string[]) => pool.parse('expression', texts, budget);
+      const parse = (texts: string[]) => pool.parse('expression', texts, budget, signal);
       const tree = await readTerms(source, terms, {
         parse,
         lanes: settings.workers,
@@ -87,17 +105,13 @@ export function createParser(options: ParserOptions = {}): Parser {
       });
       if (tree) return tree;
     }
-    const [json] = await pool.parse(kind, [source], budget);
+    const [json] = await pool.parse(kind, [source], budget, signal);
     return convert(kind, source, json as string);
   }
 
-  function parse(kind: SourceKind, source: string): Promise<Tree> {
-    const key = `${kind}:${source}`;
-    const known = cache.get(key);
-    if (known) return 'tree' in known ? Promise.resolve(known.tree) : Promise.reject(known.error);
-    const running = inFlight.get(key);
-    if (running) return running;
-    const started = read(kind, source)
+  function start(kind: SourceKind, source: string, key: string): Running {
+    const stop = new AbortController();
+    const tree = read(kind, source, stop.signal)
       .then(
         (tree) => {
           cache.set(key, { tree });
@@ -111,16 +125,44 @@ export function createParser(options: ParserOptions = {}): Parser {
           throw error;
         },
       )
-      .finally(() => inFlight.delete(key));
-    inFlight.set(key, started);
-    return started;
+      .finally(() => {
+        if (inFlight.get(key) === running) inFlight.delete(key);
+      });
+    const running: Running = { tree, callers: 0, stop };
+    inFlight.set(key, running);
+    return running;
+  }
+
+  async function parse(kind: SourceKind, source: string, signal?: AbortSignal): Promise<Tree> {
+    signal?.throwIfAborted();
+    const key = `${kind}:${source}`;
+    const known = cache.get(key);
+    if (known && 'error' in known) throw known.error;
+    if (known) return known.tree;
+    const running = inFlight.get(key) ?? start(kind, source, key);
+    running.callers += 1;
+    if (!signal) return running.tree;
+    const given = Promise.withResolvers<never>();
+    const giveUp = () => {
+      given.reject(signal.reason);
+      running.callers -= 1;
+      if (running.callers > 0) return;
+      inFlight.delete(key);
+      running.stop.abort(signal.reason);
+    };
+    signal.addEventListener('abort', giveUp);
+    try {
+      return await Promise.race([running.tree, given.promise]);
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
   }
 
   return {
-    program: (source) => parse('program', source) as Promise<Program>,
-    expression: (source) => parse('expression', source) as Promise<Expr>,
-    select: (source) => parse('select', source) as Promise<SelectNode | Placeholder>,
-    template: (source) => parse('template', source) as Promise<Expr>,
+    program: (source, signal) => parse('program', source, signal) as Promise<Program>,
+    expression: (source, signal) => parse('expression', source, signal) as Promise<Expr>,
+    select: (source, signal) => parse('select', source, signal) as Promise<SelectNode | Placeholder>,
+    template: (source, signal) => parse('template', source, signal) as Promise<Expr>,
     close: () => pool.close(),
   };
 }

@@ -17,8 +17,9 @@ export interface Budget {
 interface Job extends ParseRequest {
   budget: Budget;
   started: number;
+  signal: AbortSignal | undefined;
   resolve(jsons: string[]): void;
-  reject(error: SourceError): void;
+  reject(error: unknown): void;
 }
 
 interface Slot {
@@ -46,15 +47,40 @@ export class ParserPool {
     this.#options = options;
   }
 
-  parse(kind: SourceKind, sources: string[], budget: Budget): Promise<string[]> {
+  /** Parses texts. When `signal` is aborted, the request leaves the queue, or its thread is ended. */
+  parse(kind: SourceKind, sources: string[], budget: Budget, signal?: AbortSignal): Promise<string[]> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closed) return Promise.reject(new SourceError('busy', 'The parser is closed'));
     if (this.#waiting.length >= this.#options.maxWaiting) {
       return Promise.reject(new SourceError('busy', 'Too many sources are waiting for the parser'));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ id: this.#nextId++, kind, sources, budget, started: 0, resolve, reject });
+      const id = this.#nextId++;
+      const stop = () => this.#stop(job);
+      const settled = () => signal?.removeEventListener('abort', stop);
+      const job: Job = {
+        ...{ id, kind, sources, budget, signal, started: 0 },
+        resolve: (jsons) => {
+          settled();
+          resolve(jsons);
+        },
+        reject: (error) => {
+          settled();
+          reject(error);
+        },
+      };
+      signal?.addEventListener('abort', stop);
+      this.#waiting.push(job);
       this.#next();
     });
+  }
+
+  #stop(job: Job): void {
+    const slot = this.#slots.find((one) => one.job === job);
+    if (slot) this.#release(slot, true);
+    else this.#waiting = this.#waiting.filter((one) => one !== job);
+    job.reject(job.signal?.reason);
+    this.#next();
   }
 
   async close(): Promise<void> {

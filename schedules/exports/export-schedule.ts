@@ -9,7 +9,7 @@ import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/com
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import type { ExportRunInput } from '../../exports/temporal.ts';
-import { type Cadence, jitterOf, type ScheduleTimes, scheduleTimes } from '../../intervals/index.ts';
+import { jitterOf, scheduleTimes } from '../../intervals/index.ts';
 import { EXPORT_KIND, EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
 
 /** How many bytes of a summary the Temporal UI accepts. */
@@ -70,27 +70,12 @@ export const noteOf = (row: Told & Pick<BatchExportRow, 'paused' | 'last_paused_
     ? `${summaryOf(row)}. Paused in Sluice${row.last_paused_at ? ` at ${row.last_paused_at}` : ''}. Unpause the batch export there.`
     : `${summaryOf(row)}. Kept by Sluice: changes made here are undone.`;
 
-/** Computed once a year for each cadence, because finding the changes of the clocks takes time. */
-const known = new Map<string, ScheduleTimes>();
-const MOST_KNOWN = 1_000;
-
-function timesOf(cadence: Cadence, now: number): ScheduleTimes {
-  const key = `${new Date(now).getUTCFullYear()} ${JSON.stringify(cadence)}`;
-  let times = known.get(key);
-  if (!times) {
-    times = scheduleTimes(cadence, now);
-    if (known.size >= MOST_KNOWN) known.clear();
-    known.set(key, times);
-  }
-  return times;
-}
-
 /** Builds the schedule of an export. `start_at` and `end_at` bound when it fires, and both are inclusive. */
 export function scheduleOf(row: ExportScheduleRow, taskQueue: string, now: number) {
   const input: ExportRunInput = { exportId: row.id };
   return {
     spec: {
-      ...timesOf(cadenceOfRow(row), now),
+      ...scheduleTimes(cadenceOfRow(row), now),
       jitter: jitterOf(row.id),
       ...(row.start_at === null ? {} : { startAt: new Date(row.start_at) }),
       ...(row.end_at === null ? {} : { endAt: new Date(row.end_at) }),

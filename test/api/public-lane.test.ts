@@ -44,7 +44,7 @@ beforeAll(async () => {
   app.addHook('onClose', () => warnings.close());
   const durations = createRequestDurations(registry);
   await app.register(async (site) => {
-    lane = openLane(site, { pool, listener, durations, isPrepared: () => true });
+    lane = openLane(site, { lanePool: pool, listener, durations, isPrepared: () => true });
     captureRoutes(lane, {
       ingest,
       registry,

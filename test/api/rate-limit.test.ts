@@ -1,8 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { buildApp } from '../../api/app.ts';
 import type { App } from '../../api/dependencies.ts';
-import { createLogger } from '../../telemetry/logger.ts';
-import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile } from '../support/api.ts';
 
 const BURST = 5;
@@ -17,21 +14,7 @@ const api = apiForFile({
 let second: App;
 
 beforeAll(async () => {
-  second = await buildApp({
-    products: api.products,
-    config: api.config,
-    pool: api.pool,
-    listener: api.listener,
-    ingest: api.ingest,
-    schedules: api.schedules,
-    parser: api.parser,
-    egress: api.egress,
-    keyring: api.keyring,
-    logger: createLogger({ name: 'test', level: 'silent' }),
-    registry: createRegistry('second'),
-    isPrepared: () => true,
-    isDraining: () => false,
-  });
+  second = await api.rebuild({});
 });
 
 const ask = (key: string, app = api.app, remoteAddress = '10.0.0.1') =>

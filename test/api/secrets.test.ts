@@ -2,9 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Writable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { buildApp } from '../../api/app.ts';
 import { createLogger } from '../../telemetry/logger.ts';
-import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
 import { fill, idsOf, operations } from '../support/routes.ts';
@@ -156,20 +154,9 @@ describe('no answer of any route', () => {
         done();
       },
     });
-    const app = await buildApp({
-      products: api.products,
-      config: api.config,
+    const app = await api.rebuild({
       pool: brokenPool(`connect failed: postgres://sluice:hunter2@db/x for ${anna.key}`),
-      listener: api.listener,
-      ingest: api.ingest,
-      schedules: api.schedules,
-      parser: api.parser,
-      egress: api.egress,
-      keyring: api.keyring,
       logger: createLogger({ name: 'test', level: 'trace' }, stream),
-      registry: createRegistry('test'),
-      isPrepared: () => true,
-      isDraining: () => false,
     });
     await app.ready();
     const answers = await walk(app);

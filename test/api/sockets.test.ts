@@ -1,8 +1,5 @@
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { buildApp } from '../../api/app.ts';
-import { createLogger } from '../../telemetry/logger.ts';
-import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -165,21 +162,7 @@ describe('health', () => {
   });
 
   test('until the database is prepared, only health is answered', async () => {
-    const app = await buildApp({
-      products: api.products,
-      config: api.config,
-      pool: api.pool,
-      listener: api.listener,
-      ingest: api.ingest,
-      schedules: api.schedules,
-      parser: api.parser,
-      egress: api.egress,
-      keyring: api.keyring,
-      logger: createLogger({ name: 'test', level: 'silent' }),
-      registry: createRegistry('unprepared'),
-      isPrepared: () => false,
-      isDraining: () => false,
-    });
+    const app = await api.rebuild({ isPrepared: () => false });
     const answer = await app.inject({ url: '/api/organizations/' });
     expect([answer.statusCode, answer.headers['retry-after'], answer.json()]).toEqual([
       503,

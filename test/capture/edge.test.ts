@@ -57,7 +57,7 @@ describe('project keys', () => {
       const { state: heard, listener } = ear();
       heard.listening = listening;
       let now = 0;
-      const keys = createProjectKeys(queryable, listener, () => now);
+      const keys = createProjectKeys(queryable, listener, { now: () => now });
       const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(anna.projectToken)));
       expect(found).toEqual(Array(50).fill({ id: anna.projectId, anonymize_ips: false }));
       expect(await keys.find('phc_nobody')).toBeUndefined();
@@ -71,7 +71,10 @@ describe('project keys', () => {
       now = freshFor - 1;
       expect(keys.find(anna.projectToken)).toEqual({ id: anna.projectId, anonymize_ips: false });
       now = freshFor;
-      expect(await keys.find(anna.projectToken)).toBeUndefined();
+      // While changes are heard of, nobody waits: the last answer is given until the next one is there.
+      if (listening)
+        expect(keys.find(anna.projectToken)).toEqual({ id: anna.projectId, anonymize_ips: false });
+      await eventually(async () => (await keys.find(anna.projectToken)) === undefined);
       expect(await keys.find(`phc_rotated_${freshFor}`)).toEqual({ id: anna.projectId, anonymize_ips: true });
     },
   );
@@ -83,7 +86,7 @@ describe('project keys', () => {
     const { queryable } = flaky();
     const { state, listener, tell, miss } = ear();
     state.listening = true;
-    const keys = createProjectKeys(queryable, listener, () => 0);
+    const keys = createProjectKeys(queryable, listener, { now: () => 0 });
     expect(await keys.find(carl.projectToken)).toMatchObject({ id: carl.projectId });
     const early = keys.find('phc_carl_2');
     await early;
@@ -100,6 +103,70 @@ describe('project keys', () => {
     await rotate('phc_carl_4');
     miss();
     expect(await keys.find('phc_carl_3')).toBeUndefined();
+  });
+
+  test.each([
+    ['away', true],
+    ['away', false],
+    ['slow', true],
+    ['slow', false],
+  ])('that are known stay good while Postgres is %s (listening: %s)', async (how, listening) => {
+    const eve = await createTenant(database.pool, 'Eve');
+    const eves = { id: eve.projectId, anonymize_ips: false };
+    const { state: heard, listener, miss } = ear();
+    heard.listening = listening;
+    let isWell = true;
+    const queryable = {
+      query: (...args: unknown[]) => {
+        if (isWell) return (database.pool.query as (...all: unknown[]) => unknown)(...args);
+        if (how === 'slow') return new Promise(() => undefined);
+        return Promise.reject(Object.assign(new Error('away'), { code: 'ECONNREFUSED' }));
+      },
+    } as unknown as Queryable;
+    let now = 0;
+    const keys = createProjectKeys(queryable, listener, { now: () => now, patience: 5 });
+    expect(await keys.find(eve.projectToken)).toEqual(eves);
+    isWell = false;
+    now = 59_999;
+    expect(await keys.find(eve.projectToken)).toEqual(eves);
+    if (listening) {
+      // As long as every change is heard of, what is known is right.
+      now = 3_600_000;
+      expect(await keys.find(eve.projectToken)).toEqual(eves);
+      miss();
+    }
+    // After more than a minute without news, nobody relies on the last answer.
+    now += 1;
+    const asked = Promise.resolve(keys.find(eve.projectToken));
+    if (how === 'away') await expect(asked).rejects.toThrow('away');
+    else expect(await Promise.race([asked, pause(20, 'still waiting')])).toBe('still waiting');
+  });
+
+  test('that are guessed are looked up only so often for a client, and drive out no key that is known', async () => {
+    const finn = await createTenant(database.pool, 'Finn');
+    const gina = await createTenant(database.pool, 'Gina');
+    const { state, queryable } = flaky();
+    const { state: heard, listener } = ear();
+    heard.listening = true;
+    let now = 0;
+    const keys = createProjectKeys(queryable, listener, { now: () => now, wrongPerMinute: 60 });
+    const ask = async (token: string, client: string) => keys.find(token, client);
+    expect(await ask(finn.projectToken, '10.0.0.1')).toMatchObject({ id: finn.projectId });
+    for (let n = 0; n < 60; n += 1) expect(await ask(`phc_guess_${n}`, '10.0.0.1')).toBeUndefined();
+    expect(state.queries).toBe(61);
+    await expect(ask('phc_guess_60', '10.0.0.1')).rejects.toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '2' },
+    });
+    await expect(ask(gina.projectToken, '::ffff:10.0.0.1')).rejects.toMatchObject({ status: 503 });
+    expect(state.queries).toBe(61);
+    // The key that is known is good from there too, and the guesses cost nothing a second time.
+    expect(keys.find(finn.projectToken, '10.0.0.1')).toMatchObject({ id: finn.projectId });
+    expect(keys.find('phc_guess_1', '10.0.0.1')).toBeUndefined();
+    expect(await ask(gina.projectToken, '10.0.0.2')).toMatchObject({ id: gina.projectId });
+    now = 1_000;
+    expect(await ask('phc_guess_61', '10.0.0.1')).toBeUndefined();
+    await expect(ask('phc_guess_62', '10.0.0.1')).rejects.toMatchObject({ status: 503 });
   });
 
   test('a failed question is no answer, and is asked again', async () => {
@@ -171,6 +238,36 @@ describe('the memory for bodies', () => {
     gate.leave(first);
     gate.hold(second, 600);
     expect(gate.held).toBe(600);
+  });
+
+  test('that slow clients hold goes to others, from the slowest first', () => {
+    let now = 0;
+    const gate = new Gate({ ...SHARE, held: 1_000 }, undefined, () => now);
+    const sent: string[] = [];
+    const begin = (name: string) => {
+      const one = ticket();
+      gate.begin(one, () => {
+        sent.push(name);
+        gate.end(one);
+        gate.leave(one);
+      });
+      return one;
+    };
+    const [slow, slower, done] = [begin('slow'), begin('slower'), begin('done')];
+    gate.hold(slow, 400);
+    gate.hold(slower, 300);
+    gate.hold(done, 200);
+    gate.end(done);
+    now = 4_000;
+    const young = begin('young');
+    // For the first seconds nobody is slow.
+    expect(() => gate.hold(young, 200)).toThrow('Too many large requests at once');
+    now = 5_000;
+    gate.hold(young, 200);
+    expect([sent, gate.held]).toEqual([['slower'], 800]);
+    gate.hold(ticket(), 600);
+    expect([sent, gate.held]).toEqual([['slower', 'slow'], 1_000]);
+    expect(() => gate.hold(ticket(), 1)).toThrow('Too many large requests at once');
   });
 
   test('large bodies are parsed while there is room, in their order; small ones do not wait', async () => {

@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { buildApp } from '../../api/app.ts';
 import type { App } from '../../api/dependencies.ts';
 import { createListener, type Listener } from '../../db/listen.ts';
-import { createLogger } from '../../telemetry/logger.ts';
-import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -18,21 +15,7 @@ const api = apiForFile();
 
 beforeAll(async () => {
   ears = createListener({ url: api.config.DATABASE_URL as string, name: 'other' });
-  other = await buildApp({
-    products: api.products,
-    config: api.config,
-    pool: api.pool,
-    listener: ears,
-    ingest: api.ingest,
-    schedules: api.schedules,
-    parser: api.parser,
-    egress: api.egress,
-    keyring: api.keyring,
-    logger: createLogger({ name: 'other', level: 'silent' }),
-    registry: createRegistry('other'),
-    isPrepared: () => true,
-    isDraining: () => false,
-  });
+  other = await api.rebuild({ listener: ears });
   await other.ready();
   await bothListen();
 });

@@ -1,11 +1,9 @@
 import { Writable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { buildApp } from '../../api/app.ts';
 import { RefusalLog } from '../../api/public/exchange.ts';
 import { IngestUnavailableError } from '../../capture/ingest.ts';
 import { createLogger } from '../../telemetry/logger.ts';
-import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 
 let failure: Error | undefined;
@@ -375,20 +373,9 @@ describe('around an answer', () => {
         done();
       },
     });
-    const app = await buildApp({
-      products: api.products,
-      config: api.config,
-      pool: api.pool,
-      listener: api.listener,
+    const app = await api.rebuild({
       ingest: { submit: () => Promise.reject(new Error('something broke')) },
-      schedules: api.schedules,
-      parser: api.parser,
-      egress: api.egress,
-      keyring: api.keyring,
       logger: createLogger({ name: 'test', level: 'info' }, stream),
-      registry: createRegistry('faulty'),
-      isPrepared: () => true,
-      isDraining: () => false,
     });
     const answer = await app.inject({
       method: 'POST',

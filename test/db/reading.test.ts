@@ -1,62 +1,102 @@
-import { expect, test } from '@jest/globals';
-import { inTurn, reading, TooManyReadsError } from '../../db/reading.ts';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createPool, isLockTimeout, type Pool, transaction } from '../../db/pool.ts';
+import { inTurn, isStatementTimeout, reading } from '../../db/reading.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 
+afterAll(() => small.end());
 const database = databaseForFile();
-
-/** Something that is not over before it is told to be. */
-function gate(): { opened: Promise<void>; open: () => void } {
-  let open: () => void = () => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open };
-}
-
-test('queries whose cost the caller decides leave half of the connections to others, and follow each other', async () => {
-  const { pool } = database;
-  const half = pool.options.max / 2;
-  const begun: number[] = [];
-  const gates = Array.from({ length: half + 2 }, gate);
-  const works = gates.map(({ opened }, number) =>
-    reading(pool, async (client) => {
-      begun.push(number);
-      await opened;
-      const { rows } = await client.query("select current_setting('statement_timeout') as timeout");
-      return rows[0].timeout;
-    }),
-  );
-  const first = Array.from({ length: half }, (_, number) => number);
-  await eventually(async () => begun.length === half);
-  // The others do not even wait for a connection.
-  expect([begun.toSorted(), pool.waitingCount, pool.totalCount]).toEqual([first, 0, half]);
-  gates[0]?.open();
-  await eventually(async () => begun.length === half + 1);
-  expect(begun.at(-1)).toBe(half);
-  for (const { open } of gates) open();
-  expect(await Promise.all(works)).toEqual(gates.map(() => '15s'));
+let small: Pool;
+beforeAll(() => {
+  const limits = { lock: 50, statement: 5_000, transaction: 200, clientCheck: 100 };
+  small = createPool({ url: database.url, size: 2, name: 'small', limits });
 });
 
-test('one that does not get its turn says so, and leaves it to the next', async () => {
+/** What Postgres is doing for the small pool. */
+const atWork = async () => {
+  const { rows } = await database.pool.query(
+    `select query from pg_stat_activity where application_name = 'sluice-small' and state = 'active'`,
+  );
+  return rows.map((row) => row.query);
+};
+
+test('each project has half of the connections at most, and projects follow each other', async () => {
   const { pool } = database;
-  const { opened, open } = gate();
-  const busy = Array.from({ length: pool.options.max / 2 }, () => inTurn(pool, () => opened));
-  await expect(inTurn(pool, async () => 'too soon')).rejects.toThrow(TooManyReadsError);
-  open();
-  await Promise.all(busy);
-  const many = Array.from({ length: pool.options.max }, (_, number) => number);
-  expect(await Promise.all(many.map((number) => inTurn(pool, async () => number)))).toEqual(many);
+  const half = pool.options.max / 2;
+  const begun: string[] = [];
+  const ends = new Map<string, () => void>();
+  const ask = (projectId: number, name: string) =>
+    reading(pool, { projectId }, async (client) => {
+      begun.push(name);
+      await new Promise<void>((resolve) => ends.set(name, resolve));
+      const { rows } = await client.query("select current_setting('statement_timeout') as timeout");
+      return rows[0].timeout;
+    });
+  const greedy = Array.from({ length: half + 3 }, (_, number) => ask(1, `greedy ${number}`));
+  await eventually(async () => begun.length === half);
+  // The others do not even wait for a connection.
+  expect([pool.waitingCount, pool.totalCount]).toEqual([0, half]);
+  const modest = ask(2, 'modest');
+  await eventually(async () => begun.includes('modest'));
+  expect(begun).toHaveLength(half + 1);
+  while (ends.size > 0 || begun.length < half + 4) {
+    for (const [name, end] of ends) {
+      ends.delete(name);
+      end();
+    }
+    await eventually(async () => ends.size > 0 || begun.length === half + 4);
+  }
+  expect(new Set(await Promise.all([...greedy, modest]))).toEqual(new Set(['15s']));
 });
 
 test('one that fails leaves its turn to others', async () => {
   const { pool } = database;
   const failing = Array.from({ length: pool.options.max }, () =>
-    reading(pool, (client) => client.query('select 1 / 0')),
+    reading(pool, { projectId: 1 }, (client) => client.query('select 1 / 0')),
   );
   const ends = await Promise.allSettled(failing);
   expect(new Set(ends.map((one) => one.status === 'rejected' && one.reason.message))).toEqual(
     new Set(['division by zero']),
   );
-  expect(await inTurn(pool, async () => 'next')).toBe('next');
+  expect(await inTurn(pool, { projectId: 1 }, async () => 'next')).toBe('next');
+});
+
+test('a query whose caller is gone ends in Postgres too', async () => {
+  const gone = new AbortController();
+  const asked = reading(small, { projectId: 1, signal: gone.signal }, (client) =>
+    client.query('select pg_sleep(300)'),
+  );
+  await eventually(async () => (await atWork()).length === 1);
+  gone.abort(new Error('the client is gone'));
+  await expect(asked).rejects.toThrow('the client is gone');
+  await eventually(async () => (await atWork()).length === 0);
+  // Whoever comes next finds a working connection.
+  expect(
+    await reading(small, { projectId: 1 }, async (client) => (await client.query('select 1')).rowCount),
+  ).toBe(1);
+});
+
+test('a wait for a lock ends, a statement ends, a transaction ends, and nothing is half-written', async () => {
+  const { pool } = database;
+  await pool.query('create table notes (text text)');
+  await pool.query("insert into notes values ('first')");
+  await transaction(pool, async (holder) => {
+    await holder.query('select from notes for update');
+    const waiting = transaction(small, async (client) => {
+      await client.query("insert into notes values ('second')");
+      await client.query("update notes set text = 'changed'");
+    });
+    expect(isLockTimeout(await waiting.catch((error) => error))).toBe(true);
+  });
+  const slow = transaction(small, async (client) => {
+    await client.query("insert into notes values ('third')");
+    await client.query("set local statement_timeout = '20ms'; select pg_sleep(300)");
+  });
+  expect(isStatementTimeout(await slow.catch((error) => error))).toBe(true);
+  const long = transaction(small, async (client) => {
+    await client.query("insert into notes values ('fourth')");
+    for (;;) await client.query('select pg_sleep(0.01)');
+  });
+  await expect(long).rejects.toThrow(/transaction timeout|terminat/);
+  expect((await pool.query('select text from notes')).rows).toEqual([{ text: 'first' }]);
 });

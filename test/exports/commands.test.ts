@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { listActivity } from '../../db/activity-log.ts';
+import { Turns } from '../../db/turns.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
 import { backfillExport } from '../../exports/commands/backfill.ts';
 import { cancelBackfill, cancelRun } from '../../exports/commands/cancel.ts';
@@ -43,7 +44,16 @@ beforeAll(async () => {
   parser = createParser({ workers: 1, timeoutMs: 60_000 });
   egress = createEgress({ allow: world.config.SLUICE_EGRESS_ALLOW });
   deps = {
-    ...{ pool: world.pool, parser, egress, exportRoot: world.root, temporal: world.schedules.exports },
+    ...{
+      pool: world.pool,
+      readingPool: world.pool,
+      parsing: new Turns({ atOnce: 2 }),
+      parser,
+      egress,
+      exportRoot: world.root,
+      temporal: world.schedules.exports,
+    },
+    mostExports: 1_000,
     keyring: parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string),
     logger: {
       warn: (about, message) => {

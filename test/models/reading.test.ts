@@ -122,24 +122,25 @@ describe('rows', () => {
 describe('counts, previews, estimates', () => {
   test('count the rows', async () => {
     const all = await query(hour(0), hour(504));
-    expect(await countRows(database.pool, all, 10_000)).toBe(54_000);
+    expect(await countRows(database.pool, all, { timeoutMs: 10_000 })).toBe(54_000);
     const filters = [{ type: 'hogql', key: "event = 'event 3'" }];
     const some = await query(hour(200), hour(201), { filters });
-    expect(await countRows(database.pool, some, 10_000)).toBe((await rowsOf(database.pool, some)).length);
+    expect(await countRows(database.pool, some, { timeoutMs: 10_000 })).toBe(
+      (await rowsOf(database.pool, some)).length,
+    );
     for (const model of ['persons', 'sessions'] as const) {
-      expect(await countRows(database.pool, await query(hour(0), hour(1), { model }), 10_000)).toBe(0);
+      expect(
+        await countRows(database.pool, await query(hour(0), hour(1), { model }), { timeoutMs: 10_000 }),
+      ).toBe(0);
     }
   });
 
   test('show the first rows as JSON has them', async () => {
     const hogqlQuery =
       'select event, properties, properties.n as n, [1, 2] as list, \'"5"\' as quoted, team_id from events';
-    const shown = await previewRows(
-      database.pool,
-      await query(hour(200), hour(201), { hogqlQuery }),
-      3,
-      10_000,
-    );
+    const shown = await previewRows(database.pool, await query(hour(200), hour(201), { hogqlQuery }), 3, {
+      timeoutMs: 10_000,
+    });
     expect(shown.columns).toEqual(['event', 'properties', 'n', 'list', 'quoted', 'team_id']);
     expect(shown.rows).toHaveLength(3);
     expect(shown.rows[0]).toEqual([
@@ -154,7 +155,7 @@ describe('counts, previews, estimates', () => {
 
   test('estimate what an interval takes', async () => {
     const day = await query(hour(200), hour(224));
-    const counted = await estimate(database.pool, day, 10_000);
+    const counted = await estimate(database.pool, day, { timeoutMs: 10_000 });
     expect(counted).toMatchObject({ rows: 2_592, exact: true });
     // As the rows are in JSON lines.
     const lines = (await rowsOf(database.pool, day)).reduce(
@@ -163,7 +164,7 @@ describe('counts, previews, estimates', () => {
     );
     expect(counted.bytes / lines).toBeGreaterThan(0.85);
     expect(counted.bytes / lines).toBeLessThan(1.15);
-    expect(await estimate(database.pool, await query(hour(900), hour(901)), 10_000)).toEqual({
+    expect(await estimate(database.pool, await query(hour(900), hour(901)), { timeoutMs: 10_000 })).toEqual({
       rows: 0,
       exact: true,
       bytes: 0,
@@ -178,11 +179,11 @@ describe('counts, previews, estimates', () => {
       ...all,
       select: `${all.select} where x.f1::text > '2' or pg_sleep(0.001)::text is not null`,
     };
-    const guessed = await estimate(database.pool, slow, 300);
+    const guessed = await estimate(database.pool, slow, { timeoutMs: 300 });
     expect(guessed.exact).toBe(false);
     expect(guessed.rows).toBeGreaterThan(1_000);
     expect(guessed.bytes).toBeGreaterThan(guessed.rows * 100);
-    const measured = await estimate(database.pool, slowish, 2_000);
+    const measured = await estimate(database.pool, slowish, { timeoutMs: 2_000 });
     expect(measured.exact).toBe(false);
     expect(measured.rows).toBeGreaterThan(1_000);
     expect(measured.bytes / measured.rows).toBeGreaterThan(600);

@@ -8,6 +8,7 @@ import { type Config, loadConfig } from '../../config.ts';
 import { createListener, type Listener } from '../../db/listen.ts';
 import { insertMembership } from '../../db/memberships.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
+import { Turns } from '../../db/turns.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
 import { createParser, type Parser } from '../../hog/parser/index.ts';
@@ -161,10 +162,13 @@ export function apiForFile(
       config: api.config,
       products: api.products,
       pool: api.pool,
+      readingPool: api.pool,
+      lanePool: api.pool,
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
       parser: api.parser,
+      parsing: new Turns({ atOnce: 2 }),
       egress: api.egress,
       keyring: api.keyring,
       logger,

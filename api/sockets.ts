@@ -1,0 +1,72 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { isListed, type Network, networkList, parseNetwork, plainAddress } from '../values/addresses.ts';
+import { clientNetwork } from '../values/clients.ts';
+
+export interface SocketLimits {
+  /** Connections of all clients. */
+  total: number;
+  /** Connections of one address, or of one network of IPv6 addresses. */
+  perClient: number;
+  /** Addresses and networks of proxies, which carry the requests of many. Only the total counts for them. */
+  proxies: readonly string[];
+}
+
+/** The requests of a connection that are not answered yet. */
+type Open = Set<IncomingMessage>;
+
+/** Waiting for a request, or for the rest of one, is no work: such a connection can be closed. */
+const isAtWork = (open: Open): boolean => open.size > 0 && [...open].every((request) => request.complete);
+
+/**
+ * Bounds the connections of each client and of all. When there is one too many, the oldest that is not at work is
+ * closed, so that a client with very many idle or slow ones loses these, and a new one gets through. Only if all are at
+ * work is the new one closed.
+ */
+export function boundSockets(server: Server, { total, perClient, proxies }: SocketLimits): void {
+  // In the order in which they came.
+  const all = new Map<Socket, Open>();
+  const clients = new Map<string, Map<Socket, Open>>();
+  const trusted = networkList(proxies.map(parseNetwork).filter((one): one is Network => one !== undefined));
+
+  function isProxy(socket: Socket): boolean {
+    const address = plainAddress(socket.remoteAddress ?? '');
+    return address !== undefined && isListed(trusted, address);
+  }
+
+  /** Closes one of the connections, so that there are no more than `most`. */
+  function keepWithin(sockets: Map<Socket, Open>, most: number): void {
+    if (sockets.size <= most) return;
+    const newest = [...sockets.keys()].at(-1);
+    const idle = [...sockets].find(([socket, open]) => socket !== newest && !isAtWork(open));
+    const closed = idle?.[0] ?? newest;
+    closed?.destroy();
+    if (closed) forget(closed);
+  }
+
+  function forget(socket: Socket): void {
+    all.delete(socket);
+    const client = clientOf.get(socket) as string;
+    const own = clients.get(client);
+    own?.delete(socket);
+    if (own?.size === 0) clients.delete(client);
+  }
+
+  const clientOf = new WeakMap<Socket, string>();
+  server.on('connection', (socket: Socket) => {
+    const client = clientNetwork(socket.remoteAddress);
+    clientOf.set(socket, client);
+    const open: Open = new Set();
+    const own = clients.get(client) ?? new Map<Socket, Open>();
+    clients.set(client, own.set(socket, open));
+    all.set(socket, open);
+    socket.once('close', () => forget(socket));
+    if (!isProxy(socket)) keepWithin(own, perClient);
+    keepWithin(all, total);
+  });
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const open = all.get(request.socket);
+    open?.add(request);
+    response.once('close', () => open?.delete(request));
+  });
+}

@@ -1,12 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
 import { holdsFence, type RunKey, recordProgress } from '../rows/runs.ts';
+import { renewPlace } from '../rows/worker-places.ts';
 import type { Work } from './work.ts';
+import type { Place, PlaceRhythm } from './worker-place.ts';
 
 /** Another attempt has taken over, or the run has ended, so this attempt must stop. */
 export class OvertakenError extends Error {
   override readonly name = 'OvertakenError';
 }
+
+/** Why an attempt stops whose place was taken away. */
+export const LOST_PLACE = 'The attempt has lost its place at the worker';
 
 /** Neither the source nor the destination has made progress for too long. */
 export class StalledError extends Error {
@@ -33,6 +38,8 @@ export interface Rhythm {
   report: number;
   /** Milliseconds before the next attempt, unless the destination asks for a time. Without it, Temporal decides. */
   pause?(attempt: number): number;
+  /** How long places of workers are kept. */
+  places?: Partial<PlaceRhythm>;
 }
 
 const REPORT_EVERY = 3_000;
@@ -49,7 +56,11 @@ export function watchAttempt(
   key: RunKey,
   fence: number,
   work: Work,
-  { stall = STALL, every = REPORT_EVERY }: { stall?: number; every?: number | undefined } = {},
+  {
+    stall = STALL,
+    every = REPORT_EVERY,
+    place,
+  }: { stall?: number; every?: number | undefined; place?: Place | undefined } = {},
 ): Attempt {
   const stop = new AbortController();
   const closed = new AbortController();
@@ -62,6 +73,13 @@ export function watchAttempt(
   /** Ignores a failure of Postgres: the next note comes soon, and the fence is checked before anything changes. */
   async function note(): Promise<void> {
     const progress = { records_completed: rows, bytes_exported: bytes };
+    if (
+      place &&
+      !(await renewPlace(pool, { projectId: key.projectId, id: key.runId }, place).catch(() => true))
+    ) {
+      stop.abort(new OvertakenError(LOST_PLACE));
+      return;
+    }
     const mine = await recordProgress(pool, key, fence, progress).catch(() => true);
     if (!mine) stop.abort(new OvertakenError('The run continues without this attempt'));
   }
@@ -87,7 +105,7 @@ export function watchAttempt(
   return {
     signal: AbortSignal.any([work.signal, stop.signal]),
     async fence() {
-      if (!(await holdsFence(pool, key, fence)))
+      if (!(await holdsFence(pool, key, fence, place?.fence)))
         throw new OvertakenError('The run continues without this attempt');
     },
     onProgress(nowRows, nowBytes) {

@@ -22,6 +22,8 @@ export interface RunDependencies {
   parser: Parser;
   egress: Egress;
   keyring: Keyring | undefined;
+  /** The id of this worker, under which it announces its places. */
+  worker: string;
   /** The directory that exports to files write below. */
   exportRoot: string;
   /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */

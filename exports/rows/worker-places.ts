@@ -23,6 +23,15 @@ export interface Claim extends PlaceKey {
   workflowId: string;
 }
 
+/** A place that an attempt has. */
+export interface Place {
+  fence: number;
+  /** Counts the attempts at the work, from 1, however often its activity was scheduled anew. */
+  attempts: number;
+  /** For how many milliseconds each renewal keeps the place. */
+  lease: number;
+}
+
 /** Somebody for whom a place is kept. Its workflow has to be told. */
 export interface Called {
   workflow_id: string;
@@ -243,7 +252,7 @@ async function giveNext(
 export async function renewPlace(
   queryable: Queryable,
   { projectId, id }: PlaceKey,
-  { fence, lease }: { fence: number; lease: number },
+  { fence, lease }: Pick<Place, 'fence' | 'lease'>,
 ): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `update batch_export_places set leased_until = ${within('$4')}

@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
 import { holdsFence, type RunKey, recordProgress } from '../rows/runs.ts';
-import { renewPlace } from '../rows/worker-places.ts';
+import { type Place, renewPlace } from '../rows/worker-places.ts';
 import type { Work } from './work.ts';
-import type { Place, PlaceRhythm } from './worker-place.ts';
 
 /** Another attempt has taken over, or the run has ended, so this attempt must stop. */
 export class OvertakenError extends Error {
@@ -30,16 +29,6 @@ export interface Attempt {
   /** Reports progress other than rows, for example bytes from the source. */
   moved(): void;
   close(): Promise<void>;
-}
-
-/** How often attempts report, and how long they pause when they failed. Tests make both shorter. */
-export interface Rhythm {
-  /** Milliseconds between two reports of an attempt. It also learns then that it has to stop. */
-  report: number;
-  /** Milliseconds before the next attempt, unless the destination asks for a time. Without it, Temporal decides. */
-  pause?(attempt: number): number;
-  /** How long places of workers are kept. */
-  places?: Partial<PlaceRhythm>;
 }
 
 const REPORT_EVERY = 3_000;

@@ -5,8 +5,8 @@ import type { Parser } from '../../hog/parser/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
-import type { Rhythm } from './attempt.ts';
 import type { ExportMetrics } from './metrics.ts';
+import type { Rhythm } from './rhythm.ts';
 
 /** What the runs of batch exports and their upkeep need. */
 export interface RunDependencies {

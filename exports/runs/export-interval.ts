@@ -11,7 +11,7 @@ import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.
 import { insertLogs, type LogEntry } from '../rows/logs.ts';
 import { findRun } from '../rows/run-lists.ts';
 import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../rows/runs.ts';
-import type { Lane } from '../rows/worker-places.ts';
+import type { Lane, Place } from '../rows/worker-places.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { AttemptFailedError, judge } from './judgement.ts';
@@ -19,7 +19,7 @@ import { leaveNoPart, takeBackParts } from './parts.ts';
 import { requireUnexpired, untilFinal } from './source.ts';
 import { boundDestination, destinationRun, type Transferred, transfer } from './transfer.ts';
 import type { WorkAttempt } from './work.ts';
-import { inPlace, type Place } from './worker-place.ts';
+import { inPlace } from './worker-place.ts';
 
 export interface ExportIntervalInput {
   exportId: string;

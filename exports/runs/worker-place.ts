@@ -14,8 +14,8 @@ import {
   LANES,
   type Lane,
   listIdleVerifications,
+  type Place,
   type PlaceKey,
-  type PlaceTimes,
   releasePlace,
   renewPlace,
   takePlace,
@@ -24,6 +24,7 @@ import {
 import type { ExportTemporal } from '../temporal.ts';
 import { LOST_PLACE, OvertakenError } from './attempt.ts';
 import { AttemptFailedError } from './judgement.ts';
+import type { PlaceRhythm } from './rhythm.ts';
 import { LastAttemptError, type Work, type WorkAttempt } from './work.ts';
 
 /** No worker has a free place. The work stands in the queue, and its workflow is told when it has one. */
@@ -47,18 +48,6 @@ export class PlaceElsewhereError extends Error {
     super('Another worker has a free place for it');
     this.retryAfterMilliseconds = retryAfterMilliseconds;
   }
-}
-
-/** The rhythm of places, in milliseconds. Tests make it shorter. */
-export interface PlaceRhythm extends PlaceTimes {
-  /** How often a worker says that it lives, and looks for somebody who was not told. */
-  announce: number;
-  /** How long others believe that a worker lives. */
-  alive: number;
-  /** The pause before asking again, hoping for another worker. */
-  elsewhere: number;
-  /** How long a call to Temporal may take. */
-  call: number;
 }
 
 const RHYTHM: PlaceRhythm = {
@@ -86,15 +75,6 @@ const rhythmOf = ({ rhythm }: Pick<PlaceDependencies, 'rhythm'>): PlaceRhythm =>
   ...RHYTHM,
   ...rhythm?.places,
 });
-
-/** A place that an attempt has. */
-export interface Place {
-  fence: number;
-  /** Counts the attempts at the work, from 1, however often its activity was scheduled anew. */
-  attempts: number;
-  /** For how many milliseconds each renewal keeps the place. */
-  lease: number;
-}
 
 /**
  * Does an attempt in a place of this worker, and numbers it. Throws a NoPlaceError if there is none. Workflows of older versions cannot

@@ -20,7 +20,7 @@ import { type LogRow, listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
 import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
-import type { Rhythm } from '../../exports/runs/attempt.ts';
+import type { Rhythm } from '../../exports/runs/rhythm.ts';
 import type { ExportRunResult } from '../../exports/temporal.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';

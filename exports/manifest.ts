@@ -12,6 +12,7 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
   tables: [
     { name: 'batch_exports', kind: 'configuration' },
     { name: 'batch_export_places', kind: 'configuration' },
+    { name: 'batch_export_turns', kind: 'configuration' },
     { name: 'batch_export_runs', kind: 'configuration' },
     { name: 'batch_export_backfills', kind: 'configuration' },
     { name: 'batch_export_logs', kind: 'configuration' },

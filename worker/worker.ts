@@ -125,6 +125,8 @@ export async function startWorker({
     ];
     announcement = await announcePlaces(tools.dependencies, tools.lanes);
     const shutDown = () => {
+      // From now on its free places are nobody's.
+      void announcement?.close();
       for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
     };
     // If one worker stops, all do: the others would start runs that nobody can finish.

@@ -37,3 +37,13 @@ create table batch_export_places (
 create index batch_export_places_taken on batch_export_places (lane, leased_until) where leased_until is not null;
 create index batch_export_places_queue on batch_export_places (lane, queued_at) where waiting_since is not null;
 create index batch_export_places_failed on batch_export_places (project_id, batch_export_id) where failed;
+
+-- When an export last got a place. Projects, and the exports of a project, take turns, also where each has one place or
+-- none.
+create table batch_export_turns (
+  project_id integer not null,
+  lane text not null check (lane in ('exports', 'backfills')),
+  batch_export_id uuid not null,
+  given_at timestamptz not null,
+  primary key (project_id, lane, batch_export_id)
+);

@@ -66,6 +66,12 @@ const runOf = (project: string, id: string) => `exists (
   select from batch_export_runs r
   where r.project_id = ${project} and r.id = ${id} and r.status in ('Starting', 'Running'))`;
 
+/** Writes down that exports got a place. */
+const TURN_OF = (given: string) => `turn as (
+  insert into batch_export_turns (project_id, lane, batch_export_id, given_at)
+  select project_id, lane, batch_export_id, ${NOW} from ${given}
+  on conflict (project_id, lane, batch_export_id) do update set given_at = excluded.given_at)`;
+
 /** How long a process that stands still may hold the lock, in milliseconds. Everybody else waits for it. */
 const LONGEST_PAUSE = 5_000;
 
@@ -119,8 +125,8 @@ async function takeFree(
      taken as (
        select count(*) as everywhere, count(*) filter (where worker = $7) as here
        from batch_export_places
-       where lane = $5 and leased_until is not null and (project_id, id) <> ($1::int, $2::uuid))
-     insert into batch_export_places as place
+       where lane = $5 and leased_until is not null and (project_id, id) <> ($1::int, $2::uuid)),
+     held as (insert into batch_export_places as place
        (project_id, id, batch_export_id, kind, lane, workflow_id, attempts, fence, worker, leased_until)
      select $1::int, $2::uuid, $3::uuid, $4, $5, $6, 1, ${NEXT_FENCE}, $7::uuid, ${within('$8')}
      from room, taken
@@ -134,7 +140,9 @@ async function takeFree(
      on conflict (project_id, id) do update set lane = excluded.lane, workflow_id = excluded.workflow_id,
        attempts = place.attempts + 1, fence = excluded.fence, worker = excluded.worker,
        leased_until = excluded.leased_until, waiting_since = null, queued_at = null
-     returning fence, attempts`,
+     returning *),
+     ${TURN_OF('held')}
+     select fence, attempts from held`,
     [projectId, id, exportId, kind, lane, workflowId, worker, lease],
   );
   return rows[0];
@@ -214,8 +222,8 @@ async function giveFree(
 
 /**
  * Keeps a free place for the next one in the queue: whose project has the fewest places, then whose export does not
- * fail, then whose export has the fewest places, then who has waited longest. An export that fails is set back for a
- * time only, so that it gets its turn.
+ * fail, then whose project got one longest ago; of a project, whose export has the fewest places, then got one longest
+ * ago; then who has waited longest. An export that fails is set back for a time only, so that it gets its turn.
  */
 async function giveNext(
   client: Transaction,
@@ -227,22 +235,28 @@ async function giveNext(
        select project_id, batch_export_id, count(*) as places
        from batch_export_places where lane = $1 and leased_until is not null group by 1, 2),
      of_project as (select project_id, sum(places) as places from taken group by 1),
+     turns as (select * from batch_export_turns where lane = $1),
+     turns_of_project as (select project_id, max(given_at) as given_at from turns group by 1),
      failing as (select distinct project_id, batch_export_id from batch_export_places where failed),
      next as (
-       select project_id, id from batch_export_places w
+       select project_id, w.id from batch_export_places w
        left join of_project p using (project_id)
        left join taken e using (project_id, batch_export_id)
        left join failing f using (project_id, batch_export_id)
+       left join turns_of_project tp using (project_id)
+       left join turns t using (project_id, batch_export_id)
        where w.lane = $1 and w.waiting_since is not null and w.leased_until is null
          and (select coalesce(sum(places), 0) from taken)
            < (select coalesce(sum(places), 0) from batch_export_workers where lane = $1 and alive_until > ${NOW})
        order by coalesce(p.places, 0),
          f.project_id is not null and w.waiting_since > ${NOW} - $3 * interval '1 millisecond',
-         coalesce(e.places, 0), w.queued_at, w.id
-       limit 1)
-     update batch_export_places w set leased_until = ${within('$2')}
-     from next where w.project_id = next.project_id and w.id = next.id
-     returning w.project_id, w.id, w.workflow_id`,
+         tp.given_at nulls first, coalesce(e.places, 0), t.given_at nulls first, w.queued_at, w.id
+       limit 1),
+     given as (
+       update batch_export_places w set leased_until = ${within('$2')}
+       from next where w.project_id = next.project_id and w.id = next.id returning w.*),
+     ${TURN_OF('given')}
+     select project_id, id, workflow_id from given`,
     [lane, reservation, setback],
   );
   return rows[0];
@@ -334,9 +348,13 @@ export async function callWaiting(
   });
 }
 
-/** Forgets runs that have ended while they had no place, and workers that are gone. Returns how many runs. */
+/**
+ * Forgets runs that have ended while they had no place, workers that are gone, and turns of long ago. Returns how many
+ * runs.
+ */
 export async function forgetEnded(queryable: Queryable, limit: number): Promise<number> {
   await queryable.query(`delete from batch_export_workers where alive_until < ${NOW} - interval '1 hour'`);
+  await queryable.query(`delete from batch_export_turns where given_at < ${NOW} - interval '1 day'`);
   const { rowCount } = await queryable.query(
     `delete from batch_export_places where (project_id, id) in (
        select project_id, id from batch_export_places p

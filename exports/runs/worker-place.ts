@@ -216,13 +216,18 @@ export async function announcePlaces(
       }
     }
   })();
+  const withdraw = async () => {
+    closed.abort();
+    await announcing;
+    await withdrawWorker(pool, worker).catch((error) =>
+      logger.debug({ err: error }, 'the places of this worker could not be withdrawn'),
+    );
+  };
+  let withdrawn: Promise<void> | undefined;
   return {
-    async close() {
-      closed.abort();
-      await announcing;
-      await withdrawWorker(pool, worker).catch((error) =>
-        logger.debug({ err: error }, 'the places of this worker could not be withdrawn'),
-      );
+    close() {
+      withdrawn ??= withdraw();
+      return withdrawn;
     },
   };
 }

@@ -142,6 +142,27 @@ test('a verification and a backfill get their turn beside dead ones', async () =
   expect(silent.counts.get('dead-backfill')).toBeGreaterThan(0);
 });
 
+test('each worker takes no more than its own places, whichever one Temporal asks first', async () => {
+  const second = await world.startWorker();
+  const all: Dead[] = [];
+  for (let n = 0; n < 2 * PLACES + 1; n += 1) all.push(await dead());
+  await eventually(async () => silent.asked().length === 2 * PLACES);
+  const taken = async () => {
+    const { rows } = await world.pool.query(
+      'select count(*)::int as places from batch_export_places where worker is not null group by worker',
+    );
+    return rows.map((row) => row.places);
+  };
+  expect(await taken()).toEqual([PLACES, PLACES]);
+  expect((await sumPlaces(world.pool))[0]).toMatchObject({ places: 2 * PLACES, waiting: 1 });
+  // What it has to hand over waits for the other one.
+  await second.stop();
+  await eventually(async () => {
+    const [lane] = await sumPlaces(world.pool);
+    return lane?.places === PLACES && lane.taken === PLACES && lane.waiting === all.length - PLACES;
+  });
+});
+
 test('a run that waits can be cancelled, by its workflow and by its row', async () => {
   const all = await fill(1);
   const [byWorkflow, byRow] = [await fine(), await fine()];

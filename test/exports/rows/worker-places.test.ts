@@ -50,7 +50,7 @@ const next = async (claim: Claim, fence: number, ending?: { over: boolean; faile
   (await release(claim, fence, ending)).map((one) => one.workflow_id);
 
 beforeEach(async () => {
-  await database.pool.query('delete from batch_export_places; delete from batch_export_workers');
+  await database.pool.query('delete from batch_export_places; delete from batch_export_turns; delete from batch_export_workers');
 });
 
 describe('who gets a place', () => {
@@ -104,14 +104,33 @@ describe('who gets a place', () => {
     // A new run of the same export counts as failing too, whichever run failed.
     await take(claimOf({ exportId: dead, workflowId: 'dead', projectId: 1 }));
     await take(claimOf({ exportId: fine, workflowId: 'fine', projectId: 1 }));
-    await take(claimOf({ exportId: uuidv7(), workflowId: 'fine, later', projectId: 2 }));
+    await take(claimOf({ exportId: uuidv7(), workflowId: 'fine, later', projectId: 1 }));
     expect(await next(attempt, fence, { over: false, failed: true })).toEqual(['fine']);
 
-    await database.pool.query('update batch_export_places set leased_until = null');
-    const patient = { ...TIMES, setback: 0 };
-    expect(
-      (await callWaiting(database.pool, 'exports', patient, LONG)).map((one) => one.workflow_id),
-    ).toEqual(['dead']);
+    // The setback is over: among equals, each export has its turn.
+    const again = async () => {
+      await database.pool.query('update batch_export_places set leased_until = null');
+      const called = await callWaiting(database.pool, 'exports', { ...TIMES, setback: 0 }, LONG);
+      return called.map((one) => one.workflow_id);
+    };
+    expect([await again(), await again(), await again()]).toEqual([['fine, later'], ['dead'], ['fine']]);
+  });
+
+  test('projects take turns, and so do the exports of a project, also where there is one place', async () => {
+    await announce(1);
+    const [flood, quiet] = [uuidv7(), uuidv7()];
+    const first = claimOf({ exportId: flood });
+    const { fence } = await held(first);
+    for (const workflowId of ['flood 1', 'flood 2', 'flood 3']) await take(claimOf({ exportId: flood, workflowId }));
+    await take(claimOf({ exportId: quiet, workflowId: 'quiet' }));
+    await take(claimOf({ projectId: 2, workflowId: 'other project' }));
+    const order = await next(first, fence);
+    for (let n = 0; n < 4; n += 1) {
+      await database.pool.query('delete from batch_export_places where leased_until is not null');
+      const called = await callWaiting(database.pool, 'exports', TIMES, LONG);
+      order.push(...called.map((one) => one.workflow_id));
+    }
+    expect(order).toEqual(['other project', 'quiet', 'flood 1', 'flood 2', 'flood 3']);
   });
 
   test('somebody who comes later does not pass those who wait', async () => {

@@ -1,3 +1,4 @@
+import type { Lane } from '../exports/rows/worker-places.ts';
 import {
   type BackfillReference,
   type FinishBackfillInput,
@@ -7,21 +8,26 @@ import {
   sizeBackfill,
 } from '../exports/runs/backfills.ts';
 import { checkSources } from '../exports/runs/check-sources.ts';
-import { compareInterval } from '../exports/runs/compare-interval.ts';
+import { type CompareIntervalInput, compareInterval } from '../exports/runs/compare-interval.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { type ExportIntervalInput, exportInterval } from '../exports/runs/export-interval.ts';
 import { type FinishRunInput, finishExportRun } from '../exports/runs/finish-run.ts';
 import { sendNotice } from '../exports/runs/notices.ts';
 import { type ReconcilePageInput, reconcilePage } from '../exports/runs/reconcile.ts';
 import { type StartRunInput, startExportRun } from '../exports/runs/start-run.ts';
-import type { NoticeInput, VerifyIntervalInput } from '../exports/temporal.ts';
+import type { NoticeInput } from '../exports/temporal.ts';
 import { inActivity } from './work.ts';
 
-/** Makes the activities that read or export rows, which may take hours. Their queues bound how many run at once. */
-export function createHeavyActivities({ exports: deps }: { exports: RunDependencies }) {
+/**
+ * Makes the activities of one lane that read or export rows, which may take hours. Each takes a place of the worker
+ * first.
+ */
+export function createHeavyActivities({ exports }: { exports: RunDependencies }, lane: Lane) {
+  const deps = { ...exports, lane };
   return {
     exportInterval: (input: ExportIntervalInput) => inActivity((work) => exportInterval(deps, input, work)),
-    compareInterval: (input: VerifyIntervalInput) => inActivity((work) => compareInterval(deps, input, work)),
+    compareInterval: (input: CompareIntervalInput) =>
+      inActivity((work) => compareInterval(deps, input, work)),
   };
 }
 

@@ -4,7 +4,18 @@ import { ApplicationFailureCategory } from '@temporalio/common';
 import { AttemptFailedError, type Judgement } from '../exports/runs/judgement.ts';
 import { NoticeError } from '../exports/runs/notices.ts';
 import { BusyError } from '../exports/runs/start-run.ts';
+import { LastAttemptError } from '../exports/runs/work.ts';
+import { NoPlaceError, PlaceElsewhereError } from '../exports/runs/worker-place.ts';
 import { Refusal } from '../refusals.ts';
+
+/** The type of the failure of an activity that found no place at a worker. Its workflow waits for one. */
+export type NoPlace = 'NoPlace';
+const NO_PLACE: NoPlace = 'NoPlace';
+/** What that failure says. */
+export interface NoPlaceDetails {
+  /** Since when the work waits. */
+  since: string;
+}
 
 const BUSY_AGAIN = '5 seconds';
 /** The longest pause before the next attempt in milliseconds, whatever a destination asks for. */
@@ -35,7 +46,25 @@ export function failureOf(
  * Translates an error of an activity. An unknown error stays as it is, and the retry policy of the workflow applies.
  */
 export function translated(error: unknown, context: Context): unknown {
-  if (error instanceof AttemptFailedError) return failureOf(error.judgement, context.info.attempt);
+  if (error instanceof AttemptFailedError) return failureOf(error.judgement, error.attempt);
+  if (error instanceof NoPlaceError) {
+    const { message, since } = error;
+    const details: NoPlaceDetails = { since };
+    return ApplicationFailure.create({
+      ...{ message, type: NO_PLACE, details: [details] },
+      // The workflow waits until it is told that there is one, and then begins anew.
+      nonRetryable: true,
+      category: ApplicationFailureCategory.BENIGN,
+    });
+  }
+  if (error instanceof PlaceElsewhereError) {
+    return ApplicationFailure.create({
+      message: error.message,
+      type: 'PlaceElsewhere',
+      nextRetryDelay: error.retryAfterMilliseconds,
+      category: ApplicationFailureCategory.BENIGN,
+    });
+  }
   if (error instanceof BusyError) {
     return ApplicationFailure.create({
       message: error.message,
@@ -52,7 +81,8 @@ export function translated(error: unknown, context: Context): unknown {
       category: ApplicationFailureCategory.BENIGN,
     });
   }
-  if (error instanceof Refusal) return ApplicationFailure.nonRetryable(error.message);
+  if (error instanceof Refusal || error instanceof LastAttemptError)
+    return ApplicationFailure.nonRetryable(error.message);
   return stopped(context) ?? error;
 }
 

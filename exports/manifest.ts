@@ -3,6 +3,7 @@ import { LOCK_KINDS } from './rows/locks.ts';
 import type { RunDependencies } from './runs/dependencies.ts';
 import { registerHealthMetrics } from './runs/metrics.ts';
 import { endOrphanedRuns, expireExportHistory, mendBackfills, repairExportSchedules } from './runs/upkeep.ts';
+import { keepPlaces } from './runs/worker-place.ts';
 
 /** Describes batch exports to the rest of Sluice. */
 export const EXPORTS: Product<{ exports: RunDependencies }> = {
@@ -10,6 +11,8 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
   docs: 'docs/exports.md',
   tables: [
     { name: 'batch_exports', kind: 'configuration' },
+    { name: 'batch_export_places', kind: 'configuration' },
+    { name: 'batch_export_turns', kind: 'configuration' },
     { name: 'batch_export_runs', kind: 'configuration' },
     { name: 'batch_export_backfills', kind: 'configuration' },
     { name: 'batch_export_logs', kind: 'configuration' },
@@ -31,6 +34,11 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
       name: 'endOrphanedRuns',
       summary: 'runs without a workflow ended',
       run: ({ exports }, work) => endOrphanedRuns(exports, work),
+    },
+    {
+      name: 'keepPlaces',
+      summary: 'places of workers repaired',
+      run: ({ exports }, work) => keepPlaces(exports, work),
     },
     {
       name: 'mendBackfills',

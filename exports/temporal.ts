@@ -13,6 +13,22 @@ export interface ExportRunInput {
   /** Without it the run exports the interval that ends at the nominal time of the schedule that started it. */
   interval?: IntervalText;
   backfillId?: string;
+  /** Where the run continues that waited so often for a place that its history became long. Without it, it begins. */
+  from?: ContinuedRun;
+  /** How many waits fit into one history. By default Temporal suggests when to begin a new one. */
+  waitsPerHistory?: number;
+}
+
+/** What the workflow of a run passes on when it continues with a new history. */
+export interface ContinuedRun {
+  /** The run id of the first workflow, by which the row of the run is known. */
+  workflowRunId: string;
+  runId: string;
+  interval: IntervalText;
+  what: string;
+  attemptMilliseconds: number;
+  /** How often it has waited for a place in vain. */
+  inVain: number;
 }
 
 /** The result of the workflow of a run. */
@@ -110,6 +126,8 @@ export interface ExportTemporal {
   /** Asks a backfill to stop, which cancels its runs first. Does nothing if the backfill has ended or never began. */
   cancelBackfill(backfill: Pick<BackfillRow, 'workflow_id'>): Promise<void>;
   fateOfRun(run: RunReference): Promise<WorkflowFate>;
+  /** Tells the workflow of a run or a verification that a worker keeps a place for it. */
+  callToPlace(work: Pick<RunRow, 'workflow_id'>): Promise<void>;
   /** Finds out what became of the run that the schedule started at the end of an interval. */
   fateOfScheduledRun(exportId: string, intervalEnd: string): Promise<WorkflowFate>;
   fateOfBackfill(backfill: BackfillReference): Promise<WorkflowFate>;

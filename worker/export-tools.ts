@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { type Config, workerPools } from '../config.ts';
 import { createPool, type PoolLimits } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
+import type { Lane } from '../exports/rows/worker-places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
 import { createParser } from '../hog/parser/index.ts';
@@ -11,10 +13,7 @@ import { parseKeyring } from '../secrets/envelope.ts';
  * How many runs are in progress at once: those that schedules start, and those of backfills together with
  * verifications.
  */
-export interface Lanes {
-  exports: number;
-  backfills: number;
-}
+export type Lanes = Readonly<Record<Lane, number>>;
 
 /** What batch exports take from the rest of the worker. */
 export interface SharedTools
@@ -79,6 +78,7 @@ export function createExportTools(
     lanes,
     dependencies: {
       ...{ pool, copyPool, sizingPool, temporal, logger, metrics, parser, egress, patience, rhythm },
+      worker: randomUUID(),
       keyring: config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined,
       exportRoot: config.SLUICE_EXPORT_ROOT,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,

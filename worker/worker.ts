@@ -5,8 +5,10 @@ import { createActivities, createHeavyActivities } from '../activities/index.ts'
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Patience } from '../destinations/retry.ts';
-import type { Rhythm } from '../exports/runs/attempt.ts';
+import type { Lane } from '../exports/rows/worker-places.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
+import type { Rhythm } from '../exports/runs/rhythm.ts';
+import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
 import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
@@ -51,6 +53,11 @@ const HEARTBEATS = '3 seconds';
  */
 const POLLS = 2;
 /**
+ * How many heavy activities a worker takes beyond its places. These ask for a place and end at once if there is none, so
+ * Temporal's slots never decide who works.
+ */
+const ASKING = 8;
+/**
  * How long a step of a workflow waits for the worker that has the workflow in memory, before any worker may take it.
  */
 const STICKY = '5 seconds';
@@ -71,7 +78,9 @@ export async function startWorker({
   const temporal = schedules.exports;
   const shared = { pool, temporal, logger, metrics: exportMetrics, patience, rhythm };
   const tools = createExportTools(config, shared);
+  let announcement: Announcement | undefined;
   const close = async () => {
+    await announcement?.close();
     await connection.close();
     await tools.close();
   };
@@ -98,23 +107,26 @@ export async function startWorker({
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
       stickyQueueScheduleToStartTimeout: STICKY,
     });
-    const heavy = (taskQueue: string, atOnce: number) =>
+    const heavy = (taskQueue: string, lane: Lane) =>
       Worker.create({
         ...common,
         taskQueue,
-        activities: createHeavyActivities(dependencies),
-        maxConcurrentActivityTaskExecutions: atOnce,
-        maxConcurrentActivityTaskPolls: Math.min(POLLS, atOnce),
+        activities: createHeavyActivities(dependencies, lane),
+        maxConcurrentActivityTaskExecutions: tools.lanes[lane] + ASKING,
+        maxConcurrentActivityTaskPolls: POLLS,
         // Most activities finish in this time. The others need the rest of it to remove what they have uploaded.
         shutdownGraceTime: '1 second',
         maxHeartbeatThrottleInterval: rhythm?.report ?? HEARTBEATS,
       });
     const workers = [
       light,
-      await heavy(exportsQueue(config.SLUICE_TASK_QUEUE), tools.lanes.exports),
-      await heavy(backfillsQueue(config.SLUICE_TASK_QUEUE), tools.lanes.backfills),
+      await heavy(exportsQueue(config.SLUICE_TASK_QUEUE), 'exports'),
+      await heavy(backfillsQueue(config.SLUICE_TASK_QUEUE), 'backfills'),
     ];
+    announcement = await announcePlaces(tools.dependencies, tools.lanes);
     const shutDown = () => {
+      // From now on its free places are nobody's.
+      void announcement?.close();
       for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
     };
     // If one worker stops, all do: the others would start runs that nobody can finish.

@@ -5,6 +5,7 @@ import {
   ApplicationFailure,
   CancellationScope,
   CancelledFailure,
+  continueAsNew,
   deprecatePatch,
   isCancellation,
   log,
@@ -17,9 +18,10 @@ import {
 } from '@temporalio/workflow';
 import type { Activities, HeavyActivities } from '../activities/index.ts';
 import type { StartRunResult } from '../exports/runs/start-run.ts';
-import type { ExportRunInput, ExportRunResult, NoticeInput } from '../exports/temporal.ts';
+import type { ContinuedRun, ExportRunInput, ExportRunResult, NoticeInput } from '../exports/temporal.ts';
 import { fenced, rangeText } from './details.ts';
 import { backfillsQueue, EXPORT_KIND, exportsQueue, NOTICE, RUN_FAILED, searchAttributes } from './names.ts';
+import { type PlaceQueue, queueForPlace } from './place.ts';
 
 const scheduledFor = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
 
@@ -47,37 +49,51 @@ interface Progress {
  */
 export async function exportRun(input: ExportRunInput): Promise<ExportRunResult> {
   const progress: Progress = {};
+  const queue = queueForPlace(input.from?.inVain);
   try {
-    return await exportOne(input, progress);
+    return await exportOne(input, progress, queue);
   } catch (error) {
+    // It has no activity in progress and stands in the queue for a place. It asks again, in case it was told meanwhile.
+    if (error instanceof HistoryIsLong)
+      return continueAsNew<typeof exportRun>({ ...input, from: error.from });
     if (!isCancellation(error) && !(error instanceof ActivityFailure)) throw error;
     return CancellationScope.nonCancellable(() => finish(input, progress, error));
   }
 }
 
-async function exportOne(input: ExportRunInput, progress: Progress): Promise<ExportRunResult> {
-  const info = workflowInfo();
-  const nominal = info.typedSearchAttributes.get(scheduledFor) ?? info.startTime;
-  const started = await startExportRun({
-    exportId: input.exportId,
-    interval: input.interval ?? null,
-    backfillId: input.backfillId ?? null,
-    nominal: nominal.toISOString(),
-    workflowId: info.workflowId,
-    workflowRunId: info.runId,
-  });
+async function exportOne(
+  input: ExportRunInput,
+  progress: Progress,
+  queue: PlaceQueue,
+): Promise<ExportRunResult> {
+  const { from } = input;
+  const started = from ? ({ outcome: 'started', ...from } as const) : await begin(input);
   if (started.outcome === 'nothing') {
     setCurrentDetails(`Nothing to do: ${started.reason}.`);
     return { runId: started.runId, status: started.status, records: started.records };
   }
   progress.started = started;
-  const { runId } = started;
-  upsertSearchAttributes([
-    { key: searchAttributes.intervalEnd, value: new Date(started.interval.end) },
-    { key: searchAttributes.runStatus, value: 'Running' },
-  ]);
-  setCurrentDetails(`**Running** ${headline(started)}\n\n${nameOf(runId)}`);
-  const result = await heavy(input, started).exportInterval({ exportId: input.exportId, runId });
+  const { runId, what, interval, attemptMilliseconds } = started;
+  if (!from) {
+    upsertSearchAttributes([
+      { key: searchAttributes.intervalEnd, value: new Date(interval.end) },
+      { key: searchAttributes.runStatus, value: 'Running' },
+    ]);
+  }
+  const workflowRunId = firstRunIdOf(input);
+  const attempt = () => {
+    setCurrentDetails(`**Running** ${headline(started)}\n\n${nameOf(runId)}`);
+    const { workflowId } = workflowInfo();
+    return heavy(input, started).exportInterval({ exportId: input.exportId, runId, workflowId });
+  };
+  const result = await queue.inTurn(attempt, (since, { waits, inVain }) => {
+    setCurrentDetails(`**Waiting for a place** since ${since}: ${headline(started)}\n\n${nameOf(runId)}`);
+    const isLong = waits >= (input.waitsPerHistory ?? Number.POSITIVE_INFINITY);
+    if (!isLong && !workflowInfo().continueAsNewSuggested) return;
+    // A new history would not know of the cancellation.
+    if (CancellationScope.current().consideredCancelled) return;
+    throw new HistoryIsLong({ workflowRunId, runId, interval, what, attemptMilliseconds, inVain });
+  });
   const { status, records, rejected, bytes, error } = result;
   upsertSearchAttributes([{ key: searchAttributes.runStatus, value: status }]);
   const left = rejected > 0 ? `, ${rejected} rows left out` : '';
@@ -85,6 +101,32 @@ async function exportOne(input: ExportRunInput, progress: Progress): Promise<Exp
     `**${status}** ${headline(started)}${error === null ? '' : fenced(error)}\n\n${records} rows, ${bytes} bytes${left}, ${nameOf(runId)}`,
   );
   return { runId, status, records };
+}
+
+async function begin(input: ExportRunInput): Promise<StartRunResult> {
+  const info = workflowInfo();
+  const nominal = info.typedSearchAttributes.get(scheduledFor) ?? info.startTime;
+  return startExportRun({
+    exportId: input.exportId,
+    interval: input.interval ?? null,
+    backfillId: input.backfillId ?? null,
+    nominal: nominal.toISOString(),
+    workflowId: info.workflowId,
+    workflowRunId: info.runId,
+  });
+}
+
+/** The run id of the workflow with which the run began. Its row is known by it. */
+const firstRunIdOf = ({ from }: ExportRunInput): string => from?.workflowRunId ?? workflowInfo().runId;
+
+/** The workflow has waited so often that it goes on with a new history. */
+class HistoryIsLong extends Error {
+  readonly from: ContinuedRun;
+
+  constructor(from: ContinuedRun) {
+    super('The history is long');
+    this.from = from;
+  }
 }
 
 const headline = ({ what, interval }: Started) => `${what}, ${rangeText(interval)}`;
@@ -114,7 +156,7 @@ async function finish(
   const reason = status === 'Failed' ? reasonOf(error) : null;
   const done = await finishExportRun({
     exportId: input.exportId,
-    workflowRunId: workflowInfo().runId,
+    workflowRunId: firstRunIdOf(input),
     status,
     error: reason,
   });

@@ -36,6 +36,9 @@ export const exportsQueue = (taskQueue: string): string => `${taskQueue}-exports
 /** The queue of backfills and verifications. However many there are, the runs of schedules do not wait behind them. */
 export const backfillsQueue = (taskQueue: string): string => `${taskQueue}-backfills`;
 
+/** The signal that tells the workflow of a run or a verification that a worker keeps a place for it. */
+export const PLACE_FREE = 'placeFree';
+
 /** The values of `SluiceKind` for batch exports. */
 export const EXPORT_KIND = 'export';
 export const BACKFILL_KIND = 'export-backfill';

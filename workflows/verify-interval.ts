@@ -14,7 +14,10 @@ import type { HeavyActivities } from '../activities/index.ts';
 import type { VerifyReport } from '../exports/rules/verify-report.ts';
 import type { VerifyIntervalInput } from '../exports/temporal.ts';
 import { backfillsQueue, VERIFY_REPORT, VERIFY_TAKEN } from './names.ts';
+import { queueForPlace } from './place.ts';
 
+/** The most tries of the activity. Those that end because another worker has a place are not attempts. */
+const MOST_TRIES = 100;
 /** How long a report waits for a client. After that, the next request starts a new verification. */
 const KEPT = '10 minutes';
 
@@ -23,6 +26,7 @@ export async function verifyInterval(input: VerifyIntervalInput): Promise<Verify
   let report: VerifyReport | undefined;
   let failure: string | undefined;
   let taken = false;
+  const queue = queueForPlace();
   setHandler(
     defineUpdate<VerifyReport>(VERIFY_REPORT),
     async () => {
@@ -48,11 +52,19 @@ export async function verifyInterval(input: VerifyIntervalInput): Promise<Verify
       initialInterval: '1 second',
       backoffCoefficient: 2,
       maximumInterval: '30 seconds',
-      maximumAttempts: 5,
+      // The activity itself counts its attempts, and says which one is the last.
+      maximumAttempts: MOST_TRIES,
     },
   });
+  const { workflowId, runId } = workflowInfo();
+  const compare = () => {
+    setCurrentDetails('**Running**');
+    return compareInterval({ ...input, workflow: { id: workflowId, runId } });
+  };
   try {
-    report = await compareInterval(input);
+    report = await queue.inTurn(compare, (since) =>
+      setCurrentDetails(`**Waiting for a place** since ${since}`),
+    );
     setCurrentDetails(`**${report.verdict}** ${report.problems.length} problems`);
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;

@@ -27,6 +27,10 @@ export const run = z
     created_at: timestamp,
     last_updated_at: timestamp,
     finished_at: moment,
+    waiting_since: moment.meta({
+      description:
+        'Since when the run waits for a place of a worker. Waiting is no failure. Null if it does not wait.',
+    }),
   })
   .meta({ id: 'BatchExportRun' });
 export type RunView = z.output<typeof run>;
@@ -54,6 +58,7 @@ export function runView(row: RunRow, runUrl: RunUrl): RunView {
     created_at: row.created_at,
     last_updated_at: row.last_updated_at,
     finished_at: row.finished_at,
+    waiting_since: row.waiting_since ?? null,
   };
 }
 

@@ -4,6 +4,7 @@ import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts'
 import type { Health } from '../../exports/rows/health.ts';
 import { latestRuns } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
+import { type ExportWait, findWaits } from '../../exports/rows/worker-places.ts';
 import { instantText } from '../../values/dates.ts';
 import { CommandError, say, withPool } from '../context.ts';
 import { allExports } from '../find-export.ts';
@@ -22,15 +23,23 @@ export function durationText(seconds: number): string {
   return `${count} ${name}${count === 1 ? '' : 's'}`;
 }
 
+const waitText = ({ runs, since }: ExportWait) =>
+  `${runs} run${runs === 1 ? ' waits' : 's wait'} for a place of a worker since ${instantText(since)}`;
+
 /** Describes the state of an export in a few words. The most important comes first. */
-export function stateText(row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>, health: Health): string {
+export function stateText(
+  row: Pick<BatchExportRow, 'paused' | 'last_paused_at'>,
+  health: Health,
+  wait?: ExportWait,
+): string {
   const found = [
     row.paused && `paused${row.last_paused_at ? ` since ${instantText(row.last_paused_at)}` : ''}`,
     health.missing > 0 && `${health.missing} missing`,
     health.differs > 0 && `${health.differs} not as exported`,
     health.late > 0 && `${health.late} late`,
     health.lag_seconds > 0 && `${durationText(health.lag_seconds)} behind`,
-  ].filter((one) => one !== false);
+    wait && waitText(wait),
+  ].filter((one) => typeof one === 'string');
   return found.length > 0 ? found.join(', ') : 'on time';
 }
 
@@ -61,10 +70,12 @@ export function exportsCommand(program: Command): void {
           const key = keyOf(row);
           const [health, runs] = [await exportHealth(pool, row, now), await latestRuns(pool, [key], 1)];
           const [last] = runs.get(row.id) ?? [];
+          const wait = (await findWaits(pool, [key])).get(row.id);
           if (health.missing + health.differs + health.late > 0) wrong += 1;
           list.push({
             ...{ id: row.id, project_id: row.project_id, name: row.name, model: row.model },
             ...{ interval: row.interval, destination: row.destination_type, paused: row.paused, ...health },
+            waiting: wait ?? null,
             last_run: last
               ? {
                   ...{ id: last.id, status: last.status, interval_end: last.data_interval_end },
@@ -76,7 +87,7 @@ export function exportsCommand(program: Command): void {
           const every = row.interval.startsWith('every') ? row.interval : `every ${row.interval}`;
           say(
             `${row.id}  ${row.name}  project ${row.project_id}, ${row.model} ${every} to ${row.destination_type}: ` +
-              `${stateText(row, health)}; ${runText(last)}`,
+              `${stateText(row, health, wait)}; ${runText(last)}`,
           );
           if (last?.latest_error) say(`  ${last.latest_error}`);
         }

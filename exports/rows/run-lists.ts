@@ -4,12 +4,16 @@ import type { BackfillRow } from './backfills.ts';
 import type { ExportKey } from './batch-exports.ts';
 import type { RunKey, RunRow, RunStatus } from './runs.ts';
 
+/** Since when a run `r` waits for a place of a worker. */
+const WAITING_SINCE = `(select p.waiting_since from batch_export_places p
+  where p.project_id = r.project_id and p.id = r.id) as waiting_since`;
+
 export async function findRun(
   queryable: Queryable,
   { projectId, runId }: RunKey,
 ): Promise<RunRow | undefined> {
   const { rows } = await queryable.query(
-    'select * from batch_export_runs where project_id = $1 and id = $2',
+    `select r.*, ${WAITING_SINCE} from batch_export_runs r where project_id = $1 and id = $2`,
     [projectId, runId],
   );
   return rows[0];
@@ -79,7 +83,7 @@ export async function listRuns(
   }
   const direction = ascending ? 'asc' : 'desc';
   const { rows } = await queryable.query(
-    `select * from batch_export_runs where ${conditions.join(' and ')}
+    `select r.*, ${WAITING_SINCE} from batch_export_runs r where ${conditions.join(' and ')}
      order by ${ordering} ${direction}, id ${direction} limit ${given(limit + 1)}`,
     values,
   );
@@ -97,7 +101,7 @@ export async function latestRuns(
   each: number,
 ): Promise<Map<string, RunRow[]>> {
   const { rows } = await queryable.query(
-    `select r.* from unnest($1::int[], $2::uuid[]) as wanted (project_id, id)
+    `select r.*, ${WAITING_SINCE} from unnest($1::int[], $2::uuid[]) as wanted (project_id, id)
      cross join lateral (
        select * from batch_export_runs r where r.project_id = wanted.project_id and r.batch_export_id = wanted.id
        order by r.created_at desc, r.id desc limit $3) as r

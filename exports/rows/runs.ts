@@ -40,6 +40,8 @@ export interface RunRow {
   created_at: string;
   last_updated_at: string;
   finished_at: string | null;
+  /** Since when it waits for a place of a worker. Only queries that show runs say so. */
+  waiting_since?: string | null;
 }
 
 export interface RunKey {
@@ -175,12 +177,24 @@ export async function recordTrouble(
   return rowCount === 1;
 }
 
-/** Answers whether an attempt may still change anything. Ask before each step that cannot be undone. */
-export async function holdsFence(queryable: Queryable, key: RunKey, fence: number): Promise<boolean> {
+/** The attempt has the place of a worker that it began in, if it had to take one. */
+const inPlace = (fence: string) => `(${fence}::bigint is null or exists (
+  select from batch_export_places p where p.project_id = r.project_id and p.id = r.id and p.fence = ${fence}))`;
+
+/**
+ * Answers whether an attempt may still change anything. Ask before each step that cannot be undone. `place` is the fence
+ * of its place.
+ */
+export async function holdsFence(
+  queryable: Queryable,
+  key: RunKey,
+  fence: number,
+  place?: number,
+): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `select from batch_export_runs r
-     where project_id = $1 and id = $2 and fence = $3 and status = 'Running' and ${EXPORT_STAYS}`,
-    [key.projectId, key.runId, fence],
+     where project_id = $1 and id = $2 and fence = $3 and status = 'Running' and ${EXPORT_STAYS} and ${inPlace('$4')}`,
+    [key.projectId, key.runId, fence, place ?? null],
   );
   return rowCount === 1;
 }
@@ -195,21 +209,22 @@ const counted = (kind: string, name: string) => `counted as (
   order by one.kind, one.name
   on conflict (project_id, batch_export_id, hour, kind, name) do update set count = known.count + excluded.count)`;
 
-/** Completes a run. Undefined: the attempt has lost its fence, and nothing changed. */
+/** Completes a run. Undefined: the attempt has lost its fence or its place, and nothing changed. */
 export async function completeRun(
   queryable: Queryable,
   key: RunKey,
   fence: number,
   totals: RunTotals,
+  place?: number,
 ): Promise<RunRow | undefined> {
   const { rows } = await queryable.query(
     `with ended as (
-       update batch_export_runs set ${TOTALS}, status = 'Completed', latest_error = null,
+       update batch_export_runs r set ${TOTALS}, status = 'Completed', latest_error = null,
          last_updated_at = clock_timestamp(), finished_at = clock_timestamp()
-       where project_id = $1 and id = $2 and fence = $3 and status = 'Running' returning *),
+       where project_id = $1 and id = $2 and fence = $3 and status = 'Running' and ${inPlace('$10')} returning *),
      ${counted('success', 'succeeded')}
      select * from ended`,
-    [key.projectId, key.runId, fence, ...totalsOf(totals)],
+    [key.projectId, key.runId, fence, ...totalsOf(totals), place ?? null],
   );
   return rows[0];
 }
@@ -227,8 +242,9 @@ const METRIC: Record<RunFailure, [kind: string, name: string]> = {
 };
 
 /**
- * Writes down how a run ended that did not complete, and takes the fence from the attempt in progress. Undefined: the
- * run had ended before, and nothing changed. Only `exports/ending.ts` calls this.
+ * Writes down how a run ended that did not complete, and takes the fence from the attempt in progress. A run that waits
+ * for a place leaves the queue. Undefined: the run had ended before, and nothing changed. Only `exports/ending.ts` calls
+ * this.
  */
 export async function markRunEnded(
   queryable: Queryable,
@@ -241,7 +257,10 @@ export async function markRunEnded(
        update batch_export_runs set status = $3, latest_error = $4, fence = ${NEXT_FENCE},
          last_updated_at = clock_timestamp(), finished_at = clock_timestamp()
        where project_id = $1 and id = $2 and ${ACTIVE} returning *),
-     ${counted(...METRIC[status])}
+     ${counted(...METRIC[status])},
+     left_the_queue as (
+       delete from batch_export_places p using ended
+       where p.project_id = ended.project_id and p.id = ended.id and p.worker is null)
      select * from ended`,
     [key.projectId, key.runId, status, error === null ? null : storableText(error, MAX_ERROR)],
   );

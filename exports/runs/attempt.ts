@@ -1,12 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
 import { holdsFence, type RunKey, recordProgress } from '../rows/runs.ts';
+import { type Place, renewPlace } from '../rows/worker-places.ts';
 import type { Work } from './work.ts';
 
 /** Another attempt has taken over, or the run has ended, so this attempt must stop. */
 export class OvertakenError extends Error {
   override readonly name = 'OvertakenError';
 }
+
+/** Why an attempt stops whose place was taken away. */
+export const LOST_PLACE = 'The attempt has lost its place at the worker';
 
 /** Neither the source nor the destination has made progress for too long. */
 export class StalledError extends Error {
@@ -27,14 +31,6 @@ export interface Attempt {
   close(): Promise<void>;
 }
 
-/** How often attempts report, and how long they pause when they failed. Tests make both shorter. */
-export interface Rhythm {
-  /** Milliseconds between two reports of an attempt. It also learns then that it has to stop. */
-  report: number;
-  /** Milliseconds before the next attempt, unless the destination asks for a time. Without it, Temporal decides. */
-  pause?(attempt: number): number;
-}
-
 const REPORT_EVERY = 3_000;
 /**
  * The longest time without progress, in milliseconds. No source takes longer to find a row, no destination to take one.
@@ -49,7 +45,11 @@ export function watchAttempt(
   key: RunKey,
   fence: number,
   work: Work,
-  { stall = STALL, every = REPORT_EVERY }: { stall?: number; every?: number | undefined } = {},
+  {
+    stall = STALL,
+    every = REPORT_EVERY,
+    place,
+  }: { stall?: number; every?: number | undefined; place?: Place | undefined } = {},
 ): Attempt {
   const stop = new AbortController();
   const closed = new AbortController();
@@ -62,6 +62,13 @@ export function watchAttempt(
   /** Ignores a failure of Postgres: the next note comes soon, and the fence is checked before anything changes. */
   async function note(): Promise<void> {
     const progress = { records_completed: rows, bytes_exported: bytes };
+    if (
+      place &&
+      !(await renewPlace(pool, { projectId: key.projectId, id: key.runId }, place).catch(() => true))
+    ) {
+      stop.abort(new OvertakenError(LOST_PLACE));
+      return;
+    }
     const mine = await recordProgress(pool, key, fence, progress).catch(() => true);
     if (!mine) stop.abort(new OvertakenError('The run continues without this attempt'));
   }
@@ -87,7 +94,7 @@ export function watchAttempt(
   return {
     signal: AbortSignal.any([work.signal, stop.signal]),
     async fence() {
-      if (!(await holdsFence(pool, key, fence)))
+      if (!(await holdsFence(pool, key, fence, place?.fence)))
         throw new OvertakenError('The run continues without this attempt');
     },
     onProgress(nowRows, nowBytes) {

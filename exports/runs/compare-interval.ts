@@ -1,4 +1,5 @@
 import { copyOut } from '../../db/copy-out.ts';
+import { uuidv7 } from '../../db/uuid.ts';
 import { DestinationError } from '../../destinations/errors.ts';
 import { type IntervalText, readInterval } from '../../intervals/index.ts';
 import { ModelError, type ModelQuery } from '../../models/index.ts';
@@ -10,19 +11,48 @@ import { findCompletedRun } from '../rows/run-lists.ts';
 import { type Evidence, judgeInterval, type VerifyReport } from '../rules/verify-report.ts';
 import type { VerifyIntervalInput } from '../temporal.ts';
 import type { RunDependencies } from './dependencies.ts';
+import type { AttemptDependencies } from './export-interval.ts';
 import { hashRows, isExpired } from './source.ts';
 import { boundDestination, destinationRun } from './transfer.ts';
-import { type WorkAttempt, whileBeating } from './work.ts';
+import { LastAttemptError, type WorkAttempt, whileBeating } from './work.ts';
+import { holdPlace, inPlace } from './worker-place.ts';
 
-/** Reads an interval again, in the database and at its destination, and says whether they are the same. */
+export interface CompareIntervalInput extends VerifyIntervalInput {
+  /** The workflow, if it can wait for a place of a worker. Those of older versions cannot. */
+  workflow?: { id: string; runId: string };
+}
+
+/** How many attempts a verification has, those after a wait for a place included. */
+const MOST_ATTEMPTS = 5;
+
+/**
+ * Reads an interval again, in the database and at its destination, and says whether they are the same. Throws a
+ * NoPlaceError if no worker has a place for it.
+ */
 export async function compareInterval(
-  deps: RunDependencies,
-  { exportId, interval }: VerifyIntervalInput,
+  deps: AttemptDependencies,
+  { exportId, interval, workflow }: CompareIntervalInput,
   work: WorkAttempt,
 ): Promise<VerifyReport> {
   const row = await findBatchExportById(deps.pool, exportId);
   if (!row || row.deleted_at !== null) throw refuse.absent('The batch export was deleted.');
-  return whileBeating(work, () => compare(deps, row, interval, work));
+  const claim = {
+    ...{ projectId: row.project_id, exportId, lane: deps.lane, kind: 'verification' as const },
+    ...{ id: workflow?.runId ?? uuidv7(), workflowId: workflow?.id },
+  };
+  return inPlace(deps, claim, work, async (place, numbered) => {
+    const held = holdPlace(deps, claim, place, numbered);
+    try {
+      return await whileBeating(work, () =>
+        compare(deps, row, interval, { ...numbered, signal: held.signal }),
+      );
+    } catch (error) {
+      if (work.signal.aborted || numbered.number < MOST_ATTEMPTS) throw error;
+      throw new LastAttemptError((error as Error).message, { cause: error });
+    } finally {
+      await held.close();
+    }
+  });
 }
 
 async function compare(
@@ -38,6 +68,7 @@ async function compare(
   const there = await readDestination(deps, row, interval, run?.id ?? '', query, work);
   const judged = judgeInterval({ run, source, ...there });
   const { state, rows, hash } = source;
+  work.signal.throwIfAborted();
   if (judged.verdict !== 'unknown') {
     await recordCheck(pool, key, {
       ...interval,

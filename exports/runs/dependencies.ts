@@ -5,8 +5,8 @@ import type { Parser } from '../../hog/parser/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
-import type { Rhythm } from './attempt.ts';
 import type { ExportMetrics } from './metrics.ts';
+import type { Rhythm } from './rhythm.ts';
 
 /** What the runs of batch exports and their upkeep need. */
 export interface RunDependencies {
@@ -24,6 +24,8 @@ export interface RunDependencies {
   parser: Parser;
   egress: Egress;
   keyring: Keyring | undefined;
+  /** The id of this worker, under which it announces its places. */
+  worker: string;
   /** The directory that exports to files write below. */
   exportRoot: string;
   /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */

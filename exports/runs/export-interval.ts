@@ -11,6 +11,7 @@ import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.
 import { insertLogs, type LogEntry } from '../rows/logs.ts';
 import { findRun } from '../rows/run-lists.ts';
 import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../rows/runs.ts';
+import type { Lane, Place } from '../rows/worker-places.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { AttemptFailedError, judge } from './judgement.ts';
@@ -18,11 +19,17 @@ import { leaveNoPart, takeBackParts } from './parts.ts';
 import { requireUnexpired, untilFinal } from './source.ts';
 import { boundDestination, destinationRun, type Transferred, transfer } from './transfer.ts';
 import type { WorkAttempt } from './work.ts';
+import { inPlace } from './worker-place.ts';
 
 export interface ExportIntervalInput {
   exportId: string;
   runId: string;
+  /** The workflow of the run, if it can wait for a place of a worker. Those of older versions cannot. */
+  workflowId?: string;
 }
+
+/** What an attempt needs. */
+export type AttemptDependencies = RunDependencies & { lane: Lane };
 
 export interface ExportIntervalResult {
   status: string;
@@ -36,27 +43,40 @@ const OUT_OF_TIME = 'It took longer than one attempt may take';
 const LONGEST_MESSAGE = 10_000;
 
 /**
- * Exports the whole interval of a run, whatever earlier attempts left, and completes the run. Throws an
- * AttemptFailedError if that fails, or the reason of the signal if the work was told to stop.
+ * Exports the whole interval of a run, whatever earlier attempts left, and completes the run. Throws a NoPlaceError if
+ * no worker has a place for it, an AttemptFailedError if the attempt fails, or the reason of the signal if the work was
+ * told to stop.
  */
 export async function exportInterval(
-  deps: RunDependencies,
-  { exportId, runId }: ExportIntervalInput,
+  deps: AttemptDependencies,
+  { exportId, runId, workflowId }: ExportIntervalInput,
   work: WorkAttempt,
 ): Promise<ExportIntervalResult> {
-  const { pool, metrics, rhythm } = deps;
-  const row = await findBatchExportById(pool, exportId);
+  const row = await findBatchExportById(deps.pool, exportId);
   // The row was deleted with its project.
   if (!row) return resultOf(undefined);
-  const key = { projectId: row.project_id, runId };
   await endWithExport(deps, row, runId);
+  const projectId = row.project_id;
+  const claim = { projectId, id: runId, exportId, kind: 'run', lane: deps.lane, workflowId } as const;
+  return inPlace(deps, claim, work, (place, numbered) => attemptRun(deps, row, runId, numbered, place));
+}
+
+async function attemptRun(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  runId: string,
+  work: WorkAttempt,
+  place: Place | undefined,
+): Promise<ExportIntervalResult> {
+  const { pool, metrics, rhythm } = deps;
+  const key = { projectId: row.project_id, runId };
   const run = await beginAttempt(pool, key);
   // The run has ended: it was cancelled, or an attempt whose answer was lost completed it.
   if (!run) return resultOf(await findRun(pool, key));
-  const attempt = watchAttempt(pool, key, run.fence, work, { every: rhythm?.report });
+  const attempt = watchAttempt(pool, key, run.fence, work, { every: rhythm?.report, place });
   metrics.active.inc();
   try {
-    const done = await complete(deps, row, run, await carry(deps, row, run, attempt));
+    const done = await complete(deps, row, run, await carry(deps, row, run, attempt), place);
     observe(deps, row, done);
     return resultOf(done);
   } catch (error) {
@@ -126,9 +146,11 @@ async function complete(
   { project_id: projectId, id: exportId }: BatchExportRow,
   { id: runId, fence }: RunRow,
   { transferred, said }: Carried,
+  place: Place | undefined,
 ): Promise<RunRow> {
   return transaction(pool, async (client) => {
-    const completed = await completeRun(client, { projectId, runId }, fence, transferred.totals);
+    const { totals } = transferred;
+    const completed = await completeRun(client, { projectId, runId }, fence, totals, place?.fence);
     if (!completed) throw new OvertakenError('The run was ended while it was being completed');
     await insertLogs(client, { projectId, exportId }, runId, [...said, ...closingWords(transferred)]);
     return completed;
@@ -190,7 +212,7 @@ async function failureOf(
     await sayTrouble(deps, row, run, work, message);
   }
   const retryAfterMilliseconds = judged.retryAfterMilliseconds ?? rhythm?.pause?.(attempt);
-  return new AttemptFailedError({ ...judged, message, retryAfterMilliseconds });
+  return new AttemptFailedError({ ...judged, message, retryAfterMilliseconds }, attempt);
 }
 
 /** Removes secrets from the message of an error, which may come from any library or server. */

@@ -23,10 +23,13 @@ export interface Judgement {
 export class AttemptFailedError extends Error {
   override readonly name = 'AttemptFailedError';
   readonly judgement: Judgement;
+  /** The number of the attempt, from 1. The more there were, the longer is the pause before the next one. */
+  readonly attempt: number;
 
-  constructor(judgement: Judgement) {
+  constructor(judgement: Judgement, attempt: number) {
     super(judgement.message);
     this.judgement = judgement;
+    this.attempt = attempt;
   }
 }
 

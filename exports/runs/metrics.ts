@@ -2,6 +2,7 @@ import type { Pool } from '../../db/pool.ts';
 import { DESTINATION_TYPES } from '../../destinations/registry.ts';
 import { Counter, Gauge, Histogram, type Registry } from '../../telemetry/metrics.ts';
 import { listUnhealthy, secondsSinceChecked, sumHealth } from '../rows/health.ts';
+import { type LaneState, sumPlaces } from '../rows/worker-places.ts';
 
 const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600];
 const LAG_SECONDS = [15, 30, 60, 120, 300, 900, 3600, 7200, 21_600, 86_400, 604_800];
@@ -71,8 +72,8 @@ export function createExportMetrics(registry: Registry | undefined): ExportMetri
 const MOST_NAMED = 200;
 
 /**
- * Adds metrics that show how complete batch exports are, as the last reconciliation found them. They are read from the
- * database when the metrics are scraped. So every worker shows the same values, whichever worker reconciled.
+ * Adds metrics that show how complete batch exports are, as the last reconciliation found them, and who waits for a place
+ * of a worker. They are read from the database when the metrics are scraped. So every worker shows the same values, whichever worker reconciled.
  */
 export function registerHealthMetrics(registry: Registry, pool: Pool): void {
   const registers = [registry];
@@ -115,4 +116,22 @@ export function registerHealthMetrics(registry: Registry, pool: Pool): void {
       if (seconds !== null) this.set(seconds);
     },
   });
+  const ofLanes = (name: string, help: string, value: (state: LaneState) => number) =>
+    new Gauge({
+      name: `sluice_export_${name}`,
+      help,
+      labelNames: ['lane'],
+      registers,
+      async collect() {
+        for (const state of await sumPlaces(pool)) this.set({ lane: state.lane }, value(state));
+      },
+    });
+  ofLanes('places', 'Places of all workers for runs and verifications, by lane.', (one) => one.places);
+  ofLanes('places_taken', 'Places that are taken, by lane.', (one) => one.taken);
+  ofLanes('waiting', 'Runs and verifications that wait for a place, by lane.', (one) => one.waiting);
+  ofLanes(
+    'longest_wait_seconds',
+    'How long the run or verification has waited that has waited longest for a place, by lane.',
+    (one) => one.longest_wait_seconds,
+  );
 }

@@ -10,6 +10,11 @@ export interface WorkAttempt extends Work {
   isOutOfTime(): boolean;
 }
 
+/** Work failed, and no further attempt follows. */
+export class LastAttemptError extends Error {
+  override readonly name = 'LastAttemptError';
+}
+
 const BEAT_EVERY = 10_000;
 
 /** Does work that takes a while, and meanwhile reports that it continues. */

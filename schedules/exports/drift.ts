@@ -41,7 +41,7 @@ const FATES: Readonly<Record<string, WorkflowFate>> = {
   CONTINUED_AS_NEW: 'completed',
 };
 
-/** Finds out what became of a workflow. */
+/** Finds out what became of a workflow. If it continues in another run, that one decides. */
 export async function workflowFate(
   client: Client,
   workflowId: string,
@@ -52,6 +52,8 @@ export async function workflowFate(
   try {
     const found = await client.workflow.getHandle(workflowId, runId).describe();
     if (Object.entries(memo).some(([key, value]) => found.memo?.[key] !== value)) return 'unknown';
+    if (found.status.name === 'CONTINUED_AS_NEW' && runId !== undefined)
+      return await workflowFate(client, workflowId, undefined, memo);
     return FATES[found.status.name] ?? 'unknown';
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;

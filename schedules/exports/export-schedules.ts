@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { scheduledWorkflowId, startedWorkflowId } from '../../exports/rules/workflow-ids.ts';
 import type { ExportRunInput, ExportTemporal } from '../../exports/temporal.ts';
-import { EXPORT_RUN, searchAttributes } from '../../workflows/names.ts';
+import { EXPORT_RUN, PLACE_FREE, searchAttributes } from '../../workflows/names.ts';
 import { startBackfill } from './backfills.ts';
 import { isOwnSchedule, listExportSchedules, workflowFate } from './drift.ts';
 import { attributesOf, summaryOf } from './export-schedule.ts';
@@ -23,9 +23,11 @@ export interface ExportSchedulesOptions {
 export function createExportSchedules(client: Client, options: ExportSchedulesOptions): ExportTemporal {
   const { taskQueue, namespace, uiUrl, isReachable, within } = options;
 
-  async function cancel(workflowId: string, runId?: string): Promise<void> {
+  /** `firstRunId` is the run with which the workflow began. A later one with the same id is not cancelled. */
+  async function cancel(workflowId: string, firstRunId?: string): Promise<void> {
+    const chain = firstRunId === undefined ? {} : { firstExecutionRunId: firstRunId };
     try {
-      await client.workflow.getHandle(workflowId, runId).cancel();
+      await client.workflow.getHandle(workflowId, undefined, chain).cancel();
     } catch (error) {
       if (!(error instanceof WorkflowNotFoundError)) throw error;
     }
@@ -50,6 +52,13 @@ export function createExportSchedules(client: Client, options: ExportSchedulesOp
       return { workflowId: handle.workflowId, workflowRunId: handle.firstExecutionRunId };
     },
     cancelRun: ({ workflow_id, workflow_run_id }) => cancel(workflow_id, workflow_run_id),
+    async callToPlace({ workflow_id }) {
+      try {
+        await client.workflow.getHandle(workflow_id).signal(PLACE_FREE);
+      } catch (error) {
+        if (!(error instanceof WorkflowNotFoundError)) throw error;
+      }
+    },
     fateOfRun: ({ workflow_id, workflow_run_id }) => workflowFate(client, workflow_id, workflow_run_id),
     fateOfScheduledRun: (exportId, intervalEnd) =>
       workflowFate(client, scheduledWorkflowId(exportId, intervalEnd), undefined),

@@ -24,12 +24,12 @@ describe('what a product throws becomes a failure that Temporal knows what to do
   test.each([
     [
       'an attempt that another one follows: after 1, 2, 4 … seconds',
-      new AttemptFailedError({ message: 'away', reason: 'unreachable', again: true }),
+      new AttemptFailedError({ message: 'away', reason: 'unreachable', again: true }, 3),
       { type: 'unreachable', message: 'away', nonRetryable: false, nextRetryDelay: 4_000, category: BENIGN },
     ],
     [
       'an attempt that somebody has to act after',
-      new AttemptFailedError({ message: 'no rights', reason: 'denied', again: false }),
+      new AttemptFailedError({ message: 'no rights', reason: 'denied', again: false }, 3),
       { type: 'denied', message: 'no rights', nonRetryable: true, category: BENIGN },
     ],
     [

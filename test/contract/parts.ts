@@ -21,7 +21,7 @@ export function activityNames(): string[] {
   const deps = { exports: {}, schedules: {}, products: PRODUCTS } as unknown as Parameters<
     typeof createActivities
   >[0];
-  return [...Object.keys(createActivities(deps)), ...Object.keys(createHeavyActivities(deps))];
+  return [...Object.keys(createActivities(deps)), ...Object.keys(createHeavyActivities(deps, 'exports'))];
 }
 
 /** Every advisory lock by name. */

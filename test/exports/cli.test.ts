@@ -74,7 +74,7 @@ describe('npx sluice exports', () => {
           destination: 'File',
         },
         ...{ paused: false, missing: expect.any(Number), late: expect.any(Number), differs: 0 },
-        ...{ lag_intervals: expect.any(Number), lag_seconds: expect.any(Number) },
+        ...{ lag_intervals: expect.any(Number), lag_seconds: expect.any(Number), waiting: null },
         last_run: {
           ...{ id: expect.any(String), status: 'Completed', interval_end: hour(2).replace('.000', '') },
           latest_error: null,
@@ -114,6 +114,10 @@ describe('npx sluice exports', () => {
     );
     const fine = { missing: 0, late: 0, differs: 0, lag_intervals: 0, lag_seconds: 0 };
     expect(stateText({ paused: false, last_paused_at: null }, fine)).toBe('on time');
+    const wait = { runs: 2, since: '2026-03-02T10:00:00.000000Z' };
+    expect(stateText({ paused: false, last_paused_at: null }, fine, wait)).toBe(
+      '2 runs wait for a place of a worker since 2026-03-02T10:00:00Z',
+    );
   });
 });
 

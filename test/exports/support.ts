@@ -20,7 +20,7 @@ import { type LogRow, listLogs } from '../../exports/rows/logs.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
 import { backfillWorkflowId } from '../../exports/rules/workflow-ids.ts';
-import type { Rhythm } from '../../exports/runs/attempt.ts';
+import type { Rhythm } from '../../exports/runs/rhythm.ts';
 import type { ExportRunResult } from '../../exports/temporal.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { generateKey, parseKeyring } from '../../secrets/envelope.ts';
@@ -189,7 +189,8 @@ export function exportWorldForFile({
   world.run = async (row, interval) => world.finished(await world.start(row, interval));
   world.runsOf = async (row) => {
     const { rows } = await world.pool.query(
-      'select * from batch_export_runs where batch_export_id = $1 order by created_at, id',
+      `select r.*, p.waiting_since from batch_export_runs r left join batch_export_places p using (project_id, id)
+       where r.batch_export_id = $1 order by r.created_at, r.id`,
       [row.id],
     );
     return rows;

@@ -72,7 +72,7 @@ test('an attempt that runs out of time says so', async () => {
     const client = await world.pool.connect();
     await client.query('begin; lock table events in access exclusive mode');
     const environment = new MockActivityEnvironment();
-    const attempt = environment.run(createHeavyActivities({ exports: deps }).exportInterval, {
+    const attempt = environment.run(createHeavyActivities({ exports: deps }, 'exports').exportInterval, {
       exportId: row.id,
       runId: run.id,
     });

@@ -43,6 +43,7 @@ describe('the maintenance schedule', () => {
           expireIngestionWarnings: expect.any(Number),
           repairExportSchedules: 0,
           endOrphanedRuns: 0,
+          keepPlaces: 0,
           mendBackfills: 0,
           expireExportHistory: expect.any(Number),
         },

@@ -81,6 +81,7 @@ describe('runs', () => {
         created_at: expect.stringMatching(/Z$/),
         last_updated_at: expect.stringMatching(/Z$/),
         finished_at: expect.stringMatching(/Z$/),
+        waiting_since: null,
       },
     ]);
     expect((await ask('GET', `${exports}${id}/`)).body.latest_runs).toEqual([body]);

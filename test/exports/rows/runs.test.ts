@@ -176,7 +176,7 @@ describe('the fence', () => {
     const done = await completed(await newKey(), 0);
     expect(await markRunEnded(pool, of(done), 'Failed', 'late')).toBeUndefined();
     expect(await completeRun(pool, of(done), done.fence, { records_completed: 99 })).toBeUndefined();
-    expect(await findRun(pool, of(done))).toEqual(done);
+    expect(await findRun(pool, of(done))).toEqual({ ...done, waiting_since: null });
   });
 
   test('cancelled and completed at once: one of both, and counted once', async () => {

@@ -1,0 +1,308 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { uuidv7 } from '../../../db/uuid.ts';
+import { beginAttempt, completeRun, holdsFence, markRunEnded, startRun } from '../../../exports/rows/runs.ts';
+import {
+  announceWorker,
+  type Claim,
+  callWaiting,
+  findWaits,
+  forgetEnded,
+  type PlaceTimes,
+  releasePlace,
+  renewPlace,
+  sumPlaces,
+  takePlace,
+  withdrawWorker,
+} from '../../../exports/rows/worker-places.ts';
+import { databaseForFile } from '../../support/database.ts';
+import { eventually } from '../../support/eventually.ts';
+import { keyOf, newExport, runOf } from './support.ts';
+
+const database = databaseForFile();
+const LONG = 600_000;
+const TIMES: PlaceTimes = { lease: LONG, reservation: LONG, setback: LONG };
+const worker = uuidv7();
+const other = uuidv7();
+
+/** Somebody who asks for a place: a verification, so that it needs no run. */
+const claimOf = (given: Partial<Claim> = {}): Claim => ({
+  projectId: 1,
+  id: uuidv7(),
+  exportId: uuidv7(),
+  kind: 'verification',
+  lane: 'exports',
+  workflowId: 'w',
+  ...given,
+});
+const take = async (claim: Claim, at = worker, times = TIMES) =>
+  (await takePlace(database.pool, claim, at, times)).taken;
+const held = async (claim: Claim, at = worker, times = TIMES) => {
+  const taken = await take(claim, at, times);
+  if (taken.outcome !== 'held') throw new Error(taken.outcome);
+  return taken;
+};
+const announce = (places: number, at = worker) =>
+  announceWorker(database.pool, at, { exports: places, backfills: 1 }, LONG);
+const release = (claim: Claim, fence: number, ending = { over: true, failed: false }) =>
+  releasePlace(database.pool, claim, fence, ending, TIMES);
+/** Takes the place of one at work, and answers who gets it. */
+const next = async (claim: Claim, fence: number, ending?: { over: boolean; failed: boolean }) =>
+  (await release(claim, fence, ending)).map((one) => one.workflow_id);
+
+beforeEach(async () => {
+  await database.pool.query('delete from batch_export_places; delete from batch_export_turns; delete from batch_export_workers');
+});
+
+describe('who gets a place', () => {
+  test('an export alone may have them all, and what is more waits', async () => {
+    await announce(3);
+    const exportId = uuidv7();
+    for (let n = 0; n < 3; n += 1) await held(claimOf({ exportId }));
+    expect(await take(claimOf({ exportId }))).toMatchObject({ outcome: 'waiting' });
+    expect((await sumPlaces(database.pool))[0]).toMatchObject({
+      lane: 'exports',
+      places: 3,
+      taken: 3,
+      waiting: 1,
+    });
+  });
+
+  test('the lanes do not share places', async () => {
+    await announce(1);
+    await held(claimOf());
+    await held(claimOf({ lane: 'backfills' }));
+    expect(await take(claimOf({ lane: 'backfills' }))).toMatchObject({ outcome: 'waiting' });
+  });
+
+  test('first the project that has the fewest, then the export that has the fewest, then who came first', async () => {
+    await announce(3);
+    const [busy, quiet] = [uuidv7(), uuidv7()];
+    const first = claimOf({ projectId: 1, exportId: busy });
+    const { fence } = await held(first);
+    await held(claimOf({ projectId: 1, exportId: busy }));
+    const ending = claimOf({ projectId: 3 });
+    const end = await held(ending);
+    for (const [workflowId, projectId, exportId] of [
+      ['busy, early', 1, busy],
+      ['busy, late', 1, busy],
+      ['quiet', 1, quiet],
+      ['other project, early', 2, uuidv7()],
+      ['other project, late', 2, uuidv7()],
+    ] as const)
+      expect(await take(claimOf({ workflowId, projectId, exportId }))).toMatchObject({ outcome: 'waiting' });
+
+    expect(await next(ending, end.fence)).toEqual(['other project, early']);
+    // Project 1 has one left, as many as project 2: then it matters what the exports have.
+    expect(await next(first, fence)).toEqual(['quiet']);
+  });
+
+  test('an export that fails stands behind its equals for a while, and then in its turn', async () => {
+    await announce(1);
+    const [dead, fine] = [uuidv7(), uuidv7()];
+    const attempt = claimOf({ exportId: dead });
+    const { fence } = await held(attempt);
+    // A new run of the same export counts as failing too, whichever run failed.
+    await take(claimOf({ exportId: dead, workflowId: 'dead', projectId: 1 }));
+    await take(claimOf({ exportId: fine, workflowId: 'fine', projectId: 1 }));
+    await take(claimOf({ exportId: uuidv7(), workflowId: 'fine, later', projectId: 1 }));
+    expect(await next(attempt, fence, { over: false, failed: true })).toEqual(['fine']);
+
+    // The setback is over: among equals, each export has its turn.
+    const again = async () => {
+      await database.pool.query('update batch_export_places set leased_until = null');
+      const called = await callWaiting(database.pool, 'exports', { ...TIMES, setback: 0 }, LONG);
+      return called.map((one) => one.workflow_id);
+    };
+    expect([await again(), await again(), await again()]).toEqual([['fine, later'], ['dead'], ['fine']]);
+  });
+
+  test('projects take turns, and so do the exports of a project, also where there is one place', async () => {
+    await announce(1);
+    const [flood, quiet] = [uuidv7(), uuidv7()];
+    const first = claimOf({ exportId: flood });
+    const { fence } = await held(first);
+    for (const workflowId of ['flood 1', 'flood 2', 'flood 3']) await take(claimOf({ exportId: flood, workflowId }));
+    await take(claimOf({ exportId: quiet, workflowId: 'quiet' }));
+    await take(claimOf({ projectId: 2, workflowId: 'other project' }));
+    const order = await next(first, fence);
+    for (let n = 0; n < 4; n += 1) {
+      await database.pool.query('delete from batch_export_places where leased_until is not null');
+      const called = await callWaiting(database.pool, 'exports', TIMES, LONG);
+      order.push(...called.map((one) => one.workflow_id));
+    }
+    expect(order).toEqual(['other project', 'quiet', 'flood 1', 'flood 2', 'flood 3']);
+  });
+
+  test('somebody who comes later does not pass those who wait', async () => {
+    await announce(1);
+    const first = claimOf();
+    const { fence } = await held(first);
+    const waiting = claimOf({ workflowId: 'waits' });
+    await take(waiting);
+    expect(await next(first, fence)).toEqual(['waits']);
+    expect(await take(claimOf())).toMatchObject({ outcome: 'waiting' });
+    await held(waiting);
+  });
+
+  test('any number at once get exactly the places that there are', async () => {
+    await announce(3);
+    const taken = await Promise.all(Array.from({ length: 9 }, () => take(claimOf())));
+    expect(taken.filter((one) => one.outcome === 'held')).toHaveLength(3);
+    expect(taken.filter((one) => one.outcome === 'waiting')).toHaveLength(6);
+  });
+});
+
+describe('a place', () => {
+  test('belongs to a worker: another one has it, and keeps it until it is asked there', async () => {
+    await announce(1);
+    await held(claimOf());
+    await announce(1, other);
+    const claim = claimOf();
+    expect(await take(claim)).toEqual({ outcome: 'elsewhere' });
+    // Nobody else gets it meanwhile.
+    expect(await take(claimOf(), other)).toMatchObject({ outcome: 'waiting' });
+    await held(claim, other);
+  });
+
+  test('is free again when nobody renews it, and whoever had it finds out', async () => {
+    await announce(1);
+    const dead = claimOf();
+    const { fence } = await held(dead, worker, { ...TIMES, lease: 1 });
+    const key = { projectId: 1, id: dead.id };
+    await eventually(
+      async () => (await take(claimOf({ id: dead.id.replace(/^./, 'f') }))).outcome === 'held',
+    );
+    expect(await renewPlace(database.pool, key, { fence, lease: LONG })).toBe(false);
+    expect(await release(dead, fence)).toEqual([]);
+    expect((await sumPlaces(database.pool))[0]).toMatchObject({ taken: 1 });
+  });
+
+  test('is not free while it is renewed, however late', async () => {
+    await announce(1);
+    const claim = claimOf();
+    const { fence } = await held(claim, worker, { ...TIMES, lease: 1 });
+    expect(await renewPlace(database.pool, { projectId: 1, id: claim.id }, { fence, lease: LONG })).toBe(
+      true,
+    );
+    expect(await take(claimOf())).toMatchObject({ outcome: 'waiting' });
+  });
+
+  test('stays with the work whose worker was lost, but not with its earlier attempt', async () => {
+    await announce(1);
+    const claim = claimOf();
+    const lost = await held(claim);
+    await announce(1, other);
+    await withdrawWorker(database.pool, worker);
+    expect(await take(claimOf(), other)).toMatchObject({ outcome: 'waiting' });
+    const again = await held(claim, other);
+    expect(again.attempts).toBe(2);
+    expect(await renewPlace(database.pool, { projectId: 1, id: claim.id }, { ...lost, lease: LONG })).toBe(
+      false,
+    );
+  });
+
+  test('that is kept for somebody who does not come goes to the next, and comes round again', async () => {
+    await announce(1);
+    const first = claimOf();
+    const { fence } = await held(first);
+    await take(claimOf({ workflowId: 'deaf' }));
+    await take(claimOf({ workflowId: 'hears' }));
+    const short = { ...TIMES, reservation: 1 };
+    expect(await releasePlace(database.pool, first, fence, { over: true, failed: false }, short)).toEqual([
+      expect.objectContaining({ workflow_id: 'deaf' }),
+    ]);
+    const called = () =>
+      eventually(async () => {
+        const [one] = await callWaiting(database.pool, 'exports', short, LONG);
+        return one?.workflow_id;
+      });
+    expect([await called(), await called()]).toEqual(['hears', 'deaf']);
+  });
+
+  test('is announced again to those who were told and have not come', async () => {
+    await announce(1);
+    const first = claimOf();
+    const { fence } = await held(first);
+    const waiting = claimOf({ workflowId: 'waits' });
+    await take(waiting);
+    await release(first, fence);
+    expect(await callWaiting(database.pool, 'exports', TIMES, LONG)).toEqual([]);
+    expect(await callWaiting(database.pool, 'exports', TIMES, 0)).toEqual([{ workflow_id: 'waits' }]);
+    await held(waiting);
+    expect(await callWaiting(database.pool, 'exports', TIMES, 0)).toEqual([]);
+  });
+
+  test('of a worker that says nothing any more does not count', async () => {
+    await announceWorker(database.pool, worker, { exports: 5, backfills: 1 }, 1);
+    await eventually(async () => (await sumPlaces(database.pool))[0]?.places === 0);
+    expect(await take(claimOf())).toMatchObject({ outcome: 'waiting' });
+  });
+
+  test('counts the attempts at the work, also when it waited between two of them', async () => {
+    await announce(1);
+    const claim = claimOf();
+    for (let attempts = 1; attempts <= 3; attempts += 1) {
+      const taken = await held(claim);
+      expect(taken.attempts).toBe(attempts);
+      const waiting = claimOf();
+      await take(waiting);
+      await release(claim, taken.fence, { over: false, failed: true });
+      expect(await take(claim)).toMatchObject({ outcome: 'waiting' });
+      await release(waiting, (await held(waiting)).fence);
+    }
+  });
+});
+
+describe('a run', () => {
+  async function begun() {
+    const { pool } = database;
+    const key = keyOf(await newExport(pool));
+    const { run } = await startRun(pool, runOf(key, 0));
+    const claim = claimOf({ ...key, id: run.id, kind: 'run' });
+    return { key, of: { projectId: 1, runId: run.id }, claim };
+  }
+
+  test('that has ended asks for nothing, and leaves the queue', async () => {
+    const { key, of, claim } = await begun();
+    expect(await take(claim)).toMatchObject({ outcome: 'waiting' });
+    expect(await findWaits(database.pool, [key])).toEqual(
+      new Map([[key.exportId, { runs: 1, since: expect.any(String) }]]),
+    );
+    await markRunEnded(database.pool, of, 'Cancelled', null);
+    expect(await findWaits(database.pool, [key])).toEqual(new Map());
+    await announce(1);
+    expect(await take(claim)).toEqual({ outcome: 'over' });
+  });
+
+  test('that ends while it works gives its place back with the end of the attempt', async () => {
+    const { of, claim } = await begun();
+    await announce(1);
+    const { fence } = await held(claim);
+    await markRunEnded(database.pool, of, 'Cancelled', null);
+    expect(await take(claimOf())).toMatchObject({ outcome: 'waiting' });
+    expect(await release(claim, fence, { over: false, failed: false })).toHaveLength(1);
+    const { rows } = await database.pool.query('select from batch_export_places where id = $1', [claim.id]);
+    expect(rows).toEqual([]);
+  });
+
+  test('changes nothing any more when it has lost its place', async () => {
+    const { of, claim } = await begun();
+    await announce(1);
+    const place = await held(claim, worker, { ...TIMES, lease: 1 });
+    const attempt = (await beginAttempt(database.pool, of))!;
+    expect(await holdsFence(database.pool, of, attempt.fence, place.fence)).toBe(true);
+    await eventually(async () => (await take(claimOf())).outcome === 'held');
+    expect(await holdsFence(database.pool, of, attempt.fence, place.fence)).toBe(false);
+    expect(await completeRun(database.pool, of, attempt.fence, {}, place.fence)).toBeUndefined();
+  });
+
+  test('that ended between two attempts is forgotten', async () => {
+    const { of, claim } = await begun();
+    await announce(1);
+    const { fence } = await held(claim);
+    await release(claim, fence, { over: false, failed: true });
+    expect(await forgetEnded(database.pool, 10)).toBe(0);
+    await database.pool.query(`update batch_export_runs set status = 'Terminated' where id = $1`, [of.runId]);
+    expect(await forgetEnded(database.pool, 10)).toBe(1);
+  });
+});

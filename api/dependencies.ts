@@ -63,5 +63,16 @@ export interface ExportRouteDependencies extends ExportCommandDependencies {
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
   const { pool, parser, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
-  return { pool, parser, keyring, egress, logger, temporal: schedules.exports, exportRoot, publicUrl };
+  const diskOf = 'the API server';
+  return {
+    pool,
+    parser,
+    keyring,
+    egress,
+    logger,
+    temporal: schedules.exports,
+    exportRoot,
+    diskOf,
+    publicUrl,
+  };
 };

@@ -37,28 +37,38 @@ export function limitConnecting(
 }
 
 /**
- * Does the work, and throws a NoAnswerError with the message if it takes longer. It settles in time also if the work
- * ignores its signal, which is aborted then, or when the caller's is.
+ * Does the work, and throws a NoAnswerError if it takes longer. It settles in time also if the work ignores its signal,
+ * which is aborted then, or when the caller's is. The work may get more time by `extend`, counted from the beginning.
  */
 export async function within<T>(
   milliseconds: number,
-  message: string,
+  message: (limit: string) => string,
   signal: AbortSignal | undefined,
-  work: (signal: AbortSignal) => Promise<T>,
+  work: (signal: AbortSignal, extend: (milliseconds: number) => void) => Promise<T>,
 ): Promise<T> {
   signal?.throwIfAborted();
+  const began = performance.now();
   const late = new AbortController();
   const { promise: stopped, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    const error = new NoAnswerError(message);
-    reject(error);
-    late.abort(error);
-  }, milliseconds);
+  const endAfter = (limit: number) =>
+    setTimeout(
+      () => {
+        const error = new NoAnswerError(message(secondsText(limit)));
+        reject(error);
+        late.abort(error);
+      },
+      Math.max(0, limit - (performance.now() - began)),
+    );
+  let timer = endAfter(milliseconds);
+  const extend = (limit: number) => {
+    clearTimeout(timer);
+    timer = endAfter(limit);
+  };
   const onAbort = () => reject(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
     const combined = signal ? AbortSignal.any([signal, late.signal]) : late.signal;
-    return await Promise.race([work(combined), stopped]);
+    return await Promise.race([work(combined, extend), stopped]);
   } catch (error) {
     // What the work makes of its aborted signal says less.
     if (late.signal.aborted && !signal?.aborted) throw late.signal.reason;

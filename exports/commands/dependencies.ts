@@ -15,6 +15,8 @@ export interface ExportCommandDependencies {
   egress: Egress;
   /** The directory that exports to files write below. */
   exportRoot: string;
+  /** Whose disk that directory is on, for what tests of destinations say: `the API server`. */
+  diskOf?: string;
   temporal: ExportTemporal;
   /** Logs what goes wrong without failing the command. */
   logger: { warn(about: object, message: string): void };

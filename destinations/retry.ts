@@ -24,6 +24,11 @@ export interface Persistence {
    * nothing to lose and the next attempt waits outside.
    */
   hasFlowed(): boolean;
+  /**
+   * Whether a connection of earlier work may be used again. The server may just have closed it, so if the first attempt
+   * breaks, the second follows at once.
+   */
+  mayBeStale?: boolean;
   /** Says what is waited for, until the returned function is called. */
   onWait?: ((what: string) => () => void) | undefined;
 }
@@ -31,7 +36,7 @@ export interface Persistence {
 /** Does the work, and again while it fails for reasons that a pause of seconds may end, for half a minute at most. */
 export async function patiently<T>(
   work: (attempt: number) => Promise<T>,
-  { signal, patience = PATIENCE, hasFlowed, onWait }: Persistence,
+  { signal, patience = PATIENCE, hasFlowed, mayBeStale = false, onWait }: Persistence,
 ): Promise<T> {
   const began = performance.now();
   for (let attempt = 1; ; attempt += 1) {
@@ -40,7 +45,9 @@ export async function patiently<T>(
       return await work(attempt);
     } catch (error) {
       signal?.throwIfAborted();
-      if (!(error instanceof DestinationError) || !error.soon || !hasFlowed()) throw error;
+      if (!(error instanceof DestinationError) || !error.soon) throw error;
+      if (attempt === 1 && mayBeStale && error.code === 'interrupted') continue;
+      if (!hasFlowed()) throw error;
       const wait = Math.max(error.retryAfterMilliseconds ?? 0, patience.delay(attempt));
       if (attempt >= patience.attempts || performance.now() - began + wait > LONGEST) throw error;
       const over = onWait?.(`the next try, after an error: ${error.message}`);

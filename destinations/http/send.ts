@@ -51,7 +51,7 @@ export async function post(
   config: HttpConfig,
   surroundings: Surroundings,
   body: Buffer,
-  { signal, onWait, hasFlowed = () => false }: Partial<Omit<Persistence, 'patience'>>,
+  { signal, onWait, hasFlowed = () => false }: Partial<Pick<Persistence, 'signal' | 'onWait' | 'hasFlowed'>>,
 ): Promise<void> {
   const now = surroundings.now ?? (() => new Date());
   await patiently(
@@ -79,6 +79,6 @@ export async function post(
       const error = answerError(answer, config, now());
       if (error) throw error;
     },
-    { signal, patience: surroundings.patience, onWait, hasFlowed },
+    { signal, patience: surroundings.patience, onWait, hasFlowed, mayBeStale: true },
   );
 }

@@ -15,7 +15,7 @@ import type { ExportCommandDependencies } from './dependencies.ts';
 import type { DestinationInput } from './prepare.ts';
 import { refusing } from './refusals.ts';
 
-type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'egress' | 'exportRoot' | 'diskOf'>;
+type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'egress' | 'exportRoot' | 'diskOf' | 'limits'>;
 
 /** A step of a test, and when nobody waits for its result any more. */
 export interface WantedStep {
@@ -61,7 +61,7 @@ export async function testExportDestination(
 }
 
 async function runStep(
-  { pool, egress, exportRoot, diskOf }: Dependencies,
+  { pool, egress, exportRoot, diskOf, limits = {} }: Dependencies,
   actor: Actor,
   tested: Pick<Activity, 'projectId' | 'organizationId' | 'itemId'>,
   settings: DestinationSettings,
@@ -71,7 +71,7 @@ async function runStep(
   const done = await runTestStep(
     settings,
     step,
-    { egress, exportRoot, diskOf },
+    { egress, exportRoot, diskOf, limits },
     {
       signal,
       // Before it connects: what is written down then is written down, whatever the server does.

@@ -74,6 +74,6 @@ export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDepen
   const { SLUICE_EXPORTS_PER_PROJECT: mostExports } = config;
   return {
     ...{ pool, readingPool, parser, parsing, keyring, egress, logger, temporal: schedules.exports },
-    ...{ exportRoot, publicUrl, mostExports },
+    ...{ exportRoot, publicUrl, mostExports, diskOf: 'the API server' },
   };
 };

@@ -153,6 +153,20 @@ export function withoutSecretKeys(fields: Fields, config: RawConfig): RawConfig 
   );
 }
 
+export const secretKeys = ({ shape }: Fields): string[] =>
+  Object.keys(shape).filter((key) => isSecret(shape[key]));
+
+/** The configuration as a run takes it: texts of forms are converted, and defaults filled in. It need not be valid. */
+export function effectiveConfig({ shape }: Fields, config: RawConfig): RawConfig {
+  return Object.fromEntries(
+    Object.entries(shape).map(([key, field]) => {
+      const value = coerce(config[key], expectedName(unwrap(field).type));
+      const parsed = field.safeParse(value);
+      return [key, parsed.success ? parsed.data : value];
+    }),
+  );
+}
+
 /** The values that no message may contain. */
 export function secretValues(fields: Fields, config: RawConfig): string[] {
   return Object.entries(config)

@@ -3,7 +3,9 @@ import type { Egress } from '../egress/egress.ts';
 import type { Column } from '../formats/columns.ts';
 import type { FileSink } from '../formats/output-files.ts';
 import type { OpenInterval } from '../intervals/index.ts';
+import type { RawConfig } from './config.ts';
 import type { FileOptions } from './file-options.ts';
+import type { Limits } from './limits.ts';
 import type { ObjectKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';
 
@@ -14,10 +16,12 @@ export interface Surroundings {
   egress: Egress;
   /** The directory SLUICE_EXPORT_ROOT, in which `File` destinations write. */
   exportRoot: string;
-  /** How often a failed request is repeated before the run fails. */
+  /** Whose disk that directory is on, for messages: `the API server`. */
+  diskOf?: string | undefined;
+  /** How often a failed request is repeated in the middle of an attempt. */
   patience?: Patience;
-  /** A connection without any traffic for this long is closed. */
-  idleMilliseconds?: number;
+  /** How long the destination is waited for. Tests make it shorter. */
+  limits?: Partial<Limits>;
   now?: () => Date;
 }
 
@@ -39,6 +43,8 @@ export interface RunControl {
    */
   fence?: (() => Promise<void>) | undefined;
   onProgress?: ((rows: number, bytes: number) => void) | undefined;
+  /** Says what is waited for, as in "Waits for …", until the returned function is called. */
+  onWait?: ((what: string) => () => void) | undefined;
 }
 
 /** What a destination that takes rows is given. */
@@ -76,8 +82,8 @@ export interface RowsFound {
 
 export type StepResult = { status: 'Passed' | 'Failed' | 'Skipped'; message: string | null };
 
-/** A message if the step failed, undefined if it passed. */
-export type StepOutcome = string | undefined | { skipped: string };
+/** A message if the step failed, undefined if it passed and there is nothing to say about it. */
+export type StepOutcome = string | undefined | { skipped: string } | { passed: string };
 
 /** One step of a connection test. Steps run in order, up to the first that fails. */
 interface TestStep<Config> {
@@ -93,6 +99,12 @@ interface Common<Config> {
   fields: z.ZodType<Config> & z.ZodObject<Record<string, z.ZodType>>;
   /** The models that it takes. All models if absent. */
   models?: readonly ModelName[];
+  /**
+   * What decides where the secrets travel and what protects them on the way, by key of the configuration. It gets the
+   * configuration with its defaults. Two configurations with equal values have the same address. Whoever changes it must
+   * send the secrets again.
+   */
+  address(config: RawConfig): Record<string, unknown>;
   steps: readonly TestStep<Config>[];
   /** Further texts that no message may contain, besides the secrets of the configuration. */
   secretsOf?(config: Config): string[];
@@ -132,11 +144,17 @@ export interface FileStore {
   close(): void | Promise<void>;
 }
 
+/** What a store serves. */
+export interface StoreWork extends Pick<RunControl, 'onWait'> {
+  /** Whether rows of this attempt have reached the destination already, so that a failed request is repeated. */
+  hasFlowed?: boolean;
+}
+
 /** A destination that takes files. formats/ encodes the rows. */
 export interface FilesDestination<Config> extends Common<Config> {
   kind: 'files';
   options(config: Config): FileOptions;
-  store(config: Config, surroundings: Surroundings): FileStore | Promise<FileStore>;
+  store(config: Config, surroundings: Surroundings, work?: StoreWork): FileStore | Promise<FileStore>;
 }
 
 /** A destination that takes the rows as they come from Postgres. */

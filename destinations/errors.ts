@@ -1,4 +1,5 @@
 import { causesOf, egressRefusal } from '../egress/egress-refused.ts';
+import { NoAnswerError } from '../egress/no-answer.ts';
 
 /**
  * Everything that can go wrong at a destination. `again` says whether the same work may succeed later; if not, the
@@ -111,11 +112,18 @@ function codeOf(error: unknown): string | undefined {
   return undefined;
 }
 
+function silenceOf(error: unknown): NoAnswerError | undefined {
+  for (const one of causesOf(error)) if (one instanceof NoAnswerError) return one;
+  return undefined;
+}
+
 /** The error of a failure below the destination's protocol: a refusal by the guard, the network, TLS. */
 export function networkError(error: unknown, place: string): DestinationError | undefined {
   const refusal = egressRefusal(error);
   if (refusal)
     return new DestinationError('egress-refused', `${place}: ${refusal.message}`, { cause: error });
+  const silence = silenceOf(error);
+  if (silence) return new DestinationError('timed-out', `${place}: ${silence.message}`, { cause: error });
   const code = codeOf(error);
   if (code === undefined) return undefined;
   const [kind, text] = NETWORK[code] ?? [

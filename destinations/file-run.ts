@@ -129,7 +129,7 @@ export async function openFileRun<Config>(
 ): Promise<FileRun> {
   const options = destination.options(config);
   const keys = keysOf(options, run);
-  const store = await destination.store(config, surroundings);
+  const store = await destination.store(config, surroundings, { onWait: work.onWait });
   const fence = work.fence ?? (async () => undefined);
   const files = new Map<number, HiddenFile>();
   const before = await (async () => {
@@ -212,7 +212,8 @@ export async function openFileRun<Config>(
   };
 }
 
-export interface TakeBack extends Pick<RunControl, 'fence'> {
+/** It ends an attempt whose own rows have arrived, so its requests are repeated. */
+export interface TakeBack extends Pick<RunControl, 'fence' | 'onWait'> {
   /** Where the manifest was written, if known. The configuration may have changed since. */
   manifestKey?: string | null;
 }
@@ -226,10 +227,10 @@ export async function takeBackFiles<Config>(
   config: Config,
   surroundings: Surroundings,
   run: Run,
-  { fence = async () => undefined, manifestKey = null }: TakeBack = {},
+  { fence = async () => undefined, onWait, manifestKey = null }: TakeBack = {},
 ): Promise<boolean> {
   const keys = manifestKey === null ? keysOf(destination.options(config), run) : keysAt(manifestKey);
-  const store = await destination.store(config, surroundings);
+  const store = await destination.store(config, surroundings, { onWait, hasFlowed: true });
   try {
     const { manifest } = await readManifest(store, keys);
     if (!manifest) return false;

@@ -1,39 +1,59 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { DestinationError } from './errors.ts';
 
+/** How often a request is repeated in the middle of an attempt. */
 export interface Patience {
   attempts: number;
   /** Milliseconds before the attempt after `attempt` (from 1). */
   delay(attempt: number): number;
 }
 
-/** A minute and a half in all; what lasts longer is for the retries of the run. */
 export const PATIENCE: Patience = {
-  attempts: 6,
+  attempts: 5,
   // Jitter, so that many runs that met the same fault do not return together.
-  delay: (attempt) => Math.min(32, attempt ** 2) * 1000 * (0.5 + Math.random() / 2),
+  delay: (attempt) => 2 ** (attempt - 1) * 1000 * (0.5 + Math.random() / 2),
 };
-/** A destination that asks for a longer pause gets it from the retries of the run. */
-const LONGEST_ASKED = 60_000;
+/** The retries of the run do all longer waiting: then others get the place of the worker meanwhile. */
+const LONGEST = 30_000;
 
-/** Does the work again while it fails for reasons that a pause of seconds may end. */
+export interface Persistence {
+  signal?: AbortSignal | undefined;
+  patience?: Patience | undefined;
+  /**
+   * Whether rows of this attempt have reached the destination. Before that, a failure ends the attempt, because there is
+   * nothing to lose and the next attempt waits outside.
+   */
+  hasFlowed(): boolean;
+  /**
+   * Whether a connection of earlier work may be used again. The server may just have closed it, so if the first attempt
+   * breaks, the second follows at once.
+   */
+  mayBeStale?: boolean;
+  /** Says what is waited for, until the returned function is called. */
+  onWait?: ((what: string) => () => void) | undefined;
+}
+
+/** Does the work, and again while it fails for reasons that a pause of seconds may end, for half a minute at most. */
 export async function patiently<T>(
   work: (attempt: number) => Promise<T>,
-  signal: AbortSignal | undefined,
-  patience: Patience = PATIENCE,
+  { signal, patience = PATIENCE, hasFlowed, mayBeStale = false, onWait }: Persistence,
 ): Promise<T> {
+  const began = performance.now();
   for (let attempt = 1; ; attempt += 1) {
     signal?.throwIfAborted();
     try {
       return await work(attempt);
     } catch (error) {
       signal?.throwIfAborted();
-      if (!(error instanceof DestinationError) || !error.soon || attempt >= patience.attempts) throw error;
-      const asked = error.retryAfterMilliseconds ?? 0;
-      if (asked > LONGEST_ASKED) throw error;
-      await pause(Math.max(asked, patience.delay(attempt)), undefined, signal ? { signal } : {}).catch(() =>
-        signal?.throwIfAborted(),
-      );
+      if (!(error instanceof DestinationError) || !error.soon) throw error;
+      if (attempt === 1 && mayBeStale && error.code === 'interrupted') continue;
+      if (!hasFlowed()) throw error;
+      const wait = Math.max(error.retryAfterMilliseconds ?? 0, patience.delay(attempt));
+      if (attempt >= patience.attempts || performance.now() - began + wait > LONGEST) throw error;
+      const over = onWait?.(`the next try, after an error: ${error.message}`);
+      await pause(wait, undefined, signal ? { signal } : {})
+        .catch(() => signal?.throwIfAborted())
+        .finally(over);
     }
   }
 }

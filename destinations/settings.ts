@@ -1,7 +1,10 @@
+import { NoAnswerError, within } from '../egress/no-answer.ts';
+import { addressOf, requireSecrets } from './address.ts';
 import { checkConfig, mergeConfig, type RawConfig, secretValues, withoutSecretKeys } from './config.ts';
-import type { StepOutcome, StepResult, Surroundings } from './destination.ts';
+import type { StepResult, Surroundings } from './destination.ts';
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import { findDestination, requireDestination } from './registry.ts';
+import type { Patience } from './retry.ts';
 
 /** A destination as it stands in the API. */
 export interface DestinationSettings {
@@ -14,8 +17,16 @@ export function checkSettings({ type, config }: DestinationSettings): Destinatio
   return { type, config: checkConfig(requireDestination(type).fields, config) };
 }
 
-/** Applies a PATCH and returns what is stored. Keys that it leaves out keep their values, including secrets. */
+/**
+ * Applies a PATCH and returns what is stored. Keys that it leaves out keep their values, including secrets. If it
+ * changes where the secrets travel, it must contain them.
+ */
 export function patchSettings(stored: DestinationSettings, sent: DestinationSettings): DestinationSettings {
+  return checkSettings(mergeSettings(stored, sent));
+}
+
+/** Like `patchSettings`, but the result need not be complete. */
+export function mergeSettings(stored: DestinationSettings, sent: DestinationSettings): DestinationSettings {
   const destination = requireDestination(sent.type);
   if (!destination.types.includes(stored.type)) {
     throw new DestinationConfigError(
@@ -23,7 +34,9 @@ export function patchSettings(stored: DestinationSettings, sent: DestinationSett
       'type',
     );
   }
-  return checkSettings({ type: sent.type, config: mergeConfig(stored.config, sent.config) });
+  const changed = mergeConfig(stored.config, sent.config);
+  requireSecrets(destination, stored.config, { sent: sent.config, changed });
+  return { type: sent.type, config: changed };
 }
 
 /** What an answer shows of a destination: no secret, and no key of a type that no longer exists. */
@@ -45,22 +58,37 @@ export function testSteps(type: string): ShownStep[] | undefined {
   return steps.map(({ name, description }) => ({ name, description, result: null }));
 }
 
-const LONGEST_TEST_MILLISECONDS = 60_000;
+/** A step of a test takes no longer, whatever the server does: somebody waits for its answer. */
+const LONGEST_TEST_MILLISECONDS = 12_000;
+/** A test that fails is repeated by whoever runs it. */
+const IMPATIENCE: Patience = { attempts: 1, delay: () => 0 };
+
+interface TestStepOptions {
+  /**
+   * Called when the step is about to connect, with the address that it connects to. The address contains no secret. If
+   * it rejects, the step does not run.
+   */
+  onBegin?: ((step: string, address: Record<string, unknown>) => Promise<void>) | undefined;
+  /** Ends the step, for example because nobody waits for its result any more. */
+  signal?: AbortSignal | undefined;
+  /** How long it may take, in milliseconds. */
+  longest?: number;
+}
 
 /** Runs one step of a connection test and returns its result, whatever happens. Undefined if there is no such step. */
 export async function runTestStep(
   { type, config }: DestinationSettings,
   index: number,
   surroundings: Surroundings,
+  { onBegin, signal, longest = LONGEST_TEST_MILLISECONDS }: TestStepOptions = {},
 ): Promise<ShownStep | undefined> {
   const destination = findDestination(type);
   const step = destination?.steps[index];
   if (!destination || !step) return undefined;
   const { name, description } = step;
-  const done = (outcome: StepOutcome): ShownStep => {
-    const said = typeof outcome === 'object' ? outcome.skipped : (outcome ?? null);
-    const message = said === null ? null : withoutSecrets(said, secretValues(destination.fields, config));
-    const status = outcome === undefined ? 'Passed' : typeof outcome === 'string' ? 'Failed' : 'Skipped';
+  const done = (status: StepResult['status'], said?: string): ShownStep => {
+    const message =
+      said === undefined ? null : withoutSecrets(said, secretValues(destination.fields, config));
     return { name, description, result: { status, message } };
   };
   let parsed: unknown;
@@ -68,18 +96,27 @@ export async function runTestStep(
     parsed = destination.fields.parse(checkConfig(destination.fields, config));
   } catch (error) {
     if (!(error instanceof DestinationConfigError)) throw error;
-    return done(`The test step cannot run as it's not configured. ${error.message}`);
+    return done('Failed', `The test step cannot run as it's not configured. ${error.message}`);
   }
+  await onBegin?.(name, addressOf(destination, config));
   try {
-    // Somebody waits for the answer, so a failed request is repeated only once.
-    const signal = AbortSignal.timeout(LONGEST_TEST_MILLISECONDS);
-    const patience = { attempts: 2, delay: () => 500 };
-    return done(await step.run(parsed, { patience, ...surroundings }, signal));
+    const outcome = await within(
+      longest,
+      (limit) => `The test took longer than ${limit}`,
+      signal,
+      (stop) => step.run(parsed, { patience: IMPATIENCE, ...surroundings }, stop),
+    );
+    if (outcome === undefined) return done('Passed');
+    if (typeof outcome === 'string') return done('Failed', outcome);
+    return 'skipped' in outcome ? done('Skipped', outcome.skipped) : done('Passed', outcome.passed);
   } catch (error) {
+    if (signal?.aborted) return done('Failed', 'The test was stopped: nobody waits for its result.');
+    if (error instanceof NoAnswerError) return done('Failed', error.message);
     if (error instanceof DestinationError && error.code === 'not-configured')
-      return done(`The test step cannot run as it's not configured. ${error.message}`);
+      return done('Failed', `The test step cannot run as it's not configured. ${error.message}`);
     // The destination knows what this error means.
-    if (error instanceof DestinationError && error.code !== 'unexpected') return done(error.message);
-    return done(`The test step failed with an unknown error: ${(error as Error).message}.`);
+    if (error instanceof DestinationError && error.code !== 'unexpected')
+      return done('Failed', error.message);
+    return done('Failed', `The test step failed with an unknown error: ${(error as Error).message}.`);
   }
 }

@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net';
 import { Agent, buildConnector, type Dispatcher, request } from 'undici';
 import { EgressRefusedError } from './egress-refused.ts';
 import type { Guard } from './guard.ts';
+import { limitConnecting, NoAnswerError, secondsText } from './no-answer.ts';
 
 export interface FetchOptions {
   method?: string;
@@ -13,7 +15,7 @@ export interface FetchOptions {
   maxAnswerBytes?: number;
   /**
    * How many redirects to follow. Each target is checked like the first address. By default a redirect is returned as
-   * the answer.
+   * the answer. A redirect that would take the body to another origin is never followed.
    */
   redirects?: number;
 }
@@ -28,21 +30,34 @@ export interface FetchAnswer {
   truncated: boolean;
 }
 
-/** The request took longer than its timeout. */
-export class FetchTimeoutError extends Error {
-  override name = 'FetchTimeoutError';
-  readonly code = 'ETIMEDOUT';
-}
-
-const CONNECT_MILLISECONDS = 10_000;
 const TIMEOUT_MILLISECONDS = 30_000;
 const MAX_ANSWER_BYTES = 1024 * 1024;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
-/** Headers that are not sent to another origin after a redirect. */
-const CONFIDENTIAL = new Set(['authorization', 'cookie', 'proxy-authorization', 'x-api-key']);
+/** The only headers that another origin gets after a redirect. Any other header may hold a credential. */
+const HARMLESS = new Set(['accept', 'accept-language', 'user-agent']);
 
-export function guardedDispatcher(guard: Guard): Agent {
-  const connect = buildConnector({ timeout: CONNECT_MILLISECONDS, lookup: guard.lookup });
+/** How long fetch waits for a server, in milliseconds. */
+export interface FetchLimits {
+  /** Until a connection is ready. */
+  connect: number;
+  /** While no byte moves in either direction. */
+  idle: number;
+}
+
+export function guardedDispatcher(guard: Guard, limits: FetchLimits): Agent {
+  // 0: the limit below takes the place of undici's, which would name no port.
+  const connector = buildConnector({ timeout: 0, lookup: guard.lookup });
+  const connect = ((options, callback) => {
+    const where = options.host ?? options.hostname;
+    const socket = connector(options, callback) as unknown as Socket;
+    const ready = options.protocol === 'https:' ? 'secureConnect' : 'connect';
+    limitConnecting(socket, ready, where, limits.connect);
+    socket.once(ready, () => {
+      socket.setTimeout(limits.idle, () =>
+        socket.destroy(new NoAnswerError(`${where} was silent for ${secondsText(limits.idle)}`)),
+      );
+    });
+  }) as typeof connector;
   return new Agent({
     connect(options, callback) {
       try {
@@ -125,17 +140,20 @@ export async function guardedFetch(
       const { statusCode: status } = answer;
       const location = answer.headers.location;
       if (left > 0 && REDIRECTS.has(status) && typeof location === 'string') {
-        await answer.body.dump();
         const next = target(location, at);
-        if (status === 303 || (status < 303 && method === 'POST')) {
-          method = 'GET';
-          body = undefined;
-          headers = headers.filter(([name]) => !name.toLowerCase().startsWith('content-'));
+        const isElsewhere = next.origin !== at.origin;
+        const dropsBody = status === 303 || (status < 303 && method === 'POST');
+        if (!isElsewhere || dropsBody || body === undefined) {
+          await answer.body.dump();
+          if (dropsBody) {
+            method = 'GET';
+            body = undefined;
+            headers = headers.filter(([name]) => !name.toLowerCase().startsWith('content-'));
+          }
+          if (isElsewhere) headers = headers.filter(([name]) => HARMLESS.has(name.toLowerCase()));
+          at = next;
+          continue;
         }
-        if (next.origin !== at.origin)
-          headers = headers.filter(([name]) => !CONFIDENTIAL.has(name.toLowerCase()));
-        at = next;
-        continue;
       }
       const content = await read(answer, options.maxAnswerBytes ?? MAX_ANSWER_BYTES);
       return { url: at.href, status, headers: plainHeaders(answer.headers), ...content };
@@ -143,7 +161,7 @@ export async function guardedFetch(
   } catch (error) {
     if (options.signal?.aborted) throw options.signal.reason;
     if (timeout.signal.aborted)
-      throw new FetchTimeoutError(`${at.host} did not answer within ${milliseconds / 1000} s`);
+      throw new NoAnswerError(`no answer from ${at.host} within ${secondsText(milliseconds)}`);
     throw error;
   } finally {
     clearTimeout(timer);

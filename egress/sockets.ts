@@ -4,6 +4,7 @@ import net from 'node:net';
 import type { Duplex } from 'node:stream';
 import { EgressRefusedError } from './egress-refused.ts';
 import type { Guard } from './guard.ts';
+import { limitConnecting } from './no-answer.ts';
 
 type Connected = (error: Error | null, stream: Duplex) => void;
 interface Target {
@@ -38,32 +39,43 @@ function guardedConnection<T>(
   return connect(checked);
 }
 
+const placeOf = ({ host, hostname, port }: { host?: unknown; hostname?: unknown; port?: unknown }) =>
+  `${host ?? hostname ?? 'localhost'}:${port}`;
+
 class GuardedHttpAgent extends http.Agent {
   readonly #guard: Guard;
-  constructor(guard: Guard, options: http.AgentOptions) {
+  readonly #connectMilliseconds: number;
+  constructor(guard: Guard, connectMilliseconds: number, options: http.AgentOptions) {
     super(options);
     this.#guard = guard;
+    this.#connectMilliseconds = connectMilliseconds;
   }
   override createConnection(
     options: http.ClientRequestArgs,
     callback?: Connected,
   ): Duplex | null | undefined {
-    return guardedConnection(this.#guard, options, callback, (checked) =>
-      super.createConnection(checked, callback),
-    );
+    return guardedConnection(this.#guard, options, callback, (checked) => {
+      const socket = super.createConnection(checked, callback);
+      if (socket) limitConnecting(socket, 'connect', placeOf(checked), this.#connectMilliseconds);
+      return socket;
+    });
   }
 }
 
 class GuardedHttpsAgent extends https.Agent {
   readonly #guard: Guard;
-  constructor(guard: Guard, options: https.AgentOptions) {
+  readonly #connectMilliseconds: number;
+  constructor(guard: Guard, connectMilliseconds: number, options: https.AgentOptions) {
     super(options);
     this.#guard = guard;
+    this.#connectMilliseconds = connectMilliseconds;
   }
   override createConnection(options: https.RequestOptions, callback?: Connected): Duplex | null | undefined {
-    return guardedConnection(this.#guard, options, callback, (checked) =>
-      super.createConnection(checked, callback),
-    );
+    return guardedConnection(this.#guard, options, callback, (checked) => {
+      const socket = super.createConnection(checked, callback);
+      if (socket) limitConnecting(socket, 'secureConnect', placeOf(checked), this.#connectMilliseconds);
+      return socket;
+    });
   }
 }
 
@@ -75,10 +87,10 @@ export interface AgentPair {
 }
 
 /** Creates agents for clients that are built on node:http, such as the S3 SDK. */
-export function guardedAgents(guard: Guard, maxSockets: number): AgentPair {
+export function guardedAgents(guard: Guard, maxSockets: number, connectMilliseconds: number): AgentPair {
   const options = { keepAlive: true, maxSockets };
-  const httpAgent = new GuardedHttpAgent(guard, options);
-  const httpsAgent = new GuardedHttpsAgent(guard, options);
+  const httpAgent = new GuardedHttpAgent(guard, connectMilliseconds, options);
+  const httpsAgent = new GuardedHttpsAgent(guard, connectMilliseconds, options);
   return {
     httpAgent,
     httpsAgent,
@@ -92,9 +104,11 @@ export function guardedAgents(guard: Guard, maxSockets: number): AgentPair {
 /** A socket for clients that connect it themselves (`connect(port, host)`), such as pg. */
 export class GuardedSocket extends net.Socket {
   readonly #guard: Guard;
-  constructor(guard: Guard) {
+  readonly #connectMilliseconds: number;
+  constructor(guard: Guard, connectMilliseconds: number) {
     super();
     this.#guard = guard;
+    this.#connectMilliseconds = connectMilliseconds;
   }
   override connect(...parts: unknown[]): this {
     const [first, second] = parts;
@@ -111,6 +125,7 @@ export class GuardedSocket extends net.Socket {
         throw new EgressRefusedError(path, undefined, 'it is a local socket');
       }
       const options = guarded(this.#guard, { host: 'localhost', ...target });
+      limitConnecting(this, 'connect', placeOf(options), this.#connectMilliseconds);
       return super.connect(options as net.TcpNetConnectOpts, listener);
     } catch (error) {
       // The refusal is reported like a failed connection, as an `error` event.

@@ -6,6 +6,7 @@ import type { Actor } from './actor.ts';
 export interface Activity {
   /** What kind of thing was changed: `Organization`, `Project`, `PersonalAPIKey` … */
   scope: string;
+  /** Empty if the thing is not stored. */
   itemId: string;
   activity:
     | 'created'
@@ -17,7 +18,8 @@ export interface Activity {
     | 'backfilled'
     | 'retried'
     | 'cancelled'
-    | 'started';
+    | 'started'
+    | 'tested';
   /** Default: the organization of the project. */
   organizationId?: string;
   projectId?: number;

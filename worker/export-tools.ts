@@ -17,7 +17,7 @@ export type Lanes = Readonly<Record<Lane, number>>;
 
 /** What batch exports take from the rest of the worker. */
 export interface SharedTools
-  extends Pick<RunDependencies, 'pool' | 'temporal' | 'logger' | 'patience' | 'rhythm'> {
+  extends Pick<RunDependencies, 'pool' | 'temporal' | 'logger' | 'patience' | 'limits' | 'rhythm'> {
   /** The metrics of exports. Without it nobody sees them. */
   metrics?: ExportMetrics | undefined;
 }
@@ -59,7 +59,7 @@ function memoryOf(): number {
 /** Puts together what batch exports need. */
 export function createExportTools(
   config: Config,
-  { pool, temporal, logger, patience, rhythm, metrics = createExportMetrics(undefined) }: SharedTools,
+  { pool, temporal, logger, patience, limits, rhythm, metrics = createExportMetrics(undefined) }: SharedTools,
 ): ExportTools {
   const lanes = lanesOf(exportConcurrency(config, memoryOf()));
   const parser = createParser();
@@ -77,7 +77,7 @@ export function createExportTools(
   return {
     lanes,
     dependencies: {
-      ...{ pool, copyPool, sizingPool, temporal, logger, metrics, parser, egress, patience, rhythm },
+      ...{ pool, copyPool, sizingPool, temporal, logger, metrics, parser, egress, patience, limits, rhythm },
       worker: randomUUID(),
       keyring: config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined,
       exportRoot: config.SLUICE_EXPORT_ROOT,

@@ -4,6 +4,7 @@ import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
 import type { Pool } from '../db/pool.ts';
+import type { Limits } from '../destinations/limits.ts';
 import type { Patience } from '../destinations/retry.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
@@ -28,6 +29,8 @@ export interface WorkerDependencies {
   exportMetrics?: ExportMetrics;
   /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */
   patience?: Patience;
+  /** How long destinations are waited for. Tests make it shorter. */
+  limits?: Partial<Limits>;
   /** How often attempts report and how long they pause. Tests make both shorter. */
   rhythm?: Rhythm;
   /** A file with the bundled workflows. Without it the worker bundles them when it starts. */
@@ -71,12 +74,13 @@ export async function startWorker({
   products = PRODUCTS,
   exportMetrics,
   patience,
+  limits,
   rhythm,
   workflowBundle,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
-  const shared = { pool, temporal, logger, metrics: exportMetrics, patience, rhythm };
+  const shared = { pool, temporal, logger, metrics: exportMetrics, patience, limits, rhythm };
   const tools = createExportTools(config, shared);
   let announcement: Announcement | undefined;
   const close = async () => {

@@ -117,7 +117,7 @@ export function resourceRoutes(app: App, deps: ExportRouteDependencies): void {
           tags: TAGS,
           summary,
           description:
-            "Fields, and keys of the destination's configuration, that you leave out keep their values, including secrets.",
+            "Fields, and keys of the destination's configuration, that you leave out keep their values, including secrets. If a key changes where secrets are sent, such as the host, send the secrets along.",
           params: exportParams,
           body,
           response: { 200: batchExport },

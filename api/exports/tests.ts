@@ -1,9 +1,11 @@
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import {
   listTestSteps,
   testDestination,
   testExportDestination,
 } from '../../exports/commands/test-destination.ts';
+import { actorOf } from '../actor.ts';
 import type { App, ExportRouteDependencies } from '../dependencies.ts';
 import { changedDestination, destination } from './destination-schema.ts';
 import { findsExport } from './find-export.ts';
@@ -26,6 +28,13 @@ const storedTest = z.object({
   destination: changedDestination.optional(),
   step: index,
 });
+
+/** A signal that is aborted when the client has gone, so that nothing is done for nobody. */
+function clientOf({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  raw.once('close', () => gone.abort(new Error('The client has gone.')));
+  return gone.signal;
+}
 
 /**
  * Adds the routes that test a destination. A client runs one step after the other until one fails. Nothing is stored.
@@ -65,7 +74,12 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
           response: { 200: step },
         },
       },
-      async ({ body }) => testDestination(deps, body.destination, body.step),
+      async (request, reply) => {
+        const { body, project, organization } = request;
+        const place = project ? { projectId: project.id } : { organizationId: organization.id };
+        const wanted = { step: body.step, signal: clientOf(reply) };
+        return testDestination(deps, actorOf(request), place, body.destination, wanted);
+      },
     );
 
     app.post(
@@ -77,13 +91,17 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
           tags: TAGS,
           summary: `Run one step that tests the destination of a batch export ${of}`,
           description:
-            'Keys of the configuration in the body replace the stored ones. All others keep their values.',
+            'Keys of the configuration in the body replace the stored ones. All others keep their values. If a key changes where secrets are sent, such as the host, the body must contain the secrets.',
           params: params.extend({ id: z.string() }),
           body: storedTest,
           response: { 200: step },
         },
       },
-      async ({ batchExport, body }) => testExportDestination(deps, batchExport, body.destination, body.step),
+      async (request, reply) => {
+        const { body, batchExport } = request;
+        const wanted = { step: body.step, signal: clientOf(reply) };
+        return testExportDestination(deps, actorOf(request), batchExport, body.destination, wanted);
+      },
     );
   }
 }

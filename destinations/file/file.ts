@@ -28,21 +28,25 @@ export const file: FilesDestination<FileConfig> = {
   kind: 'files',
   types: ['File'],
   fields: fileConfigFields,
+  address: ({ directory }) => ({ directory }),
   options: fileOptions,
   store: (config, { exportRoot }) => localStore(new Folder(exportRoot, config.directory)),
   steps: [
     {
       name: 'Write to the directory',
       description: 'Writes a file to the directory and deletes it again.',
-      async run(config, { exportRoot }) {
+      async run(config, { exportRoot, diskOf = 'this process' }) {
         const store = localStore(new Folder(exportRoot, config.directory));
         const probe = `.sluice-test-${randomUUID()}`;
+        const disk = `on the disk of ${diskOf}. Runs write on the disk of their worker`;
         try {
           await store.put(probe, Buffer.from('written by the test of a connection\n'), undefined);
           await store.remove(probe);
-          return undefined;
+          return {
+            passed: `Wrote and deleted a file ${disk}: SLUICE_EXPORT_ROOT must be the same directory for both.`,
+          };
         } catch (error) {
-          if (error instanceof DestinationError) return error.message;
+          if (error instanceof DestinationError) return `${error.message} (${disk})`;
           throw error;
         }
       },

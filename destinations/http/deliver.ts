@@ -57,7 +57,11 @@ export async function deliverByHttp(
     const request = postNarrowing(batch.take(), {
       async post(body) {
         await delivery.fence?.();
-        await post(config, surroundings, body, signal);
+        await post(config, surroundings, body, {
+          signal,
+          onWait: delivery.onWait,
+          hasFlowed: () => written > 0,
+        });
       },
       onTaken(events, size) {
         bytes += size;

@@ -1,5 +1,7 @@
+import { urlAddress } from '../address.ts';
 import type { RowsDestination } from '../destination.ts';
 import { DestinationError, networkError } from '../errors.ts';
+import { limitsOf } from '../limits.ts';
 import { type HttpConfig, httpFields } from './config.ts';
 import { deliverByHttp } from './deliver.ts';
 import { place, post } from './send.ts';
@@ -9,6 +11,8 @@ export const http: RowsDestination<HttpConfig> = {
   kind: 'rows',
   types: ['HTTP'],
   fields: httpFields,
+  // The whole of it: on a shared host, another path may be somebody else's.
+  address: ({ url }) => ({ url: urlAddress(url) }),
   models: ['events'],
   deliver: deliverByHttp,
   steps: [
@@ -18,7 +22,7 @@ export const http: RowsDestination<HttpConfig> = {
       async run(config, surroundings, signal) {
         try {
           const body = Buffer.from(JSON.stringify({ api_key: config.token, batch: [] }));
-          await post(config, surroundings, body, signal);
+          await post(config, surroundings, body, { signal });
           return undefined;
         } catch (error) {
           if (!(error instanceof DestinationError)) throw error;
@@ -32,7 +36,7 @@ export const http: RowsDestination<HttpConfig> = {
     {
       name: 'Check the token',
       description: 'Ensure the receiver has a project with this token. Nothing is sent to it.',
-      async run(config, { egress, idleMilliseconds }, signal) {
+      async run(config, surroundings, signal) {
         // Receivers do not check the token of a batch without events. Browsers read the configuration of their
         // project here.
         const url = new URL(config.url);
@@ -41,8 +45,8 @@ export const http: RowsDestination<HttpConfig> = {
         url.pathname = `${base}/array/${encodeURIComponent(config.token)}/config`;
         url.search = '';
         try {
-          const { status } = await egress.fetch(url, {
-            timeoutMilliseconds: idleMilliseconds ?? 30_000,
+          const { status } = await surroundings.egress.fetch(url, {
+            timeoutMilliseconds: limitsOf(surroundings).answer,
             ...(signal ? { signal } : {}),
           });
           if (status === 401 || status === 403 || status === 404)

@@ -1,10 +1,10 @@
 import type { FetchAnswer } from '../../egress/fetch.ts';
 import type { Surroundings } from '../destination.ts';
 import { DestinationError, networkError, withoutSecrets } from '../errors.ts';
-import { patiently } from '../retry.ts';
+import { limitsOf, requestLimit } from '../limits.ts';
+import { type Persistence, patiently } from '../retry.ts';
 import type { HttpConfig } from './config.ts';
 
-const ANSWER_MILLISECONDS = 60_000;
 const MOST_ANSWER_BYTES = 64 * 1024;
 
 export function place(config: HttpConfig): string {
@@ -46,22 +46,23 @@ function answerError(answer: FetchAnswer, config: HttpConfig, now: Date): Destin
   return new DestinationError('rejected', text);
 }
 
-/** Posts a body. Repeats the request while a retry may help. */
+/** Posts a body. Once events have arrived in this attempt, repeats the request while that may help. */
 export async function post(
   config: HttpConfig,
   surroundings: Surroundings,
   body: Buffer,
-  signal: AbortSignal | undefined,
+  { signal, onWait, hasFlowed = () => false }: Partial<Pick<Persistence, 'signal' | 'onWait' | 'hasFlowed'>>,
 ): Promise<void> {
   const now = surroundings.now ?? (() => new Date());
   await patiently(
     async () => {
+      const over = onWait?.(place(config));
       const answer = await surroundings.egress
         .fetch(config.url, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
           body,
-          timeoutMilliseconds: surroundings.idleMilliseconds ?? ANSWER_MILLISECONDS,
+          timeoutMilliseconds: requestLimit(limitsOf(surroundings), body.length),
           maxAnswerBytes: MOST_ANSWER_BYTES,
           ...(signal ? { signal } : {}),
         })
@@ -73,11 +74,11 @@ export async function post(
               cause: error,
             })
           );
-        });
+        })
+        .finally(over);
       const error = answerError(answer, config, now());
       if (error) throw error;
     },
-    signal,
-    surroundings.patience,
+    { signal, patience: surroundings.patience, onWait, hasFlowed, mayBeStale: true },
   );
 }

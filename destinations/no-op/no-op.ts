@@ -13,6 +13,7 @@ export const noOp: RowsDestination<z.output<typeof noOpFields>> = {
   kind: 'rows',
   types: ['NoOp'],
   fields: noOpFields,
+  address: () => ({}),
   steps: [],
   async deliver(_config, _surroundings, delivery) {
     const reader = new CopyRows(delivery.columns.length);

@@ -1,9 +1,11 @@
 import type { Socket } from 'node:net';
-import type pg from 'pg';
 import type { Submittable } from 'pg';
+import type { Session } from './connection.ts';
 
 /** So many bytes may wait in memory for the server. */
 const HIGH_WATER = 2 * 1024 * 1024;
+/** So many bytes may be under way to the server, here and in the buffers of the network. */
+const MOST_UNDER_WAY = 4 * 1024 * 1024;
 const COPY_DATA = 0x64;
 const COPY_DONE = Buffer.of(0x63, 0, 0, 0, 4);
 
@@ -49,8 +51,8 @@ class CopyIn implements Submittable {
     this.#connection.query(this.#text);
   }
 
-  /** Writes a chunk and resolves when there is room for more. Throws if the server has refused the COPY. */
-  async write(chunk: Buffer): Promise<void> {
+  /** Writes a chunk. Resolves with true if no more fits at the moment. Throws if the server has refused the COPY. */
+  write(chunk: Buffer): boolean {
     if (this.failure) throw this.failure;
     const { stream } = this.#connection;
     const header = Buffer.allocUnsafe(5);
@@ -60,15 +62,19 @@ class CopyIn implements Submittable {
     stream.write(header);
     stream.write(chunk);
     stream.uncork();
-    if (stream.writableLength > HIGH_WATER && !stream.destroyed) {
-      await new Promise<void>((resolve) => {
-        this.#wake = () => {
-          stream.off('drain', this.#wake);
-          resolve();
-        };
-        stream.once('drain', this.#wake);
-      });
-    }
+    return stream.writableLength > HIGH_WATER && !stream.destroyed;
+  }
+
+  /** Resolves when there is room for more. Throws if the server has refused the COPY. */
+  async room(): Promise<void> {
+    const { stream } = this.#connection;
+    await new Promise<void>((resolve) => {
+      this.#wake = () => {
+        stream.off('drain', this.#wake);
+        resolve();
+      };
+      stream.once('drain', this.#wake);
+    });
     if (this.failure) throw this.failure;
   }
 
@@ -105,14 +111,14 @@ class CopyIn implements Submittable {
 
 /** Sends a binary COPY chunk by chunk. Returns how many rows and bytes arrived. */
 export async function sendCopy(
-  client: pg.Client,
+  session: Session,
   text: string,
   source: AsyncIterable<Buffer>,
   onBytes: (bytes: number) => void,
 ): Promise<{ rows: number; bytes: number }> {
   const copy = new CopyIn(text);
-  client.query(copy);
-  await copy.ready;
+  session.client.query(copy);
+  await session.whileWorking('begin to take the rows', () => copy.ready);
   let bytes = 0;
   const chunks = source[Symbol.asyncIterator]();
   try {
@@ -122,14 +128,15 @@ export async function sendCopy(
       });
       if (next.done) break;
       bytes += next.value.length;
-      await copy.write(next.value);
+      if (copy.write(next.value)) await session.whileWorking('take the rows', () => copy.room(), HIGH_WATER);
       onBytes(bytes);
     }
   } catch (error) {
-    if (error instanceof CallerError) await copy.giveUp();
+    if (error instanceof CallerError)
+      await session.whileWorking('give up', () => copy.giveUp()).catch(() => undefined);
     else await chunks.return?.();
     throw error;
   }
-  await copy.end();
+  await session.whileWorking('store the rows', () => copy.end(), Math.min(bytes, MOST_UNDER_WAY));
   return { rows: copy.rows, bytes };
 }

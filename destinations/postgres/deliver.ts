@@ -1,12 +1,11 @@
-import type pg from 'pg';
 import type { Delivered, Delivery, RowsFound, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { PostgresConfig } from './config.ts';
-import { place, postgresError, stateOf, withConnection } from './connection.ts';
+import { place, postgresError, type Session, stateOf, withConnection } from './connection.ts';
 import { CallerError, sendCopy } from './copy-in.ts';
 import { directChanges, directRows } from './direct.ts';
 import { columnsToMerge, countStaged, insertEach, insertText, rejectedRows, stageRows } from './stage.ts';
-import { lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
+import { LOCK_TIMEOUT, lockTable, prepareTable, quoted, type TargetTable, tableName } from './table.ts';
 
 const MOST_REJECTIONS = 20;
 
@@ -14,12 +13,8 @@ const MOST_REJECTIONS = 20;
  * Begins a transaction that no setting of the user's role ends early. If the network breaks, the server ends it within
  * a minute rather than in hours, so that its rows do not block the next attempt.
  */
-const BEGIN = `begin; set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
-set local tcp_keepalives_idle = 30; set local tcp_keepalives_interval = 10; set local tcp_keepalives_count = 3`;
-
-async function begin(client: pg.Client): Promise<void> {
-  await client.query(BEGIN);
-}
+const SETTINGS = `set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0;
+set local tcp_keepalives_idle = 30; set local tcp_keepalives_interval = 10; set local tcp_keepalives_count = 3; ${LOCK_TIMEOUT}`;
 
 const isDuplicate = (error: unknown) => stateOf(error) === '23505';
 const isBadValue = (error: unknown) => stateOf(error)?.startsWith('22') === true;
@@ -29,7 +24,7 @@ const isBadValue = (error: unknown) => stateOf(error)?.startsWith('22') === true
  * unique index refuses all. Then, and if a value does not fit, this returns undefined.
  */
 async function deliverDirectly(
-  client: pg.Client,
+  session: Session,
   config: PostgresConfig,
   table: TargetTable,
   delivery: Delivery,
@@ -38,51 +33,51 @@ async function deliverDirectly(
   const changes = directChanges(delivery.columns, table.columns);
   if (!changes) return undefined;
   const names = table.columns.map((column) => quoted(column.name)).join(', ');
-  await begin(client);
+  await session.begin(SETTINGS);
   try {
     const text = `copy ${tableName(config)} (${names}) from stdin (format binary)`;
     const source = directRows(delivery.read(), changes);
-    const { rows, bytes } = await sendCopy(client, text, source, (sent) => delivery.onProgress?.(0, sent));
+    const { rows, bytes } = await sendCopy(session, text, source, (sent) => delivery.onProgress?.(0, sent));
     await askFence(delivery);
-    await client.query('commit');
+    await session.run('commit', 'commit');
     return { rows, bytes, written: rows, rejected: 0, rejections: [] };
   } catch (error) {
     if (!isDuplicate(error) && !isBadValue(error)) throw error;
-    await client.query('rollback');
+    await session.query('rollback');
     return undefined;
   }
 }
 
 async function insertStaged(
-  client: pg.Client,
+  session: Session,
   config: PostgresConfig,
   table: TargetTable,
   delivery: Delivery,
 ): Promise<Pick<Delivered, 'written' | 'rejected' | 'rejections'>> {
   const { model } = delivery.run;
-  await client.query('savepoint insert_all');
+  await session.query('savepoint insert_all');
   try {
-    const { rowCount } = await client.query(insertText(table, tableName(config), model));
+    const { rowCount } = await session.run('merge the rows', insertText(table, tableName(config), model));
     return { written: rowCount, rejected: 0, rejections: [] };
   } catch (error) {
     if (!isBadValue(error)) throw error;
   }
-  await client.query('rollback to savepoint insert_all');
-  const written = await insertEach(client, table, tableName(config), model);
-  return { written, ...(await rejectedRows(client, MOST_REJECTIONS)) };
+  await session.query('rollback to savepoint insert_all');
+  const written = await insertEach(session, table, tableName(config), model);
+  return { written, ...(await rejectedRows(session, MOST_REJECTIONS)) };
 }
 
 async function deliverStaged(
-  client: pg.Client,
+  session: Session,
   config: PostgresConfig,
   table: TargetTable,
   delivery: Delivery,
 ): Promise<Delivered> {
-  await begin(client);
-  const { rows, bytes } = await stageRows(client, delivery);
+  await session.begin(SETTINGS);
+  const { rows, bytes } = await stageRows(session, delivery);
   // Without a unique index, two attempts at the same time would not see each other's rows.
-  if (!table.uniqueOn) await lockTable(client, config);
-  const inserted = await insertStaged(client, config, table, delivery);
+  if (!table.uniqueOn) await lockTable(session, config);
+  const inserted = await insertStaged(session, config, table, delivery);
   if (rows > 0 && inserted.rejected === rows) {
     throw new DestinationError(
       'mismatch',
@@ -90,7 +85,7 @@ async function deliverStaged(
     );
   }
   await askFence(delivery);
-  await client.query('commit');
+  await session.run('commit', 'commit');
   return { rows, bytes, ...inserted };
 }
 
@@ -111,12 +106,12 @@ export async function deliverToPostgres(
   surroundings: Surroundings,
   delivery: Delivery,
 ): Promise<Delivered> {
-  return withConnection(config, surroundings, delivery.signal, async (client) => {
-    const table = await prepareTable(client, config, delivery.columns, delivery.run.model);
+  return withConnection(config, surroundings, delivery, async (session) => {
+    const table = await prepareTable(session, config, delivery.columns, delivery.run.model);
     requireColumns(config, table, delivery);
     return (
-      (await deliverDirectly(client, config, table, delivery)) ??
-      (await deliverStaged(client, config, table, delivery))
+      (await deliverDirectly(session, config, table, delivery)) ??
+      (await deliverStaged(session, config, table, delivery))
     );
   }).catch((error) => rethrow(error, config, delivery.signal));
 }
@@ -127,12 +122,12 @@ export async function findInPostgres(
   surroundings: Surroundings,
   delivery: Delivery,
 ): Promise<RowsFound> {
-  return withConnection(config, surroundings, delivery.signal, async (client) => {
-    const table = await prepareTable(client, config, delivery.columns, delivery.run.model);
-    await begin(client);
-    await stageRows(client, delivery);
-    const counts = await countStaged(client, table, tableName(config), delivery.run.model);
-    await client.query('rollback');
+  return withConnection(config, surroundings, delivery, async (session) => {
+    const table = await prepareTable(session, config, delivery.columns, delivery.run.model);
+    await session.begin(SETTINGS);
+    await stageRows(session, delivery);
+    const counts = await countStaged(session, table, tableName(config), delivery.run.model);
+    await session.query('rollback');
     return counts;
   }).catch((error) => rethrow(error, config, delivery.signal));
 }

@@ -1,3 +1,4 @@
+import { hostAddress } from '../address.ts';
 import type { RowsDestination } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { type PostgresConfig, postgresFields } from './config.ts';
@@ -10,6 +11,11 @@ export const postgres: RowsDestination<PostgresConfig> = {
   kind: 'rows',
   types: ['Postgres'],
   fields: postgresFields,
+  address: ({ host, port, has_self_signed_cert }) => ({
+    host: hostAddress(host),
+    port,
+    has_self_signed_cert,
+  }),
   deliver: deliverToPostgres,
   find: findInPostgres,
   steps: [
@@ -18,15 +24,15 @@ export const postgres: RowsDestination<PostgresConfig> = {
       description:
         'Ensure the host may be reached, its certificate is trusted, and user and password are right.',
       run: (config, surroundings, signal) =>
-        saying(config, () => withConnection(config, surroundings, signal, async () => undefined)),
+        saying(config, () => withConnection(config, surroundings, { signal }, async () => undefined)),
     },
     {
       name: 'Check PostgreSQL schema exists',
       description: 'Ensure the configured schema exists and that the user may use it.',
       run: (config, surroundings, signal) =>
         saying(config, () =>
-          withConnection(config, surroundings, signal, async (client) => {
-            const { rows } = await client.query<{ usage: boolean }>(
+          withConnection(config, surroundings, { signal }, async (session) => {
+            const { rows } = await session.query<{ usage: boolean }>(
               `select has_schema_privilege(oid, 'usage') as usage from pg_catalog.pg_namespace where nspname = $1`,
               [config.schema],
             );
@@ -43,10 +49,10 @@ export const postgres: RowsDestination<PostgresConfig> = {
         'Ensure that the user may write to the table, or create it if it does not exist, and make temporary tables. Nothing is kept.',
       run: (config, surroundings, signal) =>
         saying(config, () =>
-          withConnection(config, surroundings, signal, async (client) => {
-            await client.query('begin');
-            await client.query('create temporary table sluice_test (one integer) on commit drop');
-            const { rows } = await client.query<{ may_insert: boolean; may_select: boolean }>(
+          withConnection(config, surroundings, { signal }, async (session) => {
+            await session.query('begin');
+            await session.query('create temporary table sluice_test (one integer) on commit drop');
+            const { rows } = await session.query<{ may_insert: boolean; may_select: boolean }>(
               `select has_table_privilege(c.oid, 'insert') as may_insert, has_table_privilege(c.oid, 'select') as may_select
              from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
              where n.nspname = $1 and c.relname = $2`,
@@ -55,8 +61,8 @@ export const postgres: RowsDestination<PostgresConfig> = {
             const found = rows[0];
             if (found && !(found.may_insert && found.may_select))
               return `The user needs the rights ${found.may_insert ? '' : 'insert, '}select and update on ${tableName(config)}`;
-            if (!found) await client.query(`create table ${tableName(config)} (${quoted('one')} integer)`);
-            await client.query('rollback');
+            if (!found) await session.query(`create table ${tableName(config)} (${quoted('one')} integer)`);
+            await session.query('rollback');
             return undefined;
           }),
         ),

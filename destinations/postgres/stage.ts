@@ -1,6 +1,6 @@
-import type pg from 'pg';
 import type { Column } from '../../formats/columns.ts';
 import type { Delivery, ModelName } from '../destination.ts';
+import type { Session } from './connection.ts';
 import { sendCopy } from './copy-in.ts';
 import { KEYS, quoted, type TargetColumn, type TargetTable } from './table.ts';
 
@@ -23,20 +23,20 @@ const STAGED: Record<Column['type'], string> = {
 
 /** Loads all rows into a temporary table of this transaction. */
 export async function stageRows(
-  client: pg.Client,
+  session: Session,
   delivery: Delivery,
 ): Promise<{ rows: number; bytes: number }> {
   const columns = delivery.columns.map((column) => `${quoted(column.name)} ${STAGED[column.type]}`);
-  await client.query(`create temporary table sluice_stage (${columns.join(', ')}) on commit drop`);
+  await session.query(`create temporary table sluice_stage (${columns.join(', ')}) on commit drop`);
   const names = delivery.columns.map((column) => quoted(column.name)).join(', ');
   const sent = await sendCopy(
-    client,
+    session,
     `copy ${STAGE} (${names}) from stdin (format binary)`,
     delivery.read(),
     (bytes) => delivery.onProgress?.(0, bytes),
   );
   // The server has no statistics of a new table, and would plan as if it were almost empty.
-  await client.query(`analyze ${STAGE}`);
+  await session.run('analyze the rows', `analyze ${STAGE}`);
   return sent;
 }
 
@@ -134,20 +134,20 @@ export function insertText(table: TargetTable, name: string, model: ModelName, w
  * such a value are set aside with the reason, and the others are inserted.
  */
 export async function insertEach(
-  client: pg.Client,
+  session: Session,
   table: TargetTable,
   name: string,
   model: ModelName,
 ): Promise<number> {
   const key = keyOf(table, model).at(-1) as string;
-  await client.query(`create temporary table sluice_rejected (key text, reason text) on commit drop`);
+  await session.query(`create temporary table sluice_rejected (key text, reason text) on commit drop`);
   const newest = orderOf(table, model).map((one) => `s.${quoted(one)} asc nulls first`);
   const order = newest.length > 0 ? `order by ${newest.join(', ')}` : '';
   const insert = insertText(table, name, model, 's.ctid = one.place');
   // The statement contains only quoted names. The tag cannot end early, since names that contain it are refused.
   const tag = '$sluice_rows$';
   if (insert.includes(tag)) throw new Error(`a column must not be called ${tag}`);
-  await client.query(
+  await session.query(
     `create function pg_temp.sluice_insert_each() returns bigint language plpgsql as ${tag}
      #variable_conflict use_column
      declare one record; written bigint := 0; added bigint;
@@ -164,19 +164,24 @@ export async function insertEach(
        return written;
      end ${tag}`,
   );
-  const { rows } = await client.query<{ written: string }>(
+  const { rows } = await session.run<{ written: string }>(
+    'merge the rows',
     'select pg_temp.sluice_insert_each()::text as written',
   );
-  await client.query('drop function pg_temp.sluice_insert_each()');
+  await session.query('drop function pg_temp.sluice_insert_each()');
   return Number(rows[0]?.written);
 }
 
 export async function rejectedRows(
-  client: pg.Client,
+  session: Session,
   most: number,
 ): Promise<{ rejected: number; rejections: { key: string; reason: string }[] }> {
-  const counted = await client.query<{ count: string }>(`select count(*)::text as count from ${REJECTED}`);
-  const { rows } = await client.query<{ key: string; reason: string }>(
+  const counted = await session.run<{ count: string }>(
+    'count what it refused',
+    `select count(*)::text as count from ${REJECTED}`,
+  );
+  const { rows } = await session.run<{ key: string; reason: string }>(
+    'name what it refused',
     `select key, left(reason, 300) as reason from ${REJECTED} order by key limit ${most}`,
   );
   return { rejected: Number(counted.rows[0]?.count), rejections: rows };
@@ -184,14 +189,15 @@ export async function rejectedRows(
 
 /** Counts the different staged rows, and how many of them the table has. */
 export async function countStaged(
-  client: pg.Client,
+  session: Session,
   table: TargetTable,
   name: string,
   model: ModelName,
 ): Promise<{ expected: number; found: number }> {
   const key = keyOf(table, model);
   const keys = key.map((one) => `s.${quoted(one)}`).join(', ');
-  const { rows } = await client.query<{ expected: string; found: string }>(
+  const { rows } = await session.run<{ expected: string; found: string }>(
+    'compare the rows',
     `select count(*)::text as expected,
        (count(*) filter (where exists (select 1 from ${name} t where ${sameKey(table, key, 't')})))::text as found
      from (select distinct ${keys} from ${STAGE} s) s`,

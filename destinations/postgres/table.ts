@@ -3,7 +3,7 @@ import type { Column } from '../../formats/columns.ts';
 import type { ModelName } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import type { PostgresConfig } from './config.ts';
-import { place } from './connection.ts';
+import { place, type Session } from './connection.ts';
 
 export const quoted = (name: string) => pg.escapeIdentifier(name);
 export const tableName = (config: PostgresConfig) => `${quoted(config.schema)}.${quoted(config.table_name)}`;
@@ -69,8 +69,8 @@ interface Found {
   kind: string;
 }
 
-async function findTable(client: pg.Client, config: PostgresConfig): Promise<Found | undefined> {
-  const { rows } = await client.query<Found>(
+async function findTable(session: Session, config: PostgresConfig): Promise<Found | undefined> {
+  const { rows } = await session.query<Found>(
     `select c.oid::text, c.relkind as kind from pg_catalog.pg_class c
      join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = $1 and c.relname = $2`,
     [config.schema, config.table_name],
@@ -78,42 +78,47 @@ async function findTable(client: pg.Client, config: PostgresConfig): Promise<Fou
   return rows[0];
 }
 
+/** Whoever waits for somebody else's lock for longer tries again later, and leaves its place in the worker to others. */
+export const LOCK_TIMEOUT = "set local lock_timeout = '2min'";
+
 /** Locks the table against other runs of Sluice that would disturb this one, until the transaction ends. */
-export async function lockTable(client: pg.Client, config: PostgresConfig): Promise<void> {
-  await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `sluice export ${tableName(config)}`,
-  ]);
+export async function lockTable(session: Session, config: PostgresConfig): Promise<void> {
+  const name = pg.escapeLiteral(`sluice export ${tableName(config)}`);
+  await session.run(
+    'let this run have the table',
+    `select pg_advisory_xact_lock(hashtextextended(${name}, 0))`,
+  );
 }
 
 async function createTable(
-  client: pg.Client,
+  session: Session,
   config: PostgresConfig,
   columns: readonly Column[],
   model: ModelName,
 ): Promise<void> {
-  await client.query('begin');
+  await session.begin(LOCK_TIMEOUT);
   // `if not exists` alone fails if two transactions create the table at the same time.
-  await lockTable(client, config);
-  await client.query(createTableText(config, columns, model));
-  await client.query('commit');
+  await lockTable(session, config);
+  await session.run('create the table', createTableText(config, columns, model));
+  await session.run('commit', 'commit');
 }
 
 /** Reads the table, and creates it if it is missing. Never adds or changes a column: that is the owner's choice. */
 export async function prepareTable(
-  client: pg.Client,
+  session: Session,
   config: PostgresConfig,
   columns: readonly Column[],
   model: ModelName,
 ): Promise<TargetTable> {
-  let found = await findTable(client, config);
+  let found = await findTable(session, config);
   if (!found) {
-    await createTable(client, config, columns, model);
-    found = await findTable(client, config);
+    await createTable(session, config, columns, model);
+    found = await findTable(session, config);
   }
   const where = place(config);
   if (!found) throw new DestinationError('missing', `${where}: the table is gone again`);
   if (!['r', 'p'].includes(found.kind)) throw new DestinationError('mismatch', `${where}: this is no table`);
-  const { rows } = await client.query<{
+  const { rows } = await session.query<{
     name: string;
     type: string;
     is_text: boolean;
@@ -140,7 +145,7 @@ export async function prepareTable(
       `${where}: the table needs the columns ${needed}, without which a row that is sent again could not be recognised`,
     );
   }
-  const uniqueOn = await uniqueKey(client, found.oid, KEYS[model]);
+  const uniqueOn = await uniqueKey(session, found.oid, KEYS[model]);
   if (!uniqueOn && model !== 'events') {
     throw new DestinationError(
       'mismatch',
@@ -152,11 +157,11 @@ export async function prepareTable(
 
 /** The first key for which the table has a unique index, over exactly its columns, that `on conflict` can use. */
 async function uniqueKey(
-  client: pg.Client,
+  session: Session,
   oid: string,
   keys: readonly (readonly string[])[],
 ): Promise<readonly string[] | undefined> {
-  const { rows } = await client.query<{ names: string[] }>(
+  const { rows } = await session.query<{ names: string[] }>(
     `select array(select a.attname::text from pg_catalog.pg_attribute a
        where a.attrelid = i.indrelid and a.attnum = any(i.indkey[0:i.indnkeyatts - 1])) as names
      from pg_catalog.pg_index i

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { listText, secret } from '../config.ts';
+import { urlAddress } from '../address.ts';
+import { listText, type RawConfig, secret } from '../config.ts';
 import { checkFileFields, fileFields } from '../file-options.ts';
 
 const ENCRYPTIONS = ['AES256', 'aws:kms'];
@@ -69,6 +70,21 @@ export const s3Fields = z
   });
 
 export type S3Config = z.output<typeof s3Fields>;
+
+/**
+ * The name of the host that requests go to. On AWS, the region is a part of it; the bucket is too, but all of these
+ * hosts are Amazon's. At an endpoint, the region decides nothing, and the bucket only with the virtual style.
+ */
+export function s3Address(config: RawConfig): RawConfig {
+  const { endpoint_url: endpoint, region, bucket_name: bucket } = config;
+  if (!endpoint) return { endpoint_url: null, region };
+  const isVirtual = Boolean(config.use_virtual_style_addressing);
+  return {
+    endpoint_url: urlAddress(endpoint),
+    use_virtual_style_addressing: isVirtual,
+    ...(isVirtual ? { bucket_name: bucket } : {}),
+  };
+}
 
 /** The encryption, as every request that creates an object states it. */
 export function encryptionOf(config: S3Config) {

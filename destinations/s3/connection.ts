@@ -1,37 +1,55 @@
 import { S3Client } from '@aws-sdk/client-s3';
-import type { Surroundings } from '../destination.ts';
+import { within } from '../../egress/no-answer.ts';
+import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
+import { type Limits, limitsOf, noAnswerFrom } from '../limits.ts';
 import { PATIENCE, patiently } from '../retry.ts';
 import type { S3Config } from './config.ts';
 
-const CONNECT_MILLISECONDS = 10_000;
 const GRACE_MILLISECONDS = 5_000;
-const IDLE_MILLISECONDS = 30_000;
-/** The limit for one request and its answer. A slower part is sent again. */
-const REQUEST_MILLISECONDS = 300_000;
 
 interface SendOptions {
   key?: string;
   doing: string;
+  /** Keeps the request from being made and from being repeated. */
   signal?: AbortSignal | undefined;
+  /** Ends the request while it is under way. */
+  cut?: AbortSignal | undefined;
+  /** How long the request and its answer may take, in milliseconds. By default, as long as a small answer. */
+  limit?: number;
+  /** The bytes of rows in its body. When they have arrived, later requests of this attempt are repeated. */
+  rowBytes?: number;
   /** The number of attempts, if fewer than usual. */
   attempts?: number;
   onRetry?: () => void;
 }
 
+/** Sends commands to the server. They end when the time of the request is over. */
+export interface S3Sender {
+  send: S3Client['send'];
+}
+
 export interface S3Connection {
   config: S3Config;
+  limits: Limits;
   /** How long requests under way may take to end after the upload was aborted. */
   graceMilliseconds: number;
-  /** Sends a request and repeats it while a retry may help. `doing` names the right that it needs. */
+  /**
+   * Makes a request, and repeats it while that may help, once rows have arrived in this attempt. `doing` names the right
+   * that it needs. `extend` gives it more time, counted from its beginning.
+   */
   send<T>(
-    request: (client: S3Client, signal: AbortSignal | undefined) => Promise<T>,
+    request: (client: S3Sender, extend: (limit: number) => void) => Promise<T>,
     options: SendOptions,
   ): Promise<T>;
   destroy(): void;
 }
 
-export function connectS3(config: S3Config, surroundings: Surroundings): S3Connection {
+export function connectS3(
+  config: S3Config,
+  surroundings: Surroundings,
+  { onWait, hasFlowed: flowedBefore = false }: StoreWork = {},
+): S3Connection {
   const { aws_access_key_id: accessKeyId, aws_secret_access_key: secretAccessKey } = config;
   if (!accessKeyId || !secretAccessKey) {
     throw new DestinationError(
@@ -40,6 +58,9 @@ export function connectS3(config: S3Config, surroundings: Surroundings): S3Conne
     );
   }
   const patience = surroundings.patience ?? PATIENCE;
+  const limits = limitsOf(surroundings);
+  const server = serverOf(config);
+  let hasFlowed = flowedBefore;
   const agents = surroundings.egress.agents(32);
   const client = new S3Client({
     region: config.region,
@@ -62,30 +83,49 @@ export function connectS3(config: S3Config, surroundings: Surroundings): S3Conne
     requestHandler: {
       httpAgent: agents.httpAgent,
       httpsAgent: agents.httpsAgent,
-      connectionTimeout: CONNECT_MILLISECONDS,
-      socketTimeout: surroundings.idleMilliseconds ?? IDLE_MILLISECONDS,
-      requestTimeout: REQUEST_MILLISECONDS,
-      throwOnRequestTimeout: true,
+      // The agents limit the time of connecting, and send() that of the request.
+      socketTimeout: limits.idle,
     },
     logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} },
   });
+
+  /** Makes a request once, within its limit. */
+  const once: S3Connection['send'] = (request, { cut, limit = limits.answer }) =>
+    within(limit, noAnswerFrom(server), cut, (abortSignal, extend) => {
+      const send = ((command) => client.send(command, { abortSignal })) as S3Sender['send'];
+      return request({ send }, extend);
+    });
+
   return {
     config,
-    graceMilliseconds: Math.min(GRACE_MILLISECONDS, surroundings.idleMilliseconds ?? IDLE_MILLISECONDS),
-    send: (request, { key, doing, signal, attempts, onRetry }) =>
-      patiently(
+    limits,
+    graceMilliseconds: Math.min(GRACE_MILLISECONDS, limits.idle),
+    send: (request, options) => {
+      const { key, doing, signal, attempts, onRetry, rowBytes = 0 } = options;
+      return patiently(
         async (attempt) => {
           if (attempt > 1) onRetry?.();
+          const over = onWait?.(`${server} (${doing})`);
           try {
-            return await request(client, signal);
+            const result = await once(request, options);
+            hasFlowed ||= rowBytes > 0;
+            return result;
           } catch (error) {
             signal?.throwIfAborted();
             throw s3Error(error, config, place(config, key), doing);
+          } finally {
+            over?.();
           }
         },
-        signal,
-        attempts === undefined ? patience : { ...patience, attempts: Math.min(attempts, patience.attempts) },
-      ),
+        {
+          ...{ signal, onWait, hasFlowed: () => hasFlowed },
+          patience: {
+            ...patience,
+            attempts: Math.min(attempts ?? Number.POSITIVE_INFINITY, patience.attempts),
+          },
+        },
+      );
+    },
     destroy() {
       client.destroy();
       agents.destroy();
@@ -146,6 +186,10 @@ export const isOutdated = (error: unknown, seen: string | undefined) =>
 export const isConditionUnknown = (error: unknown) =>
   statusOf(error) === 501 || (error as Error).name === 'NotImplemented';
 
+/** The server, as messages name it. */
+const serverOf = ({ endpoint_url: endpoint, region }: S3Config) =>
+  endpoint ? (URL.parse(endpoint)?.host ?? endpoint) : `AWS (${region})`;
+
 export function place(config: Pick<S3Config, 'bucket_name'>, key?: string): string {
   return `S3 bucket ${JSON.stringify(config.bucket_name)}${key === undefined ? '' : `, ${JSON.stringify(key)}`}`;
 }
@@ -157,6 +201,8 @@ function s3Error(error: unknown, config: S3Config, where: string, doing: string)
   const status = statusOf(error);
   const make = (code: DestinationErrorCode, text: string, retryAfterMilliseconds?: number) =>
     new DestinationError(code, `${where}: ${text} (${doing})`, { cause: error, retryAfterMilliseconds });
+  // The socket was idle for too long.
+  if (name === 'TimeoutError' && status === undefined) return make('timed-out', 'the server fell silent');
   if (name in SOON)
     return make(SOON[name] as DestinationErrorCode, `the server says ${name}`, retryAfter(error));
   const known = OPERATOR[name];

@@ -3,7 +3,7 @@ import { DeleteObjectCommand, HeadBucketCommand, PutObjectCommand } from '@aws-s
 import type { FilesDestination, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { fileOptions } from '../file-options.ts';
-import { encryptionOf, type S3Config, s3Fields } from './config.ts';
+import { encryptionOf, type S3Config, s3Address, s3Fields } from './config.ts';
 import { connectS3, type S3Connection } from './connection.ts';
 import { s3Store } from './store.ts';
 
@@ -12,6 +12,7 @@ export const s3: FilesDestination<S3Config> = {
   kind: 'files',
   types: ['S3', 'AwsS3', 'S3Compatible'],
   fields: s3Fields,
+  address: s3Address,
   options: fileOptions,
   store: s3Store,
   steps: [
@@ -24,12 +25,8 @@ export const s3: FilesDestination<S3Config> = {
         return connected(config, surroundings, async (connection) => {
           try {
             await connection.send(
-              (client, abortSignal) =>
-                client.send(
-                  new HeadBucketCommand({ Bucket: config.bucket_name }),
-                  abortSignal ? { abortSignal } : {},
-                ),
-              { doing: 's3:ListBucket', signal },
+              (client) => client.send(new HeadBucketCommand({ Bucket: config.bucket_name })),
+              { doing: 's3:ListBucket', signal, cut: signal },
             );
             return undefined;
           } catch (error) {
@@ -52,7 +49,7 @@ export const s3: FilesDestination<S3Config> = {
           try {
             await connection.send(
               (client) => client.send(new PutObjectCommand({ ...target, Body: '', ...encryptionOf(config) })),
-              { key: Key, doing: 's3:PutObject', signal },
+              { key: Key, doing: 's3:PutObject', signal, cut: signal },
             );
           } catch (error) {
             if (error instanceof DestinationError && !error.retryable)

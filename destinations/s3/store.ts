@@ -6,8 +6,9 @@ import {
   ListMultipartUploadsCommand,
   PutObjectCommand,
 } from '@aws-sdk/client-s3';
-import type { FileStore, Surroundings } from '../destination.ts';
+import type { FileStore, StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
+import { requestLimit } from '../limits.ts';
 import type { ObjectKeys } from '../object-keys.ts';
 import { encryptionOf, type S3Config } from './config.ts';
 import {
@@ -23,8 +24,9 @@ import { abortUpload, crc32Text, PartBuffers, S3Upload } from './upload.ts';
 /** A larger object cannot be a manifest. */
 const MOST_SMALL_BYTES = 64 * 1024 * 1024;
 
-export function s3Store(config: S3Config, surroundings: Surroundings): FileStore {
-  const connection = connectS3(config, surroundings);
+export function s3Store(config: S3Config, surroundings: Surroundings, work?: StoreWork): FileStore {
+  const connection = connectS3(config, surroundings, work);
+  const { limits } = connection;
   const buffers = new PartBuffers();
   const Bucket = config.bucket_name;
   let opened = 0;
@@ -56,10 +58,8 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
 
     async get(key, signal) {
       return connection.send(
-        async (client, abortSignal) => {
-          const answer = await client
-            .send(new GetObjectCommand({ Bucket, Key: key }), abortSignal ? { abortSignal } : {})
-            .catch(absent);
+        async (client, extend) => {
+          const answer = await client.send(new GetObjectCommand({ Bucket, Key: key })).catch(absent);
           if (!answer) return undefined;
           if ((answer.ContentLength ?? 0) > MOST_SMALL_BYTES) {
             (answer.Body as Readable).destroy();
@@ -68,10 +68,11 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
               `${place(config, key)} is there already and is no manifest`,
             );
           }
+          extend(requestLimit(limits, answer.ContentLength ?? 0));
           const bytes = Buffer.from((await answer.Body?.transformToByteArray()) ?? []);
           return { bytes, version: answer.ETag ?? '' };
         },
-        { key, doing: 's3:GetObject and s3:ListBucket', signal },
+        { key, doing: 's3:GetObject and s3:ListBucket', signal, cut: signal },
       );
     },
 
@@ -97,7 +98,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
             return true;
           }
         },
-        { key, doing: 's3:PutObject' },
+        { key, doing: 's3:PutObject', limit: requestLimit(limits, bytes.length) },
       );
     },
 
@@ -110,11 +111,10 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
 
     async digest(key, signal) {
       return connection.send(
-        async (client, abortSignal) => {
-          const answer = await client
-            .send(new GetObjectCommand({ Bucket, Key: key }), abortSignal ? { abortSignal } : {})
-            .catch(absent);
+        async (client, extend) => {
+          const answer = await client.send(new GetObjectCommand({ Bucket, Key: key })).catch(absent);
           if (!answer) return undefined;
+          extend(requestLimit(limits, answer.ContentLength ?? 0));
           const hash = createHash('sha256');
           let bytes = 0;
           for await (const chunk of answer.Body as Readable) {
@@ -126,7 +126,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings): FileStore
             throw new DestinationError('interrupted', `${place(config, key)}: the answer was cut off`);
           return { bytes, sha256: hash.digest('hex') };
         },
-        { key, doing: 's3:GetObject', signal },
+        { key, doing: 's3:GetObject', signal, cut: signal },
       );
     },
 

@@ -10,6 +10,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { HiddenFile } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
+import { joiningLimit, requestLimit } from '../limits.ts';
 import { encryptionOf } from './config.ts';
 import {
   conditionOf,
@@ -80,6 +81,7 @@ async function head(
       key,
       doing: 's3:GetObject',
       signal,
+      cut: signal,
     });
   } catch (error) {
     if (error instanceof DestinationError && error.code === 'missing') return undefined;
@@ -120,7 +122,10 @@ async function putWhole(object: LabelledObject, body: Buffer, seen: string | und
         else if (!(await isOwn(object))) throw overtaken(object, error);
       }
     },
-    { key, doing: 's3:PutObject' },
+    {
+      ...{ key, doing: 's3:PutObject', rowBytes: body.length },
+      limit: requestLimit(connection.limits, body.length),
+    },
   );
 }
 
@@ -172,6 +177,8 @@ export class S3Upload implements HiddenFile {
   readonly #sending = new Map<Promise<void>, number>();
   #buffer: Buffer | undefined;
   #used = 0;
+  /** How many bytes the server has taken. */
+  #bytes = 0;
   #next = 0;
   #uploadId: Promise<string> | undefined;
   #failure: Error | undefined;
@@ -259,10 +266,12 @@ export class S3Upload implements HiddenFile {
     this.#signal.throwIfAborted();
     const ChecksumCRC32 = crc32Text(bytes);
     const command = { ...this.#target, UploadId, PartNumber: number, Body: bytes, ChecksumCRC32 };
-    const { ETag } = await this.#options.connection.send(
-      (client) => client.send(new UploadPartCommand(command), { abortSignal: this.#cut.signal }),
-      { key: this.#options.key, doing: 's3:PutObject', signal: this.#signal },
-    );
+    const { connection, key } = this.#options;
+    const { ETag } = await connection.send((client) => client.send(new UploadPartCommand(command)), {
+      ...{ key, doing: 's3:PutObject', signal: this.#signal, cut: this.#cut.signal },
+      ...{ rowBytes: bytes.length, limit: requestLimit(connection.limits, bytes.length) },
+    });
+    this.#bytes += bytes.length;
     this.#parts.push({ PartNumber: number, ETag, ChecksumCRC32 });
   }
 
@@ -314,18 +323,24 @@ export class S3Upload implements HiddenFile {
     const UploadId = await this.#uploadId;
     const Parts = this.#parts.sort((one, other) => one.PartNumber - other.PartNumber);
     const command = { ...this.#target, UploadId, MultipartUpload: { Parts } };
-    await connection.send(
-      async (client) => {
-        try {
-          await client.send(new CompleteMultipartUploadCommand(command));
-        } catch (error) {
-          // Perhaps the upload was completed, and only the answer got lost.
-          if ((error as Error).name !== 'NoSuchUpload' && statusOf(error) !== 404) throw error;
-          if (!(await isOwn(this.#options))) throw overtaken(this.#options, error);
-        }
-      },
-      { key, doing: 's3:PutObject' },
-    );
+    try {
+      await connection.send(
+        async (client) => {
+          try {
+            await client.send(new CompleteMultipartUploadCommand(command));
+          } catch (error) {
+            // Perhaps the upload was completed, and only the answer got lost.
+            if ((error as Error).name !== 'NoSuchUpload' && statusOf(error) !== 404) throw error;
+            if (!(await isOwn(this.#options))) throw overtaken(this.#options, error);
+          }
+        },
+        { key, doing: 's3:PutObject', limit: joiningLimit(connection.limits, this.#bytes) },
+      );
+    } catch (error) {
+      // The same, if the server fell silent over it.
+      const isSilent = error instanceof DestinationError && error.code === 'timed-out';
+      if (!isSilent || !(await isOwn(this.#options).catch(() => false))) throw error;
+    }
     this.#uploadId = undefined;
   }
 

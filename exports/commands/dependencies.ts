@@ -1,4 +1,5 @@
 import type { Pool } from '../../db/pool.ts';
+import type { Limits } from '../../destinations/limits.ts';
 import type { Turns } from '../../db/turns.ts';
 import type { Egress } from '../../egress/egress.ts';
 import type { Parser } from '../../hog/parser/index.ts';
@@ -24,6 +25,10 @@ export interface ExportCommandDependencies {
   exportRoot: string;
   /** How many exports a project may have. */
   mostExports: number;
+  /** Whose disk that directory is on, for what tests of destinations say: `the API server`. */
+  diskOf?: string;
+  /** How long tests of destinations wait for them. Tests of Sluice make it shorter. */
+  limits?: Partial<Limits>;
   temporal: ExportTemporal;
   /** Logs what goes wrong without failing the command. */
   logger: { warn(about: object, message: string): void };

@@ -1,20 +1,27 @@
-import { mergeConfig } from '../../destinations/config.ts';
-import { DestinationConfigError } from '../../destinations/errors.ts';
-import { findDestination, requireDestination } from '../../destinations/registry.ts';
+import { findDestination } from '../../destinations/registry.ts';
 import {
   type DestinationSettings,
+  mergeSettings,
   runTestStep,
   type ShownStep,
   testSteps,
 } from '../../destinations/settings.ts';
 import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { type Activity, audit } from '../../tenancy/audit.ts';
 import { openSettings } from '../reads/settings.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import type { DestinationInput } from './prepare.ts';
 import { refusing } from './refusals.ts';
 
-type Dependencies = Pick<ExportCommandDependencies, 'egress' | 'exportRoot'>;
+type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'egress' | 'exportRoot' | 'diskOf' | 'limits'>;
+
+/** A step of a test, and when nobody waits for its result any more. */
+export interface WantedStep {
+  step: number;
+  signal?: AbortSignal | undefined;
+}
 
 /** Lists the steps of the test of a destination, without running them. */
 export function listTestSteps(type: string): ShownStep[] {
@@ -24,47 +31,64 @@ export function listTestSteps(type: string): ShownStep[] {
   throw refuse.absent(known ? `There is no test of ${type}.` : 'There is no such type of destination.');
 }
 
-/** Runs a step of the test of a destination. Stores nothing. */
+/** Runs a step of the test of a destination. Stores nothing, but the activity log says who tested which address. */
 export async function testDestination(
-  surroundings: Dependencies,
+  deps: Dependencies,
+  actor: Actor,
+  place: { projectId: number } | { organizationId: string },
   { type, config }: DestinationInput & { type: string },
-  step: number,
+  wanted: WantedStep,
 ): Promise<ShownStep> {
-  return runStep(surroundings, { type, config: config ?? {} }, step);
+  return runStep(deps, actor, { ...place, itemId: '' }, { type, config: config ?? {} }, wanted);
 }
 
-/** Runs a step of the test of an export's destination. Keys of `input` replace the stored ones. Stores nothing. */
+/**
+ * Runs a step of the test of an export's destination. Keys of `input` replace the stored ones. If they change where the
+ * secrets travel, they must contain the secrets. Stores nothing, but the activity log says who tested which address.
+ */
 export async function testExportDestination(
   deps: Dependencies & Pick<ExportCommandDependencies, 'keyring'>,
+  actor: Actor,
   row: BatchExportRow,
   input: DestinationInput | undefined,
-  step: number,
+  wanted: WantedStep,
 ): Promise<ShownStep> {
   const settings = await refusing(() => {
     const stored = openSettings(deps.keyring, row);
-    const type = input?.type ?? stored.type;
-    if (!requireDestination(type).types.includes(stored.type)) {
-      throw new DestinationConfigError(
-        `Cannot change destination type from '${stored.type}' to '${type}'. Delete this batch export and create a new one with the new destination type.`,
-        'type',
-      );
-    }
-    return { type, config: mergeConfig(stored.config, input?.config ?? {}) };
+    return mergeSettings(stored, { type: input?.type ?? stored.type, config: input?.config ?? {} });
   });
-  return runStep(deps, settings, step);
+  return runStep(deps, actor, { projectId: row.project_id, itemId: row.id }, settings, wanted);
 }
 
 async function runStep(
-  { egress, exportRoot }: Dependencies,
+  { pool, egress, exportRoot, diskOf, limits = {} }: Dependencies,
+  actor: Actor,
+  tested: Pick<Activity, 'projectId' | 'organizationId' | 'itemId'>,
   settings: DestinationSettings,
-  step: number,
+  { step, signal }: WantedStep,
 ): Promise<ShownStep> {
-  const done = await runTestStep(settings, step, { egress, exportRoot });
+  const { type } = settings;
+  const done = await runTestStep(
+    settings,
+    step,
+    { egress, exportRoot, diskOf, limits },
+    {
+      signal,
+      // Before it connects: what is written down then is written down, whatever the server does.
+      onBegin: (name, address) =>
+        audit(pool, actor, {
+          scope: 'BatchExport',
+          activity: 'tested',
+          ...tested,
+          detail: { destination: type, step: name, address },
+        }),
+    },
+  );
   if (done) return done;
-  const count = testSteps(settings.type)?.length ?? 0;
-  if (count === 0) throw refuse.absent(`There is no test of ${settings.type}.`);
+  const count = testSteps(type)?.length ?? 0;
+  if (count === 0) throw refuse.absent(`There is no test of ${type}.`);
   throw refuse.invalid(
     'step',
-    `There is no step ${step}: the test of ${settings.type} has ${count} steps, from 0 on.`,
+    `There is no step ${step}: the test of ${type} has ${count} steps, from 0 on.`,
   );
 }

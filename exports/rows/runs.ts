@@ -162,17 +162,20 @@ export async function recordProgress(
   return rowCount === 1;
 }
 
-/** Writes down why an attempt failed. The run shows it until the next attempt ends. */
+/**
+ * Writes down why an attempt failed, or what it waits for. The run shows it until the next attempt ends. Null: it goes
+ * on.
+ */
 export async function recordTrouble(
   queryable: Queryable,
   key: RunKey,
   fence: number,
-  error: string,
+  error: string | null,
 ): Promise<boolean> {
   const { rowCount } = await queryable.query(
     `update batch_export_runs set latest_error = $4, last_updated_at = clock_timestamp()
      where project_id = $1 and id = $2 and fence = $3 and status = 'Running'`,
-    [key.projectId, key.runId, fence, storableText(error, MAX_ERROR)],
+    [key.projectId, key.runId, fence, error === null ? null : storableText(error, MAX_ERROR)],
   );
   return rowCount === 1;
 }

@@ -30,6 +30,8 @@ export interface RunDependencies {
   exportRoot: string;
   /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */
   patience?: Surroundings['patience'];
+  /** How long destinations are waited for. Tests make it shorter. */
+  limits?: Surroundings['limits'];
   /** How often attempts report and how long they pause. Without it, as usual. */
   rhythm?: Rhythm;
   /** Days after which stored events are deleted. Undefined: never. */

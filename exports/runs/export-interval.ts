@@ -12,12 +12,13 @@ import { insertLogs, type LogEntry } from '../rows/logs.ts';
 import { findRun } from '../rows/run-lists.ts';
 import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../rows/runs.ts';
 import type { Lane, Place } from '../rows/worker-places.ts';
-import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
+import { OvertakenError, watchAttempt } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { AttemptFailedError, judge } from './judgement.ts';
 import { leaveNoPart, takeBackParts } from './parts.ts';
 import { requireUnexpired, untilFinal } from './source.ts';
 import { boundDestination, destinationRun, type Transferred, transfer } from './transfer.ts';
+import { tellWaits, type WaitingAttempt } from './waiting.ts';
 import type { WorkAttempt } from './work.ts';
 import { inPlace } from './worker-place.ts';
 
@@ -73,13 +74,17 @@ async function attemptRun(
   const run = await beginAttempt(pool, key);
   // The run has ended: it was cancelled, or an attempt whose answer was lost completed it.
   if (!run) return resultOf(await findRun(pool, key));
-  const attempt = watchAttempt(pool, key, run.fence, work, { every: rhythm?.report, place });
+  const attempt = tellWaits(watchAttempt(pool, key, run.fence, work, { every: rhythm?.report, place }), {
+    say: waitSayer(deps, row, run),
+    after: rhythm?.wait,
+  });
   metrics.active.inc();
   try {
     const done = await complete(deps, row, run, await carry(deps, row, run, attempt), place);
     observe(deps, row, done);
     return resultOf(done);
   } catch (error) {
+    await attempt.quiet();
     if (work.signal.aborted) {
       if (work.isOutOfTime()) await sayTrouble(deps, row, run, work, OUT_OF_TIME);
       throw work.signal.reason;
@@ -125,13 +130,14 @@ async function carry(
   { pool, copyPool, parser, eventRetentionDays, ...deps }: RunDependencies,
   row: BatchExportRow,
   run: RunRow,
-  attempt: Attempt,
+  attempt: WaitingAttempt,
 ): Promise<Carried> {
   const interval = { start: run.data_interval_start, end: run.data_interval_end };
   const destination = boundDestination(deps, row);
   const { start, end } = readInterval(interval);
   const query = await exportQuery(parser, row, { start, end });
-  await untilFinal(pool, end, attempt);
+  const over = attempt.onWait('the last transactions that store events of the interval');
+  await untilFinal(pool, end, { signal: attempt.signal, moved: attempt.stillWaits }).finally(over);
   requireUnexpired(row, interval, eventRetentionDays, Date.now());
   const work = destinationRun(row, run.id, interval);
   const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
@@ -225,6 +231,34 @@ function withoutSecretsOf(keyring: RunDependencies['keyring'], row: BatchExportR
     // The secrets cannot be opened, so no message has them.
     return message;
   }
+}
+
+/**
+ * Writes down what an attempt waits for, in the row of its run and, once for each wait of its kind, in its log. If
+ * Postgres itself fails, there is nobody to tell.
+ */
+function waitSayer(
+  { pool, keyring, logger }: RunDependencies,
+  row: BatchExportRow,
+  { id: runId, fence }: RunRow,
+): (waitsFor: string | null) => Promise<void> {
+  const { project_id: projectId, id: exportId } = row;
+  const logged = new Set<string>();
+  return async (waitsFor) => {
+    const message =
+      waitsFor === null
+        ? null
+        : `Waits for ${withoutSecretsOf(keyring, row, waitsFor)}`.slice(0, LONGEST_MESSAGE);
+    try {
+      const isMine = await recordTrouble(pool, { projectId, runId }, fence, message);
+      if (!isMine || message === null || logged.has(message)) return;
+      logged.add(message);
+      logger.info({ exportId, runId, message }, 'an attempt at a run waits');
+      await insertLogs(pool, { projectId, exportId }, runId, [{ level: 'INFO', message }]);
+    } catch (error) {
+      logger.debug({ err: error, runId }, 'what an attempt waits for could not be stored');
+    }
+  };
 }
 
 /** Writes down why this attempt failed. If Postgres itself fails, the reason is still in Temporal. */

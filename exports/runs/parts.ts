@@ -8,6 +8,7 @@ import { forgetManifest, isPartEnd, listPartRuns } from '../rows/parts.ts';
 import { findRun } from '../rows/run-lists.ts';
 import type { RunRow } from '../rows/runs.ts';
 import { type Attempt, OvertakenError } from './attempt.ts';
+import type { WaitingAttempt } from './waiting.ts';
 
 /**
  * Removes the files of parts of an interval. "Run now" exports a part before the interval has ended, and the files of
@@ -19,7 +20,7 @@ export async function takeBackParts(
   destination: BoundFiles,
   run: Run,
   row: RunRow,
-  attempt: Attempt,
+  attempt: WaitingAttempt,
 ): Promise<LogEntry[]> {
   if (row.data_interval_start === null) return [];
   const key = { projectId: run.projectId, exportId: run.exportId };
@@ -32,7 +33,7 @@ export async function takeBackParts(
     try {
       const there = await destination.takeBack(
         { ...run, runId: part.id, interval },
-        { fence: attempt.fence, manifestKey: part.manifest_key },
+        { fence: attempt.fence, onWait: attempt.onWait, manifestKey: part.manifest_key },
       );
       await forgetManifest(pool, { projectId: run.projectId, runId: part.id });
       if (there) {

@@ -6,6 +6,8 @@ export interface Rhythm {
   report: number;
   /** Milliseconds before the next attempt, unless the destination asks for a time. Without it, Temporal decides. */
   pause?(attempt: number): number;
+  /** Milliseconds without progress before an attempt says what it waits for. */
+  wait?: number;
   /** The rhythm of places of workers. Without it, as usual. */
   places?: Partial<PlaceRhythm>;
 }

@@ -10,9 +10,9 @@ import type { ModelQuery } from '../../models/index.ts';
 import { openSettings } from '../reads/settings.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { RunTotals } from '../rows/runs.ts';
-import type { Attempt } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { ofSource } from './source.ts';
+import type { WaitingAttempt } from './waiting.ts';
 
 /** Returns the destination of an export, with its secrets decrypted. */
 export function boundDestination(
@@ -20,14 +20,16 @@ export function boundDestination(
     egress,
     exportRoot,
     patience,
+    limits,
     keyring,
-  }: Pick<RunDependencies, 'egress' | 'exportRoot' | 'patience' | 'keyring'>,
+  }: Pick<RunDependencies, 'egress' | 'exportRoot' | 'patience' | 'limits' | 'keyring'>,
   row: BatchExportRow,
 ): BoundFiles | BoundRows {
   return bindDestination(openSettings(keyring, row), {
     egress,
     exportRoot,
     ...(patience ? { patience } : {}),
+    ...(limits ? { limits } : {}),
   });
 }
 
@@ -56,7 +58,7 @@ interface Transfer {
   query: ModelQuery;
   destination: BoundFiles | BoundRows;
   run: Run;
-  attempt: Attempt;
+  attempt: WaitingAttempt;
 }
 
 /** Brings the rows of an interval to their destination. Repeating it leaves the same result there. */
@@ -80,8 +82,8 @@ async function* rowsOf({ copyPool, query, attempt }: Transfer): AsyncGenerator<B
 
 async function toFiles(work: Transfer, destination: BoundFiles): Promise<Transferred> {
   const { run, query, attempt } = work;
-  const { signal, fence, onProgress } = attempt;
-  const opened = await destination.open(run, { signal, fence, onProgress });
+  const { signal, fence, onProgress, onWait } = attempt;
+  const opened = await destination.open(run, { signal, fence, onProgress, onWait });
   const rejections: string[] = [];
   try {
     const { format, compression, maxFileBytes } = opened.options;
@@ -121,7 +123,7 @@ async function toFiles(work: Transfer, destination: BoundFiles): Promise<Transfe
 
 async function toRows(work: Transfer, destination: BoundRows): Promise<Transferred> {
   const { run, query, attempt } = work;
-  const { signal, fence, onProgress } = attempt;
+  const { signal, fence, onProgress, onWait } = attempt;
   const delivered = await destination.deliver({
     run,
     columns: query.columns,
@@ -129,6 +131,7 @@ async function toRows(work: Transfer, destination: BoundRows): Promise<Transferr
     signal,
     fence,
     onProgress,
+    onWait,
   });
   return {
     totals: {

@@ -156,22 +156,39 @@ test('the largest event that fits, fits to the byte', async () => {
 });
 
 describe('answers', () => {
-  test.each([429, 500, 502, 503, 504])('%d: the request is repeated', async (status) => {
-    answer = (_request, response, index) => response.writeHead(index <= 2 ? status : 200).end('{}');
-    expect(await send()).toMatchObject({ written: 3 });
-    expect(received).toHaveLength(3);
+  /** Four requests. The last one begins when one of the others was answered, so that events have arrived by then. */
+  const sendFour = () => send(sampleEvents(20_000));
+  const isFourth = (index: number) => index === 4 || index === 5;
+
+  test.each([429, 500, 502, 503, 504])(
+    '%d after events have arrived: the request is repeated',
+    async (status) => {
+      answer = (_request, response, index) => response.writeHead(isFourth(index) ? status : 200).end('{}');
+      expect(await sendFour()).toMatchObject({ written: 20_000 });
+      expect(received).toHaveLength(6);
+    },
+  );
+
+  test.each([429, 503])(
+    '%d before any event has arrived: the attempt ends, and the run waits',
+    async (status) => {
+      answer = (_request, response) => response.writeHead(status, { 'retry-after': '7' }).end();
+      expect(await failureOf(send())).toMatchObject({ retryable: true, retryAfterMilliseconds: 7_000 });
+      expect(received).toHaveLength(1);
+    },
+  );
+
+  test('503 for ever after events have arrived: the run is to be repeated', async () => {
+    answer = (_request, response, index) => response.writeHead(index > 3 ? 503 : 200).end();
+    expect(await failureOf(sendFour())).toMatchObject({ code: 'unavailable', retryable: true });
+    expect(received).toHaveLength(3 + HASTE.attempts);
   });
 
-  test.each([429, 503])('%d for ever: the run is to be repeated', async (status) => {
-    answer = (_request, response) => response.writeHead(status).end();
-    expect(await failureOf(send())).toMatchObject({ retryable: true });
-    expect(received).toHaveLength(HASTE.attempts);
-  });
-
-  test('a longer pause than a minute is left to the run', async () => {
-    answer = (_request, response) => response.writeHead(429, { 'retry-after': '600' }).end();
-    expect(await failureOf(send())).toMatchObject({ code: 'throttled', retryAfterMilliseconds: 600_000 });
-    expect(received).toHaveLength(1);
+  test('a longer pause than half a minute is left to the run', async () => {
+    answer = (_request, response, index) =>
+      response.writeHead(index > 3 ? 429 : 200, { 'retry-after': '31' }).end();
+    expect(await failureOf(sendFour())).toMatchObject({ code: 'throttled', retryAfterMilliseconds: 31_000 });
+    expect(received).toHaveLength(4);
   });
 
   test.each([
@@ -189,17 +206,32 @@ describe('answers', () => {
     expect(received).toHaveLength(1);
   });
 
-  test('a connection that is cut, and an answer that never comes', async () => {
+  test('a connection that is cut after events have arrived', async () => {
     answer = (_request, response, index) => {
-      if (index <= 2) response.destroy();
+      if (isFourth(index)) response.destroy();
       else response.end();
     };
-    expect(await send()).toMatchObject({ written: 3 });
-    answer = () => undefined;
-    const failed = await failureOf(
-      send(undefined, { surroundings: { ...surroundings(), idleMilliseconds: 50 } }),
-    );
+    expect(await sendFour()).toMatchObject({ written: 20_000 });
+  });
+
+  test.each<[string, (response: ServerResponse) => void]>([
+    ['never comes', () => undefined],
+    [
+      'trickles',
+      (response) => {
+        const trickle = setInterval(() => response.write('x'), 10);
+        response.on('close', () => clearInterval(trickle));
+      },
+    ],
+  ])('an answer that %s ends the attempt, with a name', async (_what, harm) => {
+    answer = (_request, response) => harm(response);
+    const around = { ...surroundings(), limits: { answer: 100 } };
+    const failed = await failureOf(send(undefined, { surroundings: around }));
     expect(failed).toMatchObject({ code: 'timed-out', retryable: true });
+    expect(failed.message).toMatch(/^HTTP http:.*: no answer from 127\.0\.0\.1:\d+ within 0\.\d+ seconds$/);
+    expect(received).toHaveLength(1);
+    const step = await runTestStep({ type: 'HTTP', config: { url, token: TOKEN } }, 0, around);
+    expect(step?.result).toEqual({ status: 'Failed', message: expect.stringContaining('no answer from') });
   });
 
   test.each([400, 413, 422])('%d for some: they are kept apart, the others arrive', async (status) => {

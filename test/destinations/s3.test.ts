@@ -7,7 +7,7 @@ import {
   ListObjectsV2Command,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { bindDestination } from '../../destinations/bind.ts';
 import type { RawConfig } from '../../destinations/config.ts';
 import type { Surroundings } from '../../destinations/destination.ts';
@@ -16,7 +16,7 @@ import { runTestStep } from '../../destinations/settings.ts';
 import { createEgress } from '../../egress/egress.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Harm } from '../support/fault-proxy.ts';
-import { faultyS3ForFile, isComplete, isPart, refuse } from '../support/faulty-s3.ts';
+import { faultyS3ForFile, isComplete, isManifest, isPart, refuse } from '../support/faulty-s3.ts';
 import { deliver, failureOf, HASTE, RUN, textOf } from './harness.ts';
 import { sampleEvents } from './sample.ts';
 
@@ -163,7 +163,7 @@ describe('large files', () => {
       else forward();
     };
     const usual = surroundings;
-    surroundings = { ...usual, idleMilliseconds: 200 };
+    surroundings = { ...usual, limits: { idle: 200 } };
     const failed = await failureOf(writeLarge(60 * MEBIBYTE, undefined, controller.signal));
     surroundings = usual;
     expect(failed.message).toBe('cancelled');
@@ -199,9 +199,10 @@ describe('large files', () => {
       }
       forward();
     };
-    await writeLarge(BYTES);
+    expect(await failureOf(writeLarge(BYTES))).toMatchObject({ code: 'interrupted' });
     expect(lost).toBe(1);
     expect(await openUploads()).toEqual([]);
+    await writeLarge(BYTES);
     expect((await stored()).equals(expected(BYTES))).toBe(true);
   });
 
@@ -267,8 +268,16 @@ describe('a server that fails', () => {
       },
     ],
   ];
-  test.each(passing)('%s: the request is repeated', async (_name, how) => {
-    harmFirst(3, any, how);
+  test.each(passing)(
+    '%s before rows have arrived: the attempt ends, and the run waits',
+    async (_name, how) => {
+      harmFirst(1, any, how);
+      expect(await failureOf(send())).toMatchObject({ retryable: true });
+      expect(s3.seen).toHaveLength(1);
+    },
+  );
+  test.each(passing)('%s after rows have arrived: the request is repeated', async (_name, how) => {
+    harmFirst(3, isManifest, how);
     expect(await send()).toMatchObject({ rows: 10 });
     expect(await objects()).toHaveLength(2);
   });
@@ -280,22 +289,74 @@ describe('a server that fails', () => {
     expect(await objects()).toEqual([]);
   });
 
-  test('a server that never answers is given up', async () => {
-    surroundings = { ...surroundings, idleMilliseconds: 50 };
-    harmFirst(
-      Number.POSITIVE_INFINITY,
-      (request) => request.method === 'PUT',
-      () => undefined,
-    );
-    expect(await failureOf(send())).toMatchObject({ code: 'timed-out', retryable: true });
-    harmFirst(
-      2,
-      (request) => request.method === 'PUT',
-      () => undefined,
-    );
-    expect(await send()).toMatchObject({ rows: 10 });
-    const { idleMilliseconds: _one, ...rest } = surroundings;
-    surroundings = rest;
+  const silences: [name: string, how: Harm][] = [
+    ['never answers', () => undefined],
+    [
+      'trickles',
+      (_request, response) => {
+        response.writeHead(200, { 'content-type': 'application/xml' });
+        const trickle = setInterval(() => response.write(' '), 10);
+        response.on('close', () => clearInterval(trickle));
+      },
+    ],
+  ];
+  describe.each(silences)('a server that %s', (_name, how) => {
+    const usual = { limits: {} };
+    beforeEach(() => {
+      surroundings = { ...surroundings, limits: { answer: 300 } };
+    });
+    afterEach(() => {
+      surroundings = { ...surroundings, ...usual };
+    });
+    const named = expect.stringMatching(/: no answer from 127\.0\.0\.1:\d+ within [\d.]+ seconds$/);
+
+    test('from the beginning: the attempt ends after one request', async () => {
+      harmFirst(Number.POSITIVE_INFINITY, any, how);
+      const failed = await failureOf(send());
+      expect(failed).toMatchObject({ code: 'timed-out', retryable: true, message: named });
+      expect(s3.seen.map(({ method }) => method)).toEqual(['GET']);
+    });
+
+    test('at the first file', async () => {
+      harmFirst(Number.POSITIVE_INFINITY, (request) => request.method === 'PUT', how);
+      expect(await failureOf(send())).toMatchObject({ code: 'timed-out', message: named });
+      expect(s3.seen.filter(({ method }) => method === 'PUT')).toHaveLength(1);
+    });
+
+    test('once, after rows have arrived: the request is repeated', async () => {
+      harmFirst(1, isManifest, how);
+      expect(await send()).toMatchObject({ rows: 10 });
+    });
+
+    test('at the completion: the attempt ends, and nothing is visible', async () => {
+      surroundings = { ...surroundings, limits: { answer: 300 }, patience: { ...HASTE, attempts: 2 } };
+      harmFirst(Number.POSITIVE_INFINITY, isComplete, how);
+      const failed = await failureOf(writeLarge(9 * MEBIBYTE));
+      expect(failed).toMatchObject({ code: 'timed-out', retryable: true });
+      expect(await objects()).toEqual([]);
+      expect(await openUploads()).toEqual([]);
+    });
+
+    test('its test says so', async () => {
+      harmFirst(Number.POSITIVE_INFINITY, any, how);
+      for (const step of [0, 1]) {
+        const { result } = (await runTestStep({ type: 'S3', config }, step, surroundings)) ?? {};
+        expect(result).toEqual({ status: 'Failed', message: expect.stringContaining('no answer from') });
+      }
+      expect(s3.seen).toHaveLength(2);
+    });
+  });
+
+  test('a server that completes the file and falls silent over it has completed it', async () => {
+    surroundings = { ...surroundings, limits: { answer: 300 } };
+    s3.harm = (request, response, forward) => {
+      if (isComplete(request)) response.writeHead = (() => response) as typeof response.writeHead;
+      if (isComplete(request)) response.write = response.end = (() => true) as never;
+      forward();
+    };
+    await writeLarge(9 * MEBIBYTE);
+    surroundings = { ...surroundings, limits: {} };
+    expect(await stored()).toHaveLength(9 * MEBIBYTE);
   });
 
   test('a completion that answers 200 and then an error is repeated', async () => {

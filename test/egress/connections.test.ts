@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import http from 'node:http';
+import https from 'node:https';
 import net, { type AddressInfo } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions } from '../../egress/egress.ts';
 import { EgressRefusedError, egressRefusal } from '../../egress/egress-refused.ts';
-import type { FetchTimeoutError } from '../../egress/fetch.ts';
+import type { NoAnswerError } from '../../egress/no-answer.ts';
 
 // 127.0.0.2 stands for an address that may be reached, 127.0.0.1 for one that may not.
 const OPEN = '127.0.0.2';
@@ -252,16 +253,29 @@ describe('redirects', () => {
         authorization: 'Bearer secret',
         cookie: 'a=b',
         'content-type': 'application/json',
-        'x-plain': 'y',
+        'x-token-of-somebody': 'secret',
+        accept: 'text/plain',
       },
       redirects: 1,
     });
     const [first, second] = requests as [http.IncomingMessage, http.IncomingMessage];
     expect(first.headers).toMatchObject({ authorization: 'Bearer secret', cookie: 'a=b' });
     expect(second.method).toBe('GET');
-    expect(second.headers).toMatchObject({ 'x-plain': 'y' });
-    for (const name of ['authorization', 'cookie', 'content-type'])
+    expect(second.headers).toMatchObject({ accept: 'text/plain' });
+    for (const name of ['authorization', 'cookie', 'content-type', 'x-token-of-somebody'])
       expect(second.headers).not.toHaveProperty(name);
+  });
+
+  test('a 307 to another origin does not get the body: the redirect is the answer', async () => {
+    answer = redirectTo(`http://other.test:${port}/next`, 307);
+    const resolve = async () => [{ address: OPEN, family: 4 }];
+    const { status } = await egress({ allow: OPEN, resolve }).fetch(`http://outer.test:${port}/start`, {
+      method: 'POST',
+      body: '{"api_key":"secret"}',
+      redirects: 3,
+    });
+    expect(status).toBe(307);
+    expect(requests.map(({ url }) => url)).toEqual(['/start']);
   });
 
   test('a 307 sends the body again', async () => {
@@ -280,7 +294,7 @@ describe('redirects', () => {
 test('an answer that never comes, or never ends, ends in time', async () => {
   answer = () => undefined;
   const silent = egress().fetch(`http://${OPEN}:${port}/`, { timeoutMilliseconds: 50 });
-  await expect(silent).rejects.toMatchObject({ code: 'ETIMEDOUT' } satisfies Partial<FetchTimeoutError>);
+  await expect(silent).rejects.toMatchObject({ code: 'ETIMEDOUT' } satisfies Partial<NoAnswerError>);
   answer = (_request, response) => void response.write('begun');
   const endless = egress().fetch(`http://${OPEN}:${port}/`, { timeoutMilliseconds: 50 });
   await expect(endless).rejects.toMatchObject({ code: 'ETIMEDOUT' });
@@ -309,4 +323,70 @@ test('the caller can end a request', async () => {
 test('an address with a password is refused without showing it', async () => {
   const refused = await refusal(egress().fetch(`http://user:hunter2@${OPEN}:${port}/`));
   expect(refused.message).not.toContain('hunter2');
+});
+
+describe('a server that takes connections and does not go on', () => {
+  const sockets = new Set<net.Socket>();
+  const silent = net.createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    // The beginning of a TLS record of 16 KB, one byte after the other, without end.
+    const bytes = Buffer.concat([Buffer.from('1603034000', 'hex'), Buffer.alloc(16_384, 2)]);
+    let at = 0;
+    const trickle = setInterval(() => socket.write(bytes.subarray(at, ++at)), 5);
+    socket.on('close', () => clearInterval(trickle));
+  });
+  let silentPort = 0;
+  beforeAll(async () => {
+    silent.listen(0, OPEN);
+    await once(silent, 'listening');
+    silentPort = (silent.address() as AddressInfo).port;
+  });
+  afterAll(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => silent.close(resolve));
+  });
+  const hasty = (more: EgressOptions = {}) => egress({ allow: OPEN, connectMilliseconds: 200, ...more });
+  const saying = { code: 'ETIMEDOUT', message: expect.stringContaining('within 0.2 seconds') };
+
+  test('a TLS handshake that trickles ends: fetch', async () => {
+    const work = hasty().fetch(`https://${OPEN}:${silentPort}/`);
+    await expect(work).rejects.toMatchObject({
+      ...saying,
+      message: `cannot connect to ${OPEN}:${silentPort}: no answer within 0.2 seconds`,
+    });
+  });
+
+  test('a TLS handshake that trickles ends: the agents', async () => {
+    const { httpsAgent } = hasty().agents();
+    const failed = new Promise((resolve) => {
+      https.get({ host: OPEN, port: silentPort, agent: httpsAgent }).on('error', resolve);
+    });
+    expect(await failed).toMatchObject(saying);
+    httpsAgent.destroy();
+  });
+
+  test('a name that is looked up for ever ends: all of them', async () => {
+    const from = hasty({ allow: '', resolve: () => new Promise(() => undefined) });
+    await expect(from.fetch('http://slow.test/')).rejects.toMatchObject(saying);
+    const socket = from.socket();
+    const failed = once(socket, 'error');
+    socket.connect(80, 'slow.test');
+    expect((await failed)[0]).toMatchObject(saying);
+    const { httpAgent } = from.agents();
+    const asked = new Promise((resolve) => {
+      http.get({ host: 'slow.test', port: 80, agent: httpAgent }).on('error', resolve);
+    });
+    expect(await asked).toMatchObject(saying);
+    httpAgent.destroy();
+  });
+
+  test('a connection on which nothing moves ends, whatever the request may take', async () => {
+    answer = () => undefined;
+    const work = egress({ allow: OPEN, idleMilliseconds: 100 }).fetch(`http://${OPEN}:${port}/`);
+    await expect(work).rejects.toMatchObject({
+      code: 'ETIMEDOUT',
+      message: `${OPEN}:${port} was silent for 0.1 seconds`,
+    });
+  });
 });

@@ -82,7 +82,9 @@ test('Sluice itself creates, changes, pauses, runs, backfills, verifies and remo
   const planned = await previewNewExport(deps, anna.projectId, input, 3);
   expect([planned.rows.length, planned.estimate.rows]).toEqual([3, 10]);
   expect(listTestSteps('File').length).toBeGreaterThan(0);
-  expect((await testDestination(deps, destination, 0)).result).toMatchObject({ status: 'Passed' });
+  expect((await testDestination(deps, SYSTEM, anna, destination, { step: 0 })).result).toMatchObject({
+    status: 'Passed',
+  });
 
   // The export and its settings.
   const made = await createExport(deps, SYSTEM, anna.projectId, input);
@@ -98,7 +100,9 @@ test('Sluice itself creates, changes, pauses, runs, backfills, verifies and remo
   expect(await schedule(made.id)).toBe(false);
   const row = await fresh(made.id);
   expect([row.name, row.paused]).toEqual(['Sea', false]);
-  expect((await testExportDestination(deps, row, undefined, 0)).result).toMatchObject({ status: 'Passed' });
+  expect((await testExportDestination(deps, SYSTEM, row, undefined, { step: 0 })).result).toMatchObject({
+    status: 'Passed',
+  });
   expect((await previewExport(deps, row, last, 5)).rows).toHaveLength(5);
 
   // What is under way.

@@ -8,6 +8,7 @@ import { type Config, loadConfig } from '../../config.ts';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import type { Limits } from '../../destinations/limits.ts';
 import type { Patience } from '../../destinations/retry.ts';
 import { sealSettings } from '../../exports/reads/settings.ts';
 import { type BackfillRow, insertBackfill } from '../../exports/rows/backfills.ts';
@@ -73,6 +74,7 @@ export interface Finished {
 export interface WorldOptions {
   settings?: () => Record<string, string>;
   patience?: Patience;
+  limits?: Partial<Limits>;
   rhythm?: Partial<Rhythm>;
   /** Whether a worker runs from the beginning. */
   worker?: boolean;
@@ -84,6 +86,7 @@ export interface WorldOptions {
 export function exportWorldForFile({
   settings,
   patience,
+  limits,
   rhythm,
   worker = true,
   servers,
@@ -131,6 +134,7 @@ export function exportWorldForFile({
         schedules: world.schedules,
         rhythm: { report: 200, ...rhythm },
         patience,
+        ...(limits ? { limits } : {}),
       });
       let stopped: Promise<void> | undefined;
       const stop = () => {

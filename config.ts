@@ -39,6 +39,18 @@ const variables = {
     .url({ protocol: /^postgres(ql)?$/ })
     .optional()
     .describe('URL of a Postgres, version 16 or newer. When unset, `npm start` runs its own Postgres.'),
+  SLUICE_OWNER_DATABASE_URL: z
+    .url({ protocol: /^postgres(ql)?$/ })
+    .optional()
+    .describe(
+      'URL of the same database with the user that applies migrations and makes roles (docs/operations.md). Default: `DATABASE_URL`.',
+    ),
+  SLUICE_READER_DATABASE_URL: z
+    .url({ protocol: /^postgres(ql)?$/ })
+    .optional()
+    .describe(
+      'URL of the same database with the user that runs what users write: filters, columns and previews. Default: Sluice makes this user.',
+    ),
   SLUICE_POSTGRES_PORT: port
     .default(5433)
     .describe('Port of the embedded Postgres, which listens on loopback only.'),

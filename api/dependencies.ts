@@ -30,6 +30,8 @@ export interface ApiDependencies {
   /** What the API serves: their tables, their scopes. Their routes are in api/routes.ts. */
   products: readonly Product[];
   pool: Pool;
+  /** Runs what is compiled from texts of users, and sees one project at a time. */
+  reader: Pool;
   /** Reports what other processes change in the database. */
   listener: Listener;
   schedules: Schedules;
@@ -61,7 +63,8 @@ export interface ExportRouteDependencies extends ExportCommandDependencies {
 }
 
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
-  const { pool, parser, keyring, egress, logger, schedules, config } = deps;
+  const { pool, reader, parser, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
-  return { pool, parser, keyring, egress, logger, temporal: schedules.exports, exportRoot, publicUrl };
+  const temporal = schedules.exports;
+  return { pool, reader, parser, keyring, egress, logger, temporal, exportRoot, publicUrl };
 };

@@ -18,6 +18,8 @@ import { buildApp } from './app.ts';
 const DRAIN_PAUSE = 25;
 /** The number of transactions that capture/ingest.ts runs at once. While one waits for the disk, others are written. */
 const INGEST_CONNECTIONS = 4;
+/** How many queries that are compiled from texts of users run at once. */
+const READER_CONNECTIONS = 4;
 /** Milliseconds after which a query is given up and Postgres counts as unavailable. */
 const QUERY_PATIENCE = 30_000;
 
@@ -26,6 +28,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
     : undefined;
   const pool = database.connect('api', { patience: QUERY_PATIENCE });
+  const reader = database.connect('reader', { role: 'reader', size: READER_CONNECTIONS });
   // Captured events never wait for a connection behind the management API.
   const ingestPool = database.connect('ingest', { size: INGEST_CONNECTIONS });
   const listener = createListener({
@@ -39,6 +42,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
+  database.registerMetrics(registry);
   const ingest = createIngest({
     pool: ingestPool,
     registry,
@@ -52,6 +56,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     config,
     products: PRODUCTS,
     pool,
+    reader,
     listener,
     ingest,
     transform,
@@ -107,7 +112,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       await ingest.close();
       await schedules.close();
       await Promise.all([parser.close(), egress.close()]);
-      await Promise.all([pool.end(), ingestPool.end(), listener.close()]);
+      await Promise.all([pool.end(), reader.end(), ingestPool.end(), listener.close()]);
     },
   };
 });

@@ -25,8 +25,11 @@ function timestampToIso(text: string): string {
   return `${match[5] ? '0000' : match[1]}${match[2]}T${match[3]}${fraction}Z`;
 }
 
+/** The URL of a database, which may become known, or change, while a pool exists. */
+export type Address = string | (() => string);
+
 export interface PoolOptions {
-  url: string;
+  url: Address;
   size: number;
   /** Shown in pg_stat_activity. */
   name: string;
@@ -35,9 +38,19 @@ export interface PoolOptions {
   patience?: number;
 }
 
+/** A class of connections. Each connection asks for the address when it is made. */
+function clientAt(address: Address): typeof pg.Client {
+  const current = typeof address === 'string' ? () => address : address;
+  return class extends pg.Client {
+    constructor(config: pg.ClientConfig) {
+      super({ ...config, connectionString: current() });
+    }
+  };
+}
+
 export function createPool(options: PoolOptions): Pool {
   const pool = new pg.Pool({
-    connectionString: options.url,
+    Client: clientAt(options.url),
     max: options.size,
     application_name: `sluice-${options.name}`,
     connectionTimeoutMillis: 5_000,

@@ -137,11 +137,9 @@ async function planned(
 
 const PLAN_MILLISECONDS = 3_000;
 
-/** Lets Postgres plan the statement in the transaction of the caller, so that Postgres refuses an invalid one now. */
-export async function planQuery(client: Transaction, query: ModelQuery): Promise<void> {
-  await client.query(`set local statement_timeout = ${PLAN_MILLISECONDS}`);
-  await client.query(`explain ${query.select}`);
-  await client.query('set local statement_timeout = 0');
+/** Lets Postgres plan the statement, so that Postgres refuses an invalid one now. */
+export async function planQuery(pool: Pool, query: ModelQuery): Promise<void> {
+  await inTransaction(pool, query, PLAN_MILLISECONDS, (client) => client.query(`explain ${query.select}`));
 }
 
 /** Returns the average size of the first rows: their values, their names, and what JSON puts around them. */

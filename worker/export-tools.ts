@@ -1,6 +1,6 @@
 import os from 'node:os';
 import type { Config } from '../config.ts';
-import { createPool } from '../db/pool.ts';
+import { type Address, createPool } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
@@ -21,6 +21,8 @@ export interface SharedTools
   extends Pick<RunDependencies, 'pool' | 'temporal' | 'logger' | 'patience' | 'rhythm'> {
   /** The metrics of exports. Without it nobody sees them. */
   metrics?: ExportMetrics | undefined;
+  /** The address at which rows are read for exports, as the reader. */
+  readerAddress: Address;
 }
 
 /** What a worker needs for batch exports. */
@@ -56,13 +58,21 @@ function memoryOf(): number {
 /** Puts together what batch exports need. */
 export function createExportTools(
   config: Config,
-  { pool, temporal, logger, patience, rhythm, metrics = createExportMetrics(undefined) }: SharedTools,
+  {
+    pool,
+    readerAddress,
+    temporal,
+    logger,
+    patience,
+    rhythm,
+    metrics = createExportMetrics(undefined),
+  }: SharedTools,
 ): ExportTools {
   const lanes = lanesOf(exportConcurrency(config, memoryOf()));
   const parser = createParser();
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const copyPool = createPool({
-    url: config.DATABASE_URL as string,
+    url: readerAddress,
     // One connection for each run, and one more for an earlier read of it that has not stopped yet.
     size: (lanes.exports + lanes.backfills) * 2,
     name: 'exports',

@@ -16,8 +16,10 @@ const ENSURE_EVERY = 60_000;
 await runProcess('worker', async ({ config, logger, stopping, database }) => {
   Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
   const pool = database.connect('worker');
+  const readerAddress = database.addressOf('reader');
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('worker');
+  database.registerMetrics(registry);
   const exportMetrics = createExportMetrics(registry);
   for (const product of PRODUCTS) product.registerMetrics?.(registry, pool);
   const metrics =
@@ -33,7 +35,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
     let wait = FIRST_PAUSE;
     while (!stopping.aborted) {
       try {
-        worker = await startWorker({ config, pool, schedules, logger, exportMetrics });
+        worker = await startWorker({ config, pool, readerAddress, schedules, logger, exportMetrics });
         logger.info({ taskQueue: config.SLUICE_TASK_QUEUE }, 'the worker polls its task queues');
         wait = FIRST_PAUSE;
         onFirst();

@@ -24,17 +24,17 @@ import { type ExportInput, prepareExport, refuseWritingOver, requirePlan } from 
 
 /** Changes an export, then its schedule. A lock keeps others from changing the export at the same time. */
 export async function changeExport(
-  deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
+  deps: Pick<ExportCommandDependencies, 'pool' | 'reader' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
   actor: Actor,
   key: ExportKey,
   input: ExportInput,
 ): Promise<BatchExportRow> {
-  const { pool, temporal } = deps;
+  const { pool, reader, temporal } = deps;
   const { row, backfill } = await transaction(pool, async (client) => {
     const current = await lockBatchExport(client, key);
     if (!current) throw refuse.absent();
     const prepared = await prepareExport(deps, { ...key, current }, input);
-    await requirePlan(client, prepared, input);
+    await requirePlan(reader, prepared, input);
     await refuseWritingOver(client, actor, key.exportId, prepared);
     const changed = await updateBatchExport(client, key, prepared.fields);
     if (!changed) throw refuse.absent();

@@ -12,17 +12,17 @@ import { type NewExportInput, prepareExport, refuseWritingOver, requirePlan } fr
 
 /** Creates an export: its row first, then its schedule. */
 export async function createExport(
-  deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
+  deps: Pick<ExportCommandDependencies, 'pool' | 'reader' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
   actor: Actor,
   projectId: number,
   input: NewExportInput,
 ): Promise<BatchExportRow> {
-  const { pool, temporal } = deps;
+  const { pool, reader, temporal } = deps;
   const exportId = uuidv7();
   const key = { projectId, exportId };
   const prepared = await prepareExport(deps, key, input);
+  await requirePlan(reader, prepared, input);
   const row = await transaction(pool, async (client) => {
-    await requirePlan(client, prepared, input);
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
     await refuseWritingOver(client, actor, exportId, prepared);
     const created = await insertBatchExport(client, {

@@ -7,6 +7,8 @@ import type { ExportTemporal } from '../temporal.ts';
 /** What the commands of batch exports need. Each command takes a part of it. */
 export interface ExportCommandDependencies {
   pool: Pool;
+  /** Runs what is compiled from the filters and columns of users. It reads the tables of models and nothing else. */
+  reader: Pool;
   /** Parses filters and columns, which users write in HogQL. */
   parser: Parser;
   /** The keys for the secrets of destinations. Without it no secret can be stored. */

@@ -1,4 +1,4 @@
-import type { Transaction } from '../../db/pool.ts';
+import type { Pool, Transaction } from '../../db/pool.ts';
 import type { RawConfig } from '../../destinations/config.ts';
 import { requireModel } from '../../destinations/registry.ts';
 import {
@@ -165,13 +165,13 @@ function requireEventsForNames({ config }: DestinationSettings, model: Model): v
 
 /** Refuses new columns and filters that Postgres cannot run. Otherwise the first run would find out. */
 export async function requirePlan(
-  client: Transaction,
+  reader: Pool,
   { query, fields }: PreparedExport,
   input: ExportInput,
 ): Promise<void> {
   if (!input.hogql_query && !input.filters) return;
   await refusing(() =>
-    planQuery(client, query).catch((error) => {
+    planQuery(reader, query).catch((error) => {
       throw planFault(error, fields);
     }),
   );

@@ -20,7 +20,7 @@ const RETRY_SECONDS = 5;
 /** How many names of files a preview shows at most. */
 const MOST_KEYS = 20;
 
-type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'parser' | 'egress' | 'exportRoot'>;
+type Dependencies = Pick<ExportCommandDependencies, 'reader' | 'parser' | 'egress' | 'exportRoot'>;
 
 export interface ExportPreview {
   interval: Interval;
@@ -66,16 +66,16 @@ async function previewInterval(
   interval: Interval,
   limit: number,
 ): Promise<ExportPreview> {
-  const { pool, parser } = deps;
+  const { reader, parser } = deps;
   const query = await refusing(() => exportQuery(parser, row, interval));
   const run = <T>(work: () => Promise<T>) =>
     refusing(() =>
-      inTurn(pool, work).catch((error) => {
+      inTurn(reader, work).catch((error) => {
         throw isStatementTimeout(error) ? tooSlow() : queryFault(error, row);
       }),
     );
-  const { columns, rows } = await run(() => previewRows(pool, query, limit, ROWS_MILLISECONDS));
-  const size = await run(() => estimate(pool, query, ESTIMATE_MILLISECONDS));
+  const { columns, rows } = await run(() => previewRows(reader, query, limit, ROWS_MILLISECONDS));
+  const size = await run(() => estimate(reader, query, ESTIMATE_MILLISECONDS));
   return {
     interval,
     columns: query.columns.map(({ name, type }) => ({ name, type })),
@@ -93,14 +93,14 @@ const tooSlow = () =>
 
 /** Answers whether an interval has rows to export. If finding out takes too long, the answer is yes. */
 export async function hasRows(
-  { pool, parser }: Pick<ExportCommandDependencies, 'pool' | 'parser'>,
+  { reader, parser }: Pick<ExportCommandDependencies, 'reader' | 'parser'>,
   row: ExportQueryRow,
   interval: Interval,
 ): Promise<boolean> {
   const query = await refusing(() => exportQuery(parser, row, interval));
   return refusing(async () => {
     try {
-      const { rows } = await inTurn(pool, () => previewRows(pool, query, 1, ANY_MILLISECONDS));
+      const { rows } = await inTurn(reader, () => previewRows(reader, query, 1, ANY_MILLISECONDS));
       return rows.length > 0;
     } catch (error) {
       if (isStatementTimeout(error)) return true;

@@ -12,8 +12,8 @@ import type { ExportMetrics } from './metrics.ts';
 export interface RunDependencies {
   pool: Pool;
   /**
-   * Connections for reading the rows that are exported. They are separate, so that other statements do not wait for
-   * one.
+   * Connections of the reader, for the rows that are exported. They are separate, so that other statements do not wait
+   * for one.
    */
   copyPool: Pool;
   temporal: ExportTemporal;

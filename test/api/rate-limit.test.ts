@@ -21,6 +21,7 @@ beforeAll(async () => {
     products: api.products,
     config: api.config,
     pool: api.pool,
+    reader: api.reader,
     listener: api.listener,
     ingest: api.ingest,
     schedules: api.schedules,

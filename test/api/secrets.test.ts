@@ -98,6 +98,7 @@ describe('no answer of any route', () => {
       products: api.products,
       config: api.config,
       pool: brokenPool(`connect failed: postgres://sluice:hunter2@db/x for ${anna.key}`),
+      reader: api.reader,
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,

@@ -169,6 +169,7 @@ describe('health', () => {
       products: api.products,
       config: api.config,
       pool: api.pool,
+      reader: api.reader,
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,

@@ -22,6 +22,7 @@ beforeAll(async () => {
     products: api.products,
     config: api.config,
     pool: api.pool,
+    reader: api.reader,
     listener: ears,
     ingest: api.ingest,
     schedules: api.schedules,

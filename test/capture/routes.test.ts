@@ -379,6 +379,7 @@ describe('around an answer', () => {
       products: api.products,
       config: api.config,
       pool: api.pool,
+      reader: api.reader,
       listener: api.listener,
       ingest: { submit: () => Promise.reject(new Error('something broke')) },
       schedules: api.schedules,

@@ -43,7 +43,8 @@ beforeAll(async () => {
   parser = createParser({ workers: 1, timeoutMs: 60_000 });
   egress = createEgress({ allow: world.config.SLUICE_EGRESS_ALLOW });
   deps = {
-    ...{ pool: world.pool, parser, egress, exportRoot: world.root, temporal: world.schedules.exports },
+    ...{ pool: world.pool, reader: world.reader, parser, egress, exportRoot: world.root },
+    temporal: world.schedules.exports,
     keyring: parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string),
     logger: {
       warn: (about, message) => {

@@ -40,6 +40,7 @@ export interface TestApi {
   app: App;
   products: ApiDependencies['products'];
   pool: Pool;
+  reader: Pool;
   listener: Listener;
   ingest: Ingest;
   registry: Registry;
@@ -145,6 +146,7 @@ export function apiForFile(
     const logger = createLogger({ name: 'test', level: 'silent' });
     api.products = options.products ?? PRODUCTS;
     api.pool = database.pool;
+    api.reader = database.reader;
     api.schedules = createSchedules(api.config, logger);
     api.parser = createParser({ workers: 1, timeoutMs: 60_000 });
     api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
@@ -161,6 +163,7 @@ export function apiForFile(
       config: api.config,
       products: api.products,
       pool: api.pool,
+      reader: api.reader,
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,

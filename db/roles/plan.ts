@@ -30,6 +30,9 @@ const id = pg.escapeIdentifier;
 const text = pg.escapeLiteral;
 const list = (texts: readonly string[]) => `array[${texts.map(text).join(', ')}]::text[]`;
 
+/** Has the rights that a role has before somebody gives it others. */
+const EVERYBODY = 'public';
+
 interface Role {
   rolname: string;
   mighty: boolean;
@@ -186,11 +189,11 @@ async function databaseName(client: Queryable): Promise<string> {
 const RIGHTS = `
   select format('%I.%I', n.nspname, c.relname) as name, n.nspname = 'public' and c.relname = any($2) as readable,
     pg_has_role(c.relowner, 'usage') as ours,
-    coalesce(has_table_privilege(r.oid, c.oid, 'select'), false) as selects,
-    coalesce(has_any_column_privilege(r.oid, c.oid, 'select'), false) as looks,
-    coalesce(has_any_column_privilege(r.oid, c.oid, 'insert, update, references')
-      or has_table_privilege(r.oid, c.oid, 'insert, update, delete, truncate, references, trigger'), false) as writes
-  from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_roles r on r.rolname = $1
+    has_table_privilege($1, c.oid, 'select') as selects,
+    has_any_column_privilege($1, c.oid, 'select') as looks,
+    has_any_column_privilege($1, c.oid, 'insert, update, references')
+      or has_table_privilege($1, c.oid, 'insert, update, delete, truncate, references, trigger') as writes
+  from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
   order by 1`;
 
@@ -207,9 +210,9 @@ const isForbidden = ({ readable, looks, writes }: Relation) => writes || (!reada
 
 const CALLS = `
   select p.oid::regprocedure::text as name, n.nspname = 'hq' or p.proname = any($2) as callable,
-    coalesce(has_function_privilege(r.oid, p.oid, 'execute'), false) as calls,
+    has_function_privilege($1, p.oid, 'execute') as calls,
     exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e') as extended
-  from pg_proc p join pg_namespace n on n.oid = p.pronamespace left join pg_roles r on r.rolname = $1
+  from pg_proc p join pg_namespace n on n.oid = p.pronamespace
   where n.nspname in ('public', 'hq')
   order by 1`;
 
@@ -218,15 +221,14 @@ async function allowReader(
   { reader }: RolePlan,
   roles: ReadonlyMap<string, Role>,
 ): Promise<string[]> {
-  const name = roles.has(reader) ? reader : null;
+  const name = roles.has(reader) ? reader : EVERYBODY;
   const to = id(reader);
   const database = await databaseName(client);
   const { rows: general } = await client.query(
-    `select coalesce(has_schema_privilege(r.oid, 'public', 'usage') and has_schema_privilege(r.oid, 'hq', 'usage'), false) as usage,
-       coalesce(has_schema_privilege(r.oid, 'public', 'create') or has_schema_privilege(r.oid, 'hq', 'create'), true) as creates,
-       coalesce(has_database_privilege(r.oid, current_database(), 'connect'), false) as connects,
-       coalesce(has_database_privilege(r.oid, current_database(), 'create, temporary'), true) as temporary
-     from (select) as one left join pg_roles r on r.rolname = $1`,
+    `select has_schema_privilege($1, 'public', 'usage') and has_schema_privilege($1, 'hq', 'usage') as usage,
+       has_schema_privilege($1, 'public', 'create') or has_schema_privilege($1, 'hq', 'create') as creates,
+       has_database_privilege($1, current_database(), 'connect') as connects,
+       has_database_privilege($1, current_database(), 'create, temporary') as temporary`,
     [name],
   );
   const { usage, creates, connects, temporary } = general[0];
@@ -255,8 +257,8 @@ const KEEPERS = ['pg_monitor', 'pg_read_all_data', 'pg_signal_backend', 'pg_data
 
 const closable = (reader: string) => `
   select p.oid::regprocedure::text as name
-  from pg_proc p join pg_roles r on r.rolname = ${text(reader)}
-  where p.proname ~ ${text(`^(${CLOSED.join('|')})$`)} and has_function_privilege(r.oid, p.oid, 'execute')
+  from pg_proc p
+  where p.proname ~ ${text(`^(${CLOSED.join('|')})$`)} and has_function_privilege(${text(reader)}, p.oid, 'execute')
   order by 1`;
 
 async function closeFunctions(
@@ -264,14 +266,14 @@ async function closeFunctions(
   { owner, reader }: RolePlan,
   roles: ReadonlyMap<string, Role>,
 ): Promise<string[]> {
-  const name = roles.has(reader) ? reader : null;
+  const name = roles.has(reader) ? reader : EVERYBODY;
   const { rows: relations } = await client.query<Relation>(RIGHTS, [name, READABLE]);
   const foreign = relations.filter((one) => !one.ours && isForbidden(one));
   const revoked = foreign.map((one) => `revoke all on ${one.name} from public, ${id(reader)}`);
   const { rows } = await client.query(
-    `select count(*)::int as count from (${closable(reader)}) as functions`,
+    `select count(*)::int as count from (${closable(name)}) as functions`,
   );
-  if (name !== null && rows[0].count === 0) return revoked;
+  if (rows[0].count === 0) return revoked;
   return [
     ...revoked,
     `do $close$

@@ -65,7 +65,8 @@ async function createTemplate(adminUrl: string): Promise<string> {
   await admin.query(`create database ${TEMPLATE_DATABASE}`);
   const url = new URL(adminUrl);
   url.pathname = `/${TEMPLATE_DATABASE}`;
-  const { reader } = await setUpDatabase({ url: url.href });
+  const { reader, wall } = await setUpDatabase({ url: url.href });
+  if (!wall.up) throw new Error(`second wall off: ${wall.reason}`);
   await admin.query(`alter database ${TEMPLATE_DATABASE} is_template true allow_connections false`);
   await admin.end();
   const { username, password } = new URL(reader);

@@ -127,9 +127,12 @@ const misplaced = (owner: string, makers: readonly string[]) => `
     select 1 as place, 'schema' as kind, format('%I', nspname) as name, nspowner as owner, n.oid, 'pg_namespace'::regclass as class
     from pg_namespace n where nspname = 'hq'
     union all
-    select case c.relkind when 'v' then 3 else 2 end, case c.relkind when 'v' then 'view' when 'c' then 'type' else 'table' end,
+    select case c.relkind when 'v' then 3 else 2 end, case c.relkind when 'v' then 'view' when 'c' then 'type' when 'S' then 'sequence' else 'table' end,
       format('%I.%I', nspname, relname), relowner, c.oid, 'pg_class'::regclass
-    from pg_class c join places on places.oid = c.relnamespace where c.relkind in ('r', 'p', 'v', 'c')
+    from pg_class c join places on places.oid = c.relnamespace
+    -- A sequence of a column goes with its table.
+    where c.relkind in ('r', 'p', 'v', 'c') or c.relkind = 'S' and not exists (
+      select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i'))
     union all
     select 4, 'routine', p.oid::regprocedure::text, proowner, p.oid, 'pg_proc'::regclass
     from pg_proc p join places on places.oid = p.pronamespace)
@@ -145,14 +148,14 @@ async function giveToOwner(client: Queryable, { owner, logins, own }: RolePlan):
   );
   const { rows: rights } = await client.query(
     `select has_schema_privilege(oid, 'public', 'usage') and has_schema_privilege(oid, 'public', 'create') as schema,
-       has_database_privilege(oid, current_database(), 'connect') and has_database_privilege(oid, current_database(), 'temporary') as database
+       has_database_privilege(oid, current_database(), 'connect') as database
      from pg_roles where rolname = $1`,
     [owner],
   );
   const statements: string[] = [];
   if (!rights[0]?.schema) statements.push(`grant usage, create on schema public to ${id(owner)}`);
   if (!rights[0]?.database) {
-    statements.push(`grant connect, temporary on database ${await databaseName(client)} to ${id(owner)}`);
+    statements.push(`grant connect on database ${await databaseName(client)} to ${id(owner)}`);
   }
   if (rows[0].count > 0) {
     statements.push(`do $give$
@@ -194,7 +197,7 @@ const RIGHTS = `
     has_any_column_privilege($1, c.oid, 'insert, update, references')
       or has_table_privilege($1, c.oid, 'insert, update, delete, truncate, references, trigger') as writes
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
-  where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+  where c.relkind in ('r', 'p', 'v', 'm', 'S', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
   order by 1`;
 
 interface Relation {
@@ -218,7 +221,7 @@ const CALLS = `
 
 async function allowReader(
   client: Queryable,
-  { reader }: RolePlan,
+  { owner, reader }: RolePlan,
   roles: ReadonlyMap<string, Role>,
 ): Promise<string[]> {
   const name = roles.has(reader) ? reader : EVERYBODY;
@@ -240,9 +243,20 @@ async function allowReader(
   const extra = functions.filter((one) => !one.callable && one.calls && !one.extended).map((one) => one.name);
   return [
     ...(connects ? [] : [`grant connect on database ${database} to ${to}`]),
-    ...(temporary ? [`revoke create, temporary on database ${database} from public, ${to}`] : []),
+    // What everybody loses, the owner keeps.
+    ...(temporary
+      ? [
+          `revoke create, temporary on database ${database} from public, ${to}`,
+          `grant temporary on database ${database} to ${id(owner)}`,
+        ]
+      : []),
     ...(usage ? [] : [`grant usage on schema public, hq to ${to}`]),
-    ...(creates ? [`revoke create on schema public, hq from public, ${to}`] : []),
+    ...(creates
+      ? [
+          `revoke create on schema public, hq from public, ${to}`,
+          `grant create on schema public, hq to ${id(owner)}`,
+        ]
+      : []),
     ...forbidden.map((one) => `revoke all on ${one.name} from public, ${to}`),
     ...[...wanted, ...forbidden.filter((one) => one.readable).map((one) => one.name)].map(
       (one) => `grant select on ${one} to ${to}`,
@@ -270,9 +284,7 @@ async function closeFunctions(
   const { rows: relations } = await client.query<Relation>(RIGHTS, [name, READABLE]);
   const foreign = relations.filter((one) => !one.ours && isForbidden(one));
   const revoked = foreign.map((one) => `revoke all on ${one.name} from public, ${id(reader)}`);
-  const { rows } = await client.query(
-    `select count(*)::int as count from (${closable(name)}) as functions`,
-  );
+  const { rows } = await client.query(`select count(*)::int as count from (${closable(name)}) as functions`);
   if (rows[0].count === 0) return revoked;
   return [
     ...revoked,
@@ -282,7 +294,7 @@ declare
 begin
   for one in ${closable(reader)}
   loop
-    execute format('revoke execute on routine %s from public', one.name);
+    execute format('revoke execute on routine %s from public, ${id(reader)}', one.name);
     execute format('grant execute on routine %s to ${[owner, ...KEEPERS].map(id).join(', ').replaceAll("'", "''")}', one.name);
   end loop;
 end $close$`,

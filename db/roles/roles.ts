@@ -56,13 +56,16 @@ export const findRoles = (given: GivenAddresses): Promise<DatabaseRoles> => with
 async function withRoles(given: GivenAddresses, mayChange: boolean): Promise<DatabaseRoles> {
   const { url, ownerUrl, readerUrl } = given;
   return connected(ownerUrl ?? url, async (client) => {
-    await refuseBlindServer(url);
     const plan = await planFor(client, given);
-    if (typeof plan === 'string') return down(url, plan, '');
+    if (typeof plan === 'string') {
+      await refuseBlindServer(url);
+      return down(url, plan, '');
+    }
     if (mayChange) await client.query('select pg_advisory_lock($1)', [LOCKS.roles]);
     const { missing, failure } = mayChange
       ? await makeUp(client, plan)
       : { missing: await missingStatements(client, plan), failure: undefined };
+    await refuseBlindServer(url);
     if (missing.wall.length > 0) {
       const reason = failure ?? 'its roles and rights are not complete';
       return down(url, reason, script(plan.database, missing));
@@ -136,11 +139,11 @@ async function planFor(client: pg.Client, given: GivenAddresses): Promise<Known 
   const database = databases[0].name;
   const login = given.ownerUrl ? await connected(given.url, userOf) : maker;
   if (given.readerUrl) {
-    const reader = await connected(given.readerUrl, userOf).catch((error) => {
+    const owner = await ownerOf(client, 'migrations');
+    const reader = await connected(given.readerUrl, (asked) => requireWeak(asked, owner)).catch((error) => {
       if (isDatabaseUnavailable(error)) throw error;
       throw new RoleError(`SLUICE_READER_DATABASE_URL cannot be used: ${(error as Error).message}.`);
     });
-    const owner = await ownerOf(client, 'migrations');
     return { database, owner, reader, logins: [...new Set([maker, login])] };
   }
   const { rows } = await client
@@ -163,6 +166,18 @@ async function planFor(client: pg.Client, given: GivenAddresses): Promise<Known 
       readerPassword: row.reader_password,
     },
   };
+}
+
+/** Returns the user of a connection. Refuses a user whom row-level security does not hold. */
+async function requireWeak(client: pg.Client, owner: string): Promise<string> {
+  const { rows } = await client.query(
+    `select current_user as name, rolsuper or rolbypassrls or pg_has_role(oid, $1, 'member') as mighty
+     from pg_roles where rolname = current_user`,
+    [owner],
+  );
+  const { name, mighty } = rows[0];
+  if (mighty) throw new Error(`row-level security does not hold for the user ${name}`);
+  return name;
 }
 
 async function isSuperuser(client: pg.Client): Promise<boolean> {
@@ -189,8 +204,7 @@ async function makeUp(
 ): Promise<{ missing: MissingStatements; failure: string | undefined }> {
   let failure: string | undefined;
   for (let tries = 1; tries <= TRIES; tries += 1) {
-    const { wall } = await missingStatements(client, plan);
-    failure = wall.length > 0 ? await tryStatements(client, plan, wall) : undefined;
+    failure = await tryStatements(client, plan);
     if (failure === undefined) break;
     await pause(20 * tries);
   }
@@ -201,16 +215,19 @@ async function makeUp(
   return { missing: await missingStatements(client, plan), failure };
 }
 
-async function tryStatements(
-  client: pg.Client,
-  plan: RolePlan,
-  statements: string[],
-): Promise<string | undefined> {
+/** How often what is missing is looked up again. Taking one right away can show that another one is missing. */
+const ROUNDS = 4;
+
+async function tryStatements(client: pg.Client, plan: RolePlan): Promise<string | undefined> {
   try {
-    await runAll(client, statements, async () => {
-      const { wall } = await missingStatements(client, plan);
-      // Postgres only warns of rights that this user may not give.
-      if (wall.length > 0) throw new Error(`this user may not: ${wall[0]?.split('\n')[0]}`);
+    await together(client, async () => {
+      for (let round = 1; ; round += 1) {
+        const { wall } = await missingStatements(client, plan);
+        if (wall.length === 0) return;
+        // Postgres only warns of rights that this user may not give or take.
+        if (round > ROUNDS) throw new Error(`this user may not: ${wall[0]?.split('\n')[0]}`);
+        for (const statement of wall) await client.query(statement);
+      }
     });
     return undefined;
   } catch (error) {
@@ -219,22 +236,22 @@ async function tryStatements(
   }
 }
 
-async function runAll(
-  client: pg.Client,
-  statements: string[],
-  before: () => Promise<void> = async () => undefined,
-): Promise<void> {
-  if (statements.length === 0) return;
+/** Runs work in a transaction. */
+async function together(client: pg.Client, work: () => Promise<void>): Promise<void> {
   await client.query('begin');
   try {
-    for (const statement of statements) await client.query(statement);
-    await before();
+    await work();
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
 }
+
+const runAll = (client: pg.Client, statements: string[]): Promise<void> =>
+  together(client, async () => {
+    for (const statement of statements) await client.query(statement);
+  });
 
 /** The state of a login that Postgres refuses: the password, or the role itself. */
 const WRONG_LOGIN = /^28/;

@@ -87,7 +87,8 @@ describe('SQL without a condition on the project', () => {
   });
 
   test.each([undefined, ''])('sees nothing if the transaction names no project (%p)', async (project) => {
-    for (const table of READABLE) expect(await rowsOf(database.reader, project, `select * from ${table}`)).toEqual([]);
+    for (const table of READABLE)
+      expect(await rowsOf(database.reader, project, `select * from ${table}`)).toEqual([]);
   });
 
   test('the project of a transaction ends with it', async () => {
@@ -154,7 +155,9 @@ describe('the reader', () => {
        where c.relkind in ('r', 'p', 'v', 'm', 'S', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'`,
     );
     const names = rows.map((row) => row.name).filter((name) => !READABLE.includes(name));
-    expect(names).toEqual(expect.arrayContaining(['projects', 'batch_exports', 'database_roles', 'events_default']));
+    expect(names).toEqual(
+      expect.arrayContaining(['projects', 'batch_exports', 'database_roles', 'events_default']),
+    );
     for (const name of names) {
       expect([name, await refusal(`select count(*) from ${name}`)]).toEqual([
         name,
@@ -164,13 +167,18 @@ describe('the reader', () => {
   });
 
   const kindOf = async (name: string) => {
-    const { rows } = await database.pool.query('select relkind from pg_class where oid = $1::regclass', [name]);
+    const { rows } = await database.pool.query('select relkind from pg_class where oid = $1::regclass', [
+      name,
+    ]);
     return { v: 'view', S: 'sequence' }[rows[0].relkind as string] ?? 'table';
   };
 
   test('reads nothing of Postgres that shows other projects', async () => {
     for (const table of ['pg_authid', 'pg_statistic', 'pg_user_mapping', 'pg_largeobject', 'pg_subscription'])
-      expect([table, await refusal(`select * from ${table}`)]).toEqual([table, expect.stringMatching(/^permission denied/)]);
+      expect([table, await refusal(`select * from ${table}`)]).toEqual([
+        table,
+        expect.stringMatching(/^permission denied/),
+      ]);
     // The superuser sees what values are common in the columns of all projects.
     const common = `select * from pg_stats where schemaname = 'public' and tablename ~ '^(events|persons|groups)'`;
     expect(JSON.stringify(await rowsOf(database.pool, MINE, common))).toMatch(/secret/);
@@ -209,7 +217,9 @@ describe('the reader', () => {
       expect(await refusal(`set role ${name}`)).toMatch(/^permission denied to set role/);
       expect(await refusal(`set session authorization ${name}`)).toMatch(/^permission denied to set session/);
     }
-    expect(await refusal('set local row_security = off; select * from events')).toMatch(/would be affected by row-level security/);
+    expect(await refusal('set local row_security = off; select * from events')).toMatch(
+      /would be affected by row-level security/,
+    );
   });
 
   test('changes no setting from a query, runs no text, and reaches nobody else', async () => {
@@ -223,12 +233,19 @@ describe('the reader', () => {
       'select pg_sleep(0)',
       'select pg_terminate_backend(pg_backend_pid())',
     ]) {
-      expect([text, await refusal(text)]).toEqual([text, expect.stringMatching(/^permission denied for function/)]);
+      expect([text, await refusal(text)]).toEqual([
+        text,
+        expect.stringMatching(/^permission denied for function/),
+      ]);
     }
     expect(
       await refusal(`update pg_settings set setting = '${THEIRS}' where name = 'sluice.project'`),
     ).toMatch(/denied|read-only/);
-    for (const text of [`select pg_read_file('/etc/passwd')`, `select lo_import('/etc/passwd')`, `copy events to '/tmp/x'`])
+    for (const text of [
+      `select pg_read_file('/etc/passwd')`,
+      `select lo_import('/etc/passwd')`,
+      `copy events to '/tmp/x'`,
+    ])
       expect([text, await refusal(text)]).toEqual([text, expect.stringMatching(/denied/)]);
     const { rows } = await database.reader.query(
       `select p.oid::regprocedure::text as name from pg_proc p
@@ -239,13 +256,21 @@ describe('the reader', () => {
   });
 
   test('works read-only unless somebody says otherwise', async () => {
-    const [row] = await rowsOf(database.reader, MINE, `select current_setting('transaction_read_only') as set`);
+    const [row] = await rowsOf(
+      database.reader,
+      MINE,
+      `select current_setting('transaction_read_only') as set`,
+    );
     expect(row).toEqual({ set: 'on' });
   });
 
   test('sees no plan that tells how many rows others have', async () => {
     const plan = async (project: number) => {
-      const rows = await rowsOf(database.reader, project, `explain (analyze, format json) select * from events where timestamp >= '${AT}'`);
+      const rows = await rowsOf(
+        database.reader,
+        project,
+        `explain (analyze, format json) select * from events where timestamp >= '${AT}'`,
+      );
       return rows[0]['QUERY PLAN'][0].Plan['Actual Rows'];
     };
     expect([await plan(MINE), await plan(THEIRS), await plan(3)]).toEqual([3, 3, 0]);

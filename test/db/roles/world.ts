@@ -1,4 +1,6 @@
+import pg from 'pg';
 import type { Pool } from '../../../db/pool.ts';
+import { withLogin } from '../../../db/roles/address.ts';
 import { insertEvents, insertGroup, insertPerson } from '../../support/rows.ts';
 
 export const [MINE, THEIRS] = [1, 2];
@@ -48,3 +50,53 @@ export async function insertTwoProjects(pool: Pool): Promise<void> {
   }
   await pool.query('analyze');
 }
+
+export interface EmptyDatabase {
+  /** With the superuser of the server. */
+  admin: string;
+  /** With a user who may do what the options say. */
+  url: string;
+  /** With another user of the server. */
+  as(user: string): string;
+}
+
+let serial = 0;
+
+/** Runs `work` with an empty database that a new user owns, or may only use. */
+export async function withEmptyDatabase<T>(
+  { attributes = '', owns = true }: { attributes?: string; owns?: boolean },
+  work: (database: EmptyDatabase) => Promise<T>,
+): Promise<T> {
+  serial += 1;
+  const name = `roles_${process.pid}_${serial}`;
+  const server = process.env.TEST_POSTGRES_URL as string;
+  await execute(server, `create role ${name} login password '${PASSWORD}' ${attributes}`);
+  await execute(server, `create database ${name} ${owns ? `owner ${name}` : ''}`);
+  const at = (user?: string) => {
+    const url = new URL(server);
+    url.pathname = `/${name}`;
+    return user === undefined ? url.href : withLogin(url.href, user, PASSWORD);
+  };
+  try {
+    return await work({ admin: at(), url: at(name), as: at });
+  } finally {
+    await execute(server, `drop database ${name} with (force)`);
+  }
+}
+
+export const PASSWORD = 'of a test';
+
+/** Runs SQL as a person would who pastes it, and answers the rows of its last statement. */
+export async function execute(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url, application_name: 'test-person' });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const results = await client.query(text);
+    return [results].flat().at(-1)?.rows ?? [];
+  } finally {
+    await client.end();
+  }
+}
+
+export const userIn = (url: string) => decodeURIComponent(new URL(url).username);

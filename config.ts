@@ -39,6 +39,18 @@ const variables = {
     .url({ protocol: /^postgres(ql)?$/ })
     .optional()
     .describe('URL of a Postgres, version 16 or newer. When unset, `npm start` runs its own Postgres.'),
+  SLUICE_OWNER_DATABASE_URL: z
+    .url({ protocol: /^postgres(ql)?$/ })
+    .optional()
+    .describe(
+      'URL of the same database with the user that applies migrations and makes roles (docs/operations.md). Default: `DATABASE_URL`.',
+    ),
+  SLUICE_READER_DATABASE_URL: z
+    .url({ protocol: /^postgres(ql)?$/ })
+    .optional()
+    .describe(
+      'URL of the same database with the user that runs what users write: filters, columns and previews. Default: Sluice makes this user.',
+    ),
   SLUICE_POSTGRES_PORT: port
     .default(5433)
     .describe('Port of the embedded Postgres, which listens on loopback only.'),
@@ -302,6 +314,8 @@ export const apiPools = ({
   management,
   /** Queries whose cost their callers decide. */
   reading,
+  /** Queries that users write. Each may take a lot of Postgres' memory, so there are few. */
+  reader: 4,
   /** Transactions that store events. While one waits for the disk, others are written. */
   ingest: 4,
   /** What public requests look up: the projects of their keys. */

@@ -1,8 +1,11 @@
 import type { Config } from './config.ts';
 import { ConfigError, loadConfig } from './config.ts';
-import { createPool, type Pool, type PoolOptions } from './db/pool.ts';
+import { type Address, createPool, type Pool, type PoolOptions } from './db/pool.ts';
+import { givenAddresses } from './db/roles/address.ts';
+import type { DatabaseRoles, SecondWall } from './db/roles/roles.ts';
 import { waitForDatabase } from './db/wait.ts';
 import { createLogger, type Logger } from './telemetry/logger.ts';
+import { Gauge, type Registry } from './telemetry/metrics.ts';
 
 export interface ProcessContext {
   config: Config;
@@ -13,12 +16,19 @@ export interface ProcessContext {
   stopping: AbortSignal;
   database: {
     url: string;
-    /** Creates a pool of connections. `name` is shown in pg_stat_activity. */
-    connect(name: string, options: Pick<PoolOptions, 'size' | 'patience' | 'limits'>): Pool;
-    /** Resolves when the database is reachable and up to date. */
+    /** The address of the database for a role. The reader has none before the database is prepared. */
+    addressOf(role: Role): Address;
+    /** Creates a pool of connections, by default as the server. `name` is shown in pg_stat_activity. */
+    connect(name: string, options: Pick<PoolOptions, 'size' | 'patience' | 'limits'> & { role?: Role }): Pool;
+    /** Resolves when the database is reachable and up to date, and its roles are known. */
     prepare(): Promise<void>;
+    /** Adds a metric that tells whether the second wall is up. */
+    registerMetrics(registry: Registry): void;
   };
 }
+
+/** Who connects: the `server` runs statements of our own, the `reader` what is compiled from texts of users. */
+export type Role = 'server' | 'reader';
 
 export interface RunningProcess {
   /** Finishes what is in flight and closes everything. */
@@ -34,23 +44,52 @@ function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): Proc
   if (!url) {
     throw new Error('DATABASE_URL is not set. `npm start` runs a Postgres of its own; otherwise set it.');
   }
+  const addresses = givenAddresses(url, config);
+  let roles: DatabaseRoles | undefined;
+  const addressOf = (role: Role) => () => {
+    if (roles) return roles[role];
+    if (role === 'server') return url;
+    throw new Error('The database is not prepared yet.');
+  };
   return {
     url,
-    connect: (name, options) =>
+    addressOf,
+    connect: (name, { role = 'server', ...options }) =>
       createPool({
+        url: addressOf(role),
         ...options,
-        url,
         name,
         onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
       }),
-    prepare: () =>
-      waitForDatabase({
-        url,
-        mayMigrate: config.SLUICE_MIGRATE,
-        stopping,
-        log: (message) => logger.info(message),
-      }),
+    async prepare() {
+      const log = (message: string) => logger.info(message);
+      roles = await waitForDatabase({ addresses, mayMigrate: config.SLUICE_MIGRATE, stopping, log });
+      tellOfWall(logger, roles.wall);
+    },
+    registerMetrics(registry) {
+      new Gauge({
+        name: 'sluice_second_wall',
+        help: '1 if Postgres itself keeps what users write within their project, 0 if the second wall is off',
+        registers: [registry],
+        collect() {
+          if (roles) this.set(roles.wall.up ? 1 : 0);
+          else this.reset();
+        },
+      });
+    },
   };
+}
+
+function tellOfWall(logger: Logger, wall: SecondWall): void {
+  if (!wall.up) {
+    const remedy = wall.sql ? 'The SQL that puts it up is in this entry; docs/operations.md says more.' : '';
+    logger.warn({ sql: wall.sql }, `second wall off: ${wall.reason}. ${remedy}`.trim());
+  } else if (wall.sql) {
+    logger.info(
+      { sql: wall.sql },
+      'the second wall is up, but the reader may call functions that it does not need; a superuser can close them',
+    );
+  }
 }
 
 /**

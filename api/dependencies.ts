@@ -36,6 +36,8 @@ export interface ApiDependencies {
   readingPool: Pool;
   /** Connections for what public requests look up, and for the health checks. */
   lanePool: Pool;
+  /** Runs what is compiled from texts of users, and sees one project at a time. */
+  reader: Pool;
   /** Reports what other processes change in the database. */
   listener: Listener;
   schedules: Schedules;
@@ -65,15 +67,16 @@ export interface ApiDependencies {
 
 /** What the routes of batch exports need: what their commands need, and the address of the API for links. */
 export interface ExportRouteDependencies extends ExportCommandDependencies {
+  readingPool: Pool;
   publicUrl: string;
 }
 
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
-  const { pool, readingPool, parser, parsing, keyring, egress, logger, schedules, config } = deps;
+  const { pool, readingPool, reader, parser, parsing, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
   const { SLUICE_EXPORTS_PER_PROJECT: mostExports } = config;
   return {
-    ...{ pool, readingPool, parser, parsing, keyring, egress, logger, temporal: schedules.exports },
+    ...{ pool, readingPool, reader, parser, parsing, keyring, egress, logger, temporal: schedules.exports },
     ...{ exportRoot, publicUrl, mostExports, diskOf: 'the API server' },
   };
 };

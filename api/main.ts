@@ -9,7 +9,7 @@ import { Turns } from '../db/turns.ts';
 import { createEgress } from '../egress/egress.ts';
 import { openGeoip } from '../geoip/geoip.ts';
 import { createParser, PARSER_DEFAULTS } from '../hog/parser/index.ts';
-import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
+import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
@@ -26,6 +26,7 @@ const LANE_PATIENCE = 8_000;
 const LIMITS = {
   management: { lock: 5_000, statement: 20_000, transaction: 30_000 },
   reading: { lock: 2_000, statement: 20_000, transaction: 60_000, clientCheck: 1_000 },
+  reader: { lock: 2_000, statement: 20_000, transaction: 60_000, clientCheck: 1_000 },
   ingest: { lock: 10_000, statement: 60_000, transaction: 120_000 },
   lane: { lock: 2_000, statement: 5_000, transaction: 10_000 },
 } as const;
@@ -35,8 +36,9 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
     : undefined;
   const sizes = apiPools(config);
-  const connect = (name: string, kind: keyof typeof LIMITS, patience?: number) =>
+  const connect = (name: string, kind: keyof typeof LIMITS, patience?: number, role: Role = 'server') =>
     database.connect(name, {
+      role,
       size: sizes[kind],
       limits: LIMITS[kind],
       ...(patience === undefined ? {} : { patience }),
@@ -44,6 +46,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   // Each kind of work has connections of its own, so that none waits behind another.
   const pool = connect('api', 'management', QUERY_PATIENCE);
   const readingPool = connect('reading', 'reading', QUERY_PATIENCE);
+  // What is compiled from texts of users runs as a role that sees one project at a time.
+  const reader = connect('reader', 'reader', QUERY_PATIENCE, 'reader');
   const lanePool = connect('lane', 'lane', LANE_PATIENCE);
   const ingestPool = connect('ingest', 'ingest');
   const listener = createListener({
@@ -59,6 +63,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
+  database.registerMetrics(registry);
   const ingest = createIngest({
     pool: ingestPool,
     registry,
@@ -74,6 +79,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     pool,
     readingPool,
     lanePool,
+    reader,
     listener,
     ingest,
     transform,
@@ -130,7 +136,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       await ingest.close();
       await schedules.close();
       await Promise.all([parser.close(), egress.close()]);
-      const pools = [pool, readingPool, lanePool, ingestPool];
+      const pools = [pool, readingPool, reader, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);
     },
   };

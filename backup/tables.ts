@@ -6,8 +6,11 @@ export interface BackupTable {
   columns: string[];
 }
 
-/** Tables that a backup leaves out: the list of migrations, which a restore writes itself, and counters that expire. */
-const LEFT_OUT = ['migrations', 'rate_limits'];
+/**
+ * Tables that a backup leaves out: the list of migrations, which a restore writes itself, counters that expire, and the
+ * passwords of this database's own roles.
+ */
+const LEFT_OUT = ['migrations', 'rate_limits', 'database_roles'];
 
 /**
  * Lists every table of the installation, each after the tables that it references. The list comes from the catalogue of

@@ -1,5 +1,6 @@
 import { type Config, loadConfig } from '../config.ts';
 import { createPool, type Pool } from '../db/pool.ts';
+import type { GivenAddresses } from '../db/roles/address.ts';
 import type { ExportTemporal } from '../exports/temporal.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
@@ -32,16 +33,21 @@ export function settings(): Config {
   return loadConfig(process.env);
 }
 
-export function withUrl<T>(work: (url: string, config: Config) => Promise<T>): Promise<T> {
+/** Gives the work the database of the installation: the address of its owner, and all that are given. */
+export function withUrl<T>(
+  work: (url: string, config: Config, database: GivenAddresses) => Promise<T>,
+): Promise<T> {
   const config = settings();
-  return withInstallationDatabase(config, remark, (url) => work(url, config));
+  return withInstallationDatabase(config, remark, (url, database) => work(url, config, database));
 }
 
-export function withPool<T>(work: (pool: Pool, config: Config) => Promise<T>): Promise<T> {
-  return withUrl(async (url, config) => {
+export function withPool<T>(
+  work: (pool: Pool, config: Config, database: GivenAddresses) => Promise<T>,
+): Promise<T> {
+  return withUrl(async (url, config, database) => {
     const pool = createPool({ url, size: 2, name: 'cli' });
     try {
-      return await work(pool, config);
+      return await work(pool, config, database);
     } finally {
       await pool.end();
     }

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { BackupError } from '../backup/manifest.ts';
 import { ConfigError } from '../config.ts';
 import { MigrationError } from '../db/migrate.ts';
+import { RoleError } from '../db/roles/roles.ts';
 import { PRODUCTS } from '../products.ts';
 import { Refusal } from '../refusals.ts';
 import { SecretError } from '../secrets/envelope.ts';
@@ -37,6 +38,7 @@ const EXPLAINED = [
   BackupError,
   MigrationError,
   Refusal,
+  RoleError,
   SecretError,
   StackProblem,
 ];

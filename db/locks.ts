@@ -16,4 +16,6 @@ export const LOCKS = {
   horizon: 7_163_945_024,
   /** One process at a time makes the writers of events wait to move the horizon. */
   closing: 7_163_945_025,
+  /** One process makes the roles of the database and gives them their rights. */
+  roles: 7_163_945_026,
 } as const;

@@ -26,8 +26,11 @@ function timestampToIso(text: string): string {
   return `${match[5] ? '0000' : match[1]}${match[2]}T${match[3]}${fraction}Z`;
 }
 
+/** The URL of a database, which may become known, or change, while a pool exists. */
+export type Address = string | (() => string);
+
 export interface PoolOptions {
-  url: string;
+  url: Address;
   size: number;
   /** Shown in pg_stat_activity. */
   name: string;
@@ -65,10 +68,20 @@ function settingsOf({ lock, statement, clientCheck }: PoolLimits = {}): string {
 const LIMIT_TRANSACTIONS = `select set_config('transaction_timeout', $1, false)
   where current_setting('server_version_num')::int >= 170000`;
 
+/** A class of connections. Each connection asks for the address when it is made. */
+function clientAt(address: Address): typeof pg.Client {
+  const current = typeof address === 'string' ? () => address : address;
+  return class extends pg.Client {
+    constructor(config: pg.ClientConfig) {
+      super({ ...config, connectionString: current() });
+    }
+  };
+}
+
 export function createPool(options: PoolOptions): Pool {
   const longest = options.limits?.transaction;
   const pool = new pg.Pool({
-    connectionString: options.url,
+    Client: clientAt(options.url),
     max: options.size,
     application_name: `sluice-${options.name}`,
     connectionTimeoutMillis: 5_000,

@@ -10,7 +10,7 @@ import { EVENT_COLUMNS } from './event-columns.ts';
 import { EVENT_SCHEMA } from './event-schema.ts';
 import { eventNames, filterCondition, sourceFault } from './filters.ts';
 import { inlineValues } from './inline-values.ts';
-import { type ColumnSet, copyText, ModelError, type ModelQuery } from './model-query.ts';
+import { type ColumnSet, ModelError, type ModelQuery, queryOfModel } from './model-query.ts';
 
 export interface EventOptions {
   projectId: number;
@@ -73,7 +73,7 @@ export async function eventsQuery(parser: Parser, options: EventOptions): Promis
   const names = columns.map((_, index) => `f${index + 1}`);
   const casts = columns.map(({ cast }, index) => cast(`x.${names[index]}`));
   const select = `select ${casts.join(', ')} from (${inlineValues(statement)}) as x (${names.join(', ')})`;
-  return { text: copyText(select), select, columns: columns.map((one) => one.column), settings: IN_ORDER };
+  return queryOfModel({ projectId, select, columns: columns.map((one) => one.column), settings: IN_ORDER });
 }
 
 async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOptions): Promise<Chosen> {

@@ -1,3 +1,4 @@
+import { ofProject } from '../db/roles/project-setting.ts';
 import type { Column } from '../formats/columns.ts';
 
 /** What can be exported. */
@@ -13,9 +14,26 @@ export interface ModelQuery {
   columns: readonly Column[];
   /** The SELECT inside the COPY. Its columns have the order of `columns` but other names. */
   select: string;
-  /** Settings of Postgres that the query needs. They are passed to `copyOut`. */
+  /**
+   * Settings of Postgres that the query needs, its project among them. Whoever runs it sets them in the same
+   * transaction.
+   */
   settings: Readonly<Record<string, string>>;
 }
+
+/** What a model says of its rows. The other parts of a `ModelQuery` follow from it. */
+interface Selected extends Pick<ModelQuery, 'columns' | 'select'> {
+  projectId: number;
+  settings?: Readonly<Record<string, string>>;
+}
+
+/** Completes the query of a model. The reader sees the rows of its project and of no other. */
+export const queryOfModel = ({ projectId, select, columns, settings }: Selected): ModelQuery => ({
+  text: `copy (${select}) to stdout (format binary)`,
+  columns,
+  select,
+  settings: { ...settings, ...ofProject(projectId) },
+});
 
 /** The settings of an export make no valid query. The message is for the person who made the settings. */
 export class ModelError extends Error {
@@ -31,5 +49,3 @@ export class ModelError extends Error {
     this.detail = detail;
   }
 }
-
-export const copyText = (select: string): string => `copy (${select}) to stdout (format binary)`;

@@ -2,7 +2,7 @@ import { sqlLiteral } from '../db/sql-literal.ts';
 import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import type { OpenInterval } from '../intervals/index.ts';
-import { type ColumnSet, copyText, type ModelQuery } from './model-query.ts';
+import { type ColumnSet, type ModelQuery, queryOfModel } from './model-query.ts';
 
 const COLUMNS: readonly Column[] = [
   { name: 'team_id', type: 'int32', nullable: false },
@@ -43,5 +43,5 @@ select g.project_id, g.distinct_id, g.person_id, '{}', g.version, g.person_versi
 from deleted_distinct_ids g
 where g.project_id = ${project} and ${within('g.changed_at', interval)}
   and not exists (select from person_distinct_ids d where d.project_id = g.project_id and d.distinct_id = g.distinct_id)`;
-  return { text: copyText(select), select, columns: personColumns(columnSet), settings: {} };
+  return queryOfModel({ projectId, select, columns: personColumns(columnSet) });
 }

@@ -9,9 +9,10 @@ export interface Written {
 
 /**
  * SQLSTATEs of errors that come from the filters and columns of an export, so that trying again does not help. Class 22
- * is about the data, 42 and 0A are about the statement, and 54 is about something too large or too complex.
+ * is about the data, 42 and 0A are about the statement, and 54 is about something too large or too complex. 42501 says
+ * that the reader lacks a right, which is not the fault of a user.
  */
-const STATES = /^(22|42|54|0A)...$/;
+const STATES = /^(22|42(?!501)|54|0A).{3}$/;
 /** A value of a gigabyte or more has no SQLSTATE of its own. */
 const TOO_LARGE = /^invalid memory alloc request size/;
 

@@ -2,7 +2,7 @@ import { sqlLiteral } from '../db/sql-literal.ts';
 import { timestamptzText } from '../db/timestamptz.ts';
 import type { Column } from '../formats/columns.ts';
 import type { OpenInterval } from '../intervals/index.ts';
-import { copyText, type ModelQuery } from './model-query.ts';
+import { type ModelQuery, queryOfModel } from './model-query.ts';
 
 const text = (...names: string[]): Column[] =>
   names.map((name) => ({ name, type: 'string', nullable: true }));
@@ -57,5 +57,5 @@ export function sessionsQuery(projectId: number, { start, end }: OpenInterval): 
   const selected = SESSION_COLUMNS.map(({ name }) => EXPRESSIONS[name] ?? `s.${name}`).join(', ');
   const project = sqlLiteral('integer', String(projectId));
   const select = `select ${selected} from sessions_changed(${project}, ${from}, ${to}) as s`;
-  return { text: copyText(select), select, columns: SESSION_COLUMNS, settings: {} };
+  return queryOfModel({ projectId, select, columns: SESSION_COLUMNS });
 }

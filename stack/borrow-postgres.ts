@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Config } from '../config.ts';
+import { type GivenAddresses, givenAddresses } from '../db/roles/address.ts';
 import { lockInstance } from './file-lock.ts';
 import { readPassword } from './postgres/cluster.ts';
 import { startPostgres } from './postgres.ts';
@@ -19,15 +20,19 @@ export async function runningDatabaseUrl(dataDir: string): Promise<string | unde
 }
 
 /**
- * Gives a command the URL of the installation's database: the one in DATABASE_URL, or the embedded Postgres. If the
- * embedded Postgres does not run, it runs for the duration of the command.
+ * Gives a command the URL of the installation's database, as its owner: the one in SLUICE_OWNER_DATABASE_URL or
+ * DATABASE_URL, or the embedded Postgres. If the embedded Postgres does not run, it runs for the duration of the
+ * command.
  */
 export async function withInstallationDatabase<T>(
   config: Config,
   report: Report,
-  work: (url: string) => Promise<T>,
+  work: (url: string, database: GivenAddresses) => Promise<T>,
 ): Promise<T> {
-  if (config.DATABASE_URL) return work(config.DATABASE_URL);
+  if (config.DATABASE_URL) {
+    const database = givenAddresses(config.DATABASE_URL, config);
+    return work(database.ownerUrl ?? database.url, database);
+  }
   const dataDir = config.SLUICE_DATA_DIR;
   let lock: ReturnType<typeof lockInstance>;
   try {
@@ -36,7 +41,7 @@ export async function withInstallationDatabase<T>(
     // Another process, usually `npm start`, already runs the embedded Postgres.
     const url = error instanceof StackProblem ? await runningDatabaseUrl(dataDir) : undefined;
     if (!url) throw error;
-    return work(url);
+    return work(url, { url });
   }
   try {
     report('Starting the embedded Postgres for this command …');
@@ -47,7 +52,7 @@ export async function withInstallationDatabase<T>(
       report,
     });
     try {
-      return await work(postgres.url);
+      return await work(postgres.url, { url: postgres.url });
     } finally {
       await postgres.stop();
     }

@@ -1,7 +1,10 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 import path from 'node:path';
-import { migrate, migrationState, readMigrations } from '../db/migrate.ts';
+import { migrationState, readMigrations } from '../db/migrate.ts';
 import { createPool, isDatabaseUnavailable } from '../db/pool.ts';
+import type { GivenAddresses } from '../db/roles/address.ts';
+import { type DatabaseRoles, findRoles } from '../db/roles/roles.ts';
+import { setUpDatabase } from '../db/wait.ts';
 import { bootstrap } from '../tenancy/bootstrap.ts';
 import { type Report, StackProblem } from './problem.ts';
 
@@ -59,10 +62,12 @@ export interface PreparedDatabase {
   /** Undefined if the installation was set up elsewhere, so that this data directory has no keys. */
   credentials: Credentials | undefined;
   firstStart: boolean;
+  /** The addresses for the processes of Sluice. */
+  roles: DatabaseRoles;
 }
 
 interface DatabaseToPrepare {
-  url: string;
+  database: GivenAddresses;
   dataDir: string;
   addresses: Addresses;
   /** Whether DATABASE_URL names the database, so that it is the operator's own. */
@@ -72,26 +77,29 @@ interface DatabaseToPrepare {
   report: Report;
 }
 
-/** Migrates the database, sets up an empty installation, and writes credentials.json. */
+/** Migrates the database, makes its roles, sets up an empty installation, and writes credentials.json. */
 export async function prepareDatabase(options: DatabaseToPrepare): Promise<PreparedDatabase> {
-  const { url, dataDir } = options;
+  const { database, dataDir } = options;
+  const url = database.ownerUrl ?? database.url;
   const pool = createPool({ url, size: 1, name: 'stack' });
   try {
-    if (options.mayMigrate) await migrate(url, { log: (line) => options.report(`  ${line}`) });
-    else await requireMigrated(pool);
+    if (!options.mayMigrate) await requireMigrated(pool);
+    const roles = options.mayMigrate
+      ? await setUpDatabase(database, (line) => options.report(`  ${line}`))
+      : await findRoles(database);
     const addresses = { ...options.addresses, capture_url: options.addresses.base_url };
     let written: Credentials | undefined;
     await bootstrap(pool, {}, (made) => {
       written = { ...addresses, ...made };
       writeCredentials(dataDir, ordered(written));
     });
-    if (written) return { credentials: written, firstStart: true };
+    if (written) return { roles, credentials: written, firstStart: true };
     const known = readCredentials(dataDir);
-    if (!known) return { credentials: undefined, firstStart: false };
+    if (!known) return { roles, credentials: undefined, firstStart: false };
     // Ports may have changed since.
     const credentials = ordered({ ...known, ...addresses });
     if (JSON.stringify(credentials) !== JSON.stringify(known)) writeCredentials(dataDir, credentials);
-    return { credentials, firstStart: false };
+    return { roles, credentials, firstStart: false };
   } catch (error) {
     if (!options.external || !isDatabaseUnavailable(error)) throw error;
     const { host } = new URL(url);

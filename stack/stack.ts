@@ -1,5 +1,7 @@
 import path from 'node:path';
 import type { Config } from '../config.ts';
+import { givenAddresses } from '../db/roles/address.ts';
+import type { DatabaseRoles } from '../db/roles/roles.ts';
 import { ensureKeyFile } from '../secrets/key-file.ts';
 import { type Kept, keepRunning } from './keeper.ts';
 import { stopLeftover } from './leftovers.ts';
@@ -67,7 +69,7 @@ export class StackRunner {
     signal.throwIfAborted();
     report('Preparing the database …');
     const database = await prepareDatabase({
-      url: databaseUrl,
+      database: givenAddresses(databaseUrl, plan.ownPostgres ? {} : config),
       dataDir,
       addresses: { base_url: plan.baseUrl, temporal_ui_url: plan.temporalUiUrl },
       external: !plan.ownPostgres,
@@ -76,7 +78,7 @@ export class StackRunner {
     });
     signal.throwIfAborted();
 
-    const childEnv = this.childEnv(plan, databaseUrl);
+    const childEnv = this.childEnv(plan, database.roles);
     report(`Starting the API on port ${plan.ports.api} and the worker …`);
     const [, workerIsReady] = await allOrNothing<[unknown, boolean]>(
       signal,
@@ -176,12 +178,15 @@ export class StackRunner {
     return keepRunning({ name, start, logFile }, this.options);
   }
 
-  private childEnv(plan: Plan, databaseUrl: string): NodeJS.ProcessEnv {
+  private childEnv(plan: Plan, roles: DatabaseRoles): NodeJS.ProcessEnv {
     const { config, env } = this.options;
     return {
       ...env,
       PORT: String(plan.ports.api),
-      DATABASE_URL: databaseUrl,
+      DATABASE_URL: roles.server,
+      SLUICE_READER_DATABASE_URL: roles.wall.up ? roles.reader : '',
+      // The tables of the embedded Postgres are up to date, and no process needs its superuser.
+      ...(plan.ownPostgres && { SLUICE_OWNER_DATABASE_URL: '' }),
       TEMPORAL_ADDRESS: plan.temporalAddress,
       // These settings are for an external Temporal. The embedded one uses no TLS.
       ...(plan.ownTemporal && {

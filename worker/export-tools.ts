@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { type Config, workerPools } from '../config.ts';
-import { createPool, type PoolLimits } from '../db/pool.ts';
+import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
@@ -20,6 +20,8 @@ export interface SharedTools
   extends Pick<RunDependencies, 'pool' | 'temporal' | 'logger' | 'patience' | 'limits' | 'rhythm'> {
   /** The metrics of exports. Without it nobody sees them. */
   metrics?: ExportMetrics | undefined;
+  /** The address at which rows are read for exports, as the reader. */
+  readerAddress: Address;
 }
 
 /** What a worker needs for batch exports. */
@@ -59,7 +61,16 @@ function memoryOf(): number {
 /** Puts together what batch exports need. */
 export function createExportTools(
   config: Config,
-  { pool, temporal, logger, patience, limits, rhythm, metrics = createExportMetrics(undefined) }: SharedTools,
+  {
+    pool,
+    readerAddress,
+    temporal,
+    logger,
+    patience,
+    limits,
+    rhythm,
+    metrics = createExportMetrics(undefined),
+  }: SharedTools,
 ): ExportTools {
   const lanes = lanesOf(exportConcurrency(config, memoryOf()));
   const parser = createParser();
@@ -67,7 +78,7 @@ export function createExportTools(
   const sizes = workerPools(config, lanes.exports + lanes.backfills);
   const connect = (name: string, size: number, limits: PoolLimits) =>
     createPool({
-      url: config.DATABASE_URL as string,
+      url: readerAddress,
       ...{ name, size, limits },
       onError: (error) => logger.warn({ err: error }, `a connection to Postgres (${name}) broke`),
     });

@@ -20,8 +20,10 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
   Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
   // Only the bookkeeping of runs, heartbeats and maintenance. What may take long has pools of its own: export-tools.ts.
   const pool = database.connect('worker', { size: workerPools(config, 0).bookkeeping, limits: LIMITS });
+  const readerAddress = database.addressOf('reader');
   const schedules = createSchedules(config, logger);
   const registry = createRegistry('worker');
+  database.registerMetrics(registry);
   const exportMetrics = createExportMetrics(registry);
   for (const product of PRODUCTS) product.registerMetrics?.(registry, pool);
   const metrics =
@@ -37,7 +39,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
     let wait = FIRST_PAUSE;
     while (!stopping.aborted) {
       try {
-        worker = await startWorker({ config, pool, schedules, logger, exportMetrics });
+        worker = await startWorker({ config, pool, readerAddress, schedules, logger, exportMetrics });
         logger.info({ taskQueue: config.SLUICE_TASK_QUEUE }, 'the worker polls its task queues');
         wait = FIRST_PAUSE;
         onFirst();

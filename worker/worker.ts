@@ -3,7 +3,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
-import type { Pool } from '../db/pool.ts';
+import type { Address, Pool } from '../db/pool.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Patience } from '../destinations/retry.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
@@ -21,6 +21,8 @@ import { createExportTools } from './export-tools.ts';
 export interface WorkerDependencies {
   config: Config;
   pool: Pool;
+  /** The address at which rows are read for exports, as the reader. */
+  readerAddress: Address;
   schedules: Schedules;
   logger: Logger;
   /** By default all products of Sluice. */
@@ -69,6 +71,7 @@ const STICKY = '5 seconds';
 export async function startWorker({
   config,
   pool,
+  readerAddress,
   schedules,
   logger,
   products = PRODUCTS,
@@ -80,7 +83,7 @@ export async function startWorker({
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
-  const shared = { pool, temporal, logger, metrics: exportMetrics, patience, limits, rhythm };
+  const shared = { pool, readerAddress, temporal, logger, metrics: exportMetrics, patience, limits, rhythm };
   const tools = createExportTools(config, shared);
   let announcement: Announcement | undefined;
   const close = async () => {

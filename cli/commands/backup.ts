@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { backUp } from '../../backup/backup.ts';
 import { restore } from '../../backup/restore.ts';
+import { ensureRoles } from '../../db/roles/roles.ts';
 import { keyFile } from '../../secrets/key-file.ts';
 import { type Product, sealedColumns } from '../../tenancy/product.ts';
 import { encryptionKeyIds, remark, say, withUrl } from '../context.ts';
@@ -32,13 +33,14 @@ export function backupCommands(program: Command, products: readonly Product[]): 
       'Restore a backup into an empty database. Sluice then creates the Temporal schedules on its own.',
     )
     .action((directory: string) =>
-      withUrl(async (url, config) => {
+      withUrl(async (url, config, database) => {
         const manifest = await restore({
           url,
           directory,
           encryptionKeyIds: encryptionKeyIds(config),
           report: remark,
         });
+        await ensureRoles(database);
         const rows = manifest.tables.reduce((sum, table) => sum + table.rows, 0);
         say(`Restored ${rows} rows of ${manifest.tables.length} tables, as of ${manifest.created_at}.`);
       }),

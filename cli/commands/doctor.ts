@@ -3,6 +3,8 @@ import type { Command } from 'commander';
 import type { Config } from '../../config.ts';
 import { type DatabaseReport, diagnoseDatabase } from '../../db/diagnose.ts';
 import { createPool } from '../../db/pool.ts';
+import { type GivenAddresses, givenAddresses } from '../../db/roles/address.ts';
+import { findRoles } from '../../db/roles/roles.ts';
 import { diagnoseTemporal } from '../../schedules/diagnose.ts';
 import { parseKeyring } from '../../secrets/envelope.ts';
 import { keyFile } from '../../secrets/key-file.ts';
@@ -139,6 +141,25 @@ async function lookAtProducts(url: string, products: readonly Product[]): Promis
   return found;
 }
 
+/** Looks whether Postgres itself keeps what users write within their project. */
+async function lookAtWall(database: GivenAddresses): Promise<Finding> {
+  const check = 'second wall';
+  try {
+    const { wall } = await findRoles(database);
+    const more = wall.sql ? `\n${wall.sql}` : '';
+    if (!wall.up) return finding(check, false, `Second wall off: ${wall.reason}.${more}`);
+    return finding(
+      check,
+      true,
+      more
+        ? `What users write runs as a role that Postgres keeps within its project. This role may still call functions that it does not need. ${more}`
+        : 'What users write runs as a role that Postgres keeps within its project.',
+    );
+  } catch (error) {
+    return finding(check, false, (error as Error).message);
+  }
+}
+
 async function lookAtDatabase(config: Config, products: readonly Product[]): Promise<Finding[]> {
   const url = config.DATABASE_URL ?? (await runningDatabaseUrl(config.SLUICE_DATA_DIR));
   if (!url) {
@@ -154,7 +175,8 @@ async function lookAtDatabase(config: Config, products: readonly Product[]): Pro
     const report = await diagnoseDatabase(url);
     const found = lookAtReport(report);
     if (report.applied !== report.known) return found;
-    return [...found, ...(await lookAtProducts(url, products))];
+    const database = givenAddresses(url, config.DATABASE_URL ? config : {});
+    return [...found, await lookAtWall(database), ...(await lookAtProducts(url, products))];
   } catch (error) {
     const place = config.DATABASE_URL ? 'DATABASE_URL' : 'the embedded Postgres';
     return [

@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
-import type { Pool } from '../../db/pool.ts';
+import { createPool, type Pool } from '../../db/pool.ts';
+import type { GivenAddresses } from '../../db/roles/address.ts';
+import { findRoles } from '../../db/roles/roles.ts';
 import { Turns } from '../../db/turns.ts';
 import { backfillExport } from '../../exports/commands/backfill.ts';
 import { cancelBackfill, cancelRun } from '../../exports/commands/cancel.ts';
@@ -14,7 +16,9 @@ import { OPERATOR } from '../../tenancy/actor.ts';
 import { CAUSES, CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
 import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
 
-type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'>;
+interface Dependencies extends Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'> {
+  database: GivenAddresses;
+}
 
 /** Finds the export, run or backfill that the command names, then does the work on it. */
 const act = <Found>(
@@ -22,10 +26,12 @@ const act = <Found>(
   work: (deps: Dependencies, found: Found) => Promise<void>,
   { needsTemporal = false } = {},
 ): Promise<void> =>
-  withPool(async (pool, config) => {
+  withPool(async (pool, config, database) => {
     const found = await find(pool);
     const logger = needsTemporal ? CAUSES : REMARKS;
-    await withTemporal(config, needsTemporal, (temporal) => work({ pool, temporal, logger }, found));
+    await withTemporal(config, needsTemporal, (temporal) =>
+      work({ pool, temporal, logger, database }, found),
+    );
   });
 
 /** Prints the result: with `--json` as JSON, otherwise as a sentence. */
@@ -45,11 +51,12 @@ async function startNow(deps: Dependencies, row: BatchExportRow) {
   const { createParser } = await import('../../hog/parser/index.ts');
   const { runExport } = await import('../../exports/commands/run-now.ts');
   const parser = createParser({ workers: 1 });
+  const reader = createPool({ url: (await findRoles(deps.database)).reader, size: 1, name: 'cli-reader' });
   try {
     const parsing = new Turns({ atOnce: 1 });
-    return await runExport({ ...deps, readingPool: deps.pool, parser, parsing }, OPERATOR, row, {});
+    return await runExport({ ...deps, reader, parser, parsing }, OPERATOR, row, {});
   } finally {
-    await parser.close();
+    await Promise.all([parser.close(), reader.end()]);
   }
 }
 

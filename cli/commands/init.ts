@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import { migrate } from '../../db/migrate.ts';
+import { readMigrations } from '../../db/migrate.ts';
 import { createPool } from '../../db/pool.ts';
+import { setUpDatabase } from '../../db/wait.ts';
 import { bootstrap } from '../../tenancy/bootstrap.ts';
 import { CommandError, remark, say, withUrl } from '../context.ts';
 
@@ -9,9 +10,10 @@ export function initCommand(program: Command): void {
     .command('migrate')
     .description('Apply all missing migrations to the database.')
     .action(() =>
-      withUrl(async (url) => {
-        const { applied } = await migrate(url, { log: remark });
-        say(`The database is up to date (${applied} migrations).`);
+      withUrl(async (_url, _config, database) => {
+        const { wall } = await setUpDatabase(database, remark);
+        say(`The database is up to date (${readMigrations().length} migrations).`);
+        if (!wall.up) remark(`second wall off: ${wall.reason}. \`npx sluice doctor\` shows what puts it up.`);
       }),
     );
 
@@ -24,8 +26,8 @@ export function initCommand(program: Command): void {
     .option('--email <address>', 'e-mail address of the first user', 'admin@localhost')
     .option('--name <first name>', 'first name of the first user', 'Admin')
     .action((options: { organization: string; email: string; name: string }) =>
-      withUrl(async (url) => {
-        await migrate(url, { log: remark });
+      withUrl(async (url, _config, database) => {
+        await setUpDatabase(database, remark);
         const pool = createPool({ url, size: 2, name: 'cli' });
         try {
           const created = await bootstrap(pool, {

@@ -1,6 +1,6 @@
 import type { Pool } from '../../db/pool.ts';
-import type { Limits } from '../../destinations/limits.ts';
 import type { Turns } from '../../db/turns.ts';
+import type { Limits } from '../../destinations/limits.ts';
 import type { Egress } from '../../egress/egress.ts';
 import type { Parser } from '../../hog/parser/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
@@ -9,8 +9,8 @@ import type { ExportTemporal } from '../temporal.ts';
 /** What the commands of batch exports need. Each command takes a part of it. */
 export interface ExportCommandDependencies {
   pool: Pool;
-  /** Connections for queries that users write; see db/reading.ts. */
-  readingPool: Pool;
+  /** Runs what is compiled from the filters and columns of users. It reads the tables of models and nothing else. */
+  reader: Pool;
   /** Parses filters and columns, which users write in HogQL. */
   parser: Parser;
   /** The turns of projects at the parser. */

@@ -12,8 +12,8 @@ import type { Rhythm } from './rhythm.ts';
 export interface RunDependencies {
   pool: Pool;
   /**
-   * Connections for reading the rows that are exported. They are separate, so that other statements do not wait for
-   * one.
+   * Connections of the reader, for the rows that are exported. They are separate, so that other statements do not wait
+   * for one.
    */
   copyPool: Pool;
   /** A few connections for finding out how much a backfill has to do, which may take long. */

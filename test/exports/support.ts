@@ -41,6 +41,8 @@ export const hourly = (n: number) => ({ start: hour(n), end: hour(n + 1) });
 
 export interface ExportWorld {
   pool: Pool;
+  /** Connections of the role that runs what users write. */
+  reader: Pool;
   config: Config;
   schedules: Schedules;
   client: Client;
@@ -110,6 +112,7 @@ export function exportWorldForFile({
     };
     world.root = mkdtempSync(path.join(tmpdir(), 'sluice-exports-'));
     world.pool = pool;
+    world.reader = database?.reader ?? pool;
     const variables: Record<string, string> = {
       DATABASE_URL: url,
       TEMPORAL_ADDRESS: address,

@@ -8,6 +8,7 @@ import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
 import type { RunDependencies } from '../../exports/runs/dependencies.ts';
 import { finishExportRun } from '../../exports/runs/finish-run.ts';
 import { createExportTools } from '../../worker/export-tools.ts';
+import { asReader } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { exportWorldForFile, fillHour, hour, hourly, logger } from './support.ts';
 
@@ -20,7 +21,12 @@ beforeAll(async () => {
 
 /** What the activities of a worker have, for calling one of them by hand. */
 async function withTools(work: () => Promise<void>): Promise<void> {
-  const shared = { pool: world.pool, temporal: world.schedules.exports, logger };
+  const shared = {
+    pool: world.pool,
+    readerAddress: asReader(world.config.DATABASE_URL as string),
+    temporal: world.schedules.exports,
+    logger,
+  };
   const tools = createExportTools(world.config, shared);
   closeTools = tools.close;
   deps = { ...tools.dependencies, pauseAfter: 1, noticeWebhook: 'http://127.0.0.1:1/' };

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
 import { createPool, type Pool } from '../../db/pool.ts';
-import { waitForDatabase } from '../../db/wait.ts';
+import { setUpDatabase } from '../../db/wait.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
@@ -34,8 +34,7 @@ const world = exportWorldForFile({
     const port = await reservePort();
     postgres = await startPostgres({ dataDir, cacheDir, port: await reservePort() });
     temporal = await startTemporal({ dataDir, cacheDir, port, uiPort: 0 });
-    const stopping = new AbortController().signal;
-    await waitForDatabase({ url: postgres.url, mayMigrate: true, stopping, log: () => undefined });
+    await setUpDatabase({ url: postgres.url });
     pool = createPool({ url: postgres.url, size: 4, name: 'test' });
     return { url: postgres.url, pool, address: `127.0.0.1:${port}`, namespace: 'default' };
   },

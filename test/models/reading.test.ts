@@ -58,7 +58,7 @@ describe('the plan', () => {
     ['an hour with filters', 200, 201, { filters: [{ type: 'event', key: 'n', operator: 'gt', value: 1 }] }],
     ['an hour of selected columns', 200, 201, { hogqlQuery: 'select event, properties.n as n from events' }],
   ])('of %s reads that time only, by the index on inserted_at', async (_name, from, to, options) => {
-    const nodes = await planOfQuery(database.pool, await query(hour(from), hour(to), options));
+    const nodes = await planOfQuery(database.reader, await query(hour(from), hour(to), options));
     // Nothing of other partitions, not even by an index.
     expect([...new Set(ofEvents(nodes).map((node) => node['Relation Name']))]).toEqual(['events_old_1']);
     expect(nodes.map((node) => node['Index Name'])).toContain('events_old_1_inserted_at_idx');
@@ -68,7 +68,7 @@ describe('the plan', () => {
   });
 
   test('of a range over a week takes the partitions that it touches', async () => {
-    const nodes = await planOfQuery(database.pool, await query(hour(160), hour(180)));
+    const nodes = await planOfQuery(database.reader, await query(hour(160), hour(180)));
     const names = [...new Set(ofEvents(nodes).map((node) => node['Relation Name']))].sort();
     expect(names).toEqual(['events_old_0', 'events_old_1']);
   });
@@ -80,7 +80,7 @@ describe('the plan', () => {
       [168, 336],
     ] as const) {
       for (const projectId of [1, 2, 3]) {
-        const nodes = await planOfQuery(database.pool, await query(hour(start), hour(end), { projectId }));
+        const nodes = await planOfQuery(database.reader, await query(hour(start), hour(end), { projectId }));
         const types = ofEvents(nodes).map((node) => node['Node Type']);
         expect(types.filter((type) => type !== 'Seq Scan' && type !== 'Bitmap Heap Scan')).toEqual([]);
         expect(nodes.filter((node) => node['Node Type'].startsWith('Gather'))).toEqual([]);

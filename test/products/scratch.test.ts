@@ -18,7 +18,7 @@ import { type RunningWorker, startWorker } from '../../worker/worker.ts';
 import type { MaintenanceReport } from '../../workflows/maintenance.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { sluice } from '../support/cli.ts';
-import { withDatabase } from '../support/database.ts';
+import { asReader, withDatabase } from '../support/database.ts';
 import { refusals } from '../support/refusals.ts';
 import { documentOf, fill, idsOf, managed } from '../support/routes.ts';
 import { SCRATCH } from './scratch/manifest.ts';
@@ -52,6 +52,7 @@ beforeAll(async () => {
   worker = await startWorker({
     config: api.config,
     pool: api.pool,
+    readerAddress: asReader(api.config.DATABASE_URL as string),
     schedules: api.schedules,
     logger,
     products,

@@ -41,6 +41,7 @@ export interface TestApi {
   app: App;
   products: ApiDependencies['products'];
   pool: Pool;
+  reader: Pool;
   listener: Listener;
   ingest: Ingest;
   registry: Registry;
@@ -146,6 +147,7 @@ export function apiForFile(
     const logger = createLogger({ name: 'test', level: 'silent' });
     api.products = options.products ?? PRODUCTS;
     api.pool = database.pool;
+    api.reader = database.reader;
     api.schedules = createSchedules(api.config, logger);
     api.parser = createParser({ workers: 1, timeoutMs: 60_000 });
     api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
@@ -164,6 +166,7 @@ export function apiForFile(
       pool: api.pool,
       readingPool: api.pool,
       lanePool: api.pool,
+      reader: api.reader,
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,

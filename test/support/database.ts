@@ -9,6 +9,16 @@ export interface TestDatabase {
   /** Address of the database, for processes and pools of the test's own. */
   url: string;
   pool: Pool;
+  /** Connections of the role that runs what users write. */
+  reader: Pool;
+}
+
+/** The address of a database for the reader. All test databases share its role, because they are clones. */
+export function asReader(address: string): string {
+  const url = new URL(address);
+  const [user, password] = (process.env.TEST_POSTGRES_READER as string).split(':');
+  Object.assign(url, { username: user, password });
+  return url.href;
 }
 
 function adminUrl(): string {
@@ -34,15 +44,21 @@ async function createDatabase(): Promise<TestDatabase & { name: string }> {
   await onServer((client) => client.query(`create database ${name} template ${TEMPLATE_DATABASE}`));
   const url = new URL(adminUrl());
   url.pathname = `/${name}`;
-  return { name, url: url.href, pool: createPool({ url: url.href, size: 10, name: 'test' }) };
+  return {
+    name,
+    url: url.href,
+    pool: createPool({ url: url.href, size: 10, name: 'test' }),
+    reader: createPool({ url: asReader(url.href), size: 10, name: 'test-reader' }),
+  };
 }
 
 /** Drops the database; fails when the test left connections to it open. */
 async function dropDatabase(database: TestDatabase & { name: string }): Promise<void> {
-  const { name, pool } = database;
+  const { name, pool, reader } = database;
   const borrowed = pool.totalCount - pool.idleCount;
   // end() waits for borrowed connections, for ever if they are never given back.
   if (borrowed === 0 && !pool.ended) await pool.end();
+  if (reader.totalCount === reader.idleCount && !reader.ended) await reader.end();
   await onServer(async (client) => {
     // A server process outlives its connection, by a moment as a rule.
     const patience = Date.now() + 30_000;
@@ -99,6 +115,9 @@ export function databaseForFile(): TestDatabase {
     },
     get pool() {
       return current().pool;
+    },
+    get reader() {
+      return current().reader;
     },
   };
 }

@@ -9,6 +9,7 @@ export interface TestRun {
 interface Ready {
   stateDir: string;
   postgresUrl: string;
+  reader: string;
   temporalAddress: string;
   workflowBundle: string;
 }
@@ -35,6 +36,7 @@ export default async function globalSetup(): Promise<void> {
   });
   process.env.TEST_STATE_DIR = ready.stateDir;
   process.env.TEST_POSTGRES_URL = ready.postgresUrl;
+  process.env.TEST_POSTGRES_READER = ready.reader;
   process.env.TEST_TEMPORAL_ADDRESS = ready.temporalAddress;
   process.env.TEST_WORKFLOW_BUNDLE = ready.workflowBundle;
   // Tests start many processes of Sluice; each takes what an earlier one compiled.

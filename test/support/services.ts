@@ -5,7 +5,7 @@ import path from 'node:path';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
-import { migrate } from '../../db/migrate.ts';
+import { setUpDatabase } from '../../db/wait.ts';
 import { tryLock } from '../../stack/file-lock.ts';
 import { stopLeftover } from '../../stack/leftovers.ts';
 import { clearLeftovers } from '../../stack/postgres/cluster.ts';
@@ -58,16 +58,19 @@ async function clearKilledRuns(): Promise<void> {
   for (const left of takeKilledRuns()) await removeRun(left);
 }
 
-/** A migrated database that nobody connects to, so that it can be cloned at any time. */
-async function createTemplate(adminUrl: string): Promise<void> {
+/** Makes a migrated database that nobody connects to, so that it can be cloned at any time. Returns the login of its reader. */
+async function createTemplate(adminUrl: string): Promise<string> {
   const admin = new pg.Client({ connectionString: adminUrl });
   await admin.connect();
   await admin.query(`create database ${TEMPLATE_DATABASE}`);
   const url = new URL(adminUrl);
   url.pathname = `/${TEMPLATE_DATABASE}`;
-  await migrate(url.href);
+  const { reader, wall } = await setUpDatabase({ url: url.href });
+  if (!wall.up) throw new Error(`second wall off: ${wall.reason}`);
   await admin.query(`alter database ${TEMPLATE_DATABASE} is_template true allow_connections false`);
   await admin.end();
+  const { username, password } = new URL(reader);
+  return `${username}:${password}`;
 }
 
 /** The workflows as workers load them, bundled once for the whole run. */
@@ -94,10 +97,11 @@ async function start(): Promise<void> {
     startPostgres({ ...common, port: 0, database: 'postgres', settings }),
     startTemporal({ ...common, port: 0, uiPort: 0, namespaces: namespaceNames() }),
   ]);
-  await createTemplate(postgres.url);
+  const reader = await createTemplate(postgres.url);
   process.send?.({
     stateDir,
     postgresUrl: postgres.url,
+    reader,
     temporalAddress: temporal.address,
     workflowBundle: await workflows,
   });

@@ -7,18 +7,21 @@ import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker, type WorkerDependencies } from '../../worker/worker.ts';
 import { apiForFile, type TestApi } from './api.ts';
-import { databaseForFile, type TestDatabase } from './database.ts';
+import { asReader, databaseForFile, type TestDatabase } from './database.ts';
 import { allocateNamespace } from './temporal.ts';
 
 const logger = createLogger({ name: 'test', level: 'silent' });
 let isInstalled = false;
 
 /** A worker in this process, with the workflows that were bundled for the whole run. */
-export function startTestWorker(dependencies: Omit<WorkerDependencies, 'logger'>): Promise<RunningWorker> {
+export function startTestWorker(
+  dependencies: Omit<WorkerDependencies, 'logger' | 'readerAddress'>,
+): Promise<RunningWorker> {
   if (!isInstalled) Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
   isInstalled = true;
   const workflowBundle = process.env.TEST_WORKFLOW_BUNDLE;
-  return startWorker({ logger, workflowBundle, ...dependencies });
+  const readerAddress = asReader(dependencies.config.DATABASE_URL as string);
+  return startWorker({ logger, workflowBundle, readerAddress, ...dependencies });
 }
 
 export interface WorkerWorld {

@@ -12,7 +12,7 @@ import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker, WORKFLOWS_PATH } from '../../worker/worker.ts';
 import * as workflows from '../../workflows/index.ts';
-import { databaseForFile } from '../support/database.ts';
+import { asReader, databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { allocateNamespace } from '../support/temporal.ts';
 
@@ -80,7 +80,13 @@ describe('saved histories', () => {
     schedules = createSchedules(config, logger);
     connection = await Connection.connect({ address });
     const client = new Client({ connection, namespace });
-    worker = await startWorker({ config, pool: database.pool, schedules, logger });
+    worker = await startWorker({
+      config,
+      pool: database.pool,
+      readerAddress: asReader(database.url),
+      schedules,
+      logger,
+    });
     const run = await eventually(async () => {
       for await (const one of client.workflow.list()) if (one.status.name === 'COMPLETED') return one;
       return undefined;

@@ -50,7 +50,9 @@ const next = async (claim: Claim, fence: number, ending?: { over: boolean; faile
   (await release(claim, fence, ending)).map((one) => one.workflow_id);
 
 beforeEach(async () => {
-  await database.pool.query('delete from batch_export_places; delete from batch_export_turns; delete from batch_export_workers');
+  await database.pool.query(
+    'delete from batch_export_places; delete from batch_export_turns; delete from batch_export_workers',
+  );
 });
 
 describe('who gets a place', () => {
@@ -121,7 +123,8 @@ describe('who gets a place', () => {
     const [flood, quiet] = [uuidv7(), uuidv7()];
     const first = claimOf({ exportId: flood });
     const { fence } = await held(first);
-    for (const workflowId of ['flood 1', 'flood 2', 'flood 3']) await take(claimOf({ exportId: flood, workflowId }));
+    for (const workflowId of ['flood 1', 'flood 2', 'flood 3'])
+      await take(claimOf({ exportId: flood, workflowId }));
     await take(claimOf({ exportId: quiet, workflowId: 'quiet' }));
     await take(claimOf({ projectId: 2, workflowId: 'other project' }));
     const order = await next(first, fence);

@@ -1,0 +1,102 @@
+import pg from 'pg';
+import type { Pool } from '../../../db/pool.ts';
+import { withLogin } from '../../../db/roles/address.ts';
+import { insertEvents, insertGroup, insertPerson } from '../../support/rows.ts';
+
+export const [MINE, THEIRS] = [1, 2];
+export const PROJECTS = [MINE, THEIRS];
+export const AT = '2026-03-02T10:00:00Z';
+/** The id of a person, of a group, and of a session that began at the time of the events. */
+const id = (project: number) => {
+  const time = Date.parse(AT).toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-00000000000${project}`;
+};
+
+/** The same rows for two projects. Each row of the second one says `secret`. */
+export async function insertTwoProjects(pool: Pool): Promise<void> {
+  for (const project_id of PROJECTS) {
+    const word = project_id === MINE ? 'open' : 'secret';
+    await insertEvents(
+      pool,
+      Array.from({ length: 3 }, (_, n) => ({
+        project_id,
+        timestamp: new Date(Date.parse(AT) + n * 60_000).toISOString(),
+        event: `${word} event`,
+        distinct_id: `${word} user`,
+        properties: { word, n, $current_url: `https://${word}.example/` },
+        person_id: id(project_id),
+        person_properties: { email: `${word}@example.com` },
+        session_id: id(project_id),
+        group_0: 'acme',
+      })),
+    );
+    await insertPerson(pool, project_id, {
+      id: id(project_id),
+      distinct_ids: [`${word} user`],
+      properties: { email: `${word}@example.com` },
+    });
+    await insertGroup(pool, project_id, {
+      id: id(project_id),
+      group_type_index: 0,
+      group_key: 'acme',
+      properties: { word },
+    });
+    await pool.query(`insert into deleted_distinct_ids values ($1, $2, $3, 1, 1, $4, $4)`, [
+      project_id,
+      `${word} deleted`,
+      id(project_id),
+      AT,
+    ]);
+  }
+  await pool.query('analyze');
+}
+
+export interface EmptyDatabase {
+  /** With the superuser of the server. */
+  admin: string;
+  /** With a user who may do what the options say. */
+  url: string;
+  /** With another user of the server. */
+  as(user: string): string;
+}
+
+let serial = 0;
+
+/** Runs `work` with an empty database that a new user owns, or may only use. */
+export async function withEmptyDatabase<T>(
+  { attributes = '', owns = true }: { attributes?: string; owns?: boolean },
+  work: (database: EmptyDatabase) => Promise<T>,
+): Promise<T> {
+  serial += 1;
+  const name = `roles_${process.pid}_${serial}`;
+  const server = process.env.TEST_POSTGRES_URL as string;
+  await execute(server, `create role ${name} login password '${PASSWORD}' ${attributes}`);
+  await execute(server, `create database ${name} ${owns ? `owner ${name}` : ''}`);
+  const at = (user?: string) => {
+    const url = new URL(server);
+    url.pathname = `/${name}`;
+    return user === undefined ? url.href : withLogin(url.href, user, PASSWORD);
+  };
+  try {
+    return await work({ admin: at(), url: at(name), as: at });
+  } finally {
+    await execute(server, `drop database ${name} with (force)`);
+  }
+}
+
+export const PASSWORD = 'of a test';
+
+/** Runs SQL as a person would who pastes it, and answers the rows of its last statement. */
+export async function execute(url: string, text: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url, application_name: 'test-person' });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const results = await client.query(text);
+    return [results].flat().at(-1)?.rows ?? [];
+  } finally {
+    await client.end();
+  }
+}
+
+export const userIn = (url: string) => decodeURIComponent(new URL(url).username);

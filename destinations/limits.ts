@@ -29,9 +29,9 @@ const JOINED_PER_SECOND = 8 * 1024 * 1024;
 export const requestLimit = ({ answer }: Limits, bytes: number): number =>
   answer + Math.ceil((bytes / BYTES_PER_SECOND) * 1000);
 
-/** The limit for putting together a file of so many bytes. */
+/** The limit for putting together a file of so many bytes. Meanwhile a server may be silent. */
 export const joiningLimit = ({ answer }: Limits, bytes: number): number =>
-  3 * answer + Math.ceil((bytes / JOINED_PER_SECOND) * 1000);
+  6 * answer + Math.ceil((bytes / JOINED_PER_SECOND) * 1000);
 
 export const limitsOf = ({ limits }: { limits?: Partial<Limits> | undefined }): Limits => ({
   ...LIMITS,

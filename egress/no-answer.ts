@@ -6,8 +6,10 @@ export class NoAnswerError extends Error {
   readonly code = 'ETIMEDOUT';
 }
 
-export const secondsText = (milliseconds: number): string =>
-  milliseconds === 1_000 ? '1 second' : `${milliseconds / 1_000} seconds`;
+export const secondsText = (milliseconds: number): string => {
+  const seconds = Math.round(milliseconds / 100) / 10;
+  return seconds === 1 ? '1 second' : `${seconds} seconds`;
+};
 
 /** How long a connection may take from the lookup of the name to the end of the TLS handshake, in milliseconds. */
 export const CONNECT_MILLISECONDS = 10_000;

@@ -1,5 +1,6 @@
-import { S3Client } from '@aws-sdk/client-s3';
+import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { within } from '../../egress/no-answer.ts';
+import type { AgentPair } from '../../egress/sockets.ts';
 import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import { type Limits, limitsOf, noAnswerFrom } from '../limits.ts';
@@ -17,6 +18,8 @@ interface SendOptions {
   cut?: AbortSignal | undefined;
   /** How long the request and its answer may take, in milliseconds. By default, as long as a small answer. */
   limit?: number;
+  /** Whether the server may be silent until then, because it works. */
+  mayBeSilent?: boolean;
   /** The bytes of rows in its body. When they have arrived, later requests of this attempt are repeated. */
   rowBytes?: number;
   /** The number of attempts, if fewer than usual. */
@@ -62,7 +65,7 @@ export function connectS3(
   const server = serverOf(config);
   let hasFlowed = flowedBefore;
   const agents = surroundings.egress.agents(32);
-  const client = new S3Client({
+  const options: S3ClientConfig = {
     region: config.region,
     credentials: { accessKeyId, secretAccessKey },
     ...(config.endpoint_url ? { endpoint: config.endpoint_url } : {}),
@@ -81,18 +84,21 @@ export function connectS3(
     maxAttempts: 1,
     retryMode: 'standard',
     requestHandler: {
-      httpAgent: agents.httpAgent,
-      httpsAgent: agents.httpsAgent,
+      ...agentsOf(agents),
       // The agents limit the time of connecting, and send() that of the request.
       socketTimeout: limits.idle,
     },
     logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} },
-  });
+  };
+  const client = new S3Client(options);
+  const requestHandler = { ...agentsOf(agents), socketTimeout: 0 };
+  const silentClient = new S3Client({ ...options, requestHandler });
 
   /** Makes a request once, within its limit. */
-  const once: S3Connection['send'] = (request, { cut, limit = limits.answer }) =>
+  const once: S3Connection['send'] = (request, { cut, limit = limits.answer, mayBeSilent = false }) =>
     within(limit, noAnswerFrom(server), cut, (abortSignal, extend) => {
-      const send = ((command) => client.send(command, { abortSignal })) as S3Sender['send'];
+      const by = mayBeSilent ? silentClient : client;
+      const send = ((command) => by.send(command, { abortSignal })) as S3Sender['send'];
       return request({ send }, extend);
     });
 
@@ -128,6 +134,7 @@ export function connectS3(
     },
     destroy() {
       client.destroy();
+      silentClient.destroy();
       agents.destroy();
     },
   };
@@ -185,6 +192,8 @@ export const isOutdated = (error: unknown, seen: string | undefined) =>
 /** Whether the server does not support conditional requests. */
 export const isConditionUnknown = (error: unknown) =>
   statusOf(error) === 501 || (error as Error).name === 'NotImplemented';
+
+const agentsOf = ({ httpAgent, httpsAgent }: AgentPair) => ({ httpAgent, httpsAgent });
 
 /** The server, as messages name it. */
 const serverOf = ({ endpoint_url: endpoint, region }: S3Config) =>

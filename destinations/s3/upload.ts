@@ -334,7 +334,10 @@ export class S3Upload implements HiddenFile {
             if (!(await isOwn(this.#options))) throw overtaken(this.#options, error);
           }
         },
-        { key, doing: 's3:PutObject', limit: joiningLimit(connection.limits, this.#bytes) },
+        {
+          ...{ key, doing: 's3:PutObject', mayBeSilent: true },
+          limit: joiningLimit(connection.limits, this.#bytes),
+        },
       );
     } catch (error) {
       // The same, if the server fell silent over it.

@@ -347,6 +347,20 @@ describe('a server that fails', () => {
     });
   });
 
+  test('a server that takes its time to put a file together gets it', async () => {
+    surroundings = { ...surroundings, limits: { answer: 1_000, idle: 300 } };
+    s3.harm = (request, _response, forward) => {
+      if (isComplete(request)) setTimeout(forward, 1_500);
+      else forward();
+    };
+    await writeLarge(9 * MEBIBYTE);
+    surroundings = { ...surroundings, limits: {} };
+    expect(s3.seen.filter(({ method, url }) => method === 'POST' && /[?&]uploadId=/.test(url))).toHaveLength(
+      1,
+    );
+    expect(await stored()).toHaveLength(9 * MEBIBYTE);
+  });
+
   test('a server that completes the file and falls silent over it has completed it', async () => {
     surroundings = { ...surroundings, limits: { answer: 300 } };
     s3.harm = (request, response, forward) => {

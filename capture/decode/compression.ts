@@ -8,7 +8,7 @@ export type Compression = 'gzip' | 'deflate' | 'br' | 'zstd';
 const SYNC_INPUT = 32 * 1024;
 const SYNC_OUTPUT = 256 * 1024;
 /** Large output comes in pieces of this size, and each is counted before the next one is made. */
-const PIECE = 64 * 1024;
+const PIECE = 512 * 1024;
 /** The window of a zstd frame may have 32 MiB, which is more than any accepted body needs. */
 const WINDOW = { params: { [zlib.constants.ZSTD_d_windowLogMax]: 25 } };
 

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { Writable } from 'node:stream';
 import {
   brotliCompressSync,
@@ -77,6 +79,39 @@ describe.each(ENCODINGS)('%s', (name, encoding, compress) => {
     const answer = await post('/decide/?v=3', compress(bodyFor('never')), { 'content-encoding': encoding });
     expect(answer.statusCode).toBe(200);
   });
+});
+
+interface RustEvent {
+  event: string;
+  distinct_id: string;
+  properties: object;
+}
+
+/** What the encoders of posthog-rs 0.30.0 made of one body of its v1 mode, as base64. */
+const rust: { body: { batch: RustEvent[] }; encoded: Record<string, string> } = JSON.parse(
+  readFileSync(path.join(import.meta.dirname, 'golden/clients/posthog-rs.json'), 'utf8'),
+);
+
+test.each(Object.entries(rust.encoded))('what posthog-rs sends is read: %s', async (encoding, base64) => {
+  const tenant = await api.createTenant(`rust ${encoding}`);
+  const answer = await post('/i/v1/analytics/events', Buffer.from(base64, 'base64'), {
+    'content-encoding': encoding,
+    authorization: `Bearer ${tenant.projectToken}`,
+  });
+  expect([answer.statusCode, Object.values(answer.json().results)]).toEqual([
+    200,
+    [{ result: 'ok' }, { result: 'ok' }],
+  ]);
+  const { rows } = await api.pool.query(
+    'select event, distinct_id, properties from events where project_id = $1 order by event desc',
+    [tenant.projectId],
+  );
+  const sent = rust.body.batch.map(({ event, distinct_id, properties }) => ({
+    event,
+    distinct_id,
+    properties,
+  }));
+  expect(rows).toMatchObject(sent);
 });
 
 describe('a body that cannot be decoded', () => {

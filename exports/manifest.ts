@@ -2,6 +2,7 @@ import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 import type { RunDependencies } from './runs/dependencies.ts';
 import { registerHealthMetrics } from './runs/metrics.ts';
+import { removeLeftovers } from './runs/traces.ts';
 import { endOrphanedRuns, expireExportHistory, mendBackfills, repairExportSchedules } from './runs/upkeep.ts';
 
 /** Describes batch exports to the rest of Sluice. */
@@ -18,7 +19,10 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
     { name: 'batch_export_checks', kind: 'configuration' },
     { name: 'batch_export_health', kind: 'configuration' },
   ],
-  sealed: [{ table: 'batch_exports', column: 'secrets' }],
+  sealed: [
+    { table: 'batch_exports', column: 'secrets' },
+    { table: 'batch_export_traces', column: 'secrets' },
+  ],
   scopes: ['batch_export'],
   lockKinds: LOCK_KINDS,
   maintenance: [
@@ -31,6 +35,11 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
       name: 'endOrphanedRuns',
       summary: 'runs without a workflow ended',
       run: ({ exports }, work) => endOrphanedRuns(exports, work),
+    },
+    {
+      name: 'removeExportLeftovers',
+      summary: 'files of ended attempts removed',
+      run: ({ exports }, work) => removeLeftovers(exports, work),
     },
     {
       name: 'mendBackfills',

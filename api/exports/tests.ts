@@ -65,7 +65,7 @@ export function testRoutes(app: App, deps: ExportRouteDependencies): void {
           response: { 200: step },
         },
       },
-      async ({ body }) => testDestination(deps, body.destination, body.step),
+      async ({ body, project }) => testDestination(deps, project?.id, body.destination, body.step),
     );
 
     app.post(

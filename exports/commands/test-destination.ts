@@ -1,5 +1,6 @@
 import { mergeConfig } from '../../destinations/config.ts';
 import { DestinationConfigError } from '../../destinations/errors.ts';
+import { projectFolder } from '../../destinations/file/folder.ts';
 import { findDestination, requireDestination } from '../../destinations/registry.ts';
 import {
   type DestinationSettings,
@@ -9,6 +10,7 @@ import {
 } from '../../destinations/settings.ts';
 import { refuse } from '../../refusals.ts';
 import { openSettings } from '../reads/settings.ts';
+import { folderOf } from '../reads/stored-target.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import type { DestinationInput } from './prepare.ts';
@@ -24,13 +26,18 @@ export function listTestSteps(type: string): ShownStep[] {
   throw refuse.absent(known ? `There is no test of ${type}.` : 'There is no such type of destination.');
 }
 
-/** Runs a step of the test of a destination. Stores nothing. */
+/** Below this folder nothing is ever written, because projects count from 1. */
+const NOBODYS = projectFolder(0);
+
+/** Runs a step of the test of a destination, for a project if one is known. Stores nothing. */
 export async function testDestination(
-  surroundings: Dependencies,
+  deps: Dependencies,
+  projectId: number | undefined,
   { type, config }: DestinationInput & { type: string },
   step: number,
 ): Promise<ShownStep> {
-  return runStep(surroundings, { type, config: config ?? {} }, step);
+  const folder = projectId === undefined ? NOBODYS : projectFolder(projectId);
+  return runStep(deps, folder, { type, config: config ?? {} }, step);
 }
 
 /** Runs a step of the test of an export's destination. Keys of `input` replace the stored ones. Stores nothing. */
@@ -51,15 +58,16 @@ export async function testExportDestination(
     }
     return { type, config: mergeConfig(stored.config, input?.config ?? {}) };
   });
-  return runStep(deps, settings, step);
+  return runStep(deps, folderOf(row.project_id, row, settings), settings, step);
 }
 
 async function runStep(
   { egress, exportRoot }: Dependencies,
+  folder: string | null,
   settings: DestinationSettings,
   step: number,
 ): Promise<ShownStep> {
-  const done = await runTestStep(settings, step, { egress, exportRoot });
+  const done = await runTestStep(settings, step, { egress, exportRoot, folder });
   if (done) return done;
   const count = testSteps(settings.type)?.length ?? 0;
   if (count === 0) throw refuse.absent(`There is no test of ${settings.type}.`);

@@ -11,6 +11,7 @@ import { type Evidence, judgeInterval, type VerifyReport } from '../rules/verify
 import type { VerifyIntervalInput } from '../temporal.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { hashRows, isExpired } from './source.ts';
+import { mayNameFor } from './traces.ts';
 import { boundDestination, destinationRun } from './transfer.ts';
 import { type WorkAttempt, whileBeating } from './work.ts';
 
@@ -99,7 +100,8 @@ async function readDestination(
     const run = destinationRun(row, runId, interval);
     if (destination.kind === 'files') {
       const manifestKey = destination.keys(run).manifest;
-      return { files: { manifestKey, found: await destination.verify(run, signal) } };
+      const work = { signal, mayName: mayNameFor(deps.pool, row) };
+      return { files: { manifestKey, found: await destination.verify(run, work) } };
     }
     if (!destination.find || !query) return { rows: null };
     const read = () => copyOut(deps.copyPool, query.text, { settings: query.settings, signal });

@@ -11,11 +11,13 @@ import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.
 import { insertLogs, type LogEntry } from '../rows/logs.ts';
 import { findRun } from '../rows/run-lists.ts';
 import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../rows/runs.ts';
+import { endTrace } from '../rows/traces.ts';
 import { type Attempt, OvertakenError, watchAttempt } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { AttemptFailedError, judge } from './judgement.ts';
 import { leaveNoPart, takeBackParts } from './parts.ts';
 import { requireUnexpired, untilFinal } from './source.ts';
+import { clearUp, traceOf } from './traces.ts';
 import { boundDestination, destinationRun, type Transferred, transfer } from './transfer.ts';
 import type { WorkAttempt } from './work.ts';
 
@@ -60,6 +62,7 @@ export async function exportInterval(
     observe(deps, row, done);
     return resultOf(done);
   } catch (error) {
+    await clearUp(deps, { exportId, fence: run.fence });
     if (work.signal.aborted) {
       if (work.isOutOfTime()) await sayTrouble(deps, row, run, work, OUT_OF_TIME);
       throw work.signal.reason;
@@ -114,7 +117,8 @@ async function carry(
   await untilFinal(pool, end, attempt);
   requireUnexpired(row, interval, eventRetentionDays, Date.now());
   const work = destinationRun(row, run.id, interval);
-  const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
+  const trace = traceOf(pool, row, run, attempt.signal);
+  const transferred = await transfer({ copyPool, query, destination, run: work, attempt, trace });
   if (destination.kind !== 'files') return { transferred, said: [] };
   await leaveNoPart(pool, destination, work, run, attempt);
   return { transferred, said: await takeBackParts(pool, destination, work, run, attempt) };
@@ -130,6 +134,7 @@ async function complete(
   return transaction(pool, async (client) => {
     const completed = await completeRun(client, { projectId, runId }, fence, transferred.totals);
     if (!completed) throw new OvertakenError('The run was ended while it was being completed');
+    await endTrace(client, { exportId, fence });
     await insertLogs(client, { projectId, exportId }, runId, [...said, ...closingWords(transferred)]);
     return completed;
   });

@@ -7,12 +7,13 @@ import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import { type IntervalText, readInterval } from '../../intervals/index.ts';
 import type { ModelQuery } from '../../models/index.ts';
-import { openSettings } from '../reads/settings.ts';
+import { openSettings, type StoredSettings } from '../reads/settings.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { RunTotals } from '../rows/runs.ts';
 import type { Attempt } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { ofSource } from './source.ts';
+import type { Trace } from './traces.ts';
 
 /** Returns the destination of an export, with its secrets decrypted. */
 export function boundDestination(
@@ -22,11 +23,12 @@ export function boundDestination(
     patience,
     keyring,
   }: Pick<RunDependencies, 'egress' | 'exportRoot' | 'patience' | 'keyring'>,
-  row: BatchExportRow,
+  row: StoredSettings & Pick<BatchExportRow, 'id' | 'folder'>,
 ): BoundFiles | BoundRows {
   return bindDestination(openSettings(keyring, row), {
     egress,
     exportRoot,
+    folder: row.folder,
     ...(patience ? { patience } : {}),
   });
 }
@@ -57,6 +59,8 @@ interface Transfer {
   destination: BoundFiles | BoundRows;
   run: Run;
   attempt: Attempt;
+  /** Tells others what the attempt may leave at the destination. */
+  trace: Trace;
 }
 
 /** Brings the rows of an interval to their destination. Repeating it leaves the same result there. */
@@ -79,11 +83,12 @@ async function* rowsOf({ copyPool, query, attempt }: Transfer): AsyncGenerator<B
 }
 
 async function toFiles(work: Transfer, destination: BoundFiles): Promise<Transferred> {
-  const { run, query, attempt } = work;
+  const { run, query, attempt, trace } = work;
   const { signal, fence, onProgress } = attempt;
-  const opened = await destination.open(run, { signal, fence, onProgress });
+  const opened = await destination.open(run, { signal, fence, onProgress, ...trace });
   const rejections: string[] = [];
   try {
+    await trace.begin(opened.keys.manifest);
     const { format, compression, maxFileBytes } = opened.options;
     const encoded = await encodeRows(rowsOf(work), {
       columns: query.columns,

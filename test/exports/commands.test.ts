@@ -72,7 +72,9 @@ test('Sluice itself creates, changes, pauses, runs, backfills, verifies and remo
   const planned = await previewNewExport(deps, anna.projectId, input, 3);
   expect([planned.rows.length, planned.estimate.rows]).toEqual([3, 10]);
   expect(listTestSteps('File').length).toBeGreaterThan(0);
-  expect((await testDestination(deps, destination, 0)).result).toMatchObject({ status: 'Passed' });
+  expect((await testDestination(deps, anna.projectId, destination, 0)).result).toMatchObject({
+    status: 'Passed',
+  });
 
   // The export and its settings.
   const made = await createExport(deps, SYSTEM, anna.projectId, input);

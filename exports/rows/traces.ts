@@ -1,4 +1,4 @@
-// Attempts that have begun to write files and have not completed their run. See the migration `export-places`.
+// Attempts that have begun to write files and have not completed their run. See the migration `export-folders-and-traces`.
 import { type Pool, type Queryable, type Transaction, transaction } from '../../db/pool.ts';
 import type { IntervalText } from '../../intervals/index.ts';
 import type { BatchExportRow } from './batch-exports.ts';

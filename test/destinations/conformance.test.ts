@@ -581,7 +581,7 @@ async function overwrite(subject: Subject, config: RawConfig, key: string, text:
   const { mkdir, writeFile } = await import('node:fs/promises');
   if (subject.name === 'S3') {
     await s3.client.send(
-      new PutObjectCommand({ Bucket: config.bucket_name as string, Key: key, Body: text }),
+      new PutObjectCommand({ Bucket: config.bucket_name as string, Key: key, Body: Buffer.from(text) }),
     );
     return;
   }

@@ -12,8 +12,11 @@ import type {
 import { DestinationConfigError, DestinationError, withoutSecrets } from './errors.ts';
 import type { FileOptions } from './file-options.ts';
 import {
+  type Cleared,
+  clearFiles,
   type FileRun,
   keysOf,
+  type Leavings,
   openFileRun,
   type TakeBack,
   takeBackFiles,
@@ -34,9 +37,11 @@ export interface BoundFiles extends Bound {
   options: FileOptions;
   keys(run: Pick<Run, 'model' | 'interval'>): ObjectKeys;
   open(run: Run, work?: RunControl): Promise<FileRun>;
-  verify(run: Run, signal?: AbortSignal): Promise<Verification>;
+  verify(run: Run, work?: Pick<RunControl, 'signal' | 'mayName'>): Promise<Verification>;
   /** Removes the files and the manifest of an interval. Resolves with false if there were none. */
   takeBack(run: Run, work?: TakeBack): Promise<boolean>;
+  /** Removes what an attempt has left that is over. */
+  clear(left: Leavings, work?: Pick<RunControl, 'signal' | 'fence'>): Promise<Cleared>;
 }
 
 /** A configured destination that takes rows. */
@@ -114,8 +119,9 @@ function boundFiles(
         finish: (encoded) => opened.finish(encoded).catch(clean),
       };
     },
-    verify: (run, signal) => verifyFiles(destination, config, surroundings, run, signal).catch(clean),
+    verify: (run, work) => verifyFiles(destination, config, surroundings, run, work).catch(clean),
     takeBack: (run, work) => takeBackFiles(destination, config, surroundings, run, work).catch(clean),
+    clear: (left, work) => clearFiles(destination, config, surroundings, left, work).catch(clean),
   };
 }
 

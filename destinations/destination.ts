@@ -6,7 +6,7 @@ import type { OpenInterval } from '../intervals/index.ts';
 import type { RawConfig } from './config.ts';
 import type { FileOptions } from './file-options.ts';
 import type { Limits } from './limits.ts';
-import type { ObjectKeys } from './object-keys.ts';
+import type { PlaceKeys } from './object-keys.ts';
 import type { Patience } from './retry.ts';
 
 export type ModelName = 'events' | 'persons' | 'sessions';
@@ -18,6 +18,8 @@ export interface Surroundings {
   exportRoot: string;
   /** Whose disk that directory is on, for messages: `the API server`. */
   diskOf?: string | undefined;
+  /** The folder below it that the export must not leave. Null: the whole root, for exports from before folders. */
+  folder?: string | null;
   /** How often a failed request is repeated in the middle of an attempt. */
   patience?: Patience;
   /** How long the destination is waited for. Tests make it shorter. */
@@ -42,6 +44,15 @@ export interface RunControl {
    * attempt that stalled and wakes up late changes nothing.
    */
   fence?: (() => Promise<void>) | undefined;
+  /** Whether a completed run of this export wrote this manifest, for this interval. */
+  wrote?: ((manifestKey: string) => Promise<boolean>) | undefined;
+  /** Whether those who read the errors of this run may know that export. */
+  mayName?: ((exportId: string) => Promise<boolean>) | undefined;
+  /**
+   * Is called before the first file becomes visible, with the marks of all files by their keys. By them somebody else
+   * can remove the files if this run ends before they are complete.
+   */
+  onPublish?: ((marks: Record<string, string>) => Promise<void>) | undefined;
   onProgress?: ((rows: number, bytes: number) => void) | undefined;
   /** Says what is waited for, as in "Waits for …", until the returned function is called. */
   onWait?: ((what: string) => () => void) | undefined;
@@ -112,9 +123,14 @@ interface Common<Config> {
 
 /** A file that nobody can see until it is published. `abort` removes all of it, even after `close`. */
 export interface HiddenFile extends FileSink {
+  /** Tells this file from every other one, also when it is published. It is known when the file is closed. */
+  readonly mark: string;
   /** Makes the closed file visible under its key and replaces the file that was there. */
   publish(): Promise<void>;
 }
+
+/** A larger file cannot be a manifest. `get` shows it as an empty one. */
+export const MOST_SMALL_BYTES = 64 * 1024 * 1024;
 
 export interface StoredBytes {
   bytes: Buffer;
@@ -132,13 +148,17 @@ export interface FileStore {
   /** Names the key and its place, for messages. */
   describe(key: string): string;
   /** Removes unfinished files of these keys that killed attempts have left. */
-  sweep(keys: ObjectKeys): Promise<void>;
+  sweep(keys: PlaceKeys): Promise<void>;
   open(key: string, labels: Record<string, string>, signal?: AbortSignal): Promise<HiddenFile>;
   /** Reads a small file. Undefined if there is none. */
   get(key: string, signal?: AbortSignal): Promise<StoredBytes | undefined>;
   /** Writes a small file in one step if the current version is still `seen`. Otherwise resolves with false. */
   put(key: string, bytes: Buffer, seen: StoredBytes | undefined): Promise<boolean>;
   remove(key: string): Promise<void>;
+  /** The mark of the file that is there. Undefined if there is none, null if it has no mark. */
+  markOf(key: string, signal?: AbortSignal): Promise<string | null | undefined>;
+  /** Removes the file that is there if it bears this mark. Otherwise resolves with false. */
+  removeMarked(key: string, mark: string, signal?: AbortSignal): Promise<boolean>;
   /** Reads a whole file and hashes it. Undefined if there is none. */
   digest(key: string, signal?: AbortSignal): Promise<Digest | undefined>;
   close(): void | Promise<void>;

@@ -44,30 +44,58 @@ function manifestBytes(manifest: Manifest): Buffer {
   return Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-/** Parses the file in the place of the manifest. Refuses any other file, so that it is not overwritten. */
-function parseManifest(bytes: Buffer, place: string): Manifest {
+/** What the file in the place of a manifest says. Nothing in it may be what Sluice wrote. */
+interface ReadManifest {
+  manifest?: Manifest;
+  /** The export that it names, even if the rest cannot be read. */
+  exportId?: string;
+}
+
+function readManifest(bytes: Buffer): ReadManifest {
   let json: unknown;
   try {
     json = JSON.parse(bytes.toString('utf8'));
   } catch {
-    json = undefined;
+    return {};
   }
-  const parsed = manifestSchema.safeParse(json);
-  if (!parsed.success) {
-    throw new DestinationError(
-      'occupied',
-      `${place} is there already and is no manifest of Sluice. Give this export another prefix, or remove that file.`,
-    );
-  }
-  return parsed.data;
+  const manifest = manifestSchema.safeParse(json).data;
+  const exportId = manifest?.export_id ?? (json as { export_id?: unknown } | null)?.export_id;
+  return { ...(manifest && { manifest }), ...(typeof exportId === 'string' && { exportId }) };
 }
 
-/** Refuses to overwrite the files of another export. */
-function requireOwn(manifest: Manifest | undefined, exportId: string, place: string): void {
-  if (manifest === undefined || manifest.export_id === exportId) return;
+interface FoundManifest {
+  seen: StoredBytes | undefined;
+  manifest: Manifest | undefined;
+  /** Whether this export wrote it, but it cannot be read any more. */
+  isDamaged: boolean;
+}
+
+/**
+ * Finds the manifest of an interval. Refuses the files of another export, and any other file that this export did not
+ * write, so that they are not overwritten.
+ */
+async function findManifest(
+  store: FileStore,
+  keys: Pick<ObjectKeys, 'manifest'>,
+  exportId: string,
+  { wrote, mayName, signal }: Pick<RunControl, 'wrote' | 'mayName' | 'signal'> = {},
+): Promise<FoundManifest> {
+  const seen = await store.get(keys.manifest, signal);
+  if (!seen) return { seen, manifest: undefined, isDamaged: false };
+  const place = store.describe(keys.manifest);
+  const found = readManifest(seen.bytes);
+  if (found.exportId !== undefined && found.exportId !== exportId) {
+    const other = (await mayName?.(found.exportId)) ? `the export ${found.exportId}` : 'another export';
+    throw new DestinationError(
+      'occupied',
+      `${place} belongs to ${other}: two exports write to the same place. Give this one another prefix.`,
+    );
+  }
+  if (found.manifest) return { seen, manifest: found.manifest, isDamaged: false };
+  if (await wrote?.(keys.manifest)) return { seen, manifest: undefined, isDamaged: true };
   throw new DestinationError(
     'occupied',
-    `${place} belongs to the export ${manifest.export_id}: two exports write to the same place. Give this one another prefix.`,
+    `${place} is there already and is no manifest of Sluice. Give this export another prefix, or remove that file.`,
   );
 }
 
@@ -110,13 +138,13 @@ export function keysOf(options: FileOptions, run: Pick<Run, 'model' | 'interval'
   return objectKeys({ ...options, ...run, numbered: options.maxFileBytes !== undefined });
 }
 
-async function readManifest(
-  store: FileStore,
-  keys: Pick<ObjectKeys, 'manifest'>,
-  signal?: AbortSignal,
-): Promise<{ seen: StoredBytes | undefined; manifest: Manifest | undefined }> {
-  const seen = await store.get(keys.manifest, signal);
-  return { seen, manifest: seen && parseManifest(seen.bytes, store.describe(keys.manifest)) };
+/** Removes the files of an interval from an index on. For files that no readable manifest names. */
+async function removeFrom(store: FileStore, keys: ObjectKeys, first: number): Promise<void> {
+  for (let index = first; ; index += 1) {
+    const key = keys.file(index);
+    if ((await store.markOf(key)) === undefined) return;
+    await store.remove(key);
+  }
 }
 
 /** Begins a run. Refuses keys that belong to another export, and removes what killed attempts have left. */
@@ -134,8 +162,7 @@ export async function openFileRun<Config>(
   const files = new Map<number, HiddenFile>();
   const before = await (async () => {
     work.signal?.throwIfAborted();
-    const found = await readManifest(store, keys, work.signal);
-    requireOwn(found.manifest, run.exportId, store.describe(keys.manifest));
+    const found = await findManifest(store, keys, run.exportId, work);
     await fence();
     await store.sweep(keys);
     return found;
@@ -148,9 +175,11 @@ export async function openFileRun<Config>(
     const bytes = manifestBytes(manifest);
     if (await store.put(keys.manifest, bytes, before.seen)) return;
     // A manifest was written since this run began: by this run, if the answer got lost, or by another one.
-    const { seen, manifest: other } = await readManifest(store, keys);
+    const { seen, manifest: other } = await findManifest(store, keys, run.exportId, {
+      ...work,
+      signal: undefined,
+    });
     if (seen?.bytes.equals(bytes)) return;
-    requireOwn(other, run.exportId, store.describe(keys.manifest));
     throw new DestinationError(
       'overtaken',
       `${store.describe(keys.manifest)} was written by the run ${other?.run_id ?? '(removed since)'} while this one was under way`,
@@ -186,9 +215,15 @@ export async function openFileRun<Config>(
           sha256: file.sha256,
         })),
       };
-      for (const { index } of encoded) {
+      const hidden = encoded.map(({ index }) => {
         const file = files.get(index);
         if (!file) throw new Error(`file ${index} was never opened`);
+        return { index, file };
+      });
+      await work.onPublish?.(
+        Object.fromEntries(hidden.map(({ index, file }) => [keys.file(index), file.mark])),
+      );
+      for (const { index, file } of hidden) {
         await fence();
         await file.publish();
         files.delete(index);
@@ -200,6 +235,7 @@ export async function openFileRun<Config>(
         // Anybody who can write there can edit a manifest, so only keys of this interval are deleted.
         if (!current.has(key) && keys.owns(key)) await store.remove(key);
       }
+      if (before.isDamaged) await removeFrom(store, keys, encoded.length);
       return manifest;
     },
     async abort() {
@@ -229,14 +265,16 @@ export async function takeBackFiles<Config>(
   run: Run,
   { fence = async () => undefined, onWait, manifestKey = null }: TakeBack = {},
 ): Promise<boolean> {
-  const keys = manifestKey === null ? keysOf(destination.options(config), run) : keysAt(manifestKey);
+  const current = keysOf(destination.options(config), run);
+  const keys = manifestKey === null ? current : keysAt(manifestKey);
   const store = await destination.store(config, surroundings, { onWait, hasFlowed: true });
   try {
-    const { manifest } = await readManifest(store, keys);
-    if (!manifest) return false;
-    requireOwn(manifest, run.exportId, store.describe(keys.manifest));
+    const wrote = async () => manifestKey !== null;
+    const { seen, manifest, isDamaged } = await findManifest(store, keys, run.exportId, { wrote });
+    if (!seen) return false;
     await fence();
-    for (const { key } of manifest.files) if (keys.owns(key)) await store.remove(key);
+    for (const { key } of manifest?.files ?? []) if (keys.owns(key)) await store.remove(key);
+    if (isDamaged && current.manifest === manifestKey) await removeFrom(store, current, 0);
     await store.remove(keys.manifest);
     return true;
   } finally {
@@ -250,13 +288,12 @@ export async function verifyFiles<Config>(
   config: Config,
   surroundings: Surroundings,
   run: Run,
-  signal?: AbortSignal,
+  { signal, mayName }: Pick<RunControl, 'signal' | 'mayName'> = {},
 ): Promise<Verification> {
   const keys = keysOf(destination.options(config), run);
   const store = await destination.store(config, surroundings);
   try {
-    const { manifest } = await readManifest(store, keys);
-    requireOwn(manifest, run.exportId, store.describe(keys.manifest));
+    const { manifest } = await findManifest(store, keys, run.exportId, { mayName, signal });
     const files: Verification['files'] = [];
     for (const { key, bytes, sha256 } of manifest?.files ?? []) {
       const found = keys.owns(key) ? ((await store.digest(key, signal)) ?? null) : null;
@@ -269,6 +306,80 @@ export async function verifyFiles<Config>(
       });
     }
     return { manifest: manifest ?? null, files };
+  } finally {
+    await store.close();
+  }
+}
+
+/** What an attempt may have left that is over and has not completed its run. */
+export interface Leavings {
+  exportId: string;
+  runId: string;
+  manifestKey: string;
+  /** The marks of the files that it published, by key. Null: it has published nothing. */
+  marks: Readonly<Record<string, string>> | null;
+  /** Whether its run is known to have ended without completing. Then a manifest of the run does not count. */
+  hasEnded: boolean;
+  /** The last run that completed the interval. */
+  completedRunId: string | null;
+}
+
+export interface Cleared {
+  /** The keys of what was removed. */
+  removed: string[];
+  /** Whether the files of the completed run are not what its manifest says, because of this attempt. */
+  hasDamaged: boolean;
+}
+
+/**
+ * Removes what an attempt has left: uploads that nobody completes, and files that bear its marks and that no manifest
+ * names. If there is nothing else of the interval, also a manifest of its run, with the files. Call it only while no
+ * attempt writes to this interval.
+ */
+export async function clearFiles<Config>(
+  destination: FilesDestination<Config>,
+  config: Config,
+  surroundings: Surroundings,
+  { exportId, runId, manifestKey, marks, hasEnded, completedRunId }: Leavings,
+  { signal, fence = async () => undefined }: Pick<RunControl, 'signal' | 'fence'> = {},
+): Promise<Cleared> {
+  const keys = keysAt(manifestKey);
+  const store = await destination.store(config, surroundings);
+  const removed: string[] = [];
+  try {
+    await fence();
+    await store.sweep(keys);
+    if (marks === null) return { removed, hasDamaged: false };
+    const seen = await store.get(keys.manifest, signal);
+    const { manifest } = seen ? readManifest(seen.bytes) : {};
+    const isOwn = manifest?.export_id === exportId;
+    const isVoid = isOwn && hasEnded && manifest.run_id === runId;
+    if (isVoid && completedRunId === null) {
+      // The manifest goes last, so that the removal can be repeated.
+      for (const key of [...manifest.files.map((one) => one.key).filter(keys.owns), keys.manifest]) {
+        await fence();
+        await store.remove(key);
+        removed.push(key);
+      }
+      return { removed, hasDamaged: false };
+    }
+    const named = new Map(manifest?.files.map((one) => [one.key, one]));
+    let hasReplaced = isVoid;
+    for (const [key, mark] of Object.entries(marks)) {
+      signal?.throwIfAborted();
+      if (!keys.owns(key)) continue;
+      const expected = named.get(key);
+      if (!expected) {
+        await fence();
+        if (await store.removeMarked(key, mark, signal)) removed.push(key);
+      } else if (!isVoid && (await store.markOf(key, signal)) === mark) {
+        const found = await store.digest(key, signal);
+        hasReplaced ||= found?.sha256 !== expected.sha256;
+      }
+    }
+    const isIntact = isOwn && manifest.run_id === completedRunId;
+    const hasDamaged = hasReplaced || (removed.length > 0 && !isIntact);
+    return { removed, hasDamaged: completedRunId !== null && hasDamaged };
   } finally {
     await store.close();
   }

@@ -22,6 +22,9 @@ export interface ObjectKeys {
   owns(key: string): boolean;
 }
 
+/** What the key of a manifest tells about the keys of its interval. */
+export type PlaceKeys = Pick<ObjectKeys, 'manifest' | 'stem' | 'owns'>;
+
 const FILE_NAME = new RegExp(
   `^(-\\d{1,9})?\\.(${FILE_EXTENSIONS.map((one) => one.replaceAll('.', '\\.')).join('|')})$`,
 );
@@ -97,9 +100,9 @@ function folderOf(expanded: string): string {
 }
 
 /** The keys of an interval, derived from the key of its manifest. For files of an earlier configuration. */
-export function keysAt(manifest: string): Pick<ObjectKeys, 'manifest' | 'owns'> {
+export function keysAt(manifest: string): PlaceKeys {
   const stem = manifest.slice(0, -MANIFEST.length);
-  return { manifest, owns: ownedBy(stem) };
+  return { manifest, stem, owns: ownedBy(stem) };
 }
 
 const ownedBy = (stem: string) => (key: string) =>

@@ -2,6 +2,7 @@ import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 import type { RunDependencies } from './runs/dependencies.ts';
 import { registerHealthMetrics } from './runs/metrics.ts';
+import { removeLeftovers } from './runs/traces.ts';
 import { endOrphanedRuns, expireExportHistory, mendBackfills, repairExportSchedules } from './runs/upkeep.ts';
 import { keepPlaces } from './runs/worker-place.ts';
 
@@ -21,7 +22,10 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
     { name: 'batch_export_checks', kind: 'configuration' },
     { name: 'batch_export_health', kind: 'configuration' },
   ],
-  sealed: [{ table: 'batch_exports', column: 'secrets' }],
+  sealed: [
+    { table: 'batch_exports', column: 'secrets' },
+    { table: 'batch_export_traces', column: 'secrets' },
+  ],
   scopes: ['batch_export'],
   lockKinds: LOCK_KINDS,
   maintenance: [
@@ -39,6 +43,11 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
       name: 'keepPlaces',
       summary: 'places of workers repaired',
       run: ({ exports }, work) => keepPlaces(exports, work),
+    },
+    {
+      name: 'removeExportLeftovers',
+      summary: 'files of ended attempts removed',
+      run: ({ exports }, work) => removeLeftovers(exports, work),
     },
     {
       name: 'mendBackfills',

@@ -1,14 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import type { FilesDestination } from '../destination.ts';
+import type { FilesDestination, Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { checkFileFields, fileFields, fileOptions } from '../file-options.ts';
 import { directoryProblem, Folder } from './folder.ts';
-import { localStore } from './store.ts';
+import { localStore, tryWriting } from './store.ts';
 
 const fileConfigFields = z
   .object({
-    directory: z.string().describe('Directory of the files, relative to SLUICE_EXPORT_ROOT.'),
+    directory: z.string().describe('Directory of the files, relative to the folder of the project.'),
     prefix: z
       .string()
       .default('')
@@ -23,6 +22,9 @@ const fileConfigFields = z
 
 type FileConfig = z.output<typeof fileConfigFields>;
 
+const folderOf = ({ directory }: FileConfig, { exportRoot, folder = null }: Surroundings) =>
+  new Folder(exportRoot, folder, directory);
+
 /** Writes files into a directory of the machine that the worker runs on. */
 export const file: FilesDestination<FileConfig> = {
   kind: 'files',
@@ -30,18 +32,15 @@ export const file: FilesDestination<FileConfig> = {
   fields: fileConfigFields,
   address: ({ directory }) => ({ directory }),
   options: fileOptions,
-  store: (config, { exportRoot }) => localStore(new Folder(exportRoot, config.directory)),
+  store: (config, surroundings) => localStore(folderOf(config, surroundings)),
   steps: [
     {
       name: 'Write to the directory',
       description: 'Writes a file to the directory and deletes it again.',
-      async run(config, { exportRoot, diskOf = 'this process' }) {
-        const store = localStore(new Folder(exportRoot, config.directory));
-        const probe = `.sluice-test-${randomUUID()}`;
-        const disk = `on the disk of ${diskOf}. Runs write on the disk of their worker`;
+      async run(config, surroundings, signal) {
+        const disk = `on the disk of ${surroundings.diskOf ?? 'this process'}. Runs write on the disk of their worker`;
         try {
-          await store.put(probe, Buffer.from('written by the test of a connection\n'), undefined);
-          await store.remove(probe);
+          await tryWriting(folderOf(config, surroundings), signal);
           return {
             passed: `Wrote and deleted a file ${disk}: SLUICE_EXPORT_ROOT must be the same directory for both.`,
           };

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { lstat, mkdir, open, realpath } from 'node:fs/promises';
+import { lstat, mkdir, open, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { DestinationError, type DestinationErrorCode } from '../errors.ts';
 
@@ -33,6 +33,15 @@ export function isMissing(error: unknown): boolean {
   return (error as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
+/** The directory below the export root that contains a folder for each project. Only Sluice chooses what is in it. */
+const PROJECT_FOLDERS = '@projects';
+
+/** The folder of a project, relative to the export root. */
+export const projectFolder = (projectId: number): string => `${PROJECT_FOLDERS}/${projectId}`;
+
+/** Whether a name is that of the project folders, also on a file system that does not tell such names apart. */
+const isReserved = (name: string) => name.normalize('NFKC').toLowerCase() === PROJECT_FOLDERS;
+
 /** Limits in bytes. File systems take paths of 4,096; the root and the name of the file need some of them. */
 const LONGEST_SEGMENT = 255;
 const LONGEST_DIRECTORY = 2048;
@@ -50,16 +59,25 @@ export function directoryProblem(directory: string): string | undefined {
     return `directory is longer than ${LONGEST_DIRECTORY} bytes`;
   if (directory.split('/').some((segment) => Buffer.byteLength(segment) > LONGEST_SEGMENT))
     return `directory has a segment that is longer than ${LONGEST_SEGMENT} bytes`;
+  const first = directory.split('/').find((segment) => segment !== '' && segment !== '.');
+  if (first !== undefined && isReserved(first))
+    return `directory must not begin with '${PROJECT_FOLDERS}', which is reserved`;
   return undefined;
 }
 
-/** A directory below the export root. It resolves each step of a path, so that no symbolic link leads out. */
+/**
+ * A directory that an export writes in. It lies below the folder of a project, or, for exports from before there were
+ * such folders, below the export root itself. Each step of a path is resolved, so that no symbolic link leads out of
+ * there, and none from the export root into the folders of projects.
+ */
 export class Folder {
   readonly #root: string;
+  readonly #folder: string | null;
   readonly #directory: string;
 
-  constructor(root: string, directory: string) {
+  constructor(root: string, folder: string | null, directory: string) {
     this.#root = path.resolve(root);
+    this.#folder = folder;
     this.#directory = directory;
   }
 
@@ -70,21 +88,17 @@ export class Folder {
   /** The path of a key's file. With `make`, missing directories are created first. */
   async locate(key: string, make: boolean): Promise<string> {
     try {
-      if (make) await mkdir(this.#root, { recursive: true });
-      const root = await realpath(this.#root);
-      const segments = path.posix.join(this.#directory, key).split('/');
-      let at = root;
+      const base = await this.#base(make);
+      const segments = this.#segments(key);
+      let at = base;
       for (const segment of segments.slice(0, -1)) {
         const next = path.join(at, segment);
-        // One by one, so that nothing is created below a directory that leads out of the root.
-        if (make && (await this.#isAbsent(next))) await makeDirectory(next, at);
+        await this.#requireOutside(base, next, key);
+        // One by one, so that nothing is created below a directory that leads out.
+        if (make && (await isAbsent(next))) await makeDirectory(next, at);
         at = await realpath(next);
-        if (at !== root && !at.startsWith(`${root}${path.sep}`)) {
-          throw new DestinationError(
-            'denied',
-            `${this.describe(key)}: ${JSON.stringify(segment)} is a symbolic link that leads out of SLUICE_EXPORT_ROOT`,
-          );
-        }
+        this.#requireWithin(base, at, key, segment);
+        await this.#requireOutside(base, at, key);
       }
       return path.join(at, segments.at(-1) as string);
     } catch (error) {
@@ -93,15 +107,94 @@ export class Folder {
     }
   }
 
-  async #isAbsent(name: string): Promise<boolean> {
-    return lstat(name).then(
-      () => false,
-      (error) => {
-        if (isMissing(error)) return true;
-        throw error;
-      },
+  /**
+   * The directory of a key, or else the deepest directory above it that exists. `isBelow` says whether it is the export
+   * root or below that. Refuses what `locate` refuses, and creates nothing.
+   */
+  async deepest(key: string): Promise<{ directory: string; isBelow: boolean }> {
+    try {
+      const steps = [...(this.#folder?.split('/') ?? []), ...this.#segments(key).slice(0, -1)];
+      // The root itself may be missing as well.
+      let at = this.#root;
+      while (await isAbsent(at)) at = path.dirname(at);
+      const isBelow = at === this.#root;
+      at = await realpath(at);
+      if (isBelow) {
+        for (const segment of steps) {
+          const next = path.join(at, segment);
+          if (await isAbsent(next)) break;
+          at = await realpath(next);
+        }
+        // With the refusals of a run.
+        await this.locate(key, false).catch((error) => {
+          if (!isMissing(error)) throw error;
+        });
+      }
+      if (!(await stat(at)).isDirectory()) throw Object.assign(new Error(at), { code: 'ENOTDIR' });
+      return { directory: at, isBelow };
+    } catch (error) {
+      throw fileError(error, this.describe(key));
+    }
+  }
+
+  #segments(key: string): string[] {
+    return path.posix.join(this.#directory, key).split('/');
+  }
+
+  /** The directory that no path of this export leads out of. */
+  async #base(make: boolean): Promise<string> {
+    if (make) await mkdir(this.#root, { recursive: true });
+    let base = await realpath(this.#root);
+    for (const segment of this.#folder?.split('/') ?? []) {
+      const next = path.join(base, segment);
+      if (make && (await isAbsent(next))) await makeDirectory(next, base);
+      const found = await lstat(next);
+      if (found.isSymbolicLink()) throw Object.assign(new Error(next), { code: 'ELOOP' });
+      if (!found.isDirectory()) throw Object.assign(new Error(next), { code: 'ENOTDIR' });
+      base = next;
+    }
+    return base;
+  }
+
+  #requireWithin(base: string, at: string, key: string, segment: string): void {
+    if (at === base || at.startsWith(`${base}${path.sep}`)) return;
+    const what = this.#folder === null ? 'SLUICE_EXPORT_ROOT' : 'the folder of its project';
+    throw new DestinationError(
+      'denied',
+      `${this.describe(key)}: ${JSON.stringify(segment)} is a symbolic link that leads out of ${what}`,
     );
   }
+
+  /** Refuses a path from the export root into the folders of projects, by whatever name or link. */
+  async #requireOutside(base: string, at: string, key: string): Promise<void> {
+    if (this.#folder !== null) return;
+    const first = path.relative(base, at).split(path.sep)[0] ?? '';
+    const enters =
+      isReserved(first) || (await isSame(path.join(base, first), path.join(base, PROJECT_FOLDERS)));
+    if (!enters) return;
+    throw new DestinationError(
+      'denied',
+      `${this.describe(key)}: ${JSON.stringify(PROJECT_FOLDERS)} is reserved; choose another directory`,
+    );
+  }
+}
+
+async function isAbsent(name: string): Promise<boolean> {
+  return lstat(name).then(
+    () => false,
+    (error) => {
+      if (isMissing(error)) return true;
+      throw error;
+    },
+  );
+}
+
+/** Whether two paths lead to one directory. */
+async function isSame(one: string, other: string): Promise<boolean> {
+  const [left, right] = await Promise.all(
+    [one, other].map((name) => stat(name, { bigint: true }).catch(() => undefined)),
+  );
+  return left !== undefined && left.ino === right?.ino && left.dev === right.dev;
 }
 
 async function makeDirectory(name: string, parent: string): Promise<void> {

@@ -1,15 +1,15 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
-import { type FileHandle, link, open, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { type BigIntStats, constants } from 'node:fs';
+import { access, type FileHandle, link, lstat, open, readdir, rename, rm, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import type { FileStore, HiddenFile, StoredBytes } from '../destination.ts';
+import { type FileStore, type HiddenFile, MOST_SMALL_BYTES, type StoredBytes } from '../destination.ts';
 import { type Folder, fileError, isMissing, syncDirectory } from './folder.ts';
 
 const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.partial$/;
 const temporaryName = (file: string) =>
   path.join(path.dirname(file), `.${path.basename(file)}.${randomBytes(6).toString('hex')}.partial`);
 
-const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW, O_RDONLY } = constants;
+const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW, O_RDONLY, W_OK, X_OK } = constants;
 
 class HiddenLocalFile implements HiddenFile {
   readonly #handle: FileHandle;
@@ -18,6 +18,7 @@ class HiddenLocalFile implements HiddenFile {
   readonly #locate: () => Promise<string>;
   readonly #signal: AbortSignal | undefined;
   #open = true;
+  mark = '';
 
   constructor(
     handle: FileHandle,
@@ -45,6 +46,7 @@ class HiddenLocalFile implements HiddenFile {
   async close(): Promise<void> {
     try {
       await this.#handle.sync();
+      this.mark = markOf(await this.#handle.stat({ bigint: true }));
       await this.#handle.close();
       this.#open = false;
     } catch (error) {
@@ -70,6 +72,9 @@ class HiddenLocalFile implements HiddenFile {
   }
 }
 
+/** What a file keeps when it is renamed, and no other file has. */
+const markOf = ({ ino, mtimeNs, size }: BigIntStats) => `${ino}-${mtimeNs}-${size}`;
+
 /** The version of a small file is a hash of its content, since the times of files prove nothing. */
 const versionOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
@@ -82,6 +87,32 @@ async function linkOrRename(temporary: string, file: string): Promise<void> {
     if (!['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK'].includes(code)) throw error;
     await (await open(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644)).close();
     await rename(temporary, file);
+  }
+}
+
+/**
+ * Writes a file to the directory and deletes it again. If the directory does not exist, uses the deepest one above it
+ * that does: so a test leaves no directory behind, whatever happens to it.
+ */
+export async function tryWriting(folder: Folder, signal?: AbortSignal): Promise<void> {
+  const name = `.sluice-test-${randomUUID()}`;
+  const { directory, isBelow } = await folder.deepest(name);
+  const file = path.join(directory, name);
+  try {
+    signal?.throwIfAborted();
+    // The directories above the root are not Sluice's.
+    if (!isBelow) return await access(directory, W_OK | X_OK);
+    const handle = await open(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644);
+    try {
+      await handle.writeFile('written by the test of a connection\n');
+      await handle.sync();
+    } finally {
+      await handle.close();
+      await unlink(file);
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw fileError(error, folder.describe(name));
   }
 }
 
@@ -99,12 +130,27 @@ export function localStore(folder: Folder): FileStore {
     const handle = await read(key);
     if (!handle) return undefined;
     try {
-      const bytes = await handle.readFile();
+      // What is larger is not read: it is no small file of Sluice.
+      const { size } = await handle.stat();
+      const bytes = size > MOST_SMALL_BYTES ? Buffer.alloc(0) : await handle.readFile();
       return { bytes, version: versionOf(bytes) };
     } catch (error) {
       throw fileError(error, folder.describe(key));
     } finally {
       await handle.close();
+    }
+  }
+
+  async function removeIf(key: string, wanted: (found: BigIntStats) => boolean): Promise<boolean> {
+    try {
+      const file = await folder.locate(key, false);
+      if (!wanted(await lstat(file, { bigint: true }))) return false;
+      await unlink(file);
+      await syncDirectory(path.dirname(file));
+      return true;
+    } catch (error) {
+      if (isMissing(error)) return false;
+      throw fileError(error, folder.describe(key));
     }
   }
 
@@ -167,14 +213,19 @@ export function localStore(folder: Folder): FileStore {
     },
 
     async remove(key) {
+      await removeIf(key, () => true);
+    },
+
+    async markOf(key) {
       try {
-        const file = await folder.locate(key, false);
-        await unlink(file);
-        await syncDirectory(path.dirname(file));
+        return markOf(await lstat(await folder.locate(key, false), { bigint: true }));
       } catch (error) {
-        if (!isMissing(error)) throw fileError(error, folder.describe(key));
+        if (isMissing(error)) return undefined;
+        throw fileError(error, folder.describe(key));
       }
     },
+
+    removeMarked: (key, mark) => removeIf(key, (found) => markOf(found) === mark),
 
     async digest(key, signal) {
       const handle = await read(key);

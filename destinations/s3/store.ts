@@ -6,10 +6,10 @@ import {
   ListMultipartUploadsCommand,
   PutObjectCommand,
 } from '@aws-sdk/client-s3';
-import type { FileStore, StoreWork, Surroundings } from '../destination.ts';
+import { type FileStore, MOST_SMALL_BYTES, type StoreWork, type Surroundings } from '../destination.ts';
 import { DestinationError } from '../errors.ts';
 import { requestLimit } from '../limits.ts';
-import type { ObjectKeys } from '../object-keys.ts';
+import type { PlaceKeys } from '../object-keys.ts';
 import { encryptionOf, type S3Config } from './config.ts';
 import {
   conditionOf,
@@ -19,10 +19,7 @@ import {
   place,
   type S3Connection,
 } from './connection.ts';
-import { abortUpload, crc32Text, PartBuffers, S3Upload } from './upload.ts';
-
-/** A larger object cannot be a manifest. */
-const MOST_SMALL_BYTES = 64 * 1024 * 1024;
+import { abortUpload, crc32Text, head, MARK, PartBuffers, S3Upload } from './upload.ts';
 
 export function s3Store(config: S3Config, surroundings: Surroundings, work?: StoreWork): FileStore {
   const connection = connectS3(config, surroundings, work);
@@ -30,7 +27,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
   const buffers = new PartBuffers();
   const Bucket = config.bucket_name;
   let opened = 0;
-  let swept: ObjectKeys | undefined;
+  let swept: PlaceKeys | undefined;
   let inDoubt = false;
 
   return {
@@ -47,7 +44,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
         connection,
         buffers,
         key,
-        labels: { ...labels, 'sluice-attempt': randomUUID() },
+        labels: { ...labels, [MARK]: randomUUID() },
         signal,
         mayWait: opened === 1,
         onDoubt: () => {
@@ -63,10 +60,7 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
           if (!answer) return undefined;
           if ((answer.ContentLength ?? 0) > MOST_SMALL_BYTES) {
             (answer.Body as Readable).destroy();
-            throw new DestinationError(
-              'occupied',
-              `${place(config, key)} is there already and is no manifest`,
-            );
+            return { bytes: Buffer.alloc(0), version: answer.ETag ?? '' };
           }
           extend(requestLimit(limits, answer.ContentLength ?? 0));
           const bytes = Buffer.from((await answer.Body?.transformToByteArray()) ?? []);
@@ -107,6 +101,32 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
         key,
         doing: 's3:DeleteObject',
       });
+    },
+
+    async markOf(key, signal) {
+      const found = await head({ connection, key }, signal);
+      return found && (found.Metadata?.[MARK] ?? null);
+    },
+
+    async removeMarked(key, mark, signal) {
+      const found = await head({ connection, key }, signal);
+      if (found?.Metadata?.[MARK] !== mark) return false;
+      const target = { Bucket, Key: key };
+      return connection.send(
+        async (client) => {
+          try {
+            await client.send(
+              new DeleteObjectCommand({ ...target, ...(found.ETag ? { IfMatch: found.ETag } : {}) }),
+            );
+          } catch (error) {
+            if (isOutdated(error, found.ETag)) return false;
+            if (!isConditionUnknown(error)) throw error;
+            await client.send(new DeleteObjectCommand(target));
+          }
+          return true;
+        },
+        { key, doing: 's3:DeleteObject', signal },
+      );
     },
 
     async digest(key, signal) {
@@ -175,7 +195,7 @@ async function pageOfUploads(
 }
 
 /** Aborts uploads of these keys that nobody will complete. Does nothing if the right to list uploads is missing. */
-async function abortUploads(connection: S3Connection, keys: ObjectKeys): Promise<void> {
+async function abortUploads(connection: S3Connection, keys: PlaceKeys): Promise<void> {
   const found: Upload[] = [];
   try {
     for (let at: Position | undefined = {}; at; ) {

@@ -64,6 +64,9 @@ export class PartBuffers {
   }
 }
 
+/** The label that tells an object from every other one. */
+export const MARK = 'sluice-attempt';
+
 /** An object that an attempt writes. Its labels distinguish it from the objects of other attempts. */
 interface LabelledObject {
   connection: S3Connection;
@@ -71,8 +74,9 @@ interface LabelledObject {
   labels: Record<string, string>;
 }
 
-async function head(
-  { connection, key }: LabelledObject,
+/** The properties of the object that is there. Undefined if there is none. */
+export async function head(
+  { connection, key }: Pick<LabelledObject, 'connection' | 'key'>,
   signal?: AbortSignal,
 ): Promise<HeadObjectCommandOutput | undefined> {
   const target = { Bucket: connection.config.bucket_name, Key: key };
@@ -95,7 +99,7 @@ const versionThere = async (object: LabelledObject, signal?: AbortSignal) =>
 
 /** Whether this attempt wrote the object that is there. */
 const isOwn = async (object: LabelledObject) =>
-  (await head(object))?.Metadata?.['sluice-attempt'] === object.labels['sluice-attempt'];
+  (await head(object))?.Metadata?.[MARK] === object.labels[MARK];
 
 const overtaken = ({ connection, key }: LabelledObject, cause: unknown) =>
   new DestinationError('overtaken', `${place(connection.config, key)}: somebody else was faster`, { cause });
@@ -153,7 +157,7 @@ interface S3UploadOptions {
   connection: S3Connection;
   buffers: PartBuffers;
   key: string;
-  /** Metadata of the object. Only this attempt knows its `sluice-attempt`. */
+  /** Metadata of the object. Only this attempt knows its mark. */
   labels: Record<string, string>;
   signal?: AbortSignal | undefined;
   /** Whether a file smaller than a part may stay in memory, to be sent in one request. */
@@ -189,6 +193,10 @@ export class S3Upload implements HiddenFile {
   constructor(options: S3UploadOptions) {
     this.#options = options;
     this.#signal = options.signal ? AbortSignal.any([options.signal, this.#quit.signal]) : this.#quit.signal;
+  }
+
+  get mark(): string {
+    return this.#options.labels[MARK] as string;
   }
 
   get #target() {
@@ -311,6 +319,7 @@ export class S3Upload implements HiddenFile {
     }
     await Promise.all(this.#sending.keys());
     if (this.#failure) throw this.#failure;
+    this.#seen = await versionThere(this.#options, this.#signal);
   }
 
   async publish(): Promise<void> {
@@ -327,10 +336,15 @@ export class S3Upload implements HiddenFile {
       await connection.send(
         async (client) => {
           try {
-            await client.send(new CompleteMultipartUploadCommand(command));
+            await client.send(new CompleteMultipartUploadCommand({ ...command, ...conditionOf(this.#seen) }));
           } catch (error) {
+            if (isConditionUnknown(error)) {
+              await client.send(new CompleteMultipartUploadCommand(command));
+              return;
+            }
             // Perhaps the upload was completed, and only the answer got lost.
-            if ((error as Error).name !== 'NoSuchUpload' && statusOf(error) !== 404) throw error;
+            const isDone = (error as Error).name === 'NoSuchUpload' || statusOf(error) === 404;
+            if (!isDone && !isOutdated(error, this.#seen)) throw error;
             if (!(await isOwn(this.#options))) throw overtaken(this.#options, error);
           }
         },

@@ -16,8 +16,13 @@ import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
 import { exportQuery } from '../reads/query.ts';
 import { openSettings, sealSettings } from '../reads/settings.ts';
-import { type StoredTarget, storedTargetOf } from '../reads/stored-target.ts';
-import { type BatchExportFields, type BatchExportRow, lockStoreWriters } from '../rows/batch-exports.ts';
+import { folderOf, type StoredTarget, storedTargetOf } from '../reads/stored-target.ts';
+import {
+  type BatchExportFields,
+  type BatchExportRow,
+  lockStoreWriters,
+  type StoreWriter,
+} from '../rows/batch-exports.ts';
 import { type CadenceInput, cadenceFields } from '../rules/cadence.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { reads } from './effort.ts';
@@ -123,7 +128,8 @@ function readExport(
       { ...content, ...stored, project_id: projectId },
       { start: null, end: Date.now() },
     );
-    const target = storedTargetOf(settings, { model, interval: cadence.interval });
+    const folder = folderOf(projectId, current, settings);
+    const target = storedTargetOf(settings, { model, interval: cadence.interval, folder });
     const shown = shownSettings(settings).config;
     const prepared = {
       target,
@@ -139,6 +145,7 @@ function readExport(
         schema: hogqlQuery === null ? null : (await readSelection(hogqlQuery, parser)).schema,
         write_store: target?.store ?? null,
         write_target: target?.target ?? null,
+        folder,
       },
     };
     return { prepared, query };
@@ -192,8 +199,9 @@ function requireEventsForNames({ config }: DestinationSettings, model: Model): v
 }
 
 /**
- * Refuses an export that would write the same keys as another one. A lock keeps others from saving an export to the
- * same store until the transaction ends, so save this one in the same transaction.
+ * Refuses an export that would write the same keys as another one that the actor may see. Anybody can name any bucket,
+ * so the exports of strangers count only at runs, which find their manifests. A lock keeps others from saving an export
+ * to the same store until the transaction ends, so save this one in the same transaction.
  */
 export async function refuseWritingOver(
   client: Transaction,
@@ -203,14 +211,15 @@ export async function refuseWritingOver(
 ): Promise<void> {
   if (target === null) return;
   const writers = await lockStoreWriters(client, target.store);
-  const other = writers.find(
+  const others = writers.filter(
     (one) => one.id !== exportId && targetsCollide(target.target, one.write_target as WriteTarget),
   );
-  if (!other) return;
-  const known = await maySeeProject(client, actor, other.project_id);
-  const which = known ? `the batch export "${other.name}" (${other.id})` : 'another batch export';
-  throw refuse.invalid(
-    'destination__config__prefix',
-    `This batch export would overwrite the files of ${which}. Give it another prefix.`,
-  );
+  for (const projectId of new Set(others.map((one) => one.project_id))) {
+    if (!(await maySeeProject(client, actor, projectId))) continue;
+    const other = others.find((one) => one.project_id === projectId) as StoreWriter;
+    throw refuse.invalid(
+      'destination__config__prefix',
+      `This batch export would overwrite the files of the batch export "${other.name}" (${other.id}). Give it another prefix.`,
+    );
+  }
 }

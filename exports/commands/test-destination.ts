@@ -1,3 +1,4 @@
+import { projectFolder } from '../../destinations/file/folder.ts';
 import { findDestination } from '../../destinations/registry.ts';
 import {
   type DestinationSettings,
@@ -10,6 +11,7 @@ import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type Activity, audit } from '../../tenancy/audit.ts';
 import { openSettings } from '../reads/settings.ts';
+import { folderOf } from '../reads/stored-target.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import type { DestinationInput } from './prepare.ts';
@@ -31,6 +33,9 @@ export function listTestSteps(type: string): ShownStep[] {
   throw refuse.absent(known ? `There is no test of ${type}.` : 'There is no such type of destination.');
 }
 
+/** Below this folder nothing is ever written, because projects count from 1. */
+const NOBODYS = projectFolder(0);
+
 /** Runs a step of the test of a destination. Stores nothing, but the activity log says who tested which address. */
 export async function testDestination(
   deps: Dependencies,
@@ -39,7 +44,8 @@ export async function testDestination(
   { type, config }: DestinationInput & { type: string },
   wanted: WantedStep,
 ): Promise<ShownStep> {
-  return runStep(deps, actor, { ...place, itemId: '' }, { type, config: config ?? {} }, wanted);
+  const folder = 'projectId' in place ? projectFolder(place.projectId) : NOBODYS;
+  return runStep(deps, actor, { ...place, itemId: '', folder }, { type, config: config ?? {} }, wanted);
 }
 
 /**
@@ -57,13 +63,17 @@ export async function testExportDestination(
     const stored = openSettings(deps.keyring, row);
     return mergeSettings(stored, { type: input?.type ?? stored.type, config: input?.config ?? {} });
   });
-  return runStep(deps, actor, { projectId: row.project_id, itemId: row.id }, settings, wanted);
+  const folder = folderOf(row.project_id, row, settings);
+  return runStep(deps, actor, { projectId: row.project_id, itemId: row.id, folder }, settings, wanted);
 }
 
 async function runStep(
   { pool, egress, exportRoot, diskOf, limits = {} }: Dependencies,
   actor: Actor,
-  tested: Pick<Activity, 'projectId' | 'organizationId' | 'itemId'>,
+  {
+    folder,
+    ...tested
+  }: Pick<Activity, 'projectId' | 'organizationId' | 'itemId'> & { folder: string | null },
   settings: DestinationSettings,
   { step, signal }: WantedStep,
 ): Promise<ShownStep> {
@@ -71,7 +81,7 @@ async function runStep(
   const done = await runTestStep(
     settings,
     step,
-    { egress, exportRoot, diskOf, limits },
+    { egress, exportRoot, folder, diskOf, limits },
     {
       signal,
       // Before it connects: what is written down then is written down, whatever the server does.

@@ -1,3 +1,4 @@
+import { projectFolder } from '../../destinations/file/folder.ts';
 import { findDestination } from '../../destinations/registry.ts';
 import type { DestinationSettings } from '../../destinations/settings.ts';
 import type { WriteTarget } from '../../destinations/write-target.ts';
@@ -22,7 +23,7 @@ function s3Store(endpoint: unknown, bucket: unknown): string {
  */
 export function storedTargetOf(
   { type, config }: DestinationSettings,
-  { model, interval }: Pick<BatchExportRow, 'model' | 'interval'>,
+  { model, interval, folder }: Pick<BatchExportRow, 'model' | 'interval' | 'folder'>,
 ): StoredTarget | null {
   const prefix = String(config.prefix ?? '');
   const at = (store: string, place: string): StoredTarget => ({
@@ -36,9 +37,29 @@ export function storedTargetOf(
       // In the directory, unlike in the prefix, braces have no meaning. A segment `.` changes nothing.
       const segments = String(config.directory).split('/');
       const directory = segments.filter((one) => one !== '.').join('/');
-      return at('file', `${directory.replaceAll(/[{}]/g, '$&$&')}/${prefix}`);
+      return at(
+        folder === null ? 'file' : `file ${folder}`,
+        `${directory.replaceAll(/[{}]/g, '$&$&')}/${prefix}`,
+      );
     }
     default:
       return null;
   }
+}
+
+/**
+ * Returns the folder that an export does not leave. A new export gets the folder of its project, and keeps it wherever
+ * it is moved. An export from before there were folders keeps the whole export root, as long as its files stay where
+ * they are in it.
+ */
+export function folderOf(
+  projectId: number,
+  current: Pick<BatchExportRow, 'folder' | 'config'> | undefined,
+  { config }: DestinationSettings,
+): string | null {
+  if (!current) return projectFolder(projectId);
+  const stays = (['directory', 'prefix'] as const).every(
+    (key) => (config[key] ?? '') === (current.config[key] ?? ''),
+  );
+  return current.folder ?? (stays ? null : projectFolder(projectId));
 }

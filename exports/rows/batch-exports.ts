@@ -24,6 +24,8 @@ export interface BatchExportRow {
   filters: unknown;
   write_store: string | null;
   write_target: unknown;
+  /** The folder below the export root that a `File` export does not leave. Null: the whole root. */
+  folder: string | null;
   created_at: string;
   last_updated_at: string;
   deleted_at: string | null;
@@ -48,7 +50,7 @@ const WRITABLE = [
     'interval_offset',
   ] as const),
   ...(['paused', 'start_at', 'end_at', 'last_paused_at', 'hogql_query', 'schema', 'filters'] as const),
-  ...(['write_store', 'write_target'] as const),
+  ...(['write_store', 'write_target', 'folder'] as const),
 ] as const;
 const JSON_COLUMNS: ReadonlySet<string> = new Set(['config', 'schema', 'filters', 'write_target']);
 

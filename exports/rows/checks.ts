@@ -25,6 +25,8 @@ export interface Check extends IntervalText {
   sourceRows: number | null;
   contentHash: string | null;
   problem: string | null;
+  /** Whether another run damaged the files of the completed run, so that the interval is exported again. */
+  isDamaged?: boolean;
 }
 
 const MAX_PROBLEM = 10_000;
@@ -42,17 +44,19 @@ export async function recordCheck(
     `with before as (
        select state from batch_export_checks where project_id = $1 and batch_export_id = $2
          and data_interval_start is not distinct from $3::timestamptz and data_interval_end = $4)
-     insert into batch_export_checks (project_id, batch_export_id, data_interval_start, data_interval_end, state, run_id,
-       source_rows, content_hash, problem)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     insert into batch_export_checks as known (project_id, batch_export_id, data_interval_start, data_interval_end, state, run_id,
+       source_rows, content_hash, problem, damaged)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
      on conflict (project_id, batch_export_id, data_interval_end, data_interval_start) do update set
        state = excluded.state, run_id = excluded.run_id, source_rows = excluded.source_rows,
-       content_hash = excluded.content_hash, problem = excluded.problem, checked_at = clock_timestamp()
+       content_hash = excluded.content_hash, problem = excluded.problem, checked_at = clock_timestamp(),
+       damaged = excluded.damaged or (known.damaged and excluded.state = 'differs' and known.run_id = excluded.run_id)
      returning (select state from before) is distinct from state as changed`,
     [
       ...[projectId, exportId, check.start, check.end, check.state, check.runId],
       ...[check.sourceRows, check.contentHash],
       check.problem === null ? null : storableText(check.problem, MAX_PROBLEM),
+      check.isDamaged ?? false,
     ],
   );
   return rows[0].changed;
@@ -71,6 +75,30 @@ export async function listChecks(
      where project_id = $1 and batch_export_id = $2 and data_interval_end > $3 and data_interval_end <= $4
      order by data_interval_end, data_interval_start`,
     [projectId, exportId, after, until],
+  );
+  return rows;
+}
+
+/**
+ * Lists the damaged intervals of an export that no run has exported again since, and none exports now, in their order.
+ */
+export async function listDamaged(
+  queryable: Queryable,
+  { projectId, exportId }: ExportKey,
+  limit: number,
+): Promise<CheckRow[]> {
+  const { rows } = await queryable.query(
+    `select data_interval_start, data_interval_end, state, run_id, source_rows, content_hash, problem, repairs,
+       repaired_at, checked_at
+     from batch_export_checks c
+     where project_id = $1 and batch_export_id = $2 and damaged and not exists (
+       select from batch_export_runs r
+       where r.project_id = c.project_id and r.batch_export_id = c.batch_export_id
+         and r.data_interval_end = c.data_interval_end
+         and r.data_interval_start is not distinct from c.data_interval_start
+         and (r.status in ('Starting', 'Running') or (r.status = 'Completed' and r.finished_at > c.checked_at)))
+     order by data_interval_end, data_interval_start limit $3`,
+    [projectId, exportId, limit],
   );
   return rows;
 }

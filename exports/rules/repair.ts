@@ -34,7 +34,18 @@ export function isToBeRepaired(
   if (entry.status !== null && MEANT.has(entry.status)) return false;
   const failed = entry.status === 'Failed';
   if (failed && !laterOneIsDone) return false;
-  const wait = (failed ? WAITS_AFTER_FAILURE : WAITS)[repairs];
+  return hasWaited(failed ? WAITS_AFTER_FAILURE : WAITS, { repairs, repaired_at }, now);
+}
+
+/**
+ * Answers whether to start an interval again now whose files another run damaged. It makes no difference how that run
+ * ended: whoever cancelled it did not mean the files of the earlier one.
+ */
+export const isDamageToBeRepaired = (repairs: Repairs, now: number): boolean =>
+  hasWaited(WAITS, repairs, now);
+
+function hasWaited(waits: readonly number[], { repairs, repaired_at }: Repairs, now: number): boolean {
+  const wait = waits[repairs];
   if (wait === undefined) return false;
   return repaired_at === null || now - Date.parse(repaired_at) >= wait;
 }

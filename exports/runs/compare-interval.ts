@@ -13,6 +13,7 @@ import type { VerifyIntervalInput } from '../temporal.ts';
 import type { RunDependencies } from './dependencies.ts';
 import type { AttemptDependencies } from './export-interval.ts';
 import { hashRows, isExpired } from './source.ts';
+import { mayNameFor } from './traces.ts';
 import { boundDestination, destinationRun } from './transfer.ts';
 import { LastAttemptError, type WorkAttempt, whileBeating } from './work.ts';
 import { holdPlace, inPlace } from './worker-place.ts';
@@ -130,7 +131,8 @@ async function readDestination(
     const run = destinationRun(row, runId, interval);
     if (destination.kind === 'files') {
       const manifestKey = destination.keys(run).manifest;
-      return { files: { manifestKey, found: await destination.verify(run, signal) } };
+      const work = { signal, mayName: mayNameFor(deps.pool, row) };
+      return { files: { manifestKey, found: await destination.verify(run, work) } };
     }
     if (!destination.find || !query) return { rows: null };
     const read = () => copyOut(deps.copyPool, query.text, { settings: query.settings, signal });

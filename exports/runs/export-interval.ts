@@ -11,12 +11,14 @@ import { type BatchExportRow, findBatchExportById } from '../rows/batch-exports.
 import { insertLogs, type LogEntry } from '../rows/logs.ts';
 import { findRun } from '../rows/run-lists.ts';
 import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../rows/runs.ts';
+import { endTrace } from '../rows/traces.ts';
 import type { Lane, Place } from '../rows/worker-places.ts';
 import { OvertakenError, watchAttempt } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { AttemptFailedError, judge } from './judgement.ts';
 import { leaveNoPart, takeBackParts } from './parts.ts';
 import { requireUnexpired, untilFinal } from './source.ts';
+import { clearUp, traceOf } from './traces.ts';
 import { boundDestination, destinationRun, type Transferred, transfer } from './transfer.ts';
 import { tellWaits, type WaitingAttempt } from './waiting.ts';
 import type { WorkAttempt } from './work.ts';
@@ -85,6 +87,7 @@ async function attemptRun(
     return resultOf(done);
   } catch (error) {
     await attempt.quiet();
+    await clearUp(deps, { exportId: row.id, fence: run.fence });
     if (work.signal.aborted) {
       if (work.isOutOfTime()) await sayTrouble(deps, row, run, work, OUT_OF_TIME);
       throw work.signal.reason;
@@ -140,7 +143,8 @@ async function carry(
   await untilFinal(pool, end, { signal: attempt.signal, moved: attempt.stillWaits }).finally(over);
   requireUnexpired(row, interval, eventRetentionDays, Date.now());
   const work = destinationRun(row, run.id, interval);
-  const transferred = await transfer({ copyPool, query, destination, run: work, attempt });
+  const trace = traceOf(pool, row, run, attempt.signal);
+  const transferred = await transfer({ copyPool, query, destination, run: work, attempt, trace });
   if (destination.kind !== 'files') return { transferred, said: [] };
   await leaveNoPart(pool, destination, work, run, attempt);
   return { transferred, said: await takeBackParts(pool, destination, work, run, attempt) };
@@ -158,6 +162,7 @@ async function complete(
     const { totals } = transferred;
     const completed = await completeRun(client, { projectId, runId }, fence, totals, place?.fence);
     if (!completed) throw new OvertakenError('The run was ended while it was being completed');
+    await endTrace(client, { exportId, fence });
     await insertLogs(client, { projectId, exportId }, runId, [...said, ...closingWords(transferred)]);
     return completed;
   });

@@ -1,13 +1,14 @@
 import { transaction } from '../../db/pool.ts';
+import type { IntervalText } from '../../intervals/index.ts';
 import { instantText } from '../../values/dates.ts';
 import { healthOf, knownOf, recentWindow } from '../reads/health.ts';
 import { type BatchExportRow, type ExportKey, keyOf, pageBatchExports } from '../rows/batch-exports.ts';
-import { type CheckRow, clearMissing, noteRepair, recordCheck } from '../rows/checks.ts';
+import { type CheckRow, clearMissing, listDamaged, noteRepair, recordCheck } from '../rows/checks.ts';
 import { findHealth, saveHealth } from '../rows/health.ts';
 import { insertLogs } from '../rows/logs.ts';
 import { upkeepTimesOf } from '../rules/due.ts';
 import { type IntervalEntry, intervalKey, intervalStates } from '../rules/interval-states.ts';
-import { isToBeRepaired } from '../rules/repair.ts';
+import { isDamageToBeRepaired, isToBeRepaired } from '../rules/repair.ts';
 import type { NoticeInput } from '../temporal.ts';
 import type { RunDependencies } from './dependencies.ts';
 import type { Work } from './work.ts';
@@ -107,7 +108,8 @@ async function reconcile(deps: RunDependencies, row: BatchExportRow, most: numbe
       settled.map((one) => one.end),
     );
   });
-  const repaired = await repair(deps, row, chosen, checks);
+  const repaired =
+    (await repair(deps, row, chosen, checks)) + (await repairDamaged(deps, row, most - chosen.length, now));
   const health = healthOf(entries);
   if (health.lag_intervals > LAGS && !(await wasLagging(deps, key))) {
     const end = Date.parse((entries.at(-1) as IntervalEntry).end);
@@ -193,10 +195,35 @@ async function repair(
   return repaired.length;
 }
 
-const warnings = (entries: readonly IntervalEntry[], what: (entry: IntervalEntry) => string) =>
-  entries.map((one) => ({
+/** Exports intervals again whose files another run damaged. */
+async function repairDamaged(
+  deps: RunDependencies,
+  row: BatchExportRow,
+  most: number,
+  now: number,
+): Promise<number> {
+  if (!deps.repair || row.paused || most <= 0) return 0;
+  let repaired = 0;
+  for (const check of await listDamaged(deps.pool, keyOf(row), most)) {
+    if (!isDamageToBeRepaired(check, now)) continue;
+    const interval = { start: check.data_interval_start, end: check.data_interval_end };
+    if (!(await noteRepair(deps.pool, keyOf(row), interval, check.repairs))) continue;
+    await deps.temporal.startRun(row, interval);
+    await insertLogs(
+      deps.pool,
+      keyOf(row),
+      null,
+      warnings([interval], () => 'was damaged and was started again'),
+    );
+    repaired += 1;
+  }
+  return repaired;
+}
+
+const warnings = <T extends IntervalText>(intervals: readonly T[], what: (interval: T) => string) =>
+  intervals.map((one) => ({
     level: 'WARNING' as const,
-    message: `The interval ${one.start} - ${one.end} ${what(one)}`,
+    message: `The interval ${one.start ?? 'the beginning'} - ${one.end} ${what(one)}`,
   }));
 
 /**

@@ -7,11 +7,12 @@ import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import { type IntervalText, readInterval } from '../../intervals/index.ts';
 import type { ModelQuery } from '../../models/index.ts';
-import { openSettings } from '../reads/settings.ts';
+import { openSettings, type StoredSettings } from '../reads/settings.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { RunTotals } from '../rows/runs.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { ofSource } from './source.ts';
+import type { Trace } from './traces.ts';
 import type { WaitingAttempt } from './waiting.ts';
 
 /** Returns the destination of an export, with its secrets decrypted. */
@@ -23,11 +24,12 @@ export function boundDestination(
     limits,
     keyring,
   }: Pick<RunDependencies, 'egress' | 'exportRoot' | 'patience' | 'limits' | 'keyring'>,
-  row: BatchExportRow,
+  row: StoredSettings & Pick<BatchExportRow, 'id' | 'folder'>,
 ): BoundFiles | BoundRows {
   return bindDestination(openSettings(keyring, row), {
     egress,
     exportRoot,
+    folder: row.folder,
     ...(patience ? { patience } : {}),
     ...(limits ? { limits } : {}),
   });
@@ -59,6 +61,8 @@ interface Transfer {
   destination: BoundFiles | BoundRows;
   run: Run;
   attempt: WaitingAttempt;
+  /** Tells others what the attempt may leave at the destination. */
+  trace: Trace;
 }
 
 /** Brings the rows of an interval to their destination. Repeating it leaves the same result there. */
@@ -81,11 +85,12 @@ async function* rowsOf({ copyPool, query, attempt }: Transfer): AsyncGenerator<B
 }
 
 async function toFiles(work: Transfer, destination: BoundFiles): Promise<Transferred> {
-  const { run, query, attempt } = work;
+  const { run, query, attempt, trace } = work;
   const { signal, fence, onProgress, onWait } = attempt;
-  const opened = await destination.open(run, { signal, fence, onProgress, onWait });
+  const opened = await destination.open(run, { signal, fence, onProgress, onWait, ...trace });
   const rejections: string[] = [];
   try {
+    await trace.begin(opened.keys.manifest);
     const { format, compression, maxFileBytes } = opened.options;
     const encoded = await encodeRows(rowsOf(work), {
       columns: query.columns,

@@ -410,7 +410,10 @@ describe.each(subjects)('$name', (subject) => {
       const thief = { ...RUN, exportId: '01990000-bbbb-7000-8000-000000000002' };
       const failed = await failureOf(send({ run: thief, events: events.slice(0, 1) }));
       expect(failed).toMatchObject({ code: 'occupied', retryable: false });
-      expect(failed.message).toContain(RUN.exportId);
+      expect(failed.message).toContain('belongs to another export');
+      expect(failed.message).not.toContain(RUN.exportId);
+      const mayName = async (id: string) => id === RUN.exportId;
+      expect((await failureOf(open().open(thief, { mayName }))).message).toContain(RUN.exportId);
       expect(await visible()).toEqual(uuids);
       expect(await failureOf(open().verify(thief))).toMatchObject({ code: 'occupied' });
     });
@@ -419,6 +422,130 @@ describe.each(subjects)('$name', (subject) => {
       await overwriteManifest(subject, config, open().keys(RUN).manifest, { files: ['a'] });
       expect(await failureOf(send())).toMatchObject({ code: 'occupied', retryable: false });
       expect(await visible()).toEqual([]);
+    });
+
+    test.each([
+      ['empty', ''],
+      ['half of one', '{"version": 1, "export_id": "01990000-aaaa'],
+      ['of another version', JSON.stringify({ version: 2, export_id: RUN.exportId, parts: [] })],
+      ['larger than any manifest', ' '.repeat(64 * 1024 * 1024 + 1)],
+    ])('a manifest that is %s is taken over by the export that wrote it', async (_name, text) => {
+      await send();
+      const { manifest } = open().keys(RUN);
+      await overwrite(subject, config, manifest, text);
+      const asked: string[] = [];
+      const wrote = (isOwn: boolean) => async (key: string) => {
+        asked.push(key);
+        return isOwn;
+      };
+      const foreign = await failureOf(open().open(RUN, { wrote: wrote(false) }));
+      expect(foreign).toMatchObject({ code: 'occupied', retryable: false });
+      // One file instead of three: those that no manifest names any more go.
+      await send({ events: events.slice(0, 50), perFile: 50, wrote: wrote(true) });
+      expect(asked).toEqual([manifest, manifest]);
+      expect(await visible()).toEqual(uuids.slice(0, 50));
+      expect((await open().verify(RUN)).files.map((file) => file.state)).toEqual(['same']);
+    });
+
+    test('an unreadable manifest that names another export is not taken over', async () => {
+      const { manifest } = open().keys(RUN);
+      await overwrite(subject, config, manifest, JSON.stringify({ version: 2, export_id: 'else' }));
+      const failed = await failureOf(open().open(RUN, { wrote: async () => true }));
+      expect(failed).toMatchObject({ code: 'occupied' });
+    });
+
+    test('a part whose manifest is damaged is taken back', async () => {
+      await send();
+      const { manifest } = open().keys(RUN);
+      await overwrite(subject, config, manifest, '{');
+      expect(await failureOf(open().takeBack(RUN))).toMatchObject({ code: 'occupied' });
+      expect(await open().takeBack(RUN, { manifestKey: manifest })).toBe(true);
+      expect(await visible()).toEqual([]);
+      expect(await open().takeBack(RUN, { manifestKey: manifest })).toBe(false);
+    });
+
+    describe('what an attempt left that is over', () => {
+      const late = { ...RUN, runId: 'run-2' };
+      const others = events.map((one) => ({ ...one, event: 'other' }));
+      /** Publishes files, and ends before their manifest is written. */
+      async function leave(run = late, left = others) {
+        let marks: Record<string, string> | null = null;
+        let fences = 0;
+        const failed = await failureOf(
+          send({
+            run,
+            events: left,
+            onPublish: async (found) => {
+              marks = found;
+            },
+            // The first is asked at the beginning, then one before each of the three files.
+            fence: async () => {
+              fences += 1;
+              if (fences > 4) throw new Error('it has ended');
+            },
+          }),
+        );
+        expect(failed.message).toBe('it has ended');
+        return {
+          ...{ exportId: run.exportId, runId: run.runId, manifestKey: open().keys(run).manifest },
+          ...{ marks, hasEnded: true, completedRunId: null },
+        };
+      }
+
+      test('is removed, and nothing else', async () => {
+        const left = await leave();
+        expect(await visible()).toHaveLength(uuids.length);
+        const fence = async () => {
+          throw new Error('somebody else');
+        };
+        await expect(open().clear(left, { fence })).rejects.toThrow('somebody else');
+        const keys = [0, 1, 2].map((index) => open().keys(RUN).file(index));
+        expect(await open().clear(left)).toEqual({ removed: keys, hasDamaged: false });
+        expect(await visible()).toEqual([]);
+        expect(await open().clear(left)).toEqual({ removed: [], hasDamaged: false });
+        // The same keys, written by somebody else.
+        const first = await leave();
+        await leave({ ...RUN, runId: 'run-3' });
+        expect(await open().clear(first)).toEqual({ removed: [], hasDamaged: false });
+        expect(await visible()).toHaveLength(uuids.length);
+      });
+
+      test('stays where a manifest names it, and is told', async () => {
+        await send();
+        const left = { ...(await leave()), completedRunId: RUN.runId };
+        expect(await open().clear(left)).toEqual({ removed: [], hasDamaged: true });
+        expect(await visible()).toEqual(uuids);
+        // Exported again, it is whole.
+        await send();
+        expect(await open().clear(left)).toEqual({ removed: [], hasDamaged: false });
+      });
+
+      test('does no damage if it is the same', async () => {
+        await send();
+        const left = { ...(await leave(late, events)), completedRunId: RUN.runId };
+        expect(await open().clear(left)).toEqual({ removed: [], hasDamaged: false });
+        expect((await open().verify(RUN)).files.map((file) => file.state)).toEqual(['same', 'same', 'same']);
+      });
+
+      test('goes with its manifest if its run did not complete', async () => {
+        let marks = {};
+        await send({
+          onPublish: async (found) => {
+            marks = found;
+          },
+        });
+        const left = {
+          ...{ exportId: RUN.exportId, runId: RUN.runId, manifestKey: open().keys(RUN).manifest, marks },
+        };
+        const completed = { ...left, hasEnded: false, completedRunId: RUN.runId };
+        expect(await open().clear(completed)).toEqual({ removed: [], hasDamaged: false });
+        const replacing = { ...left, hasEnded: true, completedRunId: 'run-0' };
+        expect(await open().clear(replacing)).toEqual({ removed: [], hasDamaged: true });
+        const { removed } = await open().clear({ ...left, hasEnded: true, completedRunId: null });
+        expect(removed).toHaveLength(4);
+        expect(await visible()).toEqual([]);
+        expect(await open().verify(RUN)).toEqual({ manifest: null, files: [] });
+      });
     });
 
     test('two attempts at once: the second to finish finds that it was overtaken', async () => {
@@ -469,18 +596,15 @@ describe.each(subjects)('$name', (subject) => {
   }
 });
 
-async function overwriteManifest(
-  subject: Subject,
-  config: RawConfig,
-  key: string,
-  content: unknown,
-): Promise<void> {
+const overwriteManifest = (subject: Subject, config: RawConfig, key: string, content: unknown) =>
+  overwrite(subject, config, key, JSON.stringify(content));
+
+async function overwrite(subject: Subject, config: RawConfig, key: string, text: string): Promise<void> {
   const { PutObjectCommand } = await import('@aws-sdk/client-s3');
   const { mkdir, writeFile } = await import('node:fs/promises');
-  const text = JSON.stringify(content);
   if (subject.name === 'S3') {
     await s3.client.send(
-      new PutObjectCommand({ Bucket: config.bucket_name as string, Key: key, Body: text }),
+      new PutObjectCommand({ Bucket: config.bucket_name as string, Key: key, Body: Buffer.from(text) }),
     );
     return;
   }

@@ -49,9 +49,9 @@ async function* sourceOf(options: DeliverOptions, bytes: Buffer): AsyncGenerator
 
 /** Takes events to a destination of either kind, as a run does. */
 export async function deliver(options: DeliverOptions): Promise<Manifest | Delivered> {
-  const { type, config, surroundings, run = RUN, events, signal, fence, onWait } = options;
+  const { type, config, surroundings, run = RUN, events, signal, fence, onWait, wrote, onPublish } = options;
   const destination = bindDestination({ type, config }, surroundings);
-  const work: RunControl = { signal, fence, onWait };
+  const work: RunControl = { signal, fence, onWait, wrote, onPublish };
   if (destination.kind === 'rows') {
     const bytes = copyBytes(EVENT_COLUMNS, events);
     return destination.deliver({

@@ -43,6 +43,7 @@ const rowOf = (given: Partial<BatchExportRow> = {}): BatchExportRow => ({
   model: 'events',
   destination_type: 'S3',
   config: {},
+  folder: null,
   secrets: null,
   interval: 'hour',
   timezone: 'UTC',

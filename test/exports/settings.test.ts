@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import type { RawConfig } from '../../destinations/config.ts';
 import { targetsCollide } from '../../destinations/write-target.ts';
 import { exportQuery } from '../../exports/reads/query.ts';
 import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
-import { storedTargetOf } from '../../exports/reads/stored-target.ts';
+import { folderOf, storedTargetOf } from '../../exports/reads/stored-target.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { generateKey, parseKeyring, SecretError } from '../../secrets/envelope.ts';
@@ -101,8 +102,12 @@ test('intervals of days and weeks begin where the row says', () => {
 });
 
 describe('where it writes', () => {
-  const of = (type: string, config: Record<string, unknown>, model: 'events' | 'persons' = 'events') =>
-    storedTargetOf({ type, config }, { model, interval: 'hour' });
+  const of = (
+    type: string,
+    config: Record<string, unknown>,
+    model: 'events' | 'persons' = 'events',
+    folder: string | null = '@projects/1',
+  ) => storedTargetOf({ type, config }, { model, interval: 'hour', folder });
   const collide = (one: ReturnType<typeof of>, other: ReturnType<typeof of>) =>
     one !== null && other !== null && one.store === other.store && targetsCollide(one.target, other.target);
 
@@ -130,6 +135,23 @@ describe('where it writes', () => {
     expect(collide(of('File', { directory: '{year}' }), of('File', { directory: '.', prefix: '2026' }))).toBe(
       false,
     );
+  });
+
+  test('folders of projects are apart from each other and from the root', () => {
+    const config = { directory: 'a' };
+    const all = ['@projects/1', '@projects/2', null].map((folder) => of('File', config, 'events', folder));
+    for (const one of all) for (const other of all) expect(collide(one, other)).toBe(one === other);
+  });
+
+  test('an export keeps its folder; one from before folders gets one when its files go elsewhere', () => {
+    const at = (current: { folder: string | null; config: RawConfig } | undefined, config: RawConfig) =>
+      folderOf(7, current, { type: 'File', config });
+    const old = { folder: null, config: { directory: 'a' } };
+    expect(at(undefined, { directory: 'a' })).toBe('@projects/7');
+    expect(at(old, { directory: 'a', prefix: '', file_format: 'CSV' })).toBeNull();
+    expect(at(old, { directory: 'b' })).toBe('@projects/7');
+    expect(at(old, { directory: 'a', prefix: 'b/' })).toBe('@projects/7');
+    expect(at({ ...old, folder: '@projects/6' }, { directory: 'b' })).toBe('@projects/6');
   });
 
   test('rows have keys: no two exports are in each other’s way', () => {

@@ -42,7 +42,7 @@ test('an export is made, run, looked at, verified, run again and backfilled thro
   const made = await ask('POST', exports, { name: 'Live', interval: 'hour', destination });
   expect(made.status).toBe(201);
   const url = `${exports}${made.body.id}/`;
-  const folder = path.join(root, 'lake');
+  const folder = path.join(root, '@projects', String(anna.projectId), 'lake');
 
   const started = await ask('POST', `${url}run/`, { start_at: iso(first) });
   expect(started.status).toBe(201);

@@ -73,7 +73,7 @@ const seamOf = async (id: string) =>
   (await api.pool.query('select seam_at, scheduled_from from batch_exports where id = $1', [id])).rows[0];
 /** Each of the events as often as it is there. */
 const copies = (directory: string) => {
-  const uuids = exportedUuids(path.join(root, directory));
+  const uuids = exportedUuids(path.join(root, '@projects', String(anna.projectId), directory));
   return [uuids.length, new Set(uuids).size];
 };
 

@@ -6,6 +6,7 @@ import { createEgress } from '../egress/egress.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
+import { createAsking } from '../exports/runs/worker-place.ts';
 import { createParser } from '../hog/parser/index.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 
@@ -90,6 +91,7 @@ export function createExportTools(
     dependencies: {
       ...{ pool, copyPool, sizingPool, temporal, logger, metrics, parser, egress, patience, limits, rhythm },
       worker: randomUUID(),
+      asking: createAsking(pool),
       keyring: config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined,
       exportRoot: config.SLUICE_EXPORT_ROOT,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,

@@ -7,6 +7,7 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
 import type { ExportMetrics } from './metrics.ts';
 import type { Rhythm } from './rhythm.ts';
+import type { Asking } from './worker-place.ts';
 
 /** What the runs of batch exports and their upkeep need. */
 export interface RunDependencies {
@@ -26,6 +27,8 @@ export interface RunDependencies {
   keyring: Keyring | undefined;
   /** The id of this worker, under which it announces its places. */
   worker: string;
+  /** The activities of this worker that ask for a place. */
+  asking: Asking;
   /** The directory that exports to files write below. */
   exportRoot: string;
   /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */

@@ -3,17 +3,19 @@ import { createPool, type Pool } from '../../db/pool.ts';
 import type { GivenAddresses } from '../../db/roles/address.ts';
 import { findRoles } from '../../db/roles/roles.ts';
 import { Turns } from '../../db/turns.ts';
+import { createEgress } from '../../egress/egress.ts';
 import { backfillExport } from '../../exports/commands/backfill.ts';
 import { cancelBackfill, cancelRun } from '../../exports/commands/cancel.ts';
 import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
 import { pauseExport, unpauseExport } from '../../exports/commands/pause.ts';
 import { removeExport } from '../../exports/commands/remove.ts';
 import { retryRun } from '../../exports/commands/retry.ts';
+import { listTestSteps, testExportDestination } from '../../exports/commands/test-destination.ts';
 import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import { rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
-import { CAUSES, CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
+import { CAUSES, CommandError, keyringOf, REMARKS, say, withPool, withTemporal } from '../context.ts';
 import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
 
 interface Dependencies extends Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'> {
@@ -64,6 +66,7 @@ async function startNow(deps: Dependencies, row: BatchExportRow) {
 export function exportActions(group: Command): void {
   pausing(group);
   running(group);
+  testing(group);
   ending(group);
 }
 
@@ -162,6 +165,39 @@ function running(group: Command): void {
           tell(options, { ...resultOf(backfill), is_new: isNew }, sentence);
         },
       ),
+    );
+}
+
+function testing(group: Command): void {
+  group
+    .command('test <export>')
+    .description(
+      'Test the destination of a batch export (its id or name) from here. Nothing of it stays there.',
+    )
+    .option('--json', 'print JSON')
+    .action((name: string, options: { json?: boolean }) =>
+      withPool(async (pool, config) => {
+        const row = await findExport(pool, name);
+        const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
+        const deps = {
+          ...{ pool, egress, keyring: keyringOf(config), exportRoot: config.SLUICE_EXPORT_ROOT },
+          diskOf: 'the machine of this command',
+        };
+        const steps: Awaited<ReturnType<typeof testExportDestination>>[] = [];
+        try {
+          for (const step of listTestSteps(row.destination_type).keys()) {
+            const done = await testExportDestination(deps, OPERATOR, row, undefined, { step });
+            steps.push(done);
+            const { status, message } = done.result ?? {};
+            if (!options.json) say(`${status}: ${done.name}${message ? `. ${message}` : ''}`);
+            if (status === 'Failed') break;
+          }
+        } finally {
+          await egress.close();
+        }
+        if (options.json) say(JSON.stringify({ steps }));
+        if (steps.at(-1)?.result?.status === 'Failed') process.exitCode = 1;
+      }),
     );
 }
 

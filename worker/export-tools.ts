@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
-import { type Config, workerPools } from '../config.ts';
+import { type Config, MOST_RUNS, workerPools } from '../config.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
@@ -37,14 +37,16 @@ const LOCK = 10_000;
 const SIZING: PoolLimits = { lock: LOCK, statement: 30_000, transaction: 120_000 };
 
 const EACH = 256 * 1024 * 1024;
-const [LEAST, MOST] = [2, 8];
+const LEAST = 2;
 
 /**
  * Returns how many runs may be in progress at once. By default, half of the memory is for runs, 256 MiB for each of
  * them.
  */
 export function exportConcurrency(config: Pick<Config, 'SLUICE_EXPORT_CONCURRENCY'>, memory: number): number {
-  return config.SLUICE_EXPORT_CONCURRENCY ?? Math.min(MOST, Math.max(LEAST, Math.floor(memory / 2 / EACH)));
+  return (
+    config.SLUICE_EXPORT_CONCURRENCY ?? Math.min(MOST_RUNS, Math.max(LEAST, Math.floor(memory / 2 / EACH)))
+  );
 }
 
 /** Divides the runs. Backfills get a third of them, and each lane gets at least one. */

@@ -16,6 +16,8 @@ import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
+/** Milliseconds that the health checks wait for a database that takes long to prepare. */
+const FIRST_LOOK = 10_000;
 /** The number of transactions that capture/ingest.ts runs at once. While one waits for the disk, others are written. */
 const INGEST_CONNECTIONS = 4;
 /** How many queries that are compiled from texts of users run at once. */
@@ -24,6 +26,11 @@ const READER_CONNECTIONS = 4;
 const QUERY_PATIENCE = 30_000;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
+  const away = Promise.withResolvers<void>();
+  const preparing = database.prepare(away.resolve);
+  // As a rule the database is there. Then the first connection, too, is made by the role that it is for.
+  const late = pause(FIRST_LOOK, undefined, { ref: false });
+  await Promise.race([preparing.catch(() => undefined), away.promise, late]);
   const geoip = config.SLUICE_GEOIP_DATABASE
     ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
     : undefined;
@@ -32,7 +39,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   // Captured events never wait for a connection behind the management API.
   const ingestPool = database.connect('ingest', { size: INGEST_CONNECTIONS });
   const listener = createListener({
-    url: database.url,
+    url: database.addressOf('server'),
     name: 'listener',
     onError: (error) =>
       logger.warn({ err: error }, 'the connection that listens for changes broke; reconnecting'),
@@ -90,7 +97,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   logger.info({ port: config.PORT }, 'the API listens');
 
   // Until the database is reachable and up to date, requests are answered with 503.
-  database.prepare().then(
+  preparing.then(
     () => {
       prepared = true;
     },

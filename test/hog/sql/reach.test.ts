@@ -54,7 +54,9 @@ function calledIn(text: string): string[] {
 
 /** The SQL in the templates of the printer, with what they insert taken out. */
 function templates(): string[] {
-  const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+  const files = readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.ts'),
+  );
   return files.flatMap((file) => {
     const source = readFileSync(path.join(SOURCES, file), 'utf8');
     return [...source.matchAll(/\bsql`((?:[^`\\]|\\.)*)`/g)].map((match) =>
@@ -132,7 +134,8 @@ test('the reader may call all of them, and afterwards every setting is as before
         succeeded += 1;
       } catch (error) {
         // Some cases are errors of Postgres.
-        if ((error as { code?: string }).code === '42501') denied.push(`${(error as Error).message}: ${text}`);
+        if ((error as { code?: string }).code === '42501')
+          denied.push(`${(error as Error).message}: ${text}`);
         else if ((error as { code?: string }).code === undefined) throw error;
       }
       await client.query('rollback');

@@ -18,6 +18,8 @@ import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
+/** Milliseconds that the health checks wait for a database that takes long to prepare. */
+const FIRST_LOOK = 10_000;
 /** Milliseconds after which a query is given up and Postgres counts as unavailable. Postgres gives up earlier. */
 const QUERY_PATIENCE = 30_000;
 /** The same for what a public request looks up. Its client does not wait for long. */
@@ -32,6 +34,11 @@ const LIMITS = {
 } as const;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
+  const away = Promise.withResolvers<void>();
+  const preparing = database.prepare(away.resolve);
+  // As a rule the database is there. Then the first connection, too, is made by the role that it is for.
+  const late = pause(FIRST_LOOK, undefined, { ref: false });
+  await Promise.race([preparing.catch(() => undefined), away.promise, late]);
   const geoip = config.SLUICE_GEOIP_DATABASE
     ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
     : undefined;
@@ -51,7 +58,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const lanePool = connect('lane', 'lane', LANE_PATIENCE);
   const ingestPool = connect('ingest', 'ingest');
   const listener = createListener({
-    url: database.url,
+    url: database.addressOf('server'),
     name: 'listener',
     onError: (error) =>
       logger.warn({ err: error }, 'the connection that listens for changes broke; reconnecting'),
@@ -114,7 +121,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   logger.info({ port: config.PORT }, 'the API listens');
 
   // Until the database is reachable and up to date, requests are answered with 503.
-  database.prepare().then(
+  preparing.then(
     () => {
       prepared = true;
     },

@@ -8,7 +8,7 @@ import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';
 import type { Egress } from '../egress/egress.ts';
 import type { ExportCommandDependencies } from '../exports/commands/dependencies.ts';
-import type { Parser } from '../hog/parser/index.ts';
+import type { ModelCompiler } from '../models/index.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -37,8 +37,8 @@ export interface ApiDependencies {
   ingest: Pick<Ingest, 'submit'>;
   /** Changes captured events before they are stored. */
   transform?: TransformEvents | undefined;
-  /** Parses Hog and HogQL. */
-  parser: Parser;
+  /** Compiles filters and columns of exports. */
+  compiler: ModelCompiler;
   /** Connects to other servers, to test destinations. */
   egress: Egress;
   /** Encrypts the secrets of destinations. Without it, no secret can be stored. */
@@ -61,7 +61,7 @@ export interface ExportRouteDependencies extends ExportCommandDependencies {
 }
 
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
-  const { pool, parser, keyring, egress, logger, schedules, config } = deps;
+  const { pool, compiler, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
-  return { pool, parser, keyring, egress, logger, temporal: schedules.exports, exportRoot, publicUrl };
+  return { pool, compiler, keyring, egress, logger, temporal: schedules.exports, exportRoot, publicUrl };
 };

@@ -6,8 +6,8 @@ import { createIngest } from '../capture/ingest.ts';
 import { createListener } from '../db/listen.ts';
 import { createEgress } from '../egress/egress.ts';
 import { openGeoip } from '../geoip/geoip.ts';
-import { createParser } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, runProcess } from '../lifecycle.ts';
+import { createCompiler } from '../models/index.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
@@ -35,7 +35,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       logger.warn({ err: error }, 'the connection that listens for changes broke; reconnecting'),
   });
   const schedules = createSchedules(config, logger);
-  const parser = createParser();
+  const compiler = createCompiler();
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
@@ -56,7 +56,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     ingest,
     transform,
     schedules,
-    parser,
+    compiler,
     egress,
     keyring,
     logger,
@@ -106,7 +106,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       geoip?.close();
       await ingest.close();
       await schedules.close();
-      await Promise.all([parser.close(), egress.close()]);
+      await Promise.all([compiler.close(), egress.close()]);
       await Promise.all([pool.end(), ingestPool.end(), listener.close()]);
     },
   };

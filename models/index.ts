@@ -1,6 +1,12 @@
 export { readSelection } from './column-selection.ts';
 export { columnsOf } from './columns.ts';
 export {
+  CompilerBusyError,
+  type CompilerOptions,
+  createCompiler,
+  type ModelCompiler,
+} from './compiler.ts';
+export {
   type ColumnSet,
   MODELS,
   type Model,

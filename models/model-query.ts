@@ -15,6 +15,15 @@ export interface ModelQuery {
   select: string;
   /** Settings of Postgres that the query needs. They are passed to `copyOut`. */
   settings: Readonly<Record<string, string>>;
+  /** The stored form of a `hogql_query`. Absent if the columns are the default ones. */
+  schema?: SelectionSchema;
+}
+
+/** The stored form of a `hogql_query`: its columns, and the query that selects them. Each run reads the query again. */
+export interface SelectionSchema {
+  fields: { expression: string; alias: string }[];
+  values: Record<string, never>;
+  hogql_query: string;
 }
 
 /** The settings of an export make no valid query. The message is for the person who made the settings. */

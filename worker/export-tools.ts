@@ -4,7 +4,7 @@ import { createPool } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
-import { createParser } from '../hog/parser/index.ts';
+import { createCompiler } from '../models/index.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 
 /**
@@ -59,7 +59,7 @@ export function createExportTools(
   { pool, temporal, logger, patience, rhythm, metrics = createExportMetrics(undefined) }: SharedTools,
 ): ExportTools {
   const lanes = lanesOf(exportConcurrency(config, memoryOf()));
-  const parser = createParser();
+  const compiler = createCompiler();
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const copyPool = createPool({
     url: config.DATABASE_URL as string,
@@ -72,7 +72,7 @@ export function createExportTools(
   return {
     lanes,
     dependencies: {
-      ...{ pool, copyPool, temporal, logger, metrics, parser, egress, patience, rhythm },
+      ...{ pool, copyPool, temporal, logger, metrics, compiler, egress, patience, rhythm },
       keyring: config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined,
       exportRoot: config.SLUICE_EXPORT_ROOT,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
@@ -84,7 +84,7 @@ export function createExportTools(
       publicUrl: config.SLUICE_PUBLIC_URL,
     },
     async close() {
-      await Promise.all([parser.close(), egress.close(), copyPool.end()]);
+      await Promise.all([compiler.close(), egress.close(), copyPool.end()]);
     },
   };
 }

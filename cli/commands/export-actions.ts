@@ -40,14 +40,14 @@ const resultOf = ({ id, workflow_id, start_at, end_at, total_runs }: BackfillRow
 });
 
 async function startNow(deps: Dependencies, row: BatchExportRow) {
-  // Only this command parses HogQL. Loading the parser would double the time that the other commands take to start.
-  const { createParser } = await import('../../hog/parser/index.ts');
+  // Only this command compiles a query. Loading the compiler would double the time that the other commands take to start.
+  const { createCompiler } = await import('../../models/index.ts');
   const { runExport } = await import('../../exports/commands/run-now.ts');
-  const parser = createParser({ workers: 1 });
+  const compiler = createCompiler({ threads: 1 });
   try {
-    return await runExport({ ...deps, parser }, OPERATOR, row, {});
+    return await runExport({ ...deps, compiler }, OPERATOR, row, {});
   } finally {
-    await parser.close();
+    await compiler.close();
   }
 }
 

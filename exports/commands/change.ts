@@ -24,7 +24,7 @@ import { type ExportInput, prepareExport, refuseWritingOver, requirePlan } from 
 
 /** Changes an export, then its schedule. A lock keeps others from changing the export at the same time. */
 export async function changeExport(
-  deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
+  deps: Pick<ExportCommandDependencies, 'pool' | 'compiler' | 'keyring' | 'temporal' | 'logger'>,
   actor: Actor,
   key: ExportKey,
   input: ExportInput,

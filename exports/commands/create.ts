@@ -12,7 +12,7 @@ import { type NewExportInput, prepareExport, refuseWritingOver, requirePlan } fr
 
 /** Creates an export: its row first, then its schedule. */
 export async function createExport(
-  deps: Pick<ExportCommandDependencies, 'pool' | 'parser' | 'keyring' | 'temporal' | 'logger'>,
+  deps: Pick<ExportCommandDependencies, 'pool' | 'compiler' | 'keyring' | 'temporal' | 'logger'>,
   actor: Actor,
   projectId: number,
   input: NewExportInput,

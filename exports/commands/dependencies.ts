@@ -1,14 +1,14 @@
 import type { Pool } from '../../db/pool.ts';
 import type { Egress } from '../../egress/egress.ts';
-import type { Parser } from '../../hog/parser/index.ts';
+import type { ModelCompiler } from '../../models/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { ExportTemporal } from '../temporal.ts';
 
 /** What the commands of batch exports need. Each command takes a part of it. */
 export interface ExportCommandDependencies {
   pool: Pool;
-  /** Parses filters and columns, which users write in HogQL. */
-  parser: Parser;
+  /** Compiles filters and columns, which users write. */
+  compiler: ModelCompiler;
   /** The keys for the secrets of destinations. Without it no secret can be stored. */
   keyring: Keyring | undefined;
   /** Outgoing connections, for tests of destinations. */

@@ -9,7 +9,7 @@ import {
 } from '../../destinations/settings.ts';
 import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
 import type { IntervalLength } from '../../intervals/index.ts';
-import { type Model, type ModelQuery, planFault, planQuery, readSelection } from '../../models/index.ts';
+import { type Model, type ModelQuery, planFault, planQuery } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
@@ -70,7 +70,7 @@ export interface PreparedExport {
  * Computes an export after a change, and checks everything that can be checked without connecting to the destination.
  */
 export function prepareExport(
-  { parser, keyring }: Pick<ExportCommandDependencies, 'parser' | 'keyring'>,
+  { compiler, keyring }: Pick<ExportCommandDependencies, 'compiler' | 'keyring'>,
   { current, exportId, projectId }: Subject,
   input: ExportInput,
 ): Promise<PreparedExport> {
@@ -91,7 +91,7 @@ export function prepareExport(
     const content = { model, filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
     // Any interval will do, because invalid settings are invalid for each of them.
     const query = await exportQuery(
-      parser,
+      compiler,
       { ...content, ...stored, project_id: projectId },
       { start: null, end: Date.now() },
     );
@@ -109,7 +109,7 @@ export function prepareExport(
         name: input.name ?? current?.name ?? '',
         paused: input.paused ?? current?.paused ?? false,
         last_paused_at: given(input.last_paused_at, current?.last_paused_at),
-        schema: hogqlQuery === null ? null : (await readSelection(hogqlQuery, parser)).schema,
+        schema: query.schema ?? null,
         write_store: target?.store ?? null,
         write_target: target?.target ?? null,
       },

@@ -20,7 +20,7 @@ const RETRY_SECONDS = 5;
 /** How many names of files a preview shows at most. */
 const MOST_KEYS = 20;
 
-type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'parser' | 'egress' | 'exportRoot'>;
+type Dependencies = Pick<ExportCommandDependencies, 'pool' | 'compiler' | 'egress' | 'exportRoot'>;
 
 export interface ExportPreview {
   interval: Interval;
@@ -66,8 +66,8 @@ async function previewInterval(
   interval: Interval,
   limit: number,
 ): Promise<ExportPreview> {
-  const { pool, parser } = deps;
-  const query = await refusing(() => exportQuery(parser, row, interval));
+  const { pool, compiler } = deps;
+  const query = await refusing(() => exportQuery(compiler, row, interval));
   const run = <T>(work: () => Promise<T>) =>
     refusing(() =>
       inTurn(pool, work).catch((error) => {
@@ -93,11 +93,11 @@ const tooSlow = () =>
 
 /** Answers whether an interval has rows to export. If finding out takes too long, the answer is yes. */
 export async function hasRows(
-  { pool, parser }: Pick<ExportCommandDependencies, 'pool' | 'parser'>,
+  { pool, compiler }: Pick<ExportCommandDependencies, 'pool' | 'compiler'>,
   row: ExportQueryRow,
   interval: Interval,
 ): Promise<boolean> {
-  const query = await refusing(() => exportQuery(parser, row, interval));
+  const query = await refusing(() => exportQuery(compiler, row, interval));
   return refusing(async () => {
     try {
       const { rows } = await inTurn(pool, () => previewRows(pool, query, 1, ANY_MILLISECONDS));

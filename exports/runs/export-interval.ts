@@ -102,7 +102,7 @@ interface Carried {
 }
 
 async function carry(
-  { pool, copyPool, parser, eventRetentionDays, ...deps }: RunDependencies,
+  { pool, copyPool, compiler, eventRetentionDays, ...deps }: RunDependencies,
   row: BatchExportRow,
   run: RunRow,
   attempt: Attempt,
@@ -110,7 +110,7 @@ async function carry(
   const interval = { start: run.data_interval_start, end: run.data_interval_end };
   const destination = boundDestination(deps, row);
   const { start, end } = readInterval(interval);
-  const query = await exportQuery(parser, row, { start, end });
+  const query = await exportQuery(compiler, row, { start, end });
   await untilFinal(pool, end, attempt);
   requireUnexpired(row, interval, eventRetentionDays, Date.now());
   const work = destinationRun(row, run.id, interval);

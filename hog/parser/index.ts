@@ -5,10 +5,10 @@ import { SourceError } from '../errors.ts';
 import { Cache } from './cache.ts';
 import { toExpr } from './convert-expression.ts';
 import { toSelect } from './convert-select.ts';
+import { type Engine, TEMPLATE_PREFIX, WasmEngine } from './engine.ts';
 import { answerOf } from './messages.ts';
-import { ParserPool } from './pool.ts';
+import { ownEngine, threadedEngine } from './pool.ts';
 import { readProgram } from './program.ts';
-import { TEMPLATE_PREFIX } from './protocol.ts';
 import { createReader } from './reader.ts';
 import { checkDepth, type SourceKind } from './scan.ts';
 import { readTerms, splitTerms } from './terms.ts';
@@ -62,9 +62,22 @@ const MAX_TREE_DEPTH = 1_000;
 type Tree = Program | Expr;
 type Outcome = { tree: Tree } | { error: SourceError };
 
+/** Creates a parser that works in threads of its own. */
 export function createParser(options: ParserOptions = {}): Parser {
   const settings = { ...PARSER_DEFAULTS, ...options };
-  const pool = new ParserPool(settings);
+  return parserOf(threadedEngine(settings), settings);
+}
+
+/**
+ * Creates a parser that works in the thread of its caller, without limits of time. It is for threads that do more than
+ * parsing, and that somebody ends when they take too long. `isWorn` says that the thread should be replaced.
+ */
+export async function createOwnParser(): Promise<{ parser: Parser; isWorn(): boolean }> {
+  const engine = await WasmEngine.load();
+  return { parser: parserOf(ownEngine(engine), PARSER_DEFAULTS), isWorn: () => engine.isWorn };
+}
+
+function parserOf(engine: Engine, settings: Required<ParserOptions>): Parser {
   const cache = new Cache<Outcome>(settings.cacheEntries, settings.cacheCharacters);
   const inFlight = new Map<string, Promise<Tree>>();
 
@@ -74,20 +87,20 @@ export function createParser(options: ParserOptions = {}): Parser {
     const limitMs = kind === 'program' ? settings.programTimeoutMs : settings.timeoutMs;
     const budget = { limitMs, usedMs: 0 };
     if (kind === 'program') {
-      const parse = (texts: string[]) => pool.parse('program', texts, budget);
-      return readProgram(source, { parse, lanes: settings.workers, maxDepth: MAX_TREE_DEPTH });
+      const parse = (texts: string[]) => engine.parse('program', texts, budget);
+      return readProgram(source, { parse, lanes: engine.lanes, maxDepth: MAX_TREE_DEPTH });
     }
     const terms = kind === 'expression' && splitTerms(source);
     if (terms) {
-      const parse = (texts: string[]) => pool.parse('expression', texts, budget);
+      const parse = (texts: string[]) => engine.parse('expression', texts, budget);
       const tree = await readTerms(source, terms, {
         parse,
-        lanes: settings.workers,
+        lanes: engine.lanes,
         maxDepth: MAX_TREE_DEPTH,
       });
       if (tree) return tree;
     }
-    const [json] = await pool.parse(kind, [source], budget);
+    const [json] = await engine.parse(kind, [source], budget);
     return convert(kind, source, json as string);
   }
 
@@ -121,7 +134,7 @@ export function createParser(options: ParserOptions = {}): Parser {
     expression: (source) => parse('expression', source) as Promise<Expr>,
     select: (source) => parse('select', source) as Promise<SelectNode | Placeholder>,
     template: (source) => parse('template', source) as Promise<Expr>,
-    close: () => pool.close(),
+    close: () => engine.close(),
   };
 }
 

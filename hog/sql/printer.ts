@@ -1,6 +1,7 @@
 // The state of printing one statement.
 import type { Span } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
+import { PatternBudget } from '../patterns/index.ts';
 import type { Visitor } from './dispatch.ts';
 import type { Schema, Table } from './schema.ts';
 import type { Scope } from './scope.ts';
@@ -43,6 +44,7 @@ export class Printer {
   readonly visitor: Visitor;
   readonly limits: QueryLimits;
   readonly parameters = new Parameters();
+  readonly patterns = new PatternBudget();
   readonly timezone: Sql;
   /** The fields outside of aggregates in the current grouped query. Null if the query has no groups. */
   ungrouped: { name: string; span: Span | undefined }[] | null = null;

@@ -24,7 +24,7 @@ beforeAll(async () => {
     listener: api.listener,
     ingest: api.ingest,
     schedules: api.schedules,
-    parser: api.parser,
+    compiler: api.compiler,
     egress: api.egress,
     keyring: api.keyring,
     logger: createLogger({ name: 'test', level: 'silent' }),

@@ -101,7 +101,7 @@ describe('no answer of any route', () => {
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
-      parser: api.parser,
+      compiler: api.compiler,
       egress: api.egress,
       keyring: api.keyring,
       logger: createLogger({ name: 'test', level: 'trace' }, stream),

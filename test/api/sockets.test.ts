@@ -172,7 +172,7 @@ describe('health', () => {
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
-      parser: api.parser,
+      compiler: api.compiler,
       egress: api.egress,
       keyring: api.keyring,
       logger: createLogger({ name: 'test', level: 'silent' }),

@@ -25,7 +25,7 @@ beforeAll(async () => {
     listener: ears,
     ingest: api.ingest,
     schedules: api.schedules,
-    parser: api.parser,
+    compiler: api.compiler,
     egress: api.egress,
     keyring: api.keyring,
     logger: createLogger({ name: 'other', level: 'silent' }),

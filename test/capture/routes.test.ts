@@ -382,7 +382,7 @@ describe('around an answer', () => {
       listener: api.listener,
       ingest: { submit: () => Promise.reject(new Error('something broke')) },
       schedules: api.schedules,
-      parser: api.parser,
+      compiler: api.compiler,
       egress: api.egress,
       keyring: api.keyring,
       logger: createLogger({ name: 'test', level: 'info' }, stream),

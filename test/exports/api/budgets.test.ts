@@ -46,7 +46,9 @@ const capture = () =>
   post(ben, '/i/v0/e/', { api_key: ben.projectToken, event: 'e', distinct_id: 'd', properties: {} });
 
 /** Texts that take the parser longer than it may take, each in another way to avoid its caches. */
-const endless = (n: number) => ({ filters: [{ type: 'hogql', key: `${'('.repeat(60)}${n}${')'.repeat(60)} = 1` }] });
+const endless = (n: number) => ({
+  filters: [{ type: 'hogql', key: `${'('.repeat(60)}${n}${')'.repeat(60)} = 1` }],
+});
 
 describe('while filters are compiled that take too long', () => {
   test('capture, health and the previews of other projects are answered first', async () => {
@@ -62,7 +64,9 @@ describe('while filters are compiled that take too long', () => {
       expect(await note('live', fetch(`${base}/_livez`))).toBe(200);
       expect(await note('captured', capture())).toBe(200);
     }
-    expect(await note('preview', preview(ben, { filters: [{ type: 'event', key: 'a', value: 'b' }] }))).toBe(200);
+    expect(await note('preview', preview(ben, { filters: [{ type: 'event', key: 'a', value: 'b' }] }))).toBe(
+      200,
+    );
     expect(order.slice(0, 21)).toEqual([...Array(10).fill(['live', 'captured']).flat(), 'preview']);
     expect(await Promise.all(slow)).toEqual([400, 400]);
   });
@@ -73,7 +77,8 @@ describe('while filters are compiled that take too long', () => {
       400,
       expect.objectContaining({
         attr: 'filters',
-        detail: 'The filters and columns take too long to read: at most 6 seconds are allowed. Make them simpler.',
+        detail:
+          'The filters and columns take too long to read: at most 6 seconds are allowed. Make them simpler.',
       }),
     ]);
   });
@@ -86,7 +91,11 @@ describe('patterns', () => {
 
   test.each([
     ['one that repeats a lot', filters(60, '.{999}'.repeat(200)), /^0\.value: .* at most 10,000, .* 199,800/],
-    ['many of them', filters(900, '.{99}'), /^202\.value: All regular expressions together .* at most 20,000/],
+    [
+      'many of them',
+      filters(900, '.{99}'),
+      /^202\.value: All regular expressions together .* at most 20,000/,
+    ],
     ['one that is too much for Postgres', filters(1, '(?:a?){255}'), /at most 2,000, and this one has 2,550/],
   ])('%s are refused, and the error names the filter', async (_what, given, message) => {
     const { projectId } = anna;

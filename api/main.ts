@@ -8,8 +8,8 @@ import { createListener } from '../db/listen.ts';
 import { Turns } from '../db/turns.ts';
 import { createEgress } from '../egress/egress.ts';
 import { openGeoip } from '../geoip/geoip.ts';
-import { createParser, PARSER_DEFAULTS } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
+import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
@@ -64,9 +64,9 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       logger.warn({ err: error }, 'the connection that listens for changes broke; reconnecting'),
   });
   const schedules = createSchedules(config, logger);
-  const parser = createParser();
+  const compiler = createCompiler();
   // A project has one thread at most, so another one always finds a free thread soon.
-  const parsing = new Turns({ atOnce: PARSER_DEFAULTS.workers, perAsker: 1 });
+  const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
@@ -91,8 +91,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     ingest,
     transform,
     schedules,
-    parser,
-    parsing,
+    compiler,
+    compiling,
     egress,
     keyring,
     logger,
@@ -142,7 +142,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       geoip?.close();
       await ingest.close();
       await schedules.close();
-      await Promise.all([parser.close(), egress.close()]);
+      await Promise.all([compiler.close(), egress.close()]);
       const pools = [pool, readingPool, reader, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);
     },

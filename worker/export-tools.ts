@@ -7,7 +7,7 @@ import type { Lane } from '../exports/rows/worker-places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
 import { createAsking } from '../exports/runs/worker-place.ts';
-import { createParser } from '../hog/parser/index.ts';
+import { createCompiler } from '../models/index.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 
 /**
@@ -76,7 +76,7 @@ export function createExportTools(
   }: SharedTools,
 ): ExportTools {
   const lanes = lanesOf(exportConcurrency(config, memoryOf()));
-  const parser = createParser();
+  const compiler = createCompiler();
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const sizes = workerPools(config, lanes.exports + lanes.backfills);
   const connect = (name: string, size: number, limits: PoolLimits) =>
@@ -91,7 +91,19 @@ export function createExportTools(
   return {
     lanes,
     dependencies: {
-      ...{ pool, copyPool, sizingPool, temporal, logger, metrics, parser, egress, patience, limits, rhythm },
+      ...{
+        pool,
+        copyPool,
+        sizingPool,
+        temporal,
+        logger,
+        metrics,
+        compiler,
+        egress,
+        patience,
+        limits,
+        rhythm,
+      },
       worker: randomUUID(),
       asking: createAsking(pool),
       keyring: config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined,
@@ -105,7 +117,7 @@ export function createExportTools(
       publicUrl: config.SLUICE_PUBLIC_URL,
     },
     async close() {
-      await Promise.all([parser.close(), egress.close(), copyPool.end(), sizingPool.end()]);
+      await Promise.all([compiler.close(), egress.close(), copyPool.end(), sizingPool.end()]);
     },
   };
 }

@@ -49,16 +49,16 @@ const resultOf = ({ id, workflow_id, start_at, end_at, total_runs }: BackfillRow
 });
 
 async function startNow(deps: Dependencies, row: BatchExportRow) {
-  // Only this command parses HogQL. Loading the parser would double the time that the other commands take to start.
-  const { createParser } = await import('../../hog/parser/index.ts');
+  // Only this command compiles a query. Loading the compiler would double the time that the other commands take to start.
+  const { createCompiler } = await import('../../models/index.ts');
   const { runExport } = await import('../../exports/commands/run-now.ts');
-  const parser = createParser({ workers: 1 });
+  const compiler = createCompiler({ threads: 1 });
   const reader = createPool({ url: (await findRoles(deps.database)).reader, size: 1, name: 'cli-reader' });
   try {
-    const parsing = new Turns({ atOnce: 1 });
-    return await runExport({ ...deps, reader, parser, parsing }, OPERATOR, row, {});
+    const compiling = new Turns({ atOnce: 1 });
+    return await runExport({ ...deps, reader, compiler, compiling }, OPERATOR, row, {});
   } finally {
-    await Promise.all([parser.close(), reader.end()]);
+    await Promise.all([compiler.close(), reader.end()]);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Pool } from '../../db/pool.ts';
 import type { Surroundings } from '../../destinations/destination.ts';
 import type { Egress } from '../../egress/egress.ts';
-import type { Parser } from '../../hog/parser/index.ts';
+import type { ModelCompiler } from '../../models/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
@@ -22,7 +22,8 @@ export interface RunDependencies {
   temporal: ExportTemporal;
   logger: Logger;
   metrics: ExportMetrics;
-  parser: Parser;
+  /** Compiles filters and columns, which users write. */
+  compiler: ModelCompiler;
   egress: Egress;
   keyring: Keyring | undefined;
   /** The id of this worker, under which it announces its places. */

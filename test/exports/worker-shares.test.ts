@@ -6,7 +6,7 @@ import { insertBatchExport } from '../../exports/rows/batch-exports.ts';
 import { sizeBackfill } from '../../exports/runs/backfills.ts';
 import type { RunDependencies } from '../../exports/runs/dependencies.ts';
 import { repairExportSchedules } from '../../exports/runs/upkeep.ts';
-import { createParser, type Parser } from '../../hog/parser/index.ts';
+import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createTenant, type Tenant } from '../support/api.ts';
 import { databaseForFile } from '../support/database.ts';
@@ -14,7 +14,7 @@ import { eventually } from '../support/eventually.ts';
 
 // Hooks run in the order of their definition: this one before the database goes.
 afterAll(async () => {
-  await Promise.all([pool?.end(), sizingPool?.end(), parser?.close()]);
+  await Promise.all([pool?.end(), sizingPool?.end(), compiler?.close()]);
 });
 const database = databaseForFile();
 const logger = createLogger({ name: 'test', level: 'silent' });
@@ -22,12 +22,12 @@ const EXPORTS = 40;
 let anna: Tenant;
 let pool: Pool;
 let sizingPool: Pool;
-let parser: Parser;
+let compiler: ModelCompiler;
 
 beforeAll(async () => {
   const { url } = database;
   anna = await createTenant(database.pool, 'Anna');
-  parser = createParser({ workers: 1, timeoutMs: 60_000 });
+  compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
   pool = createPool({ url, size: 1, name: 'bookkeeping' });
   sizingPool = createPool({ url, size: 1, name: 'sizing' });
 });
@@ -49,7 +49,7 @@ test('finding out the size of a backfill takes no connection from the bookkeepin
   const reference = { exportId: row.id, backfillId: begun.backfill.id };
   const sized = await transaction(database.pool, async (holder) => {
     await holder.query('lock table events in access exclusive mode');
-    const sizing = sizeBackfill({ pool, sizingPool, parser, logger }, reference, { beat: () => undefined });
+    const sizing = sizeBackfill({ pool, sizingPool, compiler, logger }, reference, { beat: () => undefined });
     await eventually(async () => {
       const { rows } = await database.pool.query(
         `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,

@@ -42,7 +42,9 @@ const LEAST = 2;
  * them.
  */
 export function exportConcurrency(config: Pick<Config, 'SLUICE_EXPORT_CONCURRENCY'>, memory: number): number {
-  return config.SLUICE_EXPORT_CONCURRENCY ?? Math.min(MOST_RUNS, Math.max(LEAST, Math.floor(memory / 2 / EACH)));
+  return (
+    config.SLUICE_EXPORT_CONCURRENCY ?? Math.min(MOST_RUNS, Math.max(LEAST, Math.floor(memory / 2 / EACH)))
+  );
 }
 
 /** Divides the runs. Backfills get a third of them, and each lane gets at least one. */

@@ -47,6 +47,8 @@ test('a key that is refused too often with 403 or 404 waits, and no other key of
   const { result: refused, queries } = await queriesOf(() => ask(other.value, elsewhere, '10.0.2.2'));
   expect([refused.statusCode, refused.json().code, queries]).toEqual([429, 'throttled', []]);
   expect((await ask(anna.key, '/api/users/@me/', '10.0.2.1')).statusCode).toBe(200);
-  expect(await statuses(MOST, () => ask(read.value, '/api/users/@me/', '10.0.2.1'))).toEqual(Array(MOST).fill(403));
+  expect(await statuses(MOST, () => ask(read.value, '/api/users/@me/', '10.0.2.1'))).toEqual(
+    Array(MOST).fill(403),
+  );
   expect((await ask(read.value, '/api/users/@me/', '10.0.2.1')).statusCode).toBe(429);
 });

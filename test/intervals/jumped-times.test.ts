@@ -19,7 +19,9 @@ function skipped(cadence: Cadence, year: number): string[] {
   return found;
 }
 
-const MONTHS = 'JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER'.split(' ');
+const MONTHS = 'JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER'.split(
+  ' ',
+);
 const listed = (cadence: Cadence, year: number): string[] =>
   scheduleTimes(cadence, Date.UTC(year, 5, 1))
     .calendars.filter((one) => one.year !== undefined)
@@ -57,7 +59,11 @@ test('the times that the clocks skip are those that looking at each day finds', 
   for (const [timezone, year] of [...UNUSUAL, ...some]) {
     for (const offsetHour of [0, 1, 2, 3, 23]) {
       const daily: Cadence = { interval: 'day', timezone, offsetHour, offsetDay: 0 };
-      expect([timezone, offsetHour, listed(daily, year)]).toEqual([timezone, offsetHour, skipped(daily, year)]);
+      expect([timezone, offsetHour, listed(daily, year)]).toEqual([
+        timezone,
+        offsetHour,
+        skipped(daily, year),
+      ]);
     }
     const weekly: Cadence = { interval: 'week', timezone, offsetHour: 2, offsetDay: 0 };
     expect([timezone, listed(weekly, year)]).toEqual([timezone, skipped(weekly, year)]);

@@ -66,6 +66,8 @@ export interface ApiDependencies {
 /** What the routes of batch exports need: what their commands need, and the address of the API for links. */
 export interface ExportRouteDependencies extends ExportCommandDependencies {
   publicUrl: string;
+  /** Connections for lists whose cost the caller decides. */
+  readingPool: Pool;
 }
 
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
@@ -73,7 +75,17 @@ export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDepen
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
   const { SLUICE_EXPORTS_PER_PROJECT: mostExports } = config;
   return {
-    ...{ pool, readingPool, parser, parsing, keyring, egress, logger, temporal: schedules.exports },
+    ...{
+      pool,
+      readingPool,
+      reader: readingPool,
+      parser,
+      parsing,
+      keyring,
+      egress,
+      logger,
+      temporal: schedules.exports,
+    },
     ...{ exportRoot, publicUrl, mostExports },
   };
 };

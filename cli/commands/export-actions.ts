@@ -47,7 +47,7 @@ async function startNow(deps: Dependencies, row: BatchExportRow) {
   const parser = createParser({ workers: 1 });
   try {
     const parsing = new Turns({ atOnce: 1 });
-    return await runExport({ ...deps, readingPool: deps.pool, parser, parsing }, OPERATOR, row, {});
+    return await runExport({ ...deps, reader: deps.pool, parser, parsing }, OPERATOR, row, {});
   } finally {
     await parser.close();
   }

@@ -8,8 +8,8 @@ import type { ExportTemporal } from '../temporal.ts';
 /** What the commands of batch exports need. Each command takes a part of it. */
 export interface ExportCommandDependencies {
   pool: Pool;
-  /** Connections for queries that users write; see db/reading.ts. */
-  readingPool: Pool;
+  /** Connections for queries that are compiled from texts of users; see db/reading.ts. */
+  reader: Pool;
   /** Parses filters and columns, which users write in HogQL. */
   parser: Parser;
   /** The turns of projects at the parser. */

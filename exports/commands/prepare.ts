@@ -68,7 +68,7 @@ export interface PreparedExport {
 
 type PrepareDependencies = Pick<
   ExportCommandDependencies,
-  'parser' | 'parsing' | 'longestRead' | 'readingPool' | 'keyring'
+  'parser' | 'parsing' | 'longestRead' | 'reader' | 'keyring'
 >;
 
 /**
@@ -87,9 +87,9 @@ export async function prepareExport(
     readExport({ parser, keyring: deps.keyring }, subject, input),
   );
   if (!input.hogql_query && !input.filters) return prepared;
-  const { readingPool } = deps;
+  const { reader } = deps;
   await refusing(() =>
-    inTurn(readingPool, asker, () => planQuery(readingPool, query, signal)).catch((error) => {
+    inTurn(reader, asker, () => planQuery(reader, query, signal)).catch((error) => {
       throw planFault(error, prepared.fields);
     }),
   );

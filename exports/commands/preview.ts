@@ -23,7 +23,7 @@ const MOST_KEYS = 20;
 
 type Dependencies = Pick<
   ExportCommandDependencies,
-  'readingPool' | 'parser' | 'parsing' | 'longestRead' | 'egress' | 'exportRoot'
+  'reader' | 'parser' | 'parsing' | 'longestRead' | 'egress' | 'exportRoot'
 >;
 
 export interface ExportPreview {
@@ -73,19 +73,19 @@ async function previewInterval(
   limit: number,
   signal: AbortSignal | undefined,
 ): Promise<ExportPreview> {
-  const { readingPool } = deps;
+  const { reader } = deps;
   const asker = { projectId: row.project_id, signal };
   const query = await refusing(() => reads(deps, asker, (parser) => exportQuery(parser, row, interval)));
   const run = <T>(work: () => Promise<T>) =>
     refusing(() =>
-      inTurn(readingPool, asker, work).catch((error) => {
+      inTurn(reader, asker, work).catch((error) => {
         throw isStatementTimeout(error) ? tooSlow() : queryFault(error, row);
       }),
     );
   const { columns, rows } = await run(() =>
-    previewRows(readingPool, query, limit, { timeoutMs: ROWS_MILLISECONDS, signal }),
+    previewRows(reader, query, limit, { timeoutMs: ROWS_MILLISECONDS, signal }),
   );
-  const size = await run(() => estimate(readingPool, query, { timeoutMs: ESTIMATE_MILLISECONDS, signal }));
+  const size = await run(() => estimate(reader, query, { timeoutMs: ESTIMATE_MILLISECONDS, signal }));
   return {
     interval,
     columns: query.columns.map(({ name, type }) => ({ name, type })),
@@ -103,18 +103,18 @@ const tooSlow = () =>
 
 /** Answers whether an interval has rows to export. If finding out takes too long, the answer is yes. */
 export async function hasRows(
-  deps: Pick<ExportCommandDependencies, 'readingPool' | 'parser' | 'parsing' | 'longestRead'>,
+  deps: Pick<ExportCommandDependencies, 'reader' | 'parser' | 'parsing' | 'longestRead'>,
   row: ExportQueryRow,
   interval: Interval,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  const { readingPool } = deps;
+  const { reader } = deps;
   const asker = { projectId: row.project_id, signal };
   const query = await refusing(() => reads(deps, asker, (parser) => exportQuery(parser, row, interval)));
   return refusing(async () => {
     try {
-      const { rows } = await inTurn(readingPool, asker, () =>
-        previewRows(readingPool, query, 1, { timeoutMs: ANY_MILLISECONDS, signal }),
+      const { rows } = await inTurn(reader, asker, () =>
+        previewRows(reader, query, 1, { timeoutMs: ANY_MILLISECONDS, signal }),
       );
       return rows.length > 0;
     } catch (error) {

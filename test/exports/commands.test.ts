@@ -46,7 +46,7 @@ beforeAll(async () => {
   deps = {
     ...{
       pool: world.pool,
-      readingPool: world.pool,
+      reader: world.pool,
       parsing: new Turns({ atOnce: 2 }),
       parser,
       egress,

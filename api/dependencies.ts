@@ -67,8 +67,9 @@ export interface ApiDependencies {
 
 /** What the routes of batch exports need: what their commands need, and the address of the API for links. */
 export interface ExportRouteDependencies extends ExportCommandDependencies {
-  readingPool: Pool;
   publicUrl: string;
+  /** Connections for lists whose cost the caller decides. */
+  readingPool: Pool;
 }
 
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {

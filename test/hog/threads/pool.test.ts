@@ -75,6 +75,20 @@ describe('a pool of threads', () => {
     expect(await codeOf(pool.run(echo(1), long()))).toBe('busy');
   });
 
+  test('a job that nobody waits for frees its thread, and one in the queue leaves it', async () => {
+    const pool = poolOf({ threads: 1 });
+    const gone = new AbortController();
+    const given = [spin, echo('never')].map((job) => pool.run(job, long(), 'a', gone.signal));
+    const waiting = pool.run(echo('mine'), long(), 'b');
+    gone.abort(new Error('gone'));
+    expect((await Promise.allSettled(given)).map((one) => 'reason' in one && one.reason.message)).toEqual([
+      'gone',
+      'gone',
+    ]);
+    expect(await waiting).toBe('mine');
+    await expect(pool.run(echo(1), long(), 'a', gone.signal)).rejects.toThrow('gone');
+  });
+
   test('several jobs can share one budget of time', async () => {
     const pool = poolOf({ threads: 1 });
     const budget = short();

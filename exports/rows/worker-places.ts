@@ -205,12 +205,23 @@ async function takeKept(
 /** How many places are given away at once. The next caller continues. */
 const MOST_GIVEN = 100;
 
-/** Frees what nobody renewed, and keeps every free place for the next one in the queue. */
+/**
+ * Frees what nobody renewed, and keeps every free place for the next one in the queue. If workers have gone, more places
+ * are taken than there are: then no place is kept for somebody who does not work yet.
+ */
 async function giveFree(client: Transaction, lane: Lane, times: PlaceTimes): Promise<Called[]> {
   await client.query(
     `update batch_export_places set leased_until = null, worker = null, fence = ${NEXT_FENCE},
        queued_at = case when waiting_since is not null then ${NOW} end
      where lane = $1 and leased_until <= ${NOW}`,
+    [lane],
+  );
+  await client.query(
+    `update batch_export_places set leased_until = null where (project_id, id) in (
+       select project_id, id from batch_export_places
+       where lane = $1 and leased_until is not null and worker is null order by queued_at desc
+       limit greatest(0, (select count(*) from batch_export_places where lane = $1 and leased_until is not null)
+         - (select coalesce(sum(places), 0) from batch_export_workers where lane = $1 and alive_until > ${NOW})))`,
     [lane],
   );
   const given: Called[] = [];

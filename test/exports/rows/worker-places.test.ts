@@ -239,6 +239,23 @@ describe('a place', () => {
     expect(await callWaiting(database.pool, 'exports', TIMES, 0)).toEqual([]);
   });
 
+  test('that was kept at a worker that is gone is kept no longer: it waits, in its old turn', async () => {
+    await announce(1);
+    await announce(1, other);
+    const working = claimOf();
+    const { fence } = await held(working);
+    const second = claimOf();
+    const theirs = await held(second, other);
+    const exportId = uuidv7();
+    const waiting = claimOf({ exportId });
+    await take(waiting);
+    await take(claimOf({ exportId }));
+    expect(await release(second, theirs.fence)).toMatchObject([{ id: waiting.id }]);
+    await withdrawWorker(database.pool, other);
+    expect(await take(waiting)).toMatchObject({ outcome: 'waiting' });
+    expect(await release(working, fence)).toMatchObject([{ id: waiting.id }]);
+  });
+
   test('of a worker that says nothing any more does not count', async () => {
     await announceWorker(database.pool, worker, { exports: 5, backfills: 1 }, 1);
     await eventually(async () => (await sumPlaces(database.pool))[0]?.places === 0);

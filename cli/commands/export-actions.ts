@@ -162,7 +162,9 @@ function running(group: Command): void {
 function testing(group: Command): void {
   group
     .command('test <export>')
-    .description('Test the destination of a batch export (its id or name) from here. Nothing of it stays there.')
+    .description(
+      'Test the destination of a batch export (its id or name) from here. Nothing of it stays there.',
+    )
     .option('--json', 'print JSON')
     .action((name: string, options: { json?: boolean }) =>
       withPool(async (pool, config) => {

@@ -21,6 +21,8 @@ export const EXPORTS: Product<{ exports: RunDependencies }> = {
     { name: 'batch_export_pauses', kind: 'configuration' },
     { name: 'batch_export_checks', kind: 'configuration' },
     { name: 'batch_export_health', kind: 'configuration' },
+    // Kept for an hour at most, so that what a deleted export left is removed.
+    { name: 'batch_export_traces', kind: 'history' },
   ],
   sealed: [
     { table: 'batch_exports', column: 'secrets' },

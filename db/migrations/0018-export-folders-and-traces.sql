@@ -6,8 +6,10 @@ alter table batch_exports add column folder text;
 
 -- Attempts at runs that have begun to write files and have not completed. What such an attempt published, or what of
 -- it arrives late, is removed when the attempt is over. A row has all that this needs, because the export may be
--- changed, moved or deleted meanwhile. For this reason it belongs to no project either.
+-- changed, moved or deleted meanwhile, with its project.
 create table batch_export_traces (
+  -- When the attempt began. An export can be moved to another project since.
+  project_id integer not null,
   batch_export_id uuid not null,
   -- Of the attempt.
   fence bigint not null,
@@ -31,8 +33,9 @@ create table batch_export_traces (
   -- Until then somebody removes files of the interval, and no attempt at it begins to write.
   leased_until timestamptz,
   lease uuid,
-  primary key (batch_export_id, fence)
+  primary key (project_id, batch_export_id, fence)
 );
+create unique index batch_export_traces_attempt on batch_export_traces (batch_export_id, fence);
 create index batch_export_traces_next_look on batch_export_traces (next_look_at);
 
 -- The files of the completed run were damaged by another run, so the interval is exported again.

@@ -10,6 +10,7 @@ export interface TraceKey {
 }
 
 export interface TraceRow {
+  project_id: number;
   batch_export_id: string;
   fence: number;
   run_id: string;
@@ -39,7 +40,10 @@ const SAME_INTERVAL = (one: string, other: string) =>
 export function beginTrace(
   pool: Pool,
   row: Pick<BatchExportRow, 'destination_type' | 'config' | 'secrets' | 'folder'>,
-  run: Pick<RunRow, 'id' | 'batch_export_id' | 'fence' | 'data_interval_start' | 'data_interval_end'>,
+  run: Pick<
+    RunRow,
+    'project_id' | 'id' | 'batch_export_id' | 'fence' | 'data_interval_start' | 'data_interval_end'
+  >,
   manifestKey: string,
 ): Promise<boolean> {
   return transaction(pool, async (client) => {
@@ -57,12 +61,12 @@ export function beginTrace(
       [exportId, run.id, run.fence],
     );
     await client.query(
-      `insert into batch_export_traces (batch_export_id, fence, run_id, data_interval_start, data_interval_end,
+      `insert into batch_export_traces (project_id, batch_export_id, fence, run_id, data_interval_start, data_interval_end,
          destination_type, config, secrets, folder, manifest_key)
-       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict do nothing`,
+       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) on conflict do nothing`,
       [
-        ...[exportId, run.fence, run.id, start, end, row.destination_type, JSON.stringify(row.config)],
-        ...[row.secrets, row.folder, manifestKey],
+        ...[run.project_id, exportId, run.fence, run.id, start, end, row.destination_type],
+        ...[JSON.stringify(row.config), row.secrets, row.folder, manifestKey],
       ],
     );
     return true;

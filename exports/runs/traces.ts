@@ -6,7 +6,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type Pool, transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import type { BoundFiles } from '../../destinations/bind.ts';
-import type { RunControl } from '../../destinations/destination.ts';
 import type { Cleared } from '../../destinations/file-run.ts';
 import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
 import { recordCheck } from '../rows/checks.ts';
@@ -26,7 +25,7 @@ import {
 } from '../rows/traces.ts';
 import { OvertakenError } from './attempt.ts';
 import type { RunDependencies } from './dependencies.ts';
-import { boundDestination } from './transfer.ts';
+import { boundDestination, type Trace } from './transfer.ts';
 import { type Work, whileBeating } from './work.ts';
 
 const MINUTE = 60_000;
@@ -44,12 +43,6 @@ const LEASED = 500;
 
 const AT_ONCE = 5;
 const PER_PASS = 100;
-
-/** The trace of an attempt, as its transfer needs it. */
-export interface Trace extends Required<Pick<RunControl, 'wrote' | 'mayName' | 'onPublish'>> {
-  /** Is called before anything is written. */
-  begin(manifestKey: string): Promise<void>;
-}
 
 /** Answers whether an export belongs to the same project as another one, so that their users may know of each other. */
 export const mayNameFor =

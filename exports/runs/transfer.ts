@@ -1,7 +1,7 @@
 import { copyOut } from '../../db/copy-out.ts';
 import type { Pool } from '../../db/pool.ts';
 import { type BoundFiles, type BoundRows, bindDestination } from '../../destinations/bind.ts';
-import type { Run } from '../../destinations/destination.ts';
+import type { Run, RunControl } from '../../destinations/destination.ts';
 import type { Column } from '../../formats/columns.ts';
 import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
@@ -12,7 +12,6 @@ import type { BatchExportRow } from '../rows/batch-exports.ts';
 import type { RunTotals } from '../rows/runs.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { ofSource } from './source.ts';
-import type { Trace } from './traces.ts';
 import type { WaitingAttempt } from './waiting.ts';
 
 /** Returns the destination of an export, with its secrets decrypted. */
@@ -55,13 +54,18 @@ export interface Transferred {
 /** How many rows that were left out are named in the log. */
 const MOST_NAMED = 20;
 
+/** The trace of an attempt: it tells others what the attempt may leave at the destination. */
+export interface Trace extends Required<Pick<RunControl, 'wrote' | 'mayName' | 'onPublish'>> {
+  /** Is called before anything is written. */
+  begin(manifestKey: string): Promise<void>;
+}
+
 interface Transfer {
   copyPool: Pool;
   query: ModelQuery;
   destination: BoundFiles | BoundRows;
   run: Run;
   attempt: WaitingAttempt;
-  /** Tells others what the attempt may leave at the destination. */
   trace: Trace;
 }
 

@@ -4,7 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { build, type Expr, type SelectNode } from '../../../hog/ast/index.ts';
 import { SourceError } from '../../../hog/errors.ts';
 import { createParser } from '../../../hog/parser/index.ts';
-import { createSchema, printStatement, SIZE_LIMITS, type Statement, selection } from '../../../hog/sql/index.ts';
+import {
+  createSchema,
+  printStatement,
+  SIZE_LIMITS,
+  type Statement,
+  selection,
+} from '../../../hog/sql/index.ts';
 import { refusesQuery } from '../../../models/index.ts';
 import { eventsDatabase } from './database.ts';
 import { insertEvents, PROJECT } from './tables.ts';
@@ -103,10 +109,7 @@ describe('on Linux', () => {
     ['encodeURLComponent', `select length(encodeURLComponent(repeat('é', 900000))) from events`],
     ['decodeURLComponent', `select length(decodeURLComponent(repeat('%41', 900000))) from events`],
     ['hex of hex', `select length(${'hex('.repeat(8)}repeat('a', 90000)${')'.repeat(8)}) from events`],
-    [
-      'texts of lists of texts',
-      `select length(${'toString(['.repeat(20)}'"'${'])'.repeat(20)}) from events`,
-    ],
+    ['texts of lists of texts', `select length(${'toString(['.repeat(10)}'"'${'])'.repeat(10)}) from events`],
     ['a JSON text of many numbers', `select JSONLength(concat('[', repeat('1,', 990000), '1]')) from events`],
     ['format', `select length(format('${'{0}'.repeat(900)}', repeat('a', 900000))) from events`],
     [
@@ -118,10 +121,7 @@ describe('on Linux', () => {
       'a long sum',
       `select ${Array.from({ length: 60 }, (_, n) => `length(repeat('a', ${900_000 + n}))`).join(' + ')} from events`,
     ],
-    [
-      'a chain of functions',
-      `select length(${'lower(upper('.repeat(6)}${BIG}${'))'.repeat(6)}) from events`,
-    ],
+    ['a chain of functions', `select length(${'lower(upper('.repeat(2)}${BIG}${'))'.repeat(2)}) from events`],
     [
       'an argument that is printed again',
       `select length(least(least(${BIG}, event), least(${BIG}, event))) from events`,
@@ -155,8 +155,8 @@ describe('on Linux', () => {
 describe('a query that builds too much is refused while it is printed', () => {
   const doubled = (levels: number) =>
     Array.from({ length: levels }).reduce<string>(
-      (inner) => `select concat(x, x) as x from (${inner})`,
-      'select event as x from events',
+      (inner, _level, index) => `select concat(x${index}, x${index}) as x${index + 1} from (${inner})`,
+      'select event as x0 from events',
     );
 
   test('columns that name each other twice', async () => {
@@ -166,7 +166,10 @@ describe('a query that builds too much is refused while it is printed', () => {
 
   test('an argument that is printed several times at each level', async () => {
     const text = build.constant('a');
-    const nested = Array.from({ length: 40 }).reduce<Expr>((inner) => build.call('least', inner, text), build.field('event'));
+    const nested = Array.from({ length: 40 }).reduce<Expr>(
+      (inner) => build.call('least', inner, text),
+      build.field('properties', 'a'),
+    );
     const query = selection({ table: 'events', select: [nested] });
     const options = { schema: createSchema('current'), projectId: PROJECT, timezone: 'UTC' };
     expect(() => printStatement(query, options)).toThrow(/too long for Postgres/);

@@ -5,7 +5,7 @@ import { describeSettings } from '../config.ts';
 import { describeKeys } from '../destinations/registry.ts';
 import { columnsOf, MODELS } from '../models/index.ts';
 import { placesTable } from '../test/architecture/rules.ts';
-import { functionLists } from './hogql-functions.ts';
+import { boundedList, functionLists, limitsTable } from './hogql-functions.ts';
 
 const root = path.dirname(import.meta.dirname);
 
@@ -56,19 +56,27 @@ export interface Generated {
   wanted: string;
 }
 
-function generated(name: string, part: string, content: string): Generated {
+function generated(name: string, parts: Readonly<Record<string, string>>): Generated {
   const file = path.join(root, name);
   const current = readFileSync(file, 'utf8');
-  return { file, current, wanted: fill(current, part, content) };
+  const wanted = Object.entries(parts).reduce(
+    (document, [part, content]) => fill(document, part, content),
+    current,
+  );
+  return { file, current, wanted };
 }
 
 /** Lists the documents with generated parts. */
 export const documents = (): Generated[] => [
-  generated('README.md', 'settings', settingsTable()),
-  generated('docs/architecture.md', 'places', placesTable()),
-  generated('docs/exports-destinations.md', 'keys', destinationKeys()),
-  generated('docs/exports-models.md', 'columns', modelColumns()),
-  generated('docs/hogql.md', 'functions', functionLists()),
+  generated('README.md', { settings: settingsTable() }),
+  generated('docs/architecture.md', { places: placesTable() }),
+  generated('docs/exports-destinations.md', { keys: destinationKeys() }),
+  generated('docs/exports-models.md', { columns: modelColumns() }),
+  generated('docs/hogql.md', {
+    limits: limitsTable(),
+    bounded: boundedList(),
+    functions: functionLists(),
+  }),
 ];
 
 if (import.meta.main) for (const { file, wanted } of documents()) writeFileSync(file, wanted);

@@ -1,5 +1,13 @@
 // Generates the lists of functions in docs/hogql.md from the function tables of the SQL printer.
-import { AGGREGATES, FUNCTION_KINDS, WINDOW_FUNCTIONS } from '../hog/sql/index.ts';
+import { PATTERN_LIMITS } from '../hog/patterns/index.ts';
+import {
+  AGGREGATES,
+  BOUNDED,
+  FUNCTION_KINDS,
+  QUERY_LIMITS,
+  SIZE_LIMITS,
+  WINDOW_FUNCTIONS,
+} from '../hog/sql/index.ts';
 
 const WIDTH = 118;
 
@@ -42,3 +50,26 @@ export function functionLists(): string {
     .map(([kind, names]) => `${kind}:\n\n\`\`\`text\n${wrapped(shortened(names).toSorted())}\n\`\`\``)
     .join('\n\n');
 }
+
+const number = (value: number): string => value.toLocaleString('en-US');
+
+/** Returns the table of the limits of queries and patterns. */
+export function limitsTable(): string {
+  const rows: [what: string, most: string][] = [
+    ['parts of a query', number(QUERY_LIMITS.maxNodes)],
+    ['depth of a query', number(QUERY_LIMITS.maxDepth)],
+    ['characters of a text', number(QUERY_LIMITS.maxTextLength)],
+    ['rows of an interactive query', number(QUERY_LIMITS.maxRows ?? 0)],
+    ['characters of a pattern in a query', number(PATTERN_LIMITS.sqlCharacters)],
+    ['characters of any other pattern', number(PATTERN_LIMITS.characters)],
+    ['size of a pattern in a query', number(PATTERN_LIMITS.sqlSize)],
+    ['size of any other pattern', number(PATTERN_LIMITS.size)],
+    ['size of all patterns of a query, or of a document of filters', number(PATTERN_LIMITS.total)],
+    ['bytes of a value that a query builds', number(SIZE_LIMITS.value)],
+    ['bytes of all values that a query builds at the same time', number(SIZE_LIMITS.statement)],
+  ];
+  return ['| Limit | Most |', '|---|---|', ...rows.map(([what, most]) => `| ${what} | ${most} |`)].join('\n');
+}
+
+/** Lists the functions whose results are bounded. */
+export const boundedList = (): string => `\`\`\`text\n${wrapped([...BOUNDED].toSorted())}\n\`\`\``;

@@ -91,6 +91,16 @@ describe('docker-compose.yml', () => {
     expect(existsSync(path.join(root, command.at(-1) as string))).toBe(true);
   });
 
+  test('the user of DATABASE_URL is the superuser that the image of Postgres makes, so Sluice can make its roles', () => {
+    const { POSTGRES_USER: user, POSTGRES_DB: name } = file.services.postgres?.environment ?? {};
+    for (const process of ['api', 'worker']) {
+      const { DATABASE_URL, ...others } = file.services[process]?.environment ?? {};
+      const url = new URL(DATABASE_URL as string);
+      expect([url.username, url.pathname]).toEqual([user, `/${name}`]);
+      expect(Object.keys(others).filter((one) => one.endsWith('DATABASE_URL'))).toEqual([]);
+    }
+  });
+
   test('health checks ask the ports that the processes listen on', () => {
     const ask = (name: string) => file.services[name]?.healthcheck.test.join(' ');
     const config = loadConfig(substituted(file.services.api?.environment ?? {}));

@@ -8,7 +8,7 @@ import type { SelectNode } from '../../../hog/ast/index.ts';
 import { createSchema, printStatement } from '../../../hog/sql/index.ts';
 import { Printer } from '../../../hog/sql/printer.ts';
 import { sql } from '../../../hog/sql/sql.ts';
-import { previewRows } from '../../../models/index.ts';
+import { previewRows, queryFault, refusesQuery } from '../../../models/index.ts';
 import { parserForFile, queryOf } from '../../models/support.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { AT, insertTwoProjects, MINE, THEIRS } from './world.ts';
@@ -186,6 +186,16 @@ describe('the reader', () => {
     expect(JSON.stringify(await rowsOf(database.pool, MINE, common))).toMatch(/secret/);
     expect(await rowsOf(database.reader, MINE, common)).toEqual([]);
     expect(await refusal('select query from pg_stat_activity')).toMatch(/^permission denied for function/);
+  });
+
+  test('is not the fault of a user if it lacks a right', async () => {
+    const written = { filters: null, hogql_query: 'select event from events' };
+    const error = await database.reader.query('select * from projects').catch((thrown: Error) => thrown);
+    expect((error as { code?: string }).code).toBe('42501');
+    expect([refusesQuery(error), queryFault(error, written)]).toEqual([false, error]);
+    // A column that is not there is.
+    const wrong = await database.reader.query('select nothing from events').catch((thrown: Error) => thrown);
+    expect(refusesQuery(wrong)).toBe(true);
   });
 
   test.each([

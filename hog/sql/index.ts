@@ -12,8 +12,8 @@ import { type Type, typeName } from './types.ts';
 
 export { hasAggregate } from './aggregation.ts';
 export { AGGREGATES } from './functions/aggregates.ts';
-export { FUNCTION_KINDS, FUNCTIONS } from './functions/index.ts';
 export { BOUNDED, UNBOUNDED } from './functions/growth.ts';
+export { FUNCTION_KINDS, FUNCTIONS } from './functions/index.ts';
 export { WINDOW_FUNCTIONS } from './functions/windows.ts';
 export { type PrintOptions, QUERY_LIMITS, type QueryLimits } from './printer.ts';
 export { createSchema, type PersonMode, type Schema, type Table } from './schema.ts';

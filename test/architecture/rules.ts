@@ -86,7 +86,7 @@ export const PLACES: Record<string, Place> = {
     holds: 'the API process: the list of routes, and what it is put together from',
     imports: [
       ...['api', 'api/public', 'api/areas', 'products.ts', 'capture', 'tenancy', 'schedules', 'config.ts'],
-      ...['lifecycle.ts', ...Object.keys(PRODUCTS), ...PLATFORM, ...LEAVES],
+      ...['lifecycle.ts', ...Object.keys(PRODUCTS), 'models', ...PLATFORM, ...LEAVES],
     ],
     neverPackages: TEMPORAL,
   },
@@ -173,6 +173,7 @@ export const PLACES: Record<string, Place> = {
       ...[
         'tenancy',
         'capture',
+        'models',
         ...Object.keys(PRODUCTS).flatMap((name) => [name, `${name}/runs`]),
         ...PLATFORM,
         ...LEAVES,
@@ -184,7 +185,7 @@ export const PLACES: Record<string, Place> = {
     paths: ['cli/'],
     holds: '`npx sluice`',
     imports: [
-      ...['products.ts', 'tenancy', 'schedules', 'backup', 'stack', 'config.ts', 'scripts'],
+      ...['products.ts', 'tenancy', 'schedules', 'backup', 'stack', 'config.ts', 'scripts', 'models'],
       ...Object.keys(PRODUCTS).flatMap((name) =>
         ['', '/rules', '/rows', '/reads', '/commands'].map((one) => `${name}${one}`),
       ),

@@ -23,7 +23,9 @@ const names = [
 ];
 const folder = path.join(import.meta.dirname, 'cases');
 const sources = readdirSync(folder).flatMap((file) =>
-  (JSON.parse(readFileSync(path.join(folder, file), 'utf8')) as [string, unknown][]).map(([source]) => source),
+  (JSON.parse(readFileSync(path.join(folder, file), 'utf8')) as [string, unknown][]).map(
+    ([source]) => source,
+  ),
 );
 
 const BOUNDS = /hq\.(?:within|repeat|lpad|rpad|replace|regexp_replace|array_to_string|range|total_of_\w+)\(/;

@@ -100,6 +100,33 @@ describe('who gets a place', () => {
     expect(await next(first, fence)).toEqual(['quiet']);
   });
 
+  test('what a project has counts before whose turn it is', async () => {
+    await announce(2);
+    await held(claimOf({ projectId: 1 }));
+    const ended = claimOf({ projectId: 2 });
+    await release(ended, (await held(ended)).fence);
+    const last = claimOf({ projectId: 3 });
+    const { fence } = await held(last);
+    for (const [workflowId, projectId] of [
+      ['has one, long ago', 1],
+      ['has none, had one since', 2],
+    ] as const)
+      await take(claimOf({ workflowId, projectId }));
+    expect(await next(last, fence)).toEqual(['has none, had one since']);
+  });
+
+  test('whether an export fails counts before whose turn it is', async () => {
+    await announce(1);
+    const [dead, fine] = [uuidv7(), uuidv7()];
+    const attempt = claimOf({ exportId: dead });
+    await release(attempt, (await held(attempt)).fence, { over: false, failed: true });
+    const working = claimOf({ exportId: fine });
+    const { fence } = await held(working);
+    await take(claimOf({ exportId: dead, workflowId: 'dead' }));
+    await take(claimOf({ exportId: fine, workflowId: 'fine' }));
+    expect(await next(working, fence)).toEqual(['fine']);
+  });
+
   test('an export that fails stands behind its equals for a while, and then in its turn', async () => {
     await announce(1);
     const [dead, fine] = [uuidv7(), uuidv7()];

@@ -2,7 +2,8 @@ import http, { type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type BatchExportRow, deleteBatchExport, setPaused } from '../../exports/rows/batch-exports.ts';
 import { listChecks } from '../../exports/rows/checks.ts';
-import { markRunEnded } from '../../exports/rows/runs.ts';
+import { markRunEnded, type RunRow } from '../../exports/rows/runs.ts';
+import { beginTrace } from '../../exports/rows/traces.ts';
 import { removeLeftovers } from '../../exports/runs/traces.ts';
 import type { Work } from '../../exports/runs/work.ts';
 import { createExportTools, type ExportTools } from '../../worker/export-tools.ts';
@@ -164,6 +165,9 @@ test('nobody begins to write while something is being removed', async () => {
      where batch_export_id = $1`,
     [row.id],
   );
+  const [run] = await world.runsOf(row);
+  const next = { ...(run as RunRow), fence: (run as RunRow).fence + 1 };
+  expect(await beginTrace(world.pool, row, next, 'key')).toBe(false);
   const worker = await startWorker();
   const from = s3.seen.length;
   const handle = await world.start(row, hourly(0));

@@ -65,8 +65,9 @@ function settingsOf({ lock, statement, clientCheck }: PoolLimits = {}): string {
 }
 
 /** Older servers refuse a connection that sets a name that they do not know, so this one is set afterwards. */
-const LIMIT_TRANSACTIONS = `select set_config('transaction_timeout', $1, false)
-  where current_setting('server_version_num')::int >= 170000`;
+const limitTransactions = (milliseconds: number) => `do $$ begin
+  if current_setting('server_version_num')::int >= 170000 then set transaction_timeout = ${milliseconds}; end if;
+end $$`;
 
 /** A class of connections. Each connection asks for the address when it is made. */
 function clientAt(address: Address): typeof pg.Client {
@@ -93,7 +94,7 @@ export function createPool(options: PoolOptions): Pool {
       : {
           // The driver waits for the promise, whatever its types say.
           onConnect: async (client) => {
-            await client.query(LIMIT_TRANSACTIONS, [String(longest)]);
+            await client.query(limitTransactions(longest));
           },
         }),
     options: settingsOf(options.limits),

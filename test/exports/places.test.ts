@@ -2,10 +2,11 @@
 // their turn nevertheless, and so do they.
 import { afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
+import { uuidv7 } from '../../db/uuid.ts';
 import { cancelRun } from '../../exports/commands/cancel.ts';
 import type { BatchExportRow, NewBatchExport } from '../../exports/rows/batch-exports.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
-import { sumPlaces } from '../../exports/rows/worker-places.ts';
+import { announceWorker, sumPlaces, withdrawWorker } from '../../exports/rows/worker-places.ts';
 import { createAsking, keepPlaces } from '../../exports/runs/worker-place.ts';
 import type { ExportRunInput } from '../../exports/temporal.ts';
 import { SYSTEM } from '../../tenancy/actor.ts';
@@ -213,12 +214,12 @@ test('maintenance tells those who were not told, and forgets verifications whose
   const waiting = await fine();
   const handle = await world.start(waiting, hourly(0));
   await eventually(() => waits(waiting));
-  const temporal = { ...world.schedules.exports, callToPlace: async () => undefined };
-  // The place is kept for it, and it never hears of that.
-  await world.pool.query(
-    `update batch_export_places set leased_until = clock_timestamp() + interval '10 minutes' where batch_export_id = $1`,
-    [waiting.id],
-  );
+  const { exports } = world.schedules;
+  const { callToPlace } = exports;
+  // Nobody hears anything, whoever tells it.
+  exports.callToPlace = async () => undefined;
+  const gone = uuidv7();
+  await announceWorker(world.pool, gone, { exports: 1, backfills: 0 }, 600_000);
   await world.pool.query(
     `insert into batch_export_places (project_id, id, batch_export_id, kind, lane, workflow_id, fence)
      select 1, gen_random_uuid(), $1, 'verification', 'backfills', 'gone', 0`,
@@ -227,10 +228,12 @@ test('maintenance tells those who were not told, and forgets verifications whose
   const work = { signal: new AbortController().signal, beat: () => undefined };
   const rhythm = { places: { reservation: 3_600_000, announce: 0 } };
   const deps = { pool: world.pool, logger, rhythm, asking: createAsking(world.pool) };
-  expect(await keepPlaces({ ...deps, temporal }, work)).toBe(2);
+  expect(await keepPlaces({ ...deps, temporal: exports }, work)).toBe(2);
   expect(await statusOf(waiting)).toBe('Starting');
-  // The worker has no place for it yet, so it asks until there is one.
-  expect(await keepPlaces({ ...deps, temporal: world.schedules.exports }, work)).toBe(1);
+  exports.callToPlace = callToPlace;
+  await keepPlaces({ ...deps, temporal: exports }, work);
+  // The place is that of a worker which is gone. It asks until there is one here.
+  await withdrawWorker(world.pool, gone);
   silent.drop(first?.bucket);
   expect(await handle.result()).toMatchObject({ status: 'Completed' });
 });

@@ -172,6 +172,16 @@ const variables = {
   SLUICE_EXPORT_REPAIR: flag
     .default(true)
     .describe('Whether Sluice starts missing intervals of batch exports again on its own.'),
+  SLUICE_DESTINATION_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(600)
+    .default(10)
+    .describe(
+      'Number of seconds that an export waits for a connection to its destination or for the answer to a small request. ' +
+        'In the middle of a large body it waits twice as long.',
+    ),
   SLUICE_GEOIP_DATABASE: z
     .string()
     .min(1)

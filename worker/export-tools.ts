@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { type Config, MOST_RUNS, workerPools } from '../config.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
+import { limitsFor } from '../destinations/limits.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
@@ -70,7 +71,7 @@ export function createExportTools(
     temporal,
     logger,
     patience,
-    limits,
+    limits = limitsFor(config.SLUICE_DESTINATION_SECONDS),
     rhythm,
     metrics = createExportMetrics(undefined),
   }: SharedTools,

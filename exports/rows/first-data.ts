@@ -1,6 +1,7 @@
 import type { Pool } from '../../db/pool.ts';
 import { transaction } from '../../db/pool.ts';
 import { isStatementTimeout } from '../../db/reading.ts';
+import { ofProject } from '../../db/roles/project-setting.ts';
 import type { BatchExportRow } from './batch-exports.ts';
 
 const WEEK = 7 * 86_400_000;
@@ -21,7 +22,14 @@ export async function firstDataWithin(
   const earliest = async (sql: string, from: number, to: number): Promise<number | null> => {
     try {
       return await transaction(pool, async (client) => {
-        await client.query(`set local statement_timeout = ${Math.max(1, Math.floor(options.timeoutMs))}`);
+        const settings = {
+          statement_timeout: String(Math.max(1, Math.floor(options.timeoutMs))),
+          // The reader may run this, and sees one project.
+          ...ofProject(project_id),
+        };
+        for (const [name, value] of Object.entries(settings)) {
+          await client.query(`set local ${name} = '${value}'`);
+        }
         const values = [project_id, new Date(from).toISOString(), new Date(to).toISOString()];
         const { rows } = await client.query(sql, values);
         return rows[0].first === null ? null : Date.parse(rows[0].first);

@@ -68,8 +68,14 @@ interface Waiting<Job, Answer> extends ThreadRequest<Job> {
   reject(error: unknown): void;
 }
 
+/** What a thread says when its modules are loaded. Only then the time of its first job begins. */
+export const READY = 'ready';
+/** Milliseconds that a thread may take to load. A busy machine may need many seconds. */
+const LONGEST_START = 120_000;
+
 interface Slot<Job, Answer> {
   worker: Worker;
+  isReady: boolean;
   job: Waiting<Job, Answer> | null;
   timer: NodeJS.Timeout | null;
 }
@@ -173,11 +179,24 @@ export class ThreadPool<Job, Answer> {
     const slot = idle ?? this.#start();
     slot.job = job;
     slot.worker.ref();
+    if (slot.isReady) this.#time(slot, job);
+    else slot.timer = setTimeout(() => this.#expire(slot), LONGEST_START);
+    const request: ThreadRequest<Job> = { id: job.id, job: job.job };
+    slot.worker.postMessage(request);
+  }
+
+  /** The time of the job begins. */
+  #time(slot: Slot<Job, Answer>, job: Waiting<Job, Answer>): void {
     job.started = performance.now();
     const { limitMs, usedMs } = job.budget;
     slot.timer = setTimeout(() => this.#expire(slot), Math.max(0, limitMs - usedMs));
-    const request: ThreadRequest<Job> = { id: job.id, job: job.job };
-    slot.worker.postMessage(request);
+  }
+
+  #ready(slot: Slot<Job, Answer>): void {
+    slot.isReady = true;
+    if (!slot.job) return;
+    if (slot.timer) clearTimeout(slot.timer);
+    this.#time(slot, slot.job);
   }
 
   #start(): Slot<Job, Answer> {
@@ -190,8 +209,11 @@ export class ThreadPool<Job, Answer> {
       resourceLimits: { maxOldGenerationSizeMb: 256 },
     });
     worker.unref();
-    const slot: Slot<Job, Answer> = { worker, job: null, timer: null };
-    worker.on('message', (answer: ThreadAnswer<Answer>) => this.#answer(slot, answer));
+    const slot: Slot<Job, Answer> = { worker, isReady: false, job: null, timer: null };
+    worker.on('message', (said: ThreadAnswer<Answer> | typeof READY) => {
+      if (said === READY) this.#ready(slot);
+      else this.#answer(slot, said);
+    });
     worker.on('error', (error) => this.#lose(slot, error));
     worker.on('exit', () => this.#lose(slot, new Error('the thread ended')));
     this.#slots.push(slot);
@@ -226,7 +248,7 @@ export class ThreadPool<Job, Answer> {
 
   #release(slot: Slot<Job, Answer>, discard: boolean): void {
     if (slot.timer) clearTimeout(slot.timer);
-    if (slot.job) slot.job.budget.usedMs += performance.now() - slot.job.started;
+    if (slot.job && slot.isReady) slot.job.budget.usedMs += performance.now() - slot.job.started;
     slot.timer = null;
     slot.job = null;
     if (discard) {

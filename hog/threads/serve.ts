@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import type { Failure, ThreadAnswer, ThreadRequest } from './pool.ts';
+import { type Failure, READY, type ThreadAnswer, type ThreadRequest } from './pool.ts';
 
 export interface Service<Job, Answer> {
   work(job: Job): Promise<Answer> | Answer;
@@ -9,6 +9,7 @@ export interface Service<Job, Answer> {
 
 /** Answers the jobs of a pool. Called once by the module that a thread runs. A thread has no time limit of its own. */
 export function serveThread<Job, Answer>({ work, isWorn }: Service<Job, Answer>): void {
+  parentPort?.postMessage(READY);
   parentPort?.on('message', async ({ id, job }: ThreadRequest<Job>) => {
     let sent: ThreadAnswer<Answer>;
     try {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { databaseForFile } from '../support/database.ts';
+import { foreignDatabaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PostgresProxyOptions, startPostgresProxy } from '../support/postgres-proxy.ts';
 import { postgresSettings } from '../support/postgres-settings.ts';
@@ -9,7 +9,7 @@ import { operatorForFile } from './whole-run.ts';
 
 const programs = programsForFile();
 const world = exportWorldForFile({ patience: { attempts: 2, delay: () => 10 } });
-const target = databaseForFile();
+const target = foreignDatabaseForFile();
 const operator = operatorForFile(programs, world);
 const PASSWORD = 'canary-of-the-role';
 const ROLE = `exporter_${process.pid}`;

@@ -75,7 +75,7 @@ test('events that are past their retention: what was exported of them is still w
   }
 
   // What is lost in the database is not lost where it was exported to.
-  const folder = path.join(world.root, 'lake');
+  const folder = path.join(world.root, '@projects', String(operator.tenant.projectId), 'lake');
   const there = filesIn(folder);
   const { results } = await operator.ask('GET', `${files}runs/?ordering=created_at`);
   const retried = await operator.retry(files, results[0]);

@@ -19,6 +19,8 @@ const startWorker = async (): Promise<Program> => {
     ...world.variables,
     SLUICE_LOG_LEVEL: 'info',
     SLUICE_SHUTDOWN_SECONDS: '8',
+    // What is held back here is held back for as long as the test needs.
+    SLUICE_DESTINATION_SECONDS: '600',
   });
   await eventually(async () => worker.output().includes('the worker polls'));
   return worker;

@@ -39,9 +39,9 @@ async function onServer<T>(work: (client: pg.Client) => Promise<T>): Promise<T> 
   }
 }
 
-async function createDatabase(): Promise<TestDatabase & { name: string }> {
+async function createDatabase(template: string): Promise<TestDatabase & { name: string }> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await onServer((client) => client.query(`create database ${name} template ${TEMPLATE_DATABASE}`));
+  await onServer((client) => client.query(`create database ${name} template ${template}`));
   const url = new URL(adminUrl());
   url.pathname = `/${name}`;
   return {
@@ -88,7 +88,7 @@ async function connections(client: pg.Client, name: string): Promise<string[]> {
 
 /** Runs `work` with a migrated database of its own, which is gone afterwards. */
 export async function withDatabase<T>(work: (database: TestDatabase) => Promise<T>): Promise<T> {
-  const database = await createDatabase();
+  const database = await createDatabase(TEMPLATE_DATABASE);
   try {
     return await work(database);
   } finally {
@@ -97,14 +97,19 @@ export async function withDatabase<T>(work: (database: TestDatabase) => Promise<
 }
 
 /** One migrated database for all tests of a file (or of a `describe`); usable inside tests and later hooks. */
-export function databaseForFile(): TestDatabase {
+export const databaseForFile = (): TestDatabase => databaseOf(TEMPLATE_DATABASE);
+
+/** The same, but a database that has nothing of Sluice: for what Sluice exports to. */
+export const foreignDatabaseForFile = (): TestDatabase => databaseOf('template0');
+
+function databaseOf(template: string): TestDatabase {
   let database: (TestDatabase & { name: string }) | undefined;
   const current = () => {
     if (!database) throw new Error('The database exists only while tests and hooks run.');
     return database;
   };
   beforeAll(async () => {
-    database = await createDatabase();
+    database = await createDatabase(template);
   });
   afterAll(async () => {
     if (database) await dropDatabase(database);

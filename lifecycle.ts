@@ -100,6 +100,8 @@ export async function runProcess(
   name: string,
   start: (context: ProcessContext) => Promise<RunningProcess>,
 ): Promise<void> {
+  // What the process writes is for nobody but its user.
+  process.umask(0o077);
   let config: Config;
   try {
     config = loadConfig(process.env);

@@ -19,7 +19,7 @@ import { generateKey, newKeyId, parseKeyring } from './envelope.ts';
 export function ensureKeyFile(dataDir: string): string {
   const file = keyFile(dataDir);
   if (!existsSync(file)) {
-    mkdirSync(dataDir, { recursive: true });
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
     const temporary = `${file}.${process.pid}`;
     const handle = openSync(temporary, 'wx', 0o600);
     try {

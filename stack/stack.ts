@@ -5,6 +5,7 @@ import type { DatabaseRoles } from '../db/roles/roles.ts';
 import { ensureKeyFile } from '../secrets/key-file.ts';
 import { type Kept, keepRunning } from './keeper.ts';
 import { stopLeftover } from './leftovers.ts';
+import { closeDataDir } from './owner-only.ts';
 import { makePlan, type Plan, requirePorts } from './plan.ts';
 import { clearLeftovers } from './postgres/cluster.ts';
 import { startPostgres } from './postgres.ts';
@@ -62,6 +63,8 @@ export class StackRunner {
     requireWritable(dataDir, 'SLUICE_DATA_DIR');
     requireSpace(dataDir, 'SLUICE_DATA_DIR');
     await this.clear(dataDir);
+    // With its own Postgres, `startPostgres` does this, once it knows which account must pass.
+    if (config.DATABASE_URL) closeDataDir(dataDir);
     const plan = await makePlan(config, env);
     await requirePorts(plan, config.SLUICE_HOST);
 

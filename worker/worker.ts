@@ -8,6 +8,7 @@ import type { Limits } from '../destinations/limits.ts';
 import type { Patience } from '../destinations/retry.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
+import { closeExportRoot } from '../exports/runs/export-root.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';
 import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
 import { PRODUCTS } from '../products.ts';
@@ -91,6 +92,8 @@ export async function startWorker({
     await connection.close();
     await tools.close();
   };
+  const { exportRoot } = tools.dependencies;
+  void closeExportRoot(exportRoot).catch((err) => logger.warn({ err }, `${exportRoot} may be open to others`));
   try {
     await schedules.ensure();
     const dependencies: ActivityDependencies = {

@@ -45,7 +45,12 @@ async function backUpTable(
     copyTo(`copy (select ${columns} from ${pg.escapeIdentifier(table.name)}) to stdout (format binary)`),
   );
   const measured = meter();
-  await pipeline(rows, createZstdCompress(), measured.stream, createWriteStream(path.join(directory, file), { mode: 0o600 }));
+  await pipeline(
+    rows,
+    createZstdCompress(),
+    measured.stream,
+    createWriteStream(path.join(directory, file), { mode: 0o600 }),
+  );
   const handle = await open(path.join(directory, file), 'r');
   await handle.sync();
   await handle.close();

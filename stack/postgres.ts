@@ -3,6 +3,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { closeDataDir, OWNER_ONLY } from './owner-only.ts';
 import { postgresBinaries } from './postgres/binaries.ts';
 import {
   clearLeftovers,
@@ -13,7 +14,6 @@ import {
   writeSettings,
 } from './postgres/cluster.ts';
 import { chooseRunAs, invocation } from './postgres/run-as.ts';
-import { closeDataDir, OWNER_ONLY } from './owner-only.ts';
 import { freePort, requireFreePort, requireSpace, requireWritable } from './preflight.ts';
 import { type Report, StackProblem } from './problem.ts';
 import { logTail, type Service, startService } from './process.ts';

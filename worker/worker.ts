@@ -7,8 +7,8 @@ import type { Address, Pool } from '../db/pool.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Patience } from '../destinations/retry.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
-import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import { closeExportRoot } from '../exports/runs/export-root.ts';
+import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';
 import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
 import { PRODUCTS } from '../products.ts';
@@ -93,7 +93,9 @@ export async function startWorker({
     await tools.close();
   };
   const { exportRoot } = tools.dependencies;
-  void closeExportRoot(exportRoot).catch((err) => logger.warn({ err }, `${exportRoot} may be open to others`));
+  void closeExportRoot(exportRoot).catch((err) =>
+    logger.warn({ err }, `${exportRoot} may be open to others`),
+  );
   try {
     await schedules.ensure();
     const dependencies: ActivityDependencies = {

@@ -10,9 +10,10 @@ const OTHERS = 0o077;
  */
 export async function closeExportRoot(root: string): Promise<number> {
   const real = await realpath(root).catch(() => undefined);
-  const found = real && (await lstat(real));
-  if (!found?.isDirectory() || (isOurs(found) && (found.mode & OTHERS) === 0)) return 0;
-  return (await closeBelow(real as string)) + (await close(real as string));
+  if (real === undefined) return 0;
+  const found = await lstat(real);
+  if (!found.isDirectory() || (isOurs(found) && (found.mode & OTHERS) === 0)) return 0;
+  return (await closeBelow(real)) + (await close(real));
 }
 
 const isOurs = ({ uid }: { uid: number }) => uid === process.getuid?.();

@@ -26,7 +26,8 @@ const modeOf = (name: string) => statSync(path.join(folder, name)).mode & 0o777;
 const open = (name: string) => chmodSync(path.join(folder, name), 0o755);
 
 test('a data directory that others could read is closed, with what is in it', () => {
-  for (const name of ['logs/api.log', 'exports/a.jsonl', 'processes/API.json', 'postgres/x', 'notes']) file(name);
+  for (const name of ['logs/api.log', 'exports/a.jsonl', 'processes/API.json', 'postgres/x', 'notes'])
+    file(name);
   for (const name of ['logs', 'exports', 'processes', 'postgres']) open(name);
   closeDataDir(folder);
   expect(['.', 'logs', 'exports', 'processes', 'notes'].map(modeOf)).toEqual([
@@ -50,7 +51,9 @@ test('exported files of older versions are closed; links are not followed', asyn
   symlinkSync(outside, path.join(folder, 'link'));
   expect(await closeExportRoot(folder)).toBe(8);
   expect(['.', '@projects', '@projects/1', '@projects/1/a', 'old'].map(modeOf)).toEqual(Array(5).fill(0o700));
-  expect(['@projects/1/a/one.jsonl', 'old/two.jsonl', 'three.jsonl'].map(modeOf)).toEqual(Array(3).fill(0o600));
+  expect(['@projects/1/a/one.jsonl', 'old/two.jsonl', 'three.jsonl'].map(modeOf)).toEqual(
+    Array(3).fill(0o600),
+  );
   expect(statSync(outside).mode & 0o777).toBe(0o755);
   expect(await closeExportRoot(folder)).toBe(0);
   expect(await closeExportRoot(path.join(folder, 'missing'))).toBe(0);

@@ -64,7 +64,9 @@ async function serve(content: Buffer | number, sha256?: string): Promise<Served>
 }
 
 const hashOf = (content: Buffer | number) =>
-  createHash('sha256').update(typeof content === 'number' ? '' : content).digest('hex');
+  createHash('sha256')
+    .update(typeof content === 'number' ? '' : content)
+    .digest('hex');
 
 function makeArchive(folder: string): Buffer {
   writeProgram(path.join(folder, 'content', 'temporal'), 'downloaded');
@@ -108,7 +110,7 @@ describe('the Temporal program is looked for', () => {
   test('then among the releases of Temporal', async () => {
     const { folder, search, cached } = machine();
     writeGo(path.join(folder, 'path'));
-    const { archive, requests } = await serve(makeArchive(folder));
+    const { archive } = await serve(makeArchive(folder));
     expect(await findTemporal({ ...search, archive })).toBe(cached);
     expect(versionOf(cached)).toBe('temporal version 0.0.0-downloaded');
     expect(readdirSync(path.dirname(cached))).toEqual(['temporal']);
@@ -153,7 +155,10 @@ describe('the Temporal program is looked for', () => {
     ['darwin', 'arm64', /darwin_arm64\.tar\.gz$/],
   ] as const)('there is one archive for %s on %s, with its checksum', (platform, arch, name) => {
     const archive = temporalArchive({ platform, arch });
-    expect(archive).toEqual({ url: expect.stringMatching(name), sha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(archive).toEqual({
+      url: expect.stringMatching(name),
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
     expect(archive?.url).toMatch(/^https:/);
     expect(temporalArchive({ platform, arch: 'riscv64' })).toBeUndefined();
   });

@@ -336,6 +336,17 @@ export const workerPools = (
   exports: runs * 2,
 });
 
+/** The most runs that a worker executes at once by default. */
+export const MOST_RUNS = 8;
+
+/** How many Postgres connections one API process and one worker open at most, with backups and commands left out. */
+export function mostConnections(config: Config): number {
+  // There is one run for each of the two lanes at least.
+  const runs = Math.max(2, config.SLUICE_EXPORT_CONCURRENCY ?? MOST_RUNS);
+  const sizes = [...Object.values(apiPools(config)), ...Object.values(workerPools(config, runs))];
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
 export interface SettingDescription {
   name: string;
   default: string;

@@ -20,8 +20,11 @@ export interface ProcessContext {
     addressOf(role: Role): Address;
     /** Creates a pool of connections, by default as the server. `name` is shown in pg_stat_activity. */
     connect(name: string, options: Pick<PoolOptions, 'size' | 'patience' | 'limits'> & { role?: Role }): Pool;
-    /** Resolves when the database is reachable and up to date, and its roles are known. */
-    prepare(): Promise<void>;
+    /**
+     * Resolves when the database is reachable and up to date, and its roles are known. Calls `onAway` if it has to wait
+     * for the database.
+     */
+    prepare(onAway?: () => void): Promise<void>;
     /** Adds a metric that tells whether the second wall is up. */
     registerMetrics(registry: Registry): void;
   };
@@ -61,9 +64,10 @@ function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): Proc
         name,
         onError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
       }),
-    async prepare() {
+    async prepare(onAway) {
       const log = (message: string) => logger.info(message);
-      roles = await waitForDatabase({ addresses, mayMigrate: config.SLUICE_MIGRATE, stopping, log });
+      const mayMigrate = config.SLUICE_MIGRATE;
+      roles = await waitForDatabase({ addresses, mayMigrate, stopping, log, onAway });
       tellOfWall(logger, roles.wall);
     },
     registerMetrics(registry) {

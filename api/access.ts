@@ -5,7 +5,12 @@ import {
   findMemberOrganization,
   type MemberOrganizationRow,
 } from '../db/organizations.ts';
-import { findCredential, type PersonalApiKeyRow, touchPersonalApiKey } from '../db/personal-api-keys.ts';
+import {
+  findCredential,
+  hasPersonalApiKey,
+  type PersonalApiKeyRow,
+  touchPersonalApiKey,
+} from '../db/personal-api-keys.ts';
 import type { Pool } from '../db/pool.ts';
 import { findMemberProject, type MemberProjectRow } from '../db/projects.ts';
 import type { Turns } from '../db/turns.ts';
@@ -147,10 +152,13 @@ export function createAccessControl(deps: {
     const failed = () => errors.authenticationFailed(`Personal API key found in ${place} is invalid.`);
     if (token.includes('\u0000') || knownKeys.isWrong(hash)) throw failed();
     const credential = await findCredential(pool, hash);
-    if (!credential) knownKeys.noteWrong(hash);
-    if (!credential?.isUsable) throw failed();
+    if (!credential) {
+      // A key that has expired, or whose user is not active, may work again.
+      knownKeys.noteWrong(hash, { isNobodys: !(await hasPersonalApiKey(pool, hash)) });
+      throw failed();
+    }
     knownKeys.noteRight(hash, credential.user.id);
-    return { key: credential.key, user: credential.user };
+    return credential;
   }
 
   /**

@@ -7,10 +7,17 @@ import { refuseUnstorableText } from './validation.ts';
 /** Deeper JSON is refused before it is parsed, because later steps (storing, comparing) are recursive. */
 const MAX_DEPTH = 200;
 
-/** Measures how deep a JSON text nests, without parsing it. */
-export function jsonDepth(text: string): number {
+/**
+ * The most values of a body, lists and objects included. More take so long to check, store and show that other requests
+ * would wait.
+ */
+const MAX_VALUES = 25_000;
+
+/** Measures how deep a JSON text nests and about how many values it has, without parsing it. */
+export function jsonShape(text: string): { depth: number; values: number } {
   let depth = 0;
   let deepest = 0;
+  let values = 1;
   let inString = false;
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
@@ -20,10 +27,12 @@ export function jsonDepth(text: string): number {
     } else if (code === 0x22) inString = true;
     else if (code === 0x5b || code === 0x7b) {
       depth += 1;
+      values += 1;
       if (depth > deepest) deepest = depth;
     } else if (code === 0x5d || code === 0x7d) depth -= 1;
+    else if (code === 0x2c) values += 1;
   }
-  return deepest;
+  return { depth: deepest, values };
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -39,16 +48,26 @@ function decode(bytes: Buffer): string {
 function parseJson(bytes: Buffer): unknown {
   const text = decode(bytes);
   if (text.trim() === '') return {};
-  if (jsonDepth(text) > MAX_DEPTH) throw errors.parseError(`nested deeper than ${MAX_DEPTH} levels`);
+  const { depth, values } = jsonShape(text);
+  if (depth > MAX_DEPTH) throw errors.parseError(`nested deeper than ${MAX_DEPTH} levels`);
+  if (values > MAX_VALUES) throw errors.parseError(`more than ${MAX_VALUES} values`);
   let value: unknown;
   try {
-    value = JSON.parse(text, (key, entry) => (key === '__proto__' ? undefined : entry));
+    value = PROTO.test(text)
+      ? JSON.parse(text, (key, entry) => (key === '__proto__' ? undefined : entry))
+      : JSON.parse(text);
   } catch (error) {
     throw errors.parseError((error as Error).message);
   }
-  refuseUnstorableText(value);
+  if (UNSTORABLE.test(text)) refuseUnstorableText(value);
   return value;
 }
+
+// Looking at each key and text takes longer than parsing, so this is only done where the text gives a reason.
+/** A text that can have the key `__proto__`, perhaps with letters as escapes. */
+const PROTO = /__proto__|\\u00/;
+/** A text that can have the character 0 or half a surrogate pair. JSON in UTF-8 can only have them as escapes. */
+const UNSTORABLE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function unwrap(type: z.ZodType): z.ZodType {
   let inner = type;

@@ -9,7 +9,7 @@ import type { Pool } from '../db/pool.ts';
 import type { Turns } from '../db/turns.ts';
 import type { Egress } from '../egress/egress.ts';
 import type { ExportCommandDependencies } from '../exports/commands/dependencies.ts';
-import type { Parser } from '../hog/parser/index.ts';
+import type { ModelCompiler } from '../models/index.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -45,10 +45,10 @@ export interface ApiDependencies {
   ingest: Pick<Ingest, 'submit'>;
   /** Changes captured events before they are stored. */
   transform?: TransformEvents | undefined;
-  /** Parses Hog and HogQL. */
-  parser: Parser;
-  /** The turns of projects at the parser. */
-  parsing: Turns;
+  /** Compiles filters and columns of exports. */
+  compiler: ModelCompiler;
+  /** The turns of projects at the compiler. */
+  compiling: Turns;
   /** Connects to other servers, to test destinations. */
   egress: Egress;
   /** Encrypts the secrets of destinations. Without it, no secret can be stored. */
@@ -67,16 +67,27 @@ export interface ApiDependencies {
 
 /** What the routes of batch exports need: what their commands need, and the address of the API for links. */
 export interface ExportRouteDependencies extends ExportCommandDependencies {
-  readingPool: Pool;
   publicUrl: string;
+  /** Connections for lists whose cost the caller decides. */
+  readingPool: Pool;
 }
 
 export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
-  const { pool, readingPool, reader, parser, parsing, keyring, egress, logger, schedules, config } = deps;
+  const { pool, readingPool, reader, compiler, compiling, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
   const { SLUICE_EXPORTS_PER_PROJECT: mostExports } = config;
   return {
-    ...{ pool, readingPool, reader, parser, parsing, keyring, egress, logger, temporal: schedules.exports },
+    ...{
+      pool,
+      readingPool,
+      reader,
+      compiler,
+      compiling,
+      keyring,
+      egress,
+      logger,
+      temporal: schedules.exports,
+    },
     ...{ exportRoot, publicUrl, mostExports, diskOf: 'the API server' },
   };
 };

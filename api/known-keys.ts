@@ -70,10 +70,10 @@ export class KnownKeys {
     return at !== undefined && this.#now() - at < WRONG_FOR;
   }
 
-  /** Remembers that nobody has this key. */
-  noteWrong(hash: string): void {
-    remember(this.#wrong, hash, this.#now(), MOST_WRONG);
+  /** Remembers that a key was refused. `isNobodys`: nobody has it. Otherwise it may work again. */
+  noteWrong(hash: string, { isNobodys }: { isNobodys: boolean }): void {
     this.#users.delete(hash);
+    if (isNobodys) remember(this.#wrong, hash, this.#now(), MOST_WRONG);
   }
 
   noteRight(hash: string, userId: number): void {

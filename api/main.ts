@@ -8,8 +8,8 @@ import { createListener } from '../db/listen.ts';
 import { Turns } from '../db/turns.ts';
 import { createEgress } from '../egress/egress.ts';
 import { openGeoip } from '../geoip/geoip.ts';
-import { createParser, PARSER_DEFAULTS } from '../hog/parser/index.ts';
 import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
+import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
@@ -18,6 +18,8 @@ import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
 
 const DRAIN_PAUSE = 25;
+/** Milliseconds that the health checks wait for a database that takes long to prepare. */
+const FIRST_LOOK = 10_000;
 /** Milliseconds after which a query is given up and Postgres counts as unavailable. Postgres gives up earlier. */
 const QUERY_PATIENCE = 30_000;
 /** The same for what a public request looks up. Its client does not wait for long. */
@@ -32,6 +34,11 @@ const LIMITS = {
 } as const;
 
 await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
+  const away = Promise.withResolvers<void>();
+  const preparing = database.prepare(away.resolve);
+  // As a rule the database is there. Then the first connection, too, is made by the role that it is for.
+  const late = pause(FIRST_LOOK, undefined, { ref: false });
+  await Promise.race([preparing.catch(() => undefined), away.promise, late]);
   const geoip = config.SLUICE_GEOIP_DATABASE
     ? await openGeoip({ file: config.SLUICE_GEOIP_DATABASE, logger })
     : undefined;
@@ -51,15 +58,15 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   const lanePool = connect('lane', 'lane', LANE_PATIENCE);
   const ingestPool = connect('ingest', 'ingest');
   const listener = createListener({
-    url: database.url,
+    url: database.addressOf('server'),
     name: 'listener',
     onError: (error) =>
       logger.warn({ err: error }, 'the connection that listens for changes broke; reconnecting'),
   });
   const schedules = createSchedules(config, logger);
-  const parser = createParser();
+  const compiler = createCompiler();
   // A project has one thread at most, so another one always finds a free thread soon.
-  const parsing = new Turns({ atOnce: PARSER_DEFAULTS.workers, perAsker: 1 });
+  const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
   const registry = createRegistry('api');
@@ -84,8 +91,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
     ingest,
     transform,
     schedules,
-    parser,
-    parsing,
+    compiler,
+    compiling,
     egress,
     keyring,
     logger,
@@ -114,7 +121,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   logger.info({ port: config.PORT }, 'the API listens');
 
   // Until the database is reachable and up to date, requests are answered with 503.
-  database.prepare().then(
+  preparing.then(
     () => {
       prepared = true;
     },
@@ -135,7 +142,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       geoip?.close();
       await ingest.close();
       await schedules.close();
-      await Promise.all([parser.close(), egress.close()]);
+      await Promise.all([compiler.close(), egress.close()]);
       const pools = [pool, readingPool, reader, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);
     },

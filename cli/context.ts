@@ -3,7 +3,7 @@ import { createPool, type Pool } from '../db/pool.ts';
 import type { GivenAddresses } from '../db/roles/address.ts';
 import type { ExportTemporal } from '../exports/temporal.ts';
 import { createSchedules } from '../schedules/schedules.ts';
-import { parseKeyring } from '../secrets/envelope.ts';
+import { type Keyring, parseKeyring } from '../secrets/envelope.ts';
 import { ensureKeyFile } from '../secrets/key-file.ts';
 import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
 import { createLogger } from '../telemetry/logger.ts';
@@ -73,7 +73,8 @@ export async function withTemporal<T>(
   }
 }
 
-export function encryptionKeyIds(config: Config): string[] {
-  const keyring = parseKeyring(config.SLUICE_ENCRYPTION_KEYS ?? ensureKeyFile(config.SLUICE_DATA_DIR));
-  return [...keyring.keys.keys()];
-}
+/** The keys for the secrets of this installation. */
+export const keyringOf = (config: Config): Keyring =>
+  parseKeyring(config.SLUICE_ENCRYPTION_KEYS ?? ensureKeyFile(config.SLUICE_DATA_DIR));
+
+export const encryptionKeyIds = (config: Config): string[] => [...keyringOf(config).keys.keys()];

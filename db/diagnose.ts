@@ -10,6 +10,8 @@ export interface DatabaseReport {
   /** How far Postgres's clock is ahead of this machine's. */
   clockSkewSeconds: number;
   bytes: number;
+  /** How many connections Postgres accepts from users like this one. */
+  connections: number;
 }
 
 /** Inspects the database without changing it. Throws if the database cannot be reached. */
@@ -26,7 +28,10 @@ export async function diagnoseDatabase(url: string): Promise<DatabaseReport> {
   try {
     const { rows } = await client.query(
       `select current_setting('server_version_num')::int / 10000 as version,
-         extract(epoch from clock_timestamp())::float8 as now, pg_database_size(current_database())::float8 as bytes`,
+         extract(epoch from clock_timestamp())::float8 as now, pg_database_size(current_database())::float8 as bytes,
+         current_setting('max_connections')::int
+           - (select sum(setting::int)::int from pg_settings
+              where name in ('superuser_reserved_connections', 'reserved_connections')) as connections`,
     );
     const clockSkewSeconds = rows[0].now - Date.now() / 1000;
     const { applied, known } = await migrationState(client);
@@ -39,7 +44,8 @@ export async function diagnoseDatabase(url: string): Promise<DatabaseReport> {
             )
           ).rows[0]
         : { organizations: 0, users: 0 };
-    return { version: rows[0].version, bytes: rows[0].bytes, applied, known, clockSkewSeconds, ...counts };
+    const { version, bytes, connections } = rows[0];
+    return { version, bytes, connections, applied, known, clockSkewSeconds, ...counts };
   } finally {
     await client.end();
   }

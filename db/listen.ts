@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { abandonConnection } from './abandon-connection.ts';
+import type { Address } from './pool.ts';
 
 /** Gets the notifications (NOTIFY) of a channel, whichever process commits them. */
 export interface Subscriber {
@@ -19,7 +20,7 @@ export interface Listener {
 }
 
 export interface ListenerOptions {
-  url: string;
+  url: Address;
   /** Shown in pg_stat_activity. */
   name: string;
   /** Called once for each loss of the connection. */
@@ -91,7 +92,7 @@ export function createListener(options: ListenerOptions): Listener {
 
   async function open(): Promise<void> {
     const opening = new pg.Client({
-      connectionString: options.url,
+      connectionString: typeof options.url === 'string' ? options.url : options.url(),
       application_name: `sluice-${options.name}`,
       connectionTimeoutMillis: patience,
       query_timeout: patience,

@@ -22,23 +22,27 @@ export interface Credential {
   user: UserRow;
 }
 
-/**
- * Finds the key with this hash, and its user. `isUsable`: the key has not expired and the user is active. Undefined:
- * nobody has such a key.
- */
+/** Finds the key with this hash, and its user. The key must not have expired and the user must be active. */
 export async function findCredential(
   queryable: Queryable,
   secureValue: string,
-): Promise<(Credential & { isUsable: boolean }) | undefined> {
+): Promise<Credential | undefined> {
   const { rows } = await queryable.query(
-    `select k.*, to_jsonb(u) as user,
-       u.is_active and (k.expires_at is null or k.expires_at > now()) as is_usable
-     from personal_api_keys k join users u on u.id = k.user_id where k.secure_value = $1`,
+    `select k.*, to_jsonb(u) as user from personal_api_keys k join users u on u.id = k.user_id
+     where k.secure_value = $1 and u.is_active and (k.expires_at is null or k.expires_at > now())`,
     [secureValue],
   );
   if (!rows[0]) return undefined;
-  const { user, is_usable: isUsable, ...key } = rows[0];
-  return { key, user, isUsable };
+  const { user, ...key } = rows[0];
+  return { key, user };
+}
+
+/** Answers whether somebody has the key with this hash, usable or not. */
+export async function hasPersonalApiKey(queryable: Queryable, secureValue: string): Promise<boolean> {
+  const { rows } = await queryable.query('select from personal_api_keys where secure_value = $1', [
+    secureValue,
+  ]);
+  return rows.length > 0;
 }
 
 /** Records that a key is used, at most once an hour, so that reading costs no write. */

@@ -24,6 +24,8 @@ export async function waitForDatabase(options: {
   mayMigrate: boolean;
   stopping: AbortSignal;
   log: (message: string) => void;
+  /** Called each time that the database cannot be reached. */
+  onAway?: (() => void) | undefined;
 }): Promise<DatabaseRoles> {
   let told = false;
   for (;;) {
@@ -36,6 +38,7 @@ export async function waitForDatabase(options: {
       if (!isDatabaseUnavailable(error)) throw error;
       if (!told) options.log(`waiting for Postgres: ${(error as Error).message || 'connection refused'}`);
       told = true;
+      options.onAway?.();
       await pause(PAUSE_MILLISECONDS, undefined, { signal: options.stopping });
     }
   }

@@ -4,15 +4,8 @@ import { SourceError } from '../hog/errors.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import { hasAggregate, type Type } from '../hog/sql/index.ts';
 import { EVENT_COLUMNS } from './event-columns.ts';
-import { ModelError } from './model-query.ts';
+import { ModelError, type SelectionSchema } from './model-query.ts';
 import { misplaced } from './syntax-tree.ts';
-
-/** The stored form of a `hogql_query`: its columns, and the query that selects them. Each run reads the query again. */
-export interface SelectionSchema {
-  fields: { expression: string; alias: string }[];
-  values: Record<string, never>;
-  hogql_query: string;
-}
 
 export interface ColumnSelection {
   /** The selected expressions as they were written, with their aliases. */

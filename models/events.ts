@@ -10,7 +10,13 @@ import { EVENT_COLUMNS } from './event-columns.ts';
 import { EVENT_SCHEMA } from './event-schema.ts';
 import { eventNames, filterCondition, sourceFault } from './filters.ts';
 import { inlineValues } from './inline-values.ts';
-import { type ColumnSet, ModelError, type ModelQuery, queryOfModel } from './model-query.ts';
+import {
+  type ColumnSet,
+  ModelError,
+  type ModelQuery,
+  queryOfModel,
+  type SelectionSchema,
+} from './model-query.ts';
 
 export interface EventOptions {
   projectId: number;
@@ -42,7 +48,7 @@ const IN_ORDER = {
 
 interface Chosen {
   exprs: Expr[];
-  source?: string;
+  schema?: SelectionSchema;
   columns: (
     types: readonly Parameters<typeof columnOf>[2][],
   ) => { column: Column; cast: (name: string) => string }[];
@@ -73,7 +79,10 @@ export async function eventsQuery(parser: Parser, options: EventOptions): Promis
   const names = columns.map((_, index) => `f${index + 1}`);
   const casts = columns.map(({ cast }, index) => cast(`x.${names[index]}`));
   const select = `select ${casts.join(', ')} from (${inlineValues(statement)}) as x (${names.join(', ')})`;
-  return queryOfModel({ projectId, select, columns: columns.map((one) => one.column), settings: IN_ORDER });
+  return {
+    ...queryOfModel({ projectId, select, columns: columns.map((one) => one.column), settings: IN_ORDER }),
+    ...(chosen.schema && { schema: chosen.schema }),
+  };
 }
 
 async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOptions): Promise<Chosen> {
@@ -95,9 +104,10 @@ async function chosenColumns(parser: Parser, { columnSet, hogqlQuery }: EventOpt
       "HTTP batch exports send events as they are: 'hogql_query' is not supported",
     );
   }
-  const { exprs, names } = await readSelection(hogqlQuery, parser);
+  const { exprs, names, schema } = await readSelection(hogqlQuery, parser);
   return {
     exprs,
+    schema,
     columns: (types) => exprs.map((expr, index) => columnOf(expr, names[index] as string, types[index]!)),
   };
 }

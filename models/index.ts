@@ -1,6 +1,14 @@
 export { readSelection } from './column-selection.ts';
 export { columnsOf } from './columns.ts';
 export {
+  COMPILER_DEFAULTS,
+  CompilerBusyError,
+  type CompilerOptions,
+  createCompiler,
+  type ModelCompiler,
+  stoppable,
+} from './compiler.ts';
+export {
   type ColumnSet,
   MODELS,
   type Model,

@@ -19,6 +19,15 @@ export interface ModelQuery {
    * transaction.
    */
   settings: Readonly<Record<string, string>>;
+  /** The stored form of a `hogql_query`. Absent if the columns are the default ones. */
+  schema?: SelectionSchema;
+}
+
+/** The stored form of a `hogql_query`: its columns, and the query that selects them. Each run reads the query again. */
+export interface SelectionSchema {
+  fields: { expression: string; alias: string }[];
+  values: Record<string, never>;
+  hogql_query: string;
 }
 
 /** What a model says of its rows. The other parts of a `ModelQuery` follow from it. */

@@ -5,7 +5,7 @@ import { FilterError } from './errors.ts';
 import { type ExpressionOptions, filterExpression, hogqlSources } from './expression.ts';
 import type { FilterGroup } from './filter.ts';
 import { conjunction, disjunction, TRUE } from './nodes.ts';
-import { readFilters, readFlag, storable } from './read.ts';
+import { FilterBudget, readFilters, readFlag, storable } from './read.ts';
 
 export interface FilterEntry {
   type: 'events' | 'actions';
@@ -34,14 +34,15 @@ export function readFunctionFilters(document: unknown): FunctionFilters {
   if (typeof filters !== 'object' || Array.isArray(filters))
     throw new FilterError('Filters must be an object');
   const { events, actions, properties, filter_test_accounts } = filters as Record<string, unknown>;
+  const budget = new FilterBudget();
   return {
-    entries: [...readEntries(events, 'events'), ...readEntries(actions, 'actions')],
-    properties: readFilters(properties, { path: 'properties' }),
+    entries: [...readEntries(events, 'events', budget), ...readEntries(actions, 'actions', budget)],
+    properties: readFilters(properties, { path: 'properties', budget }),
     filterTestAccounts: readFlag(filter_test_accounts, 'filter_test_accounts'),
   };
 }
 
-function readEntries(list: unknown, type: FilterEntry['type']): FilterEntry[] {
+function readEntries(list: unknown, type: FilterEntry['type'], budget: FilterBudget): FilterEntry[] {
   if (list === undefined || list === null) return [];
   if (!Array.isArray(list)) throw new FilterError(`${type} must be a list`, type);
   if (list.length > MAX_ENTRIES)
@@ -55,7 +56,7 @@ function readEntries(list: unknown, type: FilterEntry['type']): FilterEntry[] {
     return {
       type,
       id: readId(type, id === undefined ? name : id, path),
-      properties: readFilters(properties, { path: `${path}.properties` }),
+      properties: readFilters(properties, { path: `${path}.properties`, budget }),
     };
   });
 }

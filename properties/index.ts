@@ -11,5 +11,5 @@ export {
   type Semantics,
 } from './matcher.ts';
 export { NEGATIVE, OPERATORS, type Operator, operatorOf } from './operators.ts';
-export { type ReadOptions, readFilters } from './read.ts';
+export { FILTER_LIMITS, type ReadOptions, readFilters } from './read.ts';
 export type { Test } from './test-table.ts';

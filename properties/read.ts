@@ -1,4 +1,6 @@
 // Parses filter JSON, as clients send and store it, to typed filters.
+
+import { allowedSize, PatternBudget } from '../hog/patterns/index.ts';
 import { isStorableText } from '../values/texts.ts';
 import { cohortIds } from './cohorts.ts';
 import { at, FilterError } from './errors.ts';
@@ -14,6 +16,8 @@ import {
 } from './filter.ts';
 import { type Operator, operatorOf, VALUELESS } from './operators.ts';
 import { RANGE_OPERATORS, readRange } from './range.ts';
+import { ofPattern } from './regex.ts';
+import { textOf } from './values.ts';
 
 export interface ReadOptions {
   /**
@@ -23,11 +27,27 @@ export interface ReadOptions {
   strict?: boolean;
   /** The place of the document in the request. Paths in errors begin with it. */
   path?: string;
+  /** What all filters of one request may cost together. By default the document has a budget of its own. */
+  budget?: FilterBudget;
 }
 
-const MAX_CONDITIONS = 1_000;
-const MAX_DEPTH = 20;
+/** The limits of one document of filters. */
+export const FILTER_LIMITS = { conditions: 1_000, depth: 20 } as const;
 const MAX_GROUP_TYPES = 5;
+
+/** Counts what filters cost, before anything is compiled. */
+export class FilterBudget {
+  readonly patterns = new PatternBudget();
+  #conditions = 0;
+
+  /** Counts a condition. */
+  condition(): void {
+    if (++this.#conditions <= FILTER_LIMITS.conditions) return;
+    throw new FilterError(`More than ${FILTER_LIMITS.conditions} conditions in one filter`);
+  }
+}
+
+const PATTERNS: ReadonlySet<Operator> = new Set(['regex', 'not_regex']);
 
 const TYPE_NAMES: ReadonlyMap<string, FilterType> = new Map<string, FilterType>([
   ...FILTER_TYPES.map((name): [string, FilterType] => [name, name]),
@@ -37,12 +57,12 @@ const TYPE_NAMES: ReadonlyMap<string, FilterType> = new Map<string, FilterType>(
 
 interface Reading {
   strict: boolean;
-  conditions: number;
+  budget: FilterBudget;
 }
 
 /** Parses a list of conditions, a group, a single condition, or the old form `{"key__operator": value}`. */
 export function readFilters(document: unknown, options: ReadOptions = {}): FilterGroup {
-  const reading = { strict: options.strict ?? false, conditions: 0 };
+  const reading = { strict: options.strict ?? false, budget: options.budget ?? new FilterBudget() };
   const node = readNode(reading, document ?? [], options.path ?? '', 0);
   if (node === null) return all([]);
   return node.kind === 'group' ? node : all([node]);
@@ -50,7 +70,9 @@ export function readFilters(document: unknown, options: ReadOptions = {}): Filte
 
 /** Parses one node. Returns null for an incomplete condition, which counts as true. */
 function readNode(reading: Reading, document: unknown, path: string, depth: number): FilterNode | null {
-  if (depth > MAX_DEPTH) throw new FilterError(`Filters are nested more than ${MAX_DEPTH} deep`, path);
+  if (depth > FILTER_LIMITS.depth) {
+    throw new FilterError(`Filters are nested more than ${FILTER_LIMITS.depth} deep`, path);
+  }
   if (Array.isArray(document)) return all(readNodes(reading, document, path, depth));
   if (!isRecord(document)) throw new FilterError('A property filter must be an object', path);
   if (isGroup(document)) return readGroup(reading, document, path, depth);
@@ -109,9 +131,7 @@ function readCondition(
   path: string,
   valuePath = join(path, 'value'),
 ): PropertyFilter | null {
-  if (++reading.conditions > MAX_CONDITIONS) {
-    throw new FilterError(`More than ${MAX_CONDITIONS} conditions in one filter`, path);
-  }
+  at(path, () => reading.budget.condition());
   // PostHog's name for a condition that was added but not filled in.
   if (document.type === 'empty') return null;
   const type = readType(document.type, path);
@@ -132,6 +152,7 @@ function readCondition(
   }
   if (type === 'cohort') at(valuePath, () => cohortIds(value));
   else if (RANGE_OPERATORS.has(operator)) at(valuePath, () => readRange(value, operator));
+  else if (PATTERNS.has(operator)) spendPatterns(reading, value, valuePath);
   return {
     kind: 'property',
     type,
@@ -142,6 +163,16 @@ function readCondition(
     negation: readFlag(document.negation, join(path, 'negation')),
     path,
   };
+}
+
+/** Counts the patterns of a condition. Their sizes are known before anything compiles them. */
+function spendPatterns({ budget }: Reading, value: FilterValue, path: string): void {
+  const list = Array.isArray(value) ? value : [value as Scalar];
+  for (const [index, one] of list.entries()) {
+    at(list === value ? join(path, index) : path, () =>
+      ofPattern(() => budget.patterns.spend(allowedSize(textOf(one)))),
+    );
+  }
 }
 
 /** Parses a key. Returns null if there is none. */

@@ -1,18 +1,18 @@
-import { RE2JS } from 're2js';
+import { compilePattern, PatternError } from '../hog/patterns/index.ts';
 import { FilterError } from './errors.ts';
 
-const MAX_PATTERN_LENGTH = 10_000;
+/** Runs `work` and turns an error about a pattern into one about a filter. */
+export function ofPattern<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof PatternError) throw new FilterError(error.message);
+    throw error;
+  }
+}
 
 /** Compiles a pattern (RE2 syntax) to a test that finds it anywhere in a text. The test runs in linear time. */
 export function compileRegex(pattern: string): (text: string) => boolean {
-  if (pattern.length > MAX_PATTERN_LENGTH) {
-    throw new FilterError(`A regular expression may have at most ${MAX_PATTERN_LENGTH} characters`);
-  }
-  let compiled: RE2JS;
-  try {
-    compiled = RE2JS.compile(pattern);
-  } catch (error) {
-    throw new FilterError(`Invalid regular expression: ${(error as Error).message}`);
-  }
-  return (text) => compiled.matcher(text).find();
+  const { regex } = ofPattern(() => compilePattern(pattern));
+  return (text) => regex.matcher(text).find();
 }

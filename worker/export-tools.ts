@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
-import { type Config, workerPools } from '../config.ts';
+import { type Config, MOST_RUNS, workerPools } from '../config.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
-import { createParser } from '../hog/parser/index.ts';
+import { createAsking } from '../exports/runs/worker-place.ts';
+import { createCompiler } from '../models/index.ts';
 import { parseKeyring } from '../secrets/envelope.ts';
 
 /**
@@ -36,14 +37,16 @@ const LOCK = 10_000;
 const SIZING: PoolLimits = { lock: LOCK, statement: 30_000, transaction: 120_000 };
 
 const EACH = 256 * 1024 * 1024;
-const [LEAST, MOST] = [2, 8];
+const LEAST = 2;
 
 /**
  * Returns how many runs may be in progress at once. By default, half of the memory is for runs, 256 MiB for each of
  * them.
  */
 export function exportConcurrency(config: Pick<Config, 'SLUICE_EXPORT_CONCURRENCY'>, memory: number): number {
-  return config.SLUICE_EXPORT_CONCURRENCY ?? Math.min(MOST, Math.max(LEAST, Math.floor(memory / 2 / EACH)));
+  return (
+    config.SLUICE_EXPORT_CONCURRENCY ?? Math.min(MOST_RUNS, Math.max(LEAST, Math.floor(memory / 2 / EACH)))
+  );
 }
 
 /** Divides the runs. Backfills get a third of them, and each lane gets at least one. */
@@ -73,7 +76,7 @@ export function createExportTools(
   }: SharedTools,
 ): ExportTools {
   const lanes = lanesOf(exportConcurrency(config, memoryOf()));
-  const parser = createParser();
+  const compiler = createCompiler();
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
   const sizes = workerPools(config, lanes.exports + lanes.backfills);
   const connect = (name: string, size: number, limits: PoolLimits) =>
@@ -88,8 +91,21 @@ export function createExportTools(
   return {
     lanes,
     dependencies: {
-      ...{ pool, copyPool, sizingPool, temporal, logger, metrics, parser, egress, patience, limits, rhythm },
+      ...{
+        pool,
+        copyPool,
+        sizingPool,
+        temporal,
+        logger,
+        metrics,
+        compiler,
+        egress,
+        patience,
+        limits,
+        rhythm,
+      },
       worker: randomUUID(),
+      asking: createAsking(pool),
       keyring: config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined,
       exportRoot: config.SLUICE_EXPORT_ROOT,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
@@ -101,7 +117,7 @@ export function createExportTools(
       publicUrl: config.SLUICE_PUBLIC_URL,
     },
     async close() {
-      await Promise.all([parser.close(), egress.close(), copyPool.end(), sizingPool.end()]);
+      await Promise.all([compiler.close(), egress.close(), copyPool.end(), sizingPool.end()]);
     },
   };
 }

@@ -59,10 +59,10 @@ const HEARTBEATS = '3 seconds';
  */
 const POLLS = 2;
 /**
- * How many heavy activities a worker takes beyond its places. These ask for a place and end at once if there is none, so
- * Temporal's slots never decide who works.
+ * How many heavy activities a worker takes beyond its places. These only ask for a place, and end within seconds if there
+ * is none. So Temporal's slots never decide who works.
  */
-const ASKING = 8;
+const ASKING = 200;
 /**
  * How long a step of a workflow waits for the worker that has the workflow in memory, before any worker may take it.
  */

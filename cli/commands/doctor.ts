@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
 import type { Command } from 'commander';
-import type { Config } from '../../config.ts';
+import { type Config, mostConnections } from '../../config.ts';
 import { type DatabaseReport, diagnoseDatabase } from '../../db/diagnose.ts';
 import { createPool } from '../../db/pool.ts';
 import { type GivenAddresses, givenAddresses } from '../../db/roles/address.ts';
@@ -84,7 +84,8 @@ function lookAtKeys(config: Config): Finding {
       );
 }
 
-function lookAtReport(report: DatabaseReport): Finding[] {
+function lookAtReport(report: DatabaseReport, config: Config): Finding[] {
+  const needed = mostConnections(config);
   const lacking = report.known - report.applied;
   const skew = Math.abs(report.clockSkewSeconds);
   return [
@@ -110,6 +111,13 @@ function lookAtReport(report: DatabaseReport): Finding[] {
       skew <= CLOCK_TOLERANCE_SECONDS
         ? 'The clocks of this machine and of Postgres agree.'
         : `The clocks of this machine and of Postgres differ by ${skew.toFixed(1)} s. Synchronise both with NTP.`,
+    ),
+    finding(
+      'connections',
+      needed <= report.connections,
+      needed <= report.connections
+        ? `Postgres accepts ${report.connections} connections. One API process and one worker open ${needed} at most.`
+        : `Postgres accepts only ${report.connections} connections, but one API process and one worker open up to ${needed}. Raise max_connections, or lower SLUICE_DATABASE_POOL, SLUICE_READING_POOL or SLUICE_EXPORT_CONCURRENCY.`,
     ),
     finding(
       'organizations',
@@ -173,7 +181,7 @@ async function lookAtDatabase(config: Config, products: readonly Product[]): Pro
   }
   try {
     const report = await diagnoseDatabase(url);
-    const found = lookAtReport(report);
+    const found = lookAtReport(report, config);
     if (report.applied !== report.known) return found;
     const database = givenAddresses(url, config.DATABASE_URL ? config : {});
     return [...found, await lookAtWall(database), ...(await lookAtProducts(url, products))];

@@ -3,17 +3,19 @@ import { createPool, type Pool } from '../../db/pool.ts';
 import type { GivenAddresses } from '../../db/roles/address.ts';
 import { findRoles } from '../../db/roles/roles.ts';
 import { Turns } from '../../db/turns.ts';
+import { createEgress } from '../../egress/egress.ts';
 import { backfillExport } from '../../exports/commands/backfill.ts';
 import { cancelBackfill, cancelRun } from '../../exports/commands/cancel.ts';
 import type { ExportCommandDependencies } from '../../exports/commands/dependencies.ts';
 import { pauseExport, unpauseExport } from '../../exports/commands/pause.ts';
 import { removeExport } from '../../exports/commands/remove.ts';
 import { retryRun } from '../../exports/commands/retry.ts';
+import { listTestSteps, testExportDestination } from '../../exports/commands/test-destination.ts';
 import type { BackfillRow } from '../../exports/rows/backfills.ts';
 import { type BatchExportRow, keyOf } from '../../exports/rows/batch-exports.ts';
 import { rangeText } from '../../intervals/index.ts';
 import { OPERATOR } from '../../tenancy/actor.ts';
-import { CAUSES, CommandError, REMARKS, say, withPool, withTemporal } from '../context.ts';
+import { CAUSES, CommandError, keyringOf, REMARKS, say, withPool, withTemporal } from '../context.ts';
 import { findExport, findRunOfExport, findRunOrBackfill } from '../find-export.ts';
 
 interface Dependencies extends Pick<ExportCommandDependencies, 'pool' | 'temporal' | 'logger'> {
@@ -47,16 +49,16 @@ const resultOf = ({ id, workflow_id, start_at, end_at, total_runs }: BackfillRow
 });
 
 async function startNow(deps: Dependencies, row: BatchExportRow) {
-  // Only this command parses HogQL. Loading the parser would double the time that the other commands take to start.
-  const { createParser } = await import('../../hog/parser/index.ts');
+  // Only this command compiles a query. Loading the compiler would double the time that the other commands take to start.
+  const { createCompiler } = await import('../../models/index.ts');
   const { runExport } = await import('../../exports/commands/run-now.ts');
-  const parser = createParser({ workers: 1 });
+  const compiler = createCompiler({ threads: 1 });
   const reader = createPool({ url: (await findRoles(deps.database)).reader, size: 1, name: 'cli-reader' });
   try {
-    const parsing = new Turns({ atOnce: 1 });
-    return await runExport({ ...deps, reader, parser, parsing }, OPERATOR, row, {});
+    const compiling = new Turns({ atOnce: 1 });
+    return await runExport({ ...deps, reader, compiler, compiling }, OPERATOR, row, {});
   } finally {
-    await Promise.all([parser.close(), reader.end()]);
+    await Promise.all([compiler.close(), reader.end()]);
   }
 }
 
@@ -64,6 +66,7 @@ async function startNow(deps: Dependencies, row: BatchExportRow) {
 export function exportActions(group: Command): void {
   pausing(group);
   running(group);
+  testing(group);
   ending(group);
 }
 
@@ -162,6 +165,39 @@ function running(group: Command): void {
           tell(options, { ...resultOf(backfill), is_new: isNew }, sentence);
         },
       ),
+    );
+}
+
+function testing(group: Command): void {
+  group
+    .command('test <export>')
+    .description(
+      'Test the destination of a batch export (its id or name) from here. Nothing of it stays there.',
+    )
+    .option('--json', 'print JSON')
+    .action((name: string, options: { json?: boolean }) =>
+      withPool(async (pool, config) => {
+        const row = await findExport(pool, name);
+        const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
+        const deps = {
+          ...{ pool, egress, keyring: keyringOf(config), exportRoot: config.SLUICE_EXPORT_ROOT },
+          diskOf: 'the machine of this command',
+        };
+        const steps: Awaited<ReturnType<typeof testExportDestination>>[] = [];
+        try {
+          for (const step of listTestSteps(row.destination_type).keys()) {
+            const done = await testExportDestination(deps, OPERATOR, row, undefined, { step });
+            steps.push(done);
+            const { status, message } = done.result ?? {};
+            if (!options.json) say(`${status}: ${done.name}${message ? `. ${message}` : ''}`);
+            if (status === 'Failed') break;
+          }
+        } finally {
+          await egress.close();
+        }
+        if (options.json) say(JSON.stringify({ steps }));
+        if (steps.at(-1)?.result?.status === 'Failed') process.exitCode = 1;
+      }),
     );
 }
 

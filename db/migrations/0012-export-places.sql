@@ -30,6 +30,8 @@ create table batch_export_places (
   -- Set: it waits. It stands in the queue as if it had come at `queued_at`, which is later if it missed its turn.
   waiting_since timestamptz,
   queued_at timestamptz,
+  -- Until then its activity itself looks whether a place is kept for it. After that its workflow has to be told.
+  asking_until timestamptz,
   primary key (project_id, id),
   check (worker is null or (leased_until is not null and waiting_since is null)),
   check ((waiting_since is null) = (queued_at is null))

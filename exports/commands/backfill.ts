@@ -29,9 +29,11 @@ export async function beginBackfill(
   range: OpenInterval,
 ): Promise<BegunBackfill> {
   const key = keyOf(row);
+  const { start, end } = range;
+  // Counting many years of days takes a while, so it comes before the lock.
+  const totalRuns = start === null ? 1 : countWithin(cadenceOfRow(row), { start, end });
   // The lock holds up a deletion of the export. When the deletion continues, it finds this backfill and cancels it.
   if (!(await lockBatchExport(client, key))) throw refuse.absent('BatchExport not found.');
-  const { start, end } = range;
   const text = intervalText(range);
   const begun = await insertBackfill(
     client,
@@ -39,7 +41,7 @@ export async function beginBackfill(
       ...key,
       ...text,
       workflowId: backfillWorkflowId(row.id, text),
-      totalRuns: start === null ? 1 : countWithin(cadenceOfRow(row), { start, end }),
+      totalRuns,
     },
     MOST_BACKFILLS,
   );

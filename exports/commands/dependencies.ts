@@ -2,7 +2,7 @@ import type { Pool } from '../../db/pool.ts';
 import type { Turns } from '../../db/turns.ts';
 import type { Limits } from '../../destinations/limits.ts';
 import type { Egress } from '../../egress/egress.ts';
-import type { Parser } from '../../hog/parser/index.ts';
+import type { ModelCompiler } from '../../models/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { ExportTemporal } from '../temporal.ts';
 
@@ -12,9 +12,9 @@ export interface ExportCommandDependencies {
   /** Runs what is compiled from the filters and columns of users. It reads the tables of models and nothing else. */
   reader: Pool;
   /** Parses filters and columns, which users write in HogQL. */
-  parser: Parser;
-  /** The turns of projects at the parser. */
-  parsing: Turns;
+  compiler: ModelCompiler;
+  /** The turns of projects at the compiler. */
+  compiling: Turns;
   /** How long the texts of one request may be read, in milliseconds. Tests make it shorter. */
   longestRead?: number;
   /** The keys for the secrets of destinations. Without it no secret can be stored. */

@@ -1,5 +1,5 @@
 import type { Asker } from '../../db/turns.ts';
-import { type Parser, stoppable } from '../../hog/parser/index.ts';
+import { type ModelCompiler, stoppable } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 
@@ -13,18 +13,18 @@ const RETRY_SECONDS = 10;
  */
 export function reads<T>(
   {
-    parser,
-    parsing,
+    compiler,
+    compiling,
     longestRead = LONGEST,
-  }: Pick<ExportCommandDependencies, 'parser' | 'parsing' | 'longestRead'>,
+  }: Pick<ExportCommandDependencies, 'compiler' | 'compiling' | 'longestRead'>,
   asker: Asker,
-  work: (parser: Parser) => Promise<T>,
+  work: (compiler: ModelCompiler) => Promise<T>,
 ): Promise<T> {
-  return parsing.take(asker, async () => {
+  return compiling.take(asker, async () => {
     const enough = AbortSignal.timeout(longestRead);
     const signal = asker.signal ? AbortSignal.any([asker.signal, enough]) : enough;
     try {
-      return await work(stoppable(parser, signal));
+      return await work(stoppable(compiler, signal));
     } catch (error) {
       if (error !== enough.reason) throw error;
       throw refuse.crowded(

@@ -10,7 +10,7 @@ import {
 } from '../../destinations/settings.ts';
 import { targetsCollide, type WriteTarget } from '../../destinations/write-target.ts';
 import type { IntervalLength } from '../../intervals/index.ts';
-import { type Model, type ModelQuery, planFault, planQuery, readSelection } from '../../models/index.ts';
+import { type Model, type ModelQuery, planFault, planQuery } from '../../models/index.ts';
 import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
@@ -73,7 +73,7 @@ export interface PreparedExport {
 
 type PrepareDependencies = Pick<
   ExportCommandDependencies,
-  'parser' | 'parsing' | 'longestRead' | 'reader' | 'keyring'
+  'compiler' | 'compiling' | 'longestRead' | 'reader' | 'keyring'
 >;
 
 /**
@@ -88,8 +88,8 @@ export async function prepareExport(
   signal?: AbortSignal,
 ): Promise<PreparedExport> {
   const asker = { projectId: subject.projectId, signal };
-  const { prepared, query } = await reads(deps, asker, (parser) =>
-    readExport({ parser, keyring: deps.keyring }, subject, input),
+  const { prepared, query } = await reads(deps, asker, (compiler) =>
+    readExport({ compiler, keyring: deps.keyring }, subject, input),
   );
   if (!input.hogql_query && !input.filters) return prepared;
   const { reader } = deps;
@@ -103,7 +103,7 @@ export async function prepareExport(
 
 /** Computes an export after a change without Postgres. `query` is its query for an arbitrary interval. */
 function readExport(
-  { parser, keyring }: Pick<ExportCommandDependencies, 'parser' | 'keyring'>,
+  { compiler, keyring }: Pick<ExportCommandDependencies, 'compiler' | 'keyring'>,
   { current, exportId, projectId }: Subject,
   input: ExportInput,
 ): Promise<{ prepared: PreparedExport; query: ModelQuery }> {
@@ -124,7 +124,7 @@ function readExport(
     const content = { model, filters, hogql_query: hogqlQuery, timezone: cadence.timezone };
     // Any interval will do, because invalid settings are invalid for each of them.
     const query = await exportQuery(
-      parser,
+      compiler,
       { ...content, ...stored, project_id: projectId },
       { start: null, end: Date.now() },
     );
@@ -142,7 +142,7 @@ function readExport(
         name: input.name ?? current?.name ?? '',
         paused: input.paused ?? current?.paused ?? false,
         last_paused_at: given(input.last_paused_at, current?.last_paused_at),
-        schema: hogqlQuery === null ? null : (await readSelection(hogqlQuery, parser)).schema,
+        schema: query.schema ?? null,
         write_store: target?.store ?? null,
         write_target: target?.target ?? null,
         folder,

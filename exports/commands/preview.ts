@@ -23,7 +23,7 @@ const MOST_KEYS = 20;
 
 type Dependencies = Pick<
   ExportCommandDependencies,
-  'reader' | 'parser' | 'parsing' | 'longestRead' | 'egress' | 'exportRoot'
+  'reader' | 'compiler' | 'compiling' | 'longestRead' | 'egress' | 'exportRoot'
 >;
 
 export interface ExportPreview {
@@ -75,7 +75,7 @@ async function previewInterval(
 ): Promise<ExportPreview> {
   const { reader } = deps;
   const asker = { projectId: row.project_id, signal };
-  const query = await refusing(() => reads(deps, asker, (parser) => exportQuery(parser, row, interval)));
+  const query = await refusing(() => reads(deps, asker, (compiler) => exportQuery(compiler, row, interval)));
   const run = <T>(work: () => Promise<T>) =>
     refusing(() =>
       inTurn(reader, asker, work).catch((error) => {
@@ -103,14 +103,14 @@ const tooSlow = () =>
 
 /** Answers whether an interval has rows to export. If finding out takes too long, the answer is yes. */
 export async function hasRows(
-  deps: Pick<ExportCommandDependencies, 'reader' | 'parser' | 'parsing' | 'longestRead'>,
+  deps: Pick<ExportCommandDependencies, 'reader' | 'compiler' | 'compiling' | 'longestRead'>,
   row: ExportQueryRow,
   interval: Interval,
   signal?: AbortSignal,
 ): Promise<boolean> {
   const { reader } = deps;
   const asker = { projectId: row.project_id, signal };
-  const query = await refusing(() => reads(deps, asker, (parser) => exportQuery(parser, row, interval)));
+  const query = await refusing(() => reads(deps, asker, (compiler) => exportQuery(compiler, row, interval)));
   return refusing(async () => {
     try {
       const { rows } = await inTurn(reader, asker, () =>

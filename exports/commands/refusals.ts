@@ -1,6 +1,5 @@
 import { DestinationConfigError } from '../../destinations/errors.ts';
-import { SourceError } from '../../hog/errors.ts';
-import { ModelError } from '../../models/index.ts';
+import { CompilerBusyError, ModelError } from '../../models/index.ts';
 import { type Refusal, refuse } from '../../refusals.ts';
 import { SecretError } from '../../secrets/envelope.ts';
 
@@ -21,8 +20,10 @@ function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof ModelError) {
     return refuse.invalid(error.field, error.message, { reason: error.detail });
   }
-  if (error instanceof SourceError && error.code === 'busy') {
-    return refuse.unavailable('Too many queries are being read at the moment. Try again.', RETRY_SECONDS);
+  if (error instanceof CompilerBusyError) {
+    return error.slow
+      ? refuse.invalid(error.slow, error.message)
+      : refuse.unavailable(error.message, RETRY_SECONDS);
   }
   // The operator has to act, not the user. The message contains no secret.
   if (error instanceof SecretError) return refuse.unavailable(error.message, OPERATOR_SECONDS);

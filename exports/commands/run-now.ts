@@ -39,7 +39,7 @@ const endOfPart = (now: number) => (isPartEnd(new Date(now).toISOString()) ? now
 export async function runExport(
   deps: Pick<
     ExportCommandDependencies,
-    'pool' | 'reader' | 'parser' | 'parsing' | 'longestRead' | 'temporal' | 'logger'
+    'pool' | 'reader' | 'compiler' | 'compiling' | 'longestRead' | 'temporal' | 'logger'
   >,
   actor: Actor,
   row: BatchExportRow,

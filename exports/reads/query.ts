@@ -1,7 +1,6 @@
 import { findDestination } from '../../destinations/registry.ts';
-import type { Parser } from '../../hog/parser/index.ts';
 import type { OpenInterval } from '../../intervals/index.ts';
-import { type ColumnSet, type ModelQuery, modelQuery } from '../../models/index.ts';
+import type { ColumnSet, ModelCompiler, ModelQuery } from '../../models/index.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
 /** The columns that decide what an export selects. */
@@ -21,12 +20,12 @@ const names = (value: unknown): string[] =>
 
 /** Builds the query for the rows of an interval. Throws a ModelError if the settings of the export are invalid. */
 export function exportQuery(
-  parser: Parser,
+  compiler: ModelCompiler,
   row: ExportQueryRow,
   interval: OpenInterval,
   columnSet: ColumnSet = columnSetOf(row.destination_type),
 ): Promise<ModelQuery> {
-  return modelQuery(parser, {
+  return compiler.query({
     model: row.model,
     projectId: row.project_id,
     interval,

@@ -32,9 +32,13 @@ export interface Place {
   lease: number;
 }
 
-/** Somebody for whom a place is kept. Its workflow has to be told. */
+/** Somebody for whom a place is kept. */
 export interface Called {
+  project_id: number;
+  id: string;
+  /** The workflow that has to be told, unless the activity still asks by itself. */
   workflow_id: string;
+  asks: boolean;
 }
 
 /** How long things about places last, in milliseconds. */
@@ -45,6 +49,8 @@ export interface PlaceTimes {
   reservation: number;
   /** How long an export that fails stands behind the others of equal right. */
   setback: number;
+  /** How long an activity itself waits for a place before its workflow does. */
+  ask: number;
 }
 
 /**
@@ -155,20 +161,20 @@ async function takeFree(
 async function enqueue(
   client: Transaction,
   { projectId, id, exportId, kind, lane, workflowId }: Claim,
-  { reservation }: PlaceTimes,
+  { reservation, ask }: PlaceTimes,
 ): Promise<string | undefined> {
   const { rows } = await client.query(
     `insert into batch_export_places as place
-       (project_id, id, batch_export_id, kind, lane, workflow_id, fence, waiting_since, queued_at)
-     select $1::int, $2::uuid, $3::uuid, $4, $5, $6, ${NEXT_FENCE}, ${NOW}, ${NOW}
+       (project_id, id, batch_export_id, kind, lane, workflow_id, fence, waiting_since, queued_at, asking_until)
+     select $1::int, $2::uuid, $3::uuid, $4, $5, $6, ${NEXT_FENCE}, ${NOW}, ${NOW}, ${within('$8')}
      where $4 <> 'run' or ${runOf('$1::int', '$2::uuid')}
      on conflict (project_id, id) do update set lane = excluded.lane, workflow_id = excluded.workflow_id,
        fence = excluded.fence, worker = null,
        leased_until = case when place.leased_until > ${NOW} and place.lane = excluded.lane then ${within('$7')} end,
        waiting_since = coalesce(place.waiting_since, excluded.waiting_since),
-       queued_at = coalesce(place.queued_at, excluded.queued_at)
+       queued_at = coalesce(place.queued_at, excluded.queued_at), asking_until = excluded.asking_until
      returning waiting_since`,
-    [projectId, id, exportId, kind, lane, workflowId, reservation],
+    [projectId, id, exportId, kind, lane, workflowId, reservation, ask],
   );
   return rows[0]?.waiting_since;
 }
@@ -199,19 +205,26 @@ async function takeKept(
 /** How many places are given away at once. The next caller continues. */
 const MOST_GIVEN = 100;
 
-/** Frees what nobody renewed, and keeps every free place for the next one in the queue. */
-async function giveFree(
-  client: Transaction,
-  lane: Lane,
-  times: PlaceTimes,
-): Promise<(Called & { project_id: number; id: string })[]> {
+/**
+ * Frees what nobody renewed, and keeps every free place for the next one in the queue. If workers have gone, more places
+ * are taken than there are: then no place is kept for somebody who does not work yet.
+ */
+async function giveFree(client: Transaction, lane: Lane, times: PlaceTimes): Promise<Called[]> {
   await client.query(
     `update batch_export_places set leased_until = null, worker = null, fence = ${NEXT_FENCE},
        queued_at = case when waiting_since is not null then ${NOW} end
      where lane = $1 and leased_until <= ${NOW}`,
     [lane],
   );
-  const given: (Called & { project_id: number; id: string })[] = [];
+  await client.query(
+    `update batch_export_places set leased_until = null where (project_id, id) in (
+       select project_id, id from batch_export_places
+       where lane = $1 and leased_until is not null and worker is null order by queued_at desc
+       limit greatest(0, (select count(*) from batch_export_places where lane = $1 and leased_until is not null)
+         - (select coalesce(sum(places), 0) from batch_export_workers where lane = $1 and alive_until > ${NOW})))`,
+    [lane],
+  );
+  const given: Called[] = [];
   while (given.length < MOST_GIVEN) {
     const next = await giveNext(client, lane, times);
     if (!next) break;
@@ -229,7 +242,7 @@ async function giveNext(
   client: Transaction,
   lane: Lane,
   { reservation, setback }: PlaceTimes,
-): Promise<(Called & { project_id: number; id: string }) | undefined> {
+): Promise<Called | undefined> {
   const { rows } = await client.query(
     `with taken as (
        select project_id, batch_export_id, count(*) as places
@@ -256,10 +269,29 @@ async function giveNext(
        update batch_export_places w set leased_until = ${within('$2')}
        from next where w.project_id = next.project_id and w.id = next.id returning w.*),
      ${TURN_OF('given')}
-     select project_id, id, workflow_id from given`,
+     select project_id, id, workflow_id, coalesce(asking_until > ${NOW}, false) as asks from given`,
     [lane, reservation, setback],
   );
   return rows[0];
+}
+
+/** Lists for which of these, who wait, a place is kept. */
+export async function listKept(queryable: Queryable, ids: readonly string[]): Promise<string[]> {
+  const { rows } = await queryable.query(
+    'select id from batch_export_places where id = any($1) and worker is null and leased_until is not null',
+    [ids],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Ends the asking of an activity. From now on, the workflow is told. True: a place is kept for it already. */
+export async function stopAsking(queryable: Queryable, { projectId, id }: PlaceKey): Promise<boolean> {
+  const { rows } = await queryable.query(
+    `update batch_export_places set asking_until = null where project_id = $1 and id = $2
+     returning worker is null and leased_until is not null as kept`,
+    [projectId, id],
+  );
+  return rows[0]?.kept ?? false;
 }
 
 /** Says whether an attempt that has a place may keep it. */
@@ -340,8 +372,8 @@ export async function callWaiting(
   return locked(pool, lane, async (client) => {
     const given = await giveFree(client, lane, times);
     const { rows } = await client.query(
-      `select workflow_id from batch_export_places
-       where lane = $1 and leased_until <= ${within('$2')} and worker is null`,
+      `select project_id, id, workflow_id, false as asks from batch_export_places
+       where lane = $1 and leased_until <= ${within('$2')} and worker is null and not coalesce(asking_until > ${NOW}, false)`,
       [lane, times.reservation - again],
     );
     return [...given, ...rows];

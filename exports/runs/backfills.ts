@@ -42,7 +42,7 @@ async function find(
   return backfill && active ? { row, key, backfill } : undefined;
 }
 
-type SizeDependencies = Pick<RunDependencies, 'pool' | 'sizingPool' | 'parser' | 'logger'>;
+type SizeDependencies = Pick<RunDependencies, 'pool' | 'sizingPool' | 'compiler' | 'logger'>;
 
 /** Finds out how much a backfill has to do, and writes down that it is running. Null: the backfill has ended. */
 export async function sizeBackfill(
@@ -86,12 +86,12 @@ async function size(
 
 /** Counts the rows of a backfill. Null: their number is not known. */
 async function countRows(
-  { sizingPool, parser, logger }: SizeDependencies,
+  { sizingPool, compiler, logger }: SizeDependencies,
   row: BatchExportRow,
   { start, end }: BackfillPlan,
 ): Promise<number | null> {
   try {
-    const query = await exportQuery(parser, row, { start, end });
+    const query = await exportQuery(compiler, row, { start, end });
     return (await estimate(sizingPool, query, { timeoutMs: LONGEST_ESTIMATE })).rows;
   } catch (error) {
     // The runs of the backfill will report a ModelError.

@@ -87,7 +87,7 @@ async function check(deps: RunDependencies, row: BatchExportRow, run: RunRow): P
 }
 
 async function readSource(
-  { parser, copyPool, eventRetentionDays }: RunDependencies,
+  { compiler, copyPool, eventRetentionDays }: RunDependencies,
   row: BatchExportRow,
   run: RunRow,
 ): Promise<Evidence['source']> {
@@ -95,7 +95,7 @@ async function readSource(
   const none = { rows: null, hash: null };
   if (isExpired(row, { start, end }, eventRetentionDays, Date.now())) return { state: 'expired', ...none };
   try {
-    const query = await exportQuery(parser, row, { start: Date.parse(start), end: Date.parse(end) });
+    const query = await exportQuery(compiler, row, { start: Date.parse(start), end: Date.parse(end) });
     if ((run.records_total_count ?? 0) <= HASHED_ROWS) {
       return { state: 'read', ...(await hashRows(copyPool, query, AbortSignal.timeout(LONGEST_COUNT))) };
     }

@@ -90,14 +90,14 @@ async function compare(
 }
 
 async function readSource(
-  { parser, copyPool, eventRetentionDays }: RunDependencies,
+  { compiler, copyPool, eventRetentionDays }: RunDependencies,
   row: BatchExportRow,
   interval: IntervalText,
   signal: AbortSignal,
 ): Promise<{ source: Evidence['source']; query?: ModelQuery }> {
   const none = { rows: null, hash: null };
   try {
-    const query = await exportQuery(parser, row, readInterval(interval));
+    const query = await exportQuery(compiler, row, readInterval(interval));
     const known = { query, source: { state: 'expired' as const, ...none } };
     if (isExpired(row, interval, eventRetentionDays, Date.now())) return known;
     const read = await hashRows(copyPool, query, signal);

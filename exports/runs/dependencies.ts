@@ -1,12 +1,13 @@
 import type { Pool } from '../../db/pool.ts';
 import type { Surroundings } from '../../destinations/destination.ts';
 import type { Egress } from '../../egress/egress.ts';
-import type { Parser } from '../../hog/parser/index.ts';
+import type { ModelCompiler } from '../../models/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { ExportTemporal } from '../temporal.ts';
 import type { ExportMetrics } from './metrics.ts';
 import type { Rhythm } from './rhythm.ts';
+import type { Asking } from './worker-place.ts';
 
 /** What the runs of batch exports and their upkeep need. */
 export interface RunDependencies {
@@ -21,11 +22,14 @@ export interface RunDependencies {
   temporal: ExportTemporal;
   logger: Logger;
   metrics: ExportMetrics;
-  parser: Parser;
+  /** Compiles filters and columns, which users write. */
+  compiler: ModelCompiler;
   egress: Egress;
   keyring: Keyring | undefined;
   /** The id of this worker, under which it announces its places. */
   worker: string;
+  /** The activities of this worker that ask for a place. */
+  asking: Asking;
   /** The directory that exports to files write below. */
   exportRoot: string;
   /** How long a request to a destination is repeated before the attempt fails. Tests make it shorter. */

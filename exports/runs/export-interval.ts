@@ -130,7 +130,7 @@ interface Carried {
 }
 
 async function carry(
-  { pool, copyPool, parser, eventRetentionDays, ...deps }: RunDependencies,
+  { pool, copyPool, compiler, eventRetentionDays, ...deps }: RunDependencies,
   row: BatchExportRow,
   run: RunRow,
   attempt: WaitingAttempt,
@@ -138,7 +138,7 @@ async function carry(
   const interval = { start: run.data_interval_start, end: run.data_interval_end };
   const destination = boundDestination(deps, row);
   const { start, end } = readInterval(interval);
-  const query = await exportQuery(parser, row, { start, end });
+  const query = await exportQuery(compiler, row, { start, end });
   const over = attempt.onWait('the last transactions that store events of the interval');
   await untilFinal(pool, end, { signal: attempt.signal, moved: attempt.stillWaits }).finally(over);
   requireUnexpired(row, interval, eventRetentionDays, Date.now());

@@ -1,5 +1,6 @@
 // Maintenance of batch exports, every minute: corrects schedules, ends runs and starts backfills without a workflow,
 // and deletes old history. Each function is a step, and returns how many rows or schedules it changed.
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { EXPORT_DELETED, endBackfill, endRun } from '../ending.ts';
@@ -43,6 +44,8 @@ export async function repairExportSchedules(
   do {
     const rows: BatchExportRow[] = await pageBatchExports(pool, after, PAGE);
     for (const row of rows) {
+      // Comparing thousands of schedules takes long, and the worker has other work in between.
+      await nextTurn();
       signal.throwIfAborted();
       beat();
       const found = listed.get(row.id);

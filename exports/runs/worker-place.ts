@@ -14,10 +14,13 @@ import {
   LANES,
   type Lane,
   listIdleVerifications,
+  listKept,
   type Place,
   type PlaceKey,
   releasePlace,
   renewPlace,
+  stopAsking,
+  type Taken,
   takePlace,
   withdrawWorker,
 } from '../rows/worker-places.ts';
@@ -55,6 +58,8 @@ const RHYTHM: PlaceRhythm = {
   lease: 30_000,
   reservation: 30_000,
   setback: 5 * 60_000,
+  // Where places are taken for moments only, this saves the workflow a wait. An activity that asks has no place.
+  ask: 5_000,
   announce: 5_000,
   alive: 20_000,
   elsewhere: 250,
@@ -68,6 +73,8 @@ export interface PlaceDependencies {
   logger: Logger;
   /** The id of this worker. */
   worker: string;
+  /** Its activities that ask for a place. */
+  asking: Asking;
   rhythm?: { places?: Partial<PlaceRhythm> } | undefined;
 }
 
@@ -90,8 +97,13 @@ export async function inPlace<T>(
   const rhythm = rhythmOf(deps);
   const isOld = workflowId === undefined;
   const asked = { ...claim, workflowId: workflowId ?? '' };
-  const { taken, called } = await takePlace(deps.pool, asked, deps.worker, rhythm, !isOld);
-  await call(deps, called);
+  const take = async (): Promise<Taken> => {
+    const { taken, called } = await takePlace(deps.pool, asked, deps.worker, rhythm, !isOld);
+    await call(deps, called);
+    return taken;
+  };
+  let taken = await take();
+  if (taken.outcome === 'waiting' && (await comesUp(deps, claim, work))) taken = await take();
   if (taken.outcome === 'waiting') throw new NoPlaceError(taken.since);
   if (taken.outcome === 'elsewhere' && !isOld) throw new PlaceElsewhereError(rhythm.elsewhere);
   if (taken.outcome !== 'held') return attempt(undefined, work);
@@ -107,6 +119,64 @@ export async function inPlace<T>(
     throw error;
   } finally {
     await release(deps, claim, fence, ending);
+  }
+}
+
+/** How often an activity that asks for a place says that it lives, and looks whether another worker keeps it one. */
+const ASK_EVERY = 250;
+
+/** The activities of a worker that ask for a place. They wait for a moment before their workflows do. */
+export interface Asking {
+  /** Resolves when a place is kept for somebody, or after some milliseconds. */
+  expect(id: string, milliseconds: number): Promise<void>;
+  /** Says that a place is kept for somebody, who may ask here or at another worker. */
+  tell(id: string): void;
+}
+
+export function createAsking(pool: Pool): Asking {
+  const expected = new Map<string, AbortController>();
+  let isLooking = false;
+  const tell = (id: string) => expected.get(id)?.abort();
+
+  /** Other workers keep places too, and cannot tell. */
+  async function look(): Promise<void> {
+    isLooking = true;
+    while (expected.size > 0) {
+      await pause(ASK_EVERY);
+      for (const id of await listKept(pool, [...expected.keys()]).catch(() => [])) tell(id);
+    }
+    isLooking = false;
+  }
+  return {
+    async expect(id, milliseconds) {
+      const told = new AbortController();
+      expected.set(id, told);
+      if (!isLooking) void look();
+      await pause(milliseconds, undefined, { signal: told.signal }).catch(() => undefined);
+      if (expected.get(id) === told) expected.delete(id);
+    },
+    tell,
+  };
+}
+
+/** Waits for a moment whether a place comes up. False: the workflow has to wait for it. */
+async function comesUp(
+  deps: PlaceDependencies,
+  claim: PlaceKey,
+  { signal, beat }: WorkAttempt,
+): Promise<boolean> {
+  const { pool, asking } = deps;
+  const stop = () => asking.tell(claim.id);
+  signal.addEventListener('abort', stop);
+  const beating = setInterval(() => beat(), ASK_EVERY * 4);
+  try {
+    if (!signal.aborted) await asking.expect(claim.id, rhythmOf(deps).ask);
+    const kept = await stopAsking(pool, claim);
+    signal.throwIfAborted();
+    return kept;
+  } finally {
+    clearInterval(beating);
+    signal.removeEventListener('abort', stop);
   }
 }
 
@@ -169,10 +239,12 @@ export function holdPlace(
 
 /** Tells workflows that a place is kept for them. What fails is repeated as long as the place is kept. */
 async function call(deps: PlaceDependencies, called: readonly Called[]): Promise<void> {
-  const { temporal, logger } = deps;
-  if (called.length === 0 || !temporal.isReachable()) return;
+  const { temporal, logger, asking } = deps;
+  for (const one of called) if (one.asks) asking.tell(one.id);
+  const deaf = called.filter((one) => !one.asks);
+  if (deaf.length === 0 || !temporal.isReachable()) return;
   const tell = (one: Called) => temporal.callToPlace(one);
-  const told = await temporal.within(rhythmOf(deps).call, () => Promise.allSettled(called.map(tell)));
+  const told = await temporal.within(rhythmOf(deps).call, () => Promise.allSettled(deaf.map(tell)));
   for (const one of told) {
     if (one.status === 'rejected')
       logger.debug({ err: one.reason }, 'a workflow was not told of its place; this is repeated');

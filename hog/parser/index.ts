@@ -5,10 +5,10 @@ import { SourceError } from '../errors.ts';
 import { Cache } from './cache.ts';
 import { toExpr } from './convert-expression.ts';
 import { toSelect } from './convert-select.ts';
+import { type Engine, TEMPLATE_PREFIX, WasmEngine } from './engine.ts';
 import { answerOf } from './messages.ts';
-import { ParserPool } from './pool.ts';
+import { ownEngine, threadedEngine } from './pool.ts';
 import { readProgram } from './program.ts';
-import { TEMPLATE_PREFIX } from './protocol.ts';
 import { createReader } from './reader.ts';
 import { checkDepth, type SourceKind } from './scan.ts';
 import { readTerms, splitTerms } from './terms.ts';
@@ -32,27 +32,17 @@ export interface ParserOptions {
   cacheCharacters?: number;
 }
 
-/** When its signal is aborted, a call throws the reason, and what only it needs is not parsed any further. */
 export interface Parser {
-  program(source: string, signal?: AbortSignal): Promise<Program>;
-  expression(source: string, signal?: AbortSignal): Promise<Expr>;
-  select(source: string, signal?: AbortSignal): Promise<SelectNode | Placeholder>;
+  program(source: string): Promise<Program>;
+  expression(source: string): Promise<Expr>;
+  select(source: string): Promise<SelectNode | Placeholder>;
   /**
    * Parses text that contains `{expr}` placeholders, as in inputs and masking. Returns the expression that builds the
    * text.
    */
-  template(source: string, signal?: AbortSignal): Promise<Expr>;
+  template(source: string): Promise<Expr>;
   close(): Promise<void>;
 }
-
-/** Returns a parser all of whose calls stop with the signal. */
-export const stoppable = (parser: Parser, signal: AbortSignal): Parser => ({
-  program: (source) => parser.program(source, signal),
-  expression: (source) => parser.expression(source, signal),
-  select: (source) => parser.select(source, signal),
-  template: (source) => parser.template(source, signal),
-  close: () => parser.close(),
-});
 
 export const PARSER_DEFAULTS = {
   maxBytes: 256 * 1024,
@@ -72,46 +62,55 @@ const MAX_TREE_DEPTH = 1_000;
 type Tree = Program | Expr;
 type Outcome = { tree: Tree } | { error: SourceError };
 
-/** A text that is being parsed for one caller or several. */
-interface Running {
-  tree: Promise<Tree>;
-  /** How many callers wait for it. The one that gives up last stops it. */
-  callers: number;
-  stop: AbortController;
-}
-
+/** Creates a parser that works in threads of its own. */
 export function createParser(options: ParserOptions = {}): Parser {
   const settings = { ...PARSER_DEFAULTS, ...options };
-  const pool = new ParserPool(settings);
-  const cache = new Cache<Outcome>(settings.cacheEntries, settings.cacheCharacters);
-  const inFlight = new Map<string, Running>();
+  return parserOf(threadedEngine(settings), settings);
+}
 
-  async function read(kind: SourceKind, source: string, signal: AbortSignal): Promise<Tree> {
+/**
+ * Creates a parser that works in the thread of its caller, without limits of time. It is for threads that do more than
+ * parsing, and that somebody ends when they take too long. `isWorn` says that the thread should be replaced.
+ */
+export async function createOwnParser(): Promise<{ parser: Parser; isWorn(): boolean }> {
+  const engine = await WasmEngine.load();
+  return { parser: parserOf(ownEngine(engine), PARSER_DEFAULTS), isWorn: () => engine.isWorn };
+}
+
+function parserOf(engine: Engine, settings: Required<ParserOptions>): Parser {
+  const cache = new Cache<Outcome>(settings.cacheEntries, settings.cacheCharacters);
+  const inFlight = new Map<string, Promise<Tree>>();
+
+  async function read(kind: SourceKind, source: string): Promise<Tree> {
     check(source, kind, settings.maxBytes, settings.maxDepth);
     if (kind === 'select' || kind === 'expression') checkUnreported(source);
     const limitMs = kind === 'program' ? settings.programTimeoutMs : settings.timeoutMs;
     const budget = { limitMs, usedMs: 0 };
     if (kind === 'program') {
-      const parse = (texts: string[]) => pool.parse('program', texts, budget, signal);
-      return readProgram(source, { parse, lanes: settings.workers, maxDepth: MAX_TREE_DEPTH });
+      const parse = (texts: string[]) => engine.parse('program', texts, budget);
+      return readProgram(source, { parse, lanes: engine.lanes, maxDepth: MAX_TREE_DEPTH });
     }
     const terms = kind === 'expression' && splitTerms(source);
     if (terms) {
-      const parse = (texts: string[]) => pool.parse('expression', texts, budget, signal);
+      const parse = (texts: string[]) => engine.parse('expression', texts, budget);
       const tree = await readTerms(source, terms, {
         parse,
-        lanes: settings.workers,
+        lanes: engine.lanes,
         maxDepth: MAX_TREE_DEPTH,
       });
       if (tree) return tree;
     }
-    const [json] = await pool.parse(kind, [source], budget, signal);
+    const [json] = await engine.parse(kind, [source], budget);
     return convert(kind, source, json as string);
   }
 
-  function start(kind: SourceKind, source: string, key: string): Running {
-    const stop = new AbortController();
-    const tree = read(kind, source, stop.signal)
+  function parse(kind: SourceKind, source: string): Promise<Tree> {
+    const key = `${kind}:${source}`;
+    const known = cache.get(key);
+    if (known) return 'tree' in known ? Promise.resolve(known.tree) : Promise.reject(known.error);
+    const running = inFlight.get(key);
+    if (running) return running;
+    const started = read(kind, source)
       .then(
         (tree) => {
           cache.set(key, { tree });
@@ -125,45 +124,17 @@ export function createParser(options: ParserOptions = {}): Parser {
           throw error;
         },
       )
-      .finally(() => {
-        if (inFlight.get(key) === running) inFlight.delete(key);
-      });
-    const running: Running = { tree, callers: 0, stop };
-    inFlight.set(key, running);
-    return running;
-  }
-
-  async function parse(kind: SourceKind, source: string, signal?: AbortSignal): Promise<Tree> {
-    signal?.throwIfAborted();
-    const key = `${kind}:${source}`;
-    const known = cache.get(key);
-    if (known && 'error' in known) throw known.error;
-    if (known) return known.tree;
-    const running = inFlight.get(key) ?? start(kind, source, key);
-    running.callers += 1;
-    if (!signal) return running.tree;
-    const given = Promise.withResolvers<never>();
-    const giveUp = () => {
-      given.reject(signal.reason);
-      running.callers -= 1;
-      if (running.callers > 0) return;
-      inFlight.delete(key);
-      running.stop.abort(signal.reason);
-    };
-    signal.addEventListener('abort', giveUp);
-    try {
-      return await Promise.race([running.tree, given.promise]);
-    } finally {
-      signal.removeEventListener('abort', giveUp);
-    }
+      .finally(() => inFlight.delete(key));
+    inFlight.set(key, started);
+    return started;
   }
 
   return {
-    program: (source, signal) => parse('program', source, signal) as Promise<Program>,
-    expression: (source, signal) => parse('expression', source, signal) as Promise<Expr>,
-    select: (source, signal) => parse('select', source, signal) as Promise<SelectNode | Placeholder>,
-    template: (source, signal) => parse('template', source, signal) as Promise<Expr>,
-    close: () => pool.close(),
+    program: (source) => parse('program', source) as Promise<Program>,
+    expression: (source) => parse('expression', source) as Promise<Expr>,
+    select: (source) => parse('select', source) as Promise<SelectNode | Placeholder>,
+    template: (source) => parse('template', source) as Promise<Expr>,
+    close: () => engine.close(),
   };
 }
 

@@ -64,8 +64,10 @@ type Conversion = (printer: Printer, value: Value) => Sql | null;
 
 function toText(printer: Printer, { sql: value, type }: Value): Sql | null {
   if (type === 'datetime') return sql`hq.datetime_text(${value}, ${printer.timezone})`;
-  if (isArray(type)) return sql`to_jsonb(${value})::text`;
-  if (isTuple(type) || type === 'interval') return sql`(${value})::text`;
+  // Each level of texts in lists in texts doubles the backslashes.
+  const { sizes } = printer;
+  if (isArray(type)) return sql`hq.within(to_jsonb(${value})::text, 1, ${sizes.most()})`;
+  if (isTuple(type)) return sql`hq.within((${value})::text, 1, ${sizes.most()})`;
   return sql`(${value})::text`;
 }
 
@@ -114,9 +116,10 @@ function toDate(printer: Printer, { sql: value, type }: Value): Sql | null {
   return null;
 }
 
-function toJson(_printer: Printer, value: Value): Sql | null {
+function toJson(printer: Printer, value: Value): Sql | null {
   if (value.json) return sql`(${value.json})::jsonb`;
-  if (value.type === 'string') return sql`hq.to_json(${value.sql})`;
+  // A number of two characters takes much more while it is read.
+  if (value.type === 'string') return sql`hq.to_json(hq.within(${value.sql}, 4, ${printer.sizes.most()}))`;
   return sql`to_jsonb(${value.sql})`;
 }
 

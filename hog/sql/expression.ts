@@ -20,7 +20,7 @@ export function printExpr(place: Place, node: Expr): Value {
   const { printer } = place;
   return printer.enter(node.span, () => {
     const before = printer.ungrouped?.length ?? 0;
-    const value = printNode(place, node);
+    const value = printer.sizes.part(() => printNode(place, node));
     // An expression of the GROUP BY may contain any fields.
     if (printer.ungrouped && printer.groups.has(value.sql.text)) printer.ungrouped.length = before;
     return value;

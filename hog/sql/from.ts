@@ -177,7 +177,8 @@ function printArrayJoin(place: Place, node: SelectQuery): Sql {
     if (!isArray(value.type)) throw fault(`ARRAY JOIN takes arrays, not a ${typeName(value.type)}`, one.span);
     const name = one.kind === 'alias' ? one.alias : one.kind === 'field' ? one.chain.join('.') : null;
     if (name !== null) {
-      bound.set(name, { sql: sql`${alias}.x${digits(index)}`, type: value.type.array });
+      const element: Value = { sql: sql`${alias}.x${digits(index)}`, type: value.type.array };
+      bound.set(name, value.built ? { ...element, built: value.built } : element);
     }
     return value.sql;
   });

@@ -16,6 +16,7 @@ export { FUNCTION_KINDS, FUNCTIONS } from './functions/index.ts';
 export { WINDOW_FUNCTIONS } from './functions/windows.ts';
 export { type PrintOptions, QUERY_LIMITS, type QueryLimits } from './printer.ts';
 export { createSchema, type PersonMode, type Schema, type Table } from './schema.ts';
+export { SIZE_LIMITS } from './sizes.ts';
 export type { Type } from './types.ts';
 
 export interface Statement {
@@ -31,6 +32,7 @@ export function printStatement(node: SelectNode, options: PrintOptions): Stateme
   try {
     const printer = new Printer(options, VISITOR);
     const printed = printSelect(printer, node, null, true);
+    printer.sizes.settle(printed.sql);
     return {
       ...printer.parameters.finish(printed.sql),
       columns: printed.columns.map(({ name, type }) => ({ name, type, typeName: typeName(type) })),

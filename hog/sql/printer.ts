@@ -1,9 +1,11 @@
 // The state of printing one statement.
 import type { Span } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
+import { PatternBudget } from '../patterns/index.ts';
 import type { Visitor } from './dispatch.ts';
 import type { Schema, Table } from './schema.ts';
 import type { Scope } from './scope.ts';
+import { type Built, Sizes } from './sizes.ts';
 import { numbered, Parameters, type Sql, sql } from './sql.ts';
 
 export interface QueryLimits {
@@ -43,6 +45,8 @@ export class Printer {
   readonly visitor: Visitor;
   readonly limits: QueryLimits;
   readonly parameters = new Parameters();
+  readonly patterns = new PatternBudget();
+  readonly sizes = new Sizes(this.parameters);
   readonly timezone: Sql;
   /** The fields outside of aggregates in the current grouped query. Null if the query has no groups. */
   ungrouped: { name: string; span: Span | undefined }[] | null = null;
@@ -84,9 +88,25 @@ export class Printer {
     return sql`(select ${person} from ${from} where ${project} = ${this.#project} and ${cohort} = ${id})`;
   }
 
-  /** Runs `work` for a nested part of the query, and enforces the limits of nodes and depth. */
-  enter<T>(span: Span | undefined, work: () => T): T {
-    if (++this.#nodes > this.limits.maxNodes) {
+  /** Runs `work`, and returns with its result what it printed. */
+  measured<T>(work: () => T): T & { built: Built } {
+    const [parts, values] = [this.#nodes, this.sizes.total];
+    const made = work();
+    return { ...made, built: { parts: this.#nodes - parts, values: this.sizes.total - values } };
+  }
+
+  /**
+   * Counts a column of a subquery again where it is named. Postgres may put its expression there, so columns that name
+   * each other twice would otherwise double the statement at each level.
+   */
+  repeat({ parts, values }: Built, span?: Span): void {
+    this.sizes.repeat(values);
+    this.#spend(parts, span);
+  }
+
+  #spend(parts: number, span: Span | undefined): void {
+    this.#nodes += parts;
+    if (this.#nodes > this.limits.maxNodes) {
       throw new SourceError(
         'too_large',
         `The query has more than ${this.limits.maxNodes} parts`,
@@ -94,6 +114,11 @@ export class Printer {
         span ?? null,
       );
     }
+  }
+
+  /** Runs `work` for a nested part of the query, and enforces the limits of nodes and depth. */
+  enter<T>(span: Span | undefined, work: () => T): T {
+    this.#spend(1, span);
     if (++this.#depth > this.limits.maxDepth) {
       throw new SourceError(
         'too_deep',

@@ -1,13 +1,11 @@
 // Translates regular expressions from RE2's syntax, which ClickHouse uses, to the "advanced" syntax of Postgres.
-import { RE2JS } from 're2js';
 import type { Span } from '../ast/index.ts';
+import { allowedSize, compilePattern, PATTERN_LIMITS, PatternError } from '../patterns/index.ts';
 import { fault } from './errors.ts';
 import type { Printer } from './printer.ts';
 import { translateRegex } from './regex-translate.ts';
 import type { Sql } from './sql.ts';
 import type { Value } from './types.ts';
-
-const MAX_PATTERN_LENGTH = 2_000;
 
 /**
  * Adds a translated pattern as a parameter. `extracting` means that the extent of the match matters, not only whether
@@ -20,10 +18,27 @@ export function regexParameter(
   span?: Span,
   extracting = false,
 ): Sql {
-  if (typeof pattern.literal !== 'string') {
-    throw fault('A regular expression must be a text literal', span);
+  const { literal } = pattern;
+  if (typeof literal !== 'string') throw fault('A regular expression must be a text literal', span);
+  const size = inSource(span, () => sqlSize(literal, insensitive));
+  inSource(span, () => printer.patterns.spend(size));
+  return printer.parameters.add('text', postgresRegex(literal, insensitive, span, extracting));
+}
+
+const sqlSize = (pattern: string, insensitive: boolean): number =>
+  allowedSize(pattern, {
+    characters: PATTERN_LIMITS.sqlCharacters,
+    size: PATTERN_LIMITS.sqlSize,
+    insensitive,
+  });
+
+function inSource<T>(span: Span | undefined, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof PatternError) throw fault(error.message, span);
+    throw error;
   }
-  return printer.parameters.add('text', postgresRegex(pattern.literal, insensitive, span, extracting));
 }
 
 export function postgresRegex(
@@ -32,14 +47,10 @@ export function postgresRegex(
   span?: Span,
   extracting = false,
 ): string {
-  if (pattern.length > MAX_PATTERN_LENGTH) {
-    throw fault(`A regular expression may have at most ${MAX_PATTERN_LENGTH} characters`, span);
-  }
-  try {
-    RE2JS.compile(pattern);
-  } catch (error) {
-    throw fault(`Invalid regular expression: ${(error as Error).message}`, span);
-  }
+  inSource(span, () => {
+    sqlSize(pattern, insensitive);
+    compilePattern(pattern);
+  });
   const translated = translateRegex(pattern, insensitive, extracting);
   if ('refused' in translated) {
     throw fault(`Regular expressions here cannot have ${translated.refused}`, span);
@@ -48,4 +59,4 @@ export function postgresRegex(
 }
 
 /** Returns the number of groups in a valid pattern. */
-export const groupCount = (pattern: string): number => RE2JS.compile(pattern).groupCount();
+export const groupCount = (pattern: string): number => compilePattern(pattern).regex.groupCount();

@@ -2,6 +2,7 @@ import type { Expr, SelectNode, Span } from '../ast/index.ts';
 import { fault, quote, suggestion } from './errors.ts';
 import type { Printer } from './printer.ts';
 import type { Field, Lazy, Table } from './schema.ts';
+import type { Built } from './sizes.ts';
 import { type Sql, sql } from './sql.ts';
 import type { Type, Value } from './types.ts';
 
@@ -10,6 +11,8 @@ export interface OutputColumn {
   sql: Sql;
   type: Type;
   loose?: boolean;
+  /** How large it can be, and what was printed for it. */
+  size?: { built: number; repeated: Built };
 }
 
 /** A table or subquery of a FROM clause, with the tables that its fields join. */
@@ -95,6 +98,10 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     const column = source.columns.get(name);
     if (!column) throw unknownField(name, source.columns.keys(), span);
     const value: Value = { sql: sql`${source.alias}.${column.sql}`, type: column.type };
+    if (column.size) {
+      value.built = column.size.built;
+      printer.repeat(column.size.repeated, span);
+    }
     return { value: column.loose ? { ...value, loose: true } : value, rest, jsonText: false };
   }
   let { fields } = source.table;

@@ -34,14 +34,35 @@ export function printSelect(
     printer.joining = false;
     printer.aggregatesBarred = null;
     try {
-      if (node.kind === 'selectQuery') return printQuery(printer, node, parent, top);
-      if (node.kind === 'selectSetQuery') return printSetQuery(printer, node, parent, top);
+      if (node.kind === 'selectQuery') {
+        return printer.sizes.rows(keepsRows(node), top, () => printQuery(printer, node, parent, top));
+      }
+      if (node.kind === 'selectSetQuery') {
+        return printer.sizes.rows(true, top, () => printSetQuery(printer, node, parent, top));
+      }
       throw unsupported('VALUES', node.span);
     } finally {
       Object.assign(printer, kept);
     }
   });
 }
+
+/** Returns whether a query can keep several rows at once: where it sorts, groups or joins, or has a window. */
+const keepsRows = (node: SelectQuery): boolean =>
+  Boolean(
+    node.orderBy?.length ||
+      node.groupBy ||
+      node.groupByMode ||
+      node.distinct ||
+      node.limitBy ||
+      node.qualify ||
+      node.windows.length > 0 ||
+      node.from?.next ||
+      node.select.some(hasWindow),
+  );
+
+const hasWindow = (node: Expr): boolean =>
+  node.kind === 'windowFunction' || (node.kind === 'alias' && hasWindow(node.expr));
 
 function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, top: boolean): PrintedQuery {
   refuse(node);
@@ -54,20 +75,22 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
   for (const [name, window] of node.windows) scope.windows.set(name, printWindow(place, window));
   const where = conditions(place, [node.prewhere, node.where]);
   const groupBy = printGroupBy(place, node, select);
-  const values = select.map((one) => printExpr(place, one));
+  const values = select.map((one) => printer.measured(() => ({ value: printExpr(place, one) })));
   const having = node.having ? sql` having ${printCondition(place, node.having, true)}` : NOTHING;
-  const order = orderOf(place, node, select, values);
+  const order = orderOf(place, node, select);
   const kept = node.limitBy ? printLimitBy(place, node, order) : printQualify(place, node, select);
   checkGroups(printer);
   const columns = values.map(
-    (value, index): NamedColumn => ({
+    ({ value, built }, index): NamedColumn => ({
       name: outputName(printer, node.select.length === select.length ? node.select[index]! : select[index]!),
       sql: printer.name('c'),
       type: value.type,
       ...(value.loose && { loose: true }),
+      // A plain field costs nothing again.
+      ...((built.parts > 1 || value.built) && { size: { built: value.built ?? 0, repeated: built } }),
     }),
   );
-  const list = values.map((value, index) => sql`${value.sql} as ${columns[index]!.sql}`);
+  const list = values.map(({ value }, index) => sql`${value.sql} as ${columns[index]!.sql}`);
   const distinct = node.distinct ? sql`distinct ` : NOTHING;
   const body = sql`${join(kept ? [...list, ...kept.list] : list)}${from()}${where}${groupBy}${having}`;
   const limit = printLimit(place, node, top);
@@ -86,7 +109,14 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
     return { sql: sql`select ${distinct}${body}${ordered}${limit}`, columns };
   }
   const outer = printer.name('t');
-  const ordered = distinctOrder(place, node, select, values, columns, outer);
+  const ordered = distinctOrder(
+    place,
+    node,
+    select,
+    values.map(({ value }) => value),
+    columns,
+    outer,
+  );
   return {
     sql: sql`select * from (select distinct ${body}) as ${outer} order by ${ordered}${limit}`,
     columns,
@@ -117,7 +147,7 @@ function checkGroups(printer: Printer): void {
 }
 
 /** Prints the order of a query. `ORDER BY 2` means the second selected column. */
-function orderOf(place: Place, node: SelectQuery, select: Expr[], _values: Value[]): Sql | null {
+function orderOf(place: Place, node: SelectQuery, select: Expr[]): Sql | null {
   if (!node.orderBy?.length) return null;
   const order = printOrder(
     place,

@@ -34,6 +34,7 @@ export function printSetQuery(
     const made = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator] : undefined;
     if (!made || !SET_OPERATORS.includes(operator)) throw unsupported(operator, node.span);
     const next = printPart(printer, query, scope);
+    for (const [index, column] of first.columns.entries()) addSize(column, next.columns[index]);
     checkColumns(first.columns, next.columns, query.span ?? node.span);
     text = sql`(${text} ${made} (${next.sql}))`;
   }
@@ -51,6 +52,16 @@ export function printSetQuery(
   const ordered = order.length > 0 ? sql` order by ${join(order)}` : NOTHING;
   const limit = printLimit({ printer, scope }, node, top);
   return { sql: sql`select * from (${text}) as ${outer}${ordered}${limit}`, columns: first.columns };
+}
+
+/** A column of both queries is as large as that of either. */
+function addSize(column: NamedColumn, { size }: Partial<NamedColumn> = {}): void {
+  if (!size) return;
+  const { built, repeated } = column.size ?? { built: 0, repeated: { parts: 0, values: 0 } };
+  column.size = {
+    built: Math.max(built, size.built),
+    repeated: { parts: repeated.parts + size.repeated.parts, values: repeated.values + size.repeated.values },
+  };
 }
 
 function printPart(printer: Printer, query: SelectSetQuery['first'], scope: Scope): PrintedQuery {

@@ -1,5 +1,6 @@
 // The only module that creates SQL text, from template literals in this project's source code. Nothing else can create
 // a `Sql`, so text from a query, a filter or a document cannot become SQL.
+import { SourceError } from '../errors.ts';
 
 declare const MADE_HERE: unique symbol;
 
@@ -9,7 +10,13 @@ export interface Sql {
   readonly [MADE_HERE]: true;
 }
 
-const make = (text: string): Sql => ({ text }) as Sql;
+/** The longest text of a statement. A function that prints an argument several times can make it grow quickly. */
+const MAX_TEXT = 4 * 1024 * 1024;
+
+function make(text: string): Sql {
+  if (text.length > MAX_TEXT) throw new SourceError('too_large', 'The query is too long for Postgres');
+  return { text } as Sql;
+}
 
 /** Creates a piece of SQL, as in sql`coalesce(${a}, ${b})`. Only other pieces of SQL can be inserted. */
 export function sql(strings: TemplateStringsArray, ...pieces: Sql[]): Sql {
@@ -58,6 +65,12 @@ export type ParameterType =
 /** A parameter value for Postgres: a text or a list of texts. */
 export type ParameterValue = string | string[];
 
+/** A parameter whose value is only known when the whole statement is printed. */
+export interface LateParameter {
+  sql: Sql;
+  settle(value: ParameterValue): void;
+}
+
 /** The parameters of one statement. Equal values share a number, so that equal expressions have equal SQL. */
 export class Parameters {
   readonly #values: ParameterValue[] = [];
@@ -71,6 +84,17 @@ export class Parameters {
       this.#numbers.set(key, number);
     }
     return make(`$${number}::${type}`);
+  }
+
+  /** Adds a parameter of its own, whose value is set later. */
+  later(type: ParameterType): LateParameter {
+    const number = this.#values.push('');
+    return {
+      sql: make(`$${number}::${type}`),
+      settle: (value) => {
+        this.#values[number - 1] = value;
+      },
+    };
   }
 
   /** Completes a statement. Keeps only the parameters that its text uses, and numbers them from 1. */

@@ -28,6 +28,8 @@ export interface Value {
   items?: Value[];
   /** True if the SQL never yields NULL. */
   certain?: boolean;
+  /** How many values of the largest size it can be; see `sizes.ts`. Without it, as many as its parts together. */
+  built?: number;
 }
 
 export const isArray = (type: Type): type is { array: Type } => typeof type === 'object' && 'array' in type;

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { jsonDepth } from '../../api/bodies.ts';
+import { jsonShape } from '../../api/bodies.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
 import { refusals } from '../support/refusals.ts';
@@ -27,6 +27,8 @@ describe('a body', () => {
     ['NaN', '"NaN" is not valid JSON'],
     [nested(201), 'nested deeper than 200 levels'],
     ['['.repeat(500_000), 'nested deeper than 200 levels'],
+    [`{"hedgehog_config":[${'1,'.repeat(24_998)}1]}`, 'more than 25000 values'],
+    [`{"hedgehog_config":[${'{},'.repeat(30_000)}{}]}`, 'more than 25000 values'],
   ])('that is no JSON is refused, case %#', async (text, reason) => {
     expect(await send(text)).toEqual([400, refusals.parse(reason)]);
   });
@@ -218,8 +220,25 @@ describe('injection', () => {
   });
 });
 
-test('the depth of JSON is counted without being led astray by strings', () => {
-  expect(
-    ['1', '[]', '[[]]', '{"a":[{}]}', '"[[["', '["\\"[["]', '["\\\\",[]]', '[[],[]]'].map(jsonDepth),
-  ).toEqual([0, 1, 2, 3, 0, 1, 2, 2]);
+test('the depth and the values of JSON are counted without being led astray by strings', () => {
+  const texts = [
+    '1',
+    '[]',
+    '[[]]',
+    '{"a":[{}]}',
+    '"[[["',
+    '["\\"[["]',
+    '["\\\\",[]]',
+    '[[],[]]',
+    '["a,b",1,2]',
+  ];
+  expect(texts.map((text) => jsonShape(text).depth)).toEqual([0, 1, 2, 3, 0, 1, 2, 2, 1]);
+  expect(texts.map((text) => jsonShape(text).values)).toEqual([1, 2, 3, 4, 1, 2, 4, 5, 4]);
+});
+
+test('a prototype is no field, however its name is written', async () => {
+  for (const name of ['__proto__', '\\u005f_proto__', '__\\u0070roto__']) {
+    const [status, body] = await send(`{"hedgehog_config":{"${name}":{"x":1},"y":2}}`);
+    expect([status, body.hedgehog_config]).toEqual([200, { y: 2 }]);
+  }
 });

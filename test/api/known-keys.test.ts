@@ -39,6 +39,20 @@ test('a key that nobody has is looked up once', async () => {
   expect([result.statusCode, queries]).toEqual([401, []]);
 });
 
+test('a key that has expired works again as soon as it may', async () => {
+  const from = '10.0.3.1';
+  const { id, value } = await api.createKey(anna);
+  const expire = (at: string) =>
+    api.pool.query('update personal_api_keys set expires_at = $2 where id = $1', [id, at]);
+  expect((await ask(value, '/api/users/@me/', from)).statusCode).toBe(200);
+  await expire('2020-01-01');
+  expect(await statuses(MOST, () => ask(value, '/api/users/@me/', from))).toEqual(Array(MOST).fill(401));
+  // It is not known any more, so it counts like any other wrong key.
+  expect((await ask(value, '/api/users/@me/', from)).statusCode).toBe(429);
+  await expire('2100-01-01');
+  expect((await ask(value, '/api/users/@me/', '10.0.3.2')).statusCode).toBe(200);
+});
+
 test('a key that is refused too often with 403 or 404 waits, and no other key of its user does', async () => {
   const other = await api.createKey(anna);
   const read = await api.createKey(anna, { scopes: ['project:read'] });

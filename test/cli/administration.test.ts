@@ -127,6 +127,7 @@ describe('npx sluice', () => {
       TEMPORAL_ADDRESS: process.env.TEST_TEMPORAL_ADDRESS as string,
       TEMPORAL_NAMESPACE: 'no-such-namespace',
       PORT: '1',
+      SLUICE_DATABASE_POOL: '10000',
     });
     expect(sick.code).toBe(1);
     const { ok, findings } = JSON.parse(sick.stdout);
@@ -139,6 +140,7 @@ describe('npx sluice', () => {
       Postgres: true,
       migrations: true,
       clocks: true,
+      connections: false,
       organizations: true,
       Temporal: true,
       'Temporal namespace': false,

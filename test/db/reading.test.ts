@@ -8,7 +8,7 @@ afterAll(() => small.end());
 const database = databaseForFile();
 let small: Pool;
 beforeAll(() => {
-  const limits = { lock: 50, statement: 5_000, transaction: 200, clientCheck: 100 };
+  const limits = { lock: 50, clientCheck: 100 };
   small = createPool({ url: database.url, size: 2, name: 'small', limits });
 });
 
@@ -64,7 +64,8 @@ test('one that fails leaves its turn to others', async () => {
 test('a query whose caller is gone ends in Postgres too', async () => {
   const gone = new AbortController();
   const asked = reading(small, { projectId: 1, signal: gone.signal }, (client) =>
-    client.query('select pg_sleep(300)'),
+    // Without a time limit: only the client's going ends it.
+    client.query('set local statement_timeout = 0; select pg_sleep(300)'),
   );
   await eventually(async () => (await atWork()).length === 1);
   gone.abort(new Error('the client is gone'));
@@ -88,15 +89,19 @@ test('a wait for a lock ends, a statement ends, a transaction ends, and nothing 
     });
     expect(isLockTimeout(await waiting.catch((error) => error))).toBe(true);
   });
-  const slow = transaction(small, async (client) => {
+  const strict = createPool({ url: database.url, size: 1, name: 'strict', limits: { statement: 50 } });
+  const slow = transaction(strict, async (client) => {
     await client.query("insert into notes values ('third')");
-    await client.query("set local statement_timeout = '20ms'; select pg_sleep(300)");
+    await client.query('select pg_sleep(300)');
   });
   expect(isStatementTimeout(await slow.catch((error) => error))).toBe(true);
-  const long = transaction(small, async (client) => {
+  await strict.end();
+  const hasty = createPool({ url: database.url, size: 1, name: 'hasty', limits: { transaction: 200 } });
+  const long = transaction(hasty, async (client) => {
     await client.query("insert into notes values ('fourth')");
     for (;;) await client.query('select pg_sleep(0.01)');
   });
   await expect(long).rejects.toThrow(/transaction timeout|terminat/);
+  await hasty.end();
   expect((await pool.query('select text from notes')).rows).toEqual([{ text: 'first' }]);
 });

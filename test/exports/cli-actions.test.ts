@@ -2,9 +2,11 @@ import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { ScheduleNotFoundError } from '@temporalio/client';
 import { listActivity } from '../../db/activity-log.ts';
+import { sealSettings } from '../../exports/reads/settings.ts';
 import { type BatchExportRow, findBatchExportById, keyOf } from '../../exports/rows/batch-exports.ts';
 import { findRun } from '../../exports/rows/run-lists.ts';
 import { markRunEnded, startRun } from '../../exports/rows/runs.ts';
+import { parseKeyring } from '../../secrets/envelope.ts';
 import { createTenant, type Tenant } from '../support/api.ts';
 import { sluice } from '../support/cli.ts';
 import { reservePort } from '../support/ports.ts';
@@ -197,4 +199,42 @@ describe('what a command cannot do', () => {
       expect(stderr).toMatch(/: Namespace .*nowhere/);
     }
   });
+});
+
+test('testing a destination runs its steps from here, and says whose disk it wrote to', async () => {
+  const files = await create({ name: 'Files', destination_type: 'File', config: { directory: 'tested' } });
+  const root = { SLUICE_EXPORT_ROOT: world.root };
+  expect(await run(['test', 'Files'], root)).toEqual(
+    said(
+      'Passed: Write to the directory. Wrote and deleted a file on the disk of the machine of this command. Runs write on the disk of their worker: SLUICE_EXPORT_ROOT must be the same directory for both.',
+    ),
+  );
+  expect(await lastActivity()).toEqual(
+    byOperator(
+      'tested',
+      { destination: 'File', step: 'Write to the directory', address: { directory: 'tested' } },
+      files.id,
+    ),
+  );
+  const away = await create({
+    name: 'Away',
+    ...sealSettings(parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string), NOBODY, {
+      type: 'HTTP',
+      config: { url: `http://127.0.0.1:${await reservePort()}/batch/`, token: 'phc_canary' },
+    }),
+    id: NOBODY,
+  });
+  const failed = await run(['test', away.id, '--json'], {
+    SLUICE_ENCRYPTION_KEYS: world.config.SLUICE_ENCRYPTION_KEYS as string,
+    SLUICE_EGRESS_ALLOW: '127.0.0.1',
+  });
+  expect(failed.code).toBe(1);
+  // The second step is not run.
+  expect(JSON.parse(failed.stdout).steps).toEqual([
+    expect.objectContaining({
+      name: 'Reach the receiver',
+      result: { status: 'Failed', message: expect.stringContaining('the connection was refused') },
+    }),
+  ]);
+  expect(JSON.stringify(failed)).not.toContain('canary');
 });

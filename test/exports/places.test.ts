@@ -6,7 +6,7 @@ import { cancelRun } from '../../exports/commands/cancel.ts';
 import type { BatchExportRow, NewBatchExport } from '../../exports/rows/batch-exports.ts';
 import type { RunRow } from '../../exports/rows/runs.ts';
 import { sumPlaces } from '../../exports/rows/worker-places.ts';
-import { keepPlaces } from '../../exports/runs/worker-place.ts';
+import { createAsking, keepPlaces } from '../../exports/runs/worker-place.ts';
 import type { ExportRunInput } from '../../exports/temporal.ts';
 import { SYSTEM } from '../../tenancy/actor.ts';
 import { EXPORT_RUN } from '../../workflows/names.ts';
@@ -18,7 +18,7 @@ const silent = silentServerForFile();
 const world = exportWorldForFile({
   settings: () => ({ SLUICE_EXPORT_CONCURRENCY: '3' }),
   patience: { attempts: 1, delay: () => 0 },
-  rhythm: { pause: () => 50, places: { announce: 1_000 } },
+  rhythm: { pause: () => 50, places: { announce: 1_000, ask: 100 } },
 });
 const PLACES = 2;
 
@@ -58,7 +58,14 @@ const fine = (given: Partial<NewBatchExport> = {}) => {
   return world.create('File', { directory: `fine-${count}` }, given);
 };
 const runOf = async (row: BatchExportRow) => (await world.runsOf(row))[0];
-const waits = async (row: BatchExportRow) => Boolean((await runOf(row))?.waiting_since);
+/** Its workflow waits, and its activity does not ask any more. */
+const waits = async (row: BatchExportRow) => {
+  const { rowCount } = await world.pool.query(
+    'select from batch_export_places where batch_export_id = $1 and waiting_since is not null and asking_until is null',
+    [row.id],
+  );
+  return rowCount === 1;
+};
 const statusOf = async (row: BatchExportRow) => (await runOf(row))?.status;
 const detailsOf = async (handle: WorkflowHandle) =>
   (await handle.query<{ currentDetails: string }>('__temporal_workflow_metadata')).currentDetails;
@@ -86,7 +93,12 @@ test('dead exports hold up neither other projects nor their own, and get their t
   const [stranger, own] = [await fine({ project_id: 2 }), await fine()];
   const handles = [await world.start(stranger, hourly(0)), await world.start(own, hourly(0))];
   for (const row of [stranger, own]) await eventually(() => waits(row));
-  expect(await detailsOf(handles[1] as WorkflowHandle)).toMatch(/^\*\*Waiting for a place\*\* since 20/);
+  const details = await eventually(async () => {
+    const text = await detailsOf(handles[1] as WorkflowHandle);
+    return text.startsWith('**Running**') ? undefined : text;
+  });
+  expect(details).toMatch(/^\*\*Waiting for a place\*\* since 20/);
+  expect((await runOf(own))?.waiting_since).toMatch(/^20/);
   expect(await statusOf(own)).toBe('Starting');
 
   // One attempt that fails is enough for the other project, whoever came before it.
@@ -214,7 +226,7 @@ test('maintenance tells those who were not told, and forgets verifications whose
   );
   const work = { signal: new AbortController().signal, beat: () => undefined };
   const rhythm = { places: { reservation: 3_600_000, announce: 0 } };
-  const deps = { pool: world.pool, logger, rhythm };
+  const deps = { pool: world.pool, logger, rhythm, asking: createAsking(world.pool) };
   expect(await keepPlaces({ ...deps, temporal }, work)).toBe(2);
   expect(await statusOf(waiting)).toBe('Starting');
   // The worker has no place for it yet, so it asks until there is one.

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import type { RawConfig } from '../../destinations/config.ts';
 import { targetsCollide } from '../../destinations/write-target.ts';
 import { exportQuery } from '../../exports/reads/query.ts';
@@ -6,8 +6,9 @@ import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
 import { folderOf, storedTargetOf } from '../../exports/reads/stored-target.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
+import { createCompiler } from '../../models/index.ts';
 import { generateKey, parseKeyring, SecretError } from '../../secrets/envelope.ts';
-import { END, parserForFile, START } from '../models/support.ts';
+import { END, START } from '../models/support.ts';
 
 const keyring = parseKeyring(generateKey('one'));
 const ID = '01900000-0000-7000-8000-000000000001';
@@ -47,7 +48,8 @@ describe('what is stored of a destination', () => {
 });
 
 describe('what is read', () => {
-  const parser = parserForFile();
+  const compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
+  afterAll(() => compiler.close());
   const row = (given: Partial<BatchExportRow> = {}) =>
     ({
       project_id: 7,
@@ -60,7 +62,7 @@ describe('what is read', () => {
       ...given,
     }) as BatchExportRow;
   const columnsOf = async (given: Partial<BatchExportRow>) =>
-    (await exportQuery(parser, row(given), { start: START, end: END })).columns.map((one) => one.name);
+    (await exportQuery(compiler, row(given), { start: START, end: END })).columns.map((one) => one.name);
 
   test('columns by the kind of destination', async () => {
     expect(await columnsOf({})).toContain('_inserted_at');
@@ -71,7 +73,7 @@ describe('what is read', () => {
 
   test('names of events, filters and chosen columns', async () => {
     const query = await exportQuery(
-      parser,
+      compiler,
       row({
         config: { include_events: ['bought'], exclude_events: ['$pageleave'] },
         filters: [{ type: 'event', key: '$browser', operator: 'exact', value: ['Firefox'] }],

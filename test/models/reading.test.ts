@@ -73,6 +73,30 @@ describe('the plan', () => {
     expect(names).toEqual(['events_old_0', 'events_old_1']);
   });
 
+  const property = (operator: string, value: unknown) => [{ type: 'event', key: 'text', operator, value }];
+  test.each<[string, Partial<ModelOptions>]>([
+    ['no filter', {}],
+    ['names of events', { includeEvents: ['event 1', 'event 2'] }],
+    ['a value of a property', { filters: property('exact', 'x') }],
+    ['a part of a property', { filters: property('icontains', 'x') }],
+    ['a regular expression', { filters: property('regex', '^x+$') }],
+    ['a comparison', { filters: [{ type: 'event', key: 'n', operator: 'gt', value: 1 }] }],
+    ['HogQL', { filters: [{ type: 'hogql', key: "distinct_id like 'u%' and properties.n > 5" }] }],
+    ['columns of HogQL', { hogqlQuery: 'select lower(event) as e, properties.n as n from events' }],
+    ['persons', { model: 'persons' }],
+    ['sessions', { model: 'sessions' }],
+  ])('with %s is the same for the reader as for the owner of the tables', async (_name, options) => {
+    const wanted = await query(hour(200), hour(201), options);
+    const shape = (nodes: PlanNode[]) =>
+      nodes
+        // The policy is looked up once, in a plan of its own. It and its check are no scans.
+        .filter((node) => node['Relation Name'] !== undefined || node['Index Name'] !== undefined)
+        .map((node) => [node['Node Type'], node['Relation Name'], node['Index Name']]);
+    const owner = shape(await planOfQuery(database.pool, wanted));
+    expect(owner.length).toBeGreaterThan(0);
+    expect(shape(await planOfQuery(database.reader, wanted))).toEqual(owner);
+  });
+
   test('never leaves the order of the rows to chance', async () => {
     for (const [start, end] of [
       [200, 201],

@@ -2,7 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { findRoles } from '../../db/roles/roles.ts';
+import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
 import { isRunning } from '../../stack/process.ts';
+import { execute } from '../db/roles/world.ts';
 import { makeDataDir } from '../support/data-dir.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -74,6 +77,16 @@ describe('npm start', () => {
     expect((await fetch(`${credentials.base_url}/_readyz`)).status).toBe(200);
     expect((await fetch(credentials.temporal_ui_url)).status).toBe(200);
     expect(await whoAmI(credentials)).toMatchObject({ status: 200, body: { email: 'admin@localhost' } });
+
+    // The superuser made the roles. No process of Sluice works as it.
+    const admin = (await runningDatabaseUrl(dataDir)) as string;
+    expect((await findRoles({ url: admin })).wall).toEqual({ up: true, sql: '' });
+    const users = await execute(
+      admin,
+      `select distinct regexp_replace(usename, '^sluice_[0-9a-f]+_', '') as user from pg_stat_activity
+       where datname = current_database() and application_name ~ '^sluice-'`,
+    );
+    expect(users).toEqual([{ user: 'server' }]);
 
     const processes = processesOf(dataDir);
     expect(processes).toHaveLength(4);

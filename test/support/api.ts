@@ -11,7 +11,7 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import { Turns } from '../../db/turns.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
-import { createParser, type Parser } from '../../hog/parser/index.ts';
+import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { PRODUCTS } from '../../products.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { type Keyring, parseKeyring } from '../../secrets/envelope.ts';
@@ -47,7 +47,7 @@ export interface TestApi {
   registry: Registry;
   config: Config;
   schedules: Schedules;
-  parser: Parser;
+  compiler: ModelCompiler;
   egress: Egress;
   keyring: Keyring | undefined;
   /** A request with the tenant's key, or with none. */
@@ -110,7 +110,7 @@ export function apiForFile(
     await api.ingest?.close();
     await api.listener?.close();
     await api.schedules?.close();
-    await Promise.all([api.parser?.close(), api.egress?.close()]);
+    await Promise.all([api.compiler?.close(), api.egress?.close()]);
   });
   const database = databaseForFile();
   const api = {
@@ -149,7 +149,7 @@ export function apiForFile(
     api.pool = database.pool;
     api.reader = database.reader;
     api.schedules = createSchedules(api.config, logger);
-    api.parser = createParser({ workers: 1, timeoutMs: 60_000 });
+    api.compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
     api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
     const keys = api.config.SLUICE_ENCRYPTION_KEYS;
     api.keyring = keys ? parseKeyring(keys) : undefined;
@@ -170,8 +170,8 @@ export function apiForFile(
       listener: api.listener,
       ingest: api.ingest,
       schedules: api.schedules,
-      parser: api.parser,
-      parsing: new Turns({ atOnce: 2 }),
+      compiler: api.compiler,
+      compiling: new Turns({ atOnce: 2 }),
       egress: api.egress,
       keyring: api.keyring,
       logger,

@@ -5,9 +5,9 @@ import { printCondition } from '../dispatch.ts';
 import { fault, unsupported } from '../errors.ts';
 import { printOrder } from '../order.ts';
 import type { Place } from '../printer.ts';
-import { join, NOTHING, type Sql, sql } from '../sql.ts';
+import { digits, join, NOTHING, type Sql, sql } from '../sql.ts';
 import { isArray, type Value } from '../types.ts';
-import { literalCount, MANY } from './spec.ts';
+import { bounded, literalCount, MANY } from './spec.ts';
 
 export interface Aggregate {
   min: number;
@@ -28,6 +28,8 @@ interface Input {
   /** Returns the filter with the additional condition that a value is not NULL. */
   present: (value: Sql) => Sql;
   distinct: Sql;
+  /** True over a window. There, Postgres allows no order inside of an aggregate. */
+  windowed: boolean;
 }
 
 const number = (place: Place, value: Value): Value => coerce(place, value, 'number');
@@ -106,10 +108,7 @@ const any: Aggregate = {
 const last: Aggregate = {
   min: 1,
   max: 1,
-  print: ({ args, present }) => {
-    const list = sql`array_agg(${args[0]!.sql})${present(args[0]!.sql)}`;
-    return { sql: sql`(${list})[cardinality(${list})]`, type: args[0]!.type };
-  },
+  print: ({ args, filter }) => ({ sql: sql`hq.last_known(${args[0]!.sql})${filter}`, type: args[0]!.type }),
 };
 
 const byExtreme = (direction: Sql): Aggregate => ({
@@ -119,7 +118,7 @@ const byExtreme = (direction: Sql): Aggregate => ({
     const [value, by] = args as [Value, Value];
     const key = by.type === 'string' ? sql`${by.sql} collate "C"` : by.sql;
     return {
-      sql: sql`(array_agg(${value.sql} order by ${key} ${direction} nulls last)${filter})[1]`,
+      sql: sql`(hq.first_in_order(array[${value.sql}]::${postgresType(value.type)}[] order by ${key} ${direction} nulls last)${filter})[1]`,
       type: value.type,
     };
   },
@@ -135,19 +134,27 @@ const listOf = (distinct: boolean): Aggregate => ({
   min: 1,
   max: 1,
   params: [0, 1],
-  print: ({ place, node, args, params, present }) => {
+  print: ({ place, node, args, params, present, windowed }) => {
     const [value] = args as [Value];
     if (isArray(value.type)) throw unsupported('An array of arrays', node.span);
-    const order = orderWithin(place, node);
+    const asked = orderWithin(place, node);
+    // Without an order, Postgres could keep the lists of all groups at once. This one keeps the rows as they come.
+    const order = asked === NOTHING && !distinct && !windowed ? sql` order by 1::int` : asked;
     const condition = present(value.sql);
     const empty = sql`array[]::${postgresType(value.type)}[]`;
-    const list = sql`coalesce(array_agg(${distinct ? sql`distinct ` : NOTHING}${value.sql}${order})${condition}, ${empty})`;
-    if (params.length === 0) return { sql: list, type: { array: value.type }, certain: true };
+    const only = distinct ? sql`distinct ` : NOTHING;
+    const kept = bounded(place, value, sql`array_agg(${only}${value.sql}${order})${condition}`, {
+      distinct: only,
+      filter: condition,
+    });
+    const list = sql`coalesce(${kept}, ${empty})`;
+    if (params.length === 0) return { sql: list, type: { array: value.type }, certain: true, built: 1 };
     literalCount(params[0], 'The length', 0, 1_000_000, node.span);
     return {
       sql: sql`(${list})[:hq.count_of(${params[0]!.sql})]`,
       type: { array: value.type },
       certain: true,
+      built: 1,
     };
   },
 });
@@ -184,16 +191,24 @@ const quantiles: Aggregate = {
   },
 };
 
+/** It keeps the values of all rows to count them, so it may have this many times as much as other values. */
+const TOP_K = 4;
+
 const topK: Aggregate = {
   min: 1,
   max: 1,
   params: [0, 1],
-  print: ({ node, args, params, present }) => {
+  print: ({ place, node, args, params, present }) => {
     if (params.length > 0) literalCount(params[0], 'The number of values', 1, 65_536, node.span);
-    const list = sql`array_agg(${args[0]!.sql})${present(args[0]!.sql)}`;
+    const filter = present(args[0]!.sql);
+    const list = bounded(place, args[0]!, sql`array_agg(${args[0]!.sql} order by 1::int)${filter}`, {
+      filter,
+      most: sql`(${place.printer.sizes.most()} * ${digits(TOP_K)})`,
+    });
     return {
       sql: sql`hq.top_k(${list}, ${params[0]?.sql ?? sql`10::bigint`})`,
       type: { array: args[0]!.type },
+      built: TOP_K,
     };
   },
 };
@@ -213,14 +228,30 @@ const joined: Aggregate = {
   print: ({ place, node, args, filter, distinct }) => {
     const order = orderWithin(place, node);
     const [text, separator] = args.map((one) => coerced(place, one, 'string')) as [Sql, Sql];
-    return { sql: sql`string_agg(${distinct}${text}, ${separator}${order})${filter}`, type: 'string' };
+    const kept = bounded(
+      place,
+      // The texts and what stands between them.
+      { sql: distinct === NOTHING ? sql`(${text} || coalesce(${separator}, ''))` : text, type: 'string' },
+      sql`string_agg(${distinct}${text}, ${separator}${order === NOTHING && distinct === NOTHING ? sql` order by 1::int` : order})${filter}`,
+      { distinct, filter },
+    );
+    return { sql: kept, type: 'string', built: 1 };
   },
 };
 
 const jsonList: Aggregate = {
   min: 1,
   max: 1,
-  print: ({ args, filter }) => ({ sql: sql`jsonb_agg(${args[0]!.sql})${filter}`, type: 'json' }),
+  print: ({ place, args, filter }) => ({
+    sql: bounded(
+      place,
+      { sql: sql`to_jsonb(${args[0]!.sql})`, type: 'json' },
+      sql`jsonb_agg(${args[0]!.sql} order by 1::int)${filter}`,
+      { filter },
+    ),
+    type: 'json',
+    built: 1,
+  }),
 };
 
 export const AGGREGATES: Readonly<Record<string, Aggregate>> = {

@@ -103,6 +103,7 @@ export function printAggregateCall(place: Place, node: Call, over: Sql = NOTHING
       filter: filterOf(tests),
       present: (one) => filterOf([...tests, sql`${one} is not null`]),
       distinct: node.distinct ? sql`distinct ` : NOTHING,
+      windowed: over !== NOTHING,
     });
     return value;
   };

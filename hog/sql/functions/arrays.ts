@@ -9,6 +9,7 @@ import { join, type Sql, sql } from '../sql.ts';
 import { isTuple, type Type, type Value } from '../types.ts';
 import { elementOf, LAMBDAS } from './lambdas.ts';
 import {
+  bounds,
   custom,
   type FunctionCall,
   type FunctionSpec,
@@ -98,10 +99,10 @@ export const ARRAYS: FunctionTable = {
   array,
   emptyArrayString: custom(0, 0, () => ({ sql: sql`array[]::text[]`, type: { array: 'string' } })),
   emptyArrayInt64: custom(0, 0, () => ({ sql: sql`array[]::bigint[]`, type: INT_ARRAY })),
-  range: of('i i? i?', INT_ARRAY, (one, two, step) =>
+  range: bounds('i i? i?', INT_ARRAY, (most, one, two, step) =>
     two
-      ? sql`hq.range(${one}, ${two}, ${step ?? sql`1::bigint`})`
-      : sql`hq.range(0::bigint, ${one}, 1::bigint)`,
+      ? sql`hq.range(${one}, ${two}, ${step ?? sql`1::bigint`}, ${most})`
+      : sql`hq.range(0::bigint, ${one}, 1::bigint, ${most})`,
   ),
   arrayElement: element,
   has: finder((list, one) => sql`coalesce(array_position(${list}, ${one}) is not null, false)`, 'bool'),

@@ -4,7 +4,7 @@ import { coerce, coerced } from '../coerce.ts';
 import { type Sql, sql } from '../sql.ts';
 import { type Type, typeName, type Value } from '../types.ts';
 import { inputFormat } from './formats.ts';
-import { custom, type FunctionSpec, type FunctionTable, literalText, of } from './spec.ts';
+import { custom, type FunctionSpec, type FunctionTable, literalText, of, within } from './spec.ts';
 
 const orElse = (letters: string, type: Type, convert: (value: Sql) => Sql, fallback: Sql): FunctionSpec =>
   of(letters, type, (value, other) => sql`coalesce(${convert(value as Sql)}, ${other ?? fallback})`);
@@ -51,7 +51,11 @@ const jsonText = custom(1, 1, ({ place, args, span }) => {
   const [value] = args as [Value];
   // A text becomes a JSON string, unless it comes from a JSON document.
   if (value.type === 'string' && !value.json)
-    return { sql: sql`to_json(${value.sql})::text`, type: 'string' };
+    return {
+      sql: within(place.printer.sizes.most(), sql`to_json(${value.sql})::text`, 1),
+      type: 'string',
+      built: 2,
+    };
   return { sql: sql`hq.compact_json(${coerced(place, value, 'json', span)})`, type: 'string' };
 });
 
@@ -117,8 +121,9 @@ export const CONVERSION: FunctionTable = {
     sql:
       args[0]!.type === 'int'
         ? sql`hq.hex_int(${args[0]!.sql})`
-        : sql`upper(encode(convert_to(${coerced(place, args[0]!, 'string', span)}, 'UTF8'), 'hex'))`,
+        : sql`upper(encode(convert_to(${within(place.printer.sizes.most(), coerced(place, args[0]!, 'string', span), 2)}, 'UTF8'), 'hex'))`,
     type: 'string',
+    ...(args[0]!.type !== 'int' && { built: 2 }),
   })),
   unhex: of('s', 'string', (value) => sql`hq.unhex(${value})`),
   cityHash64: of('x x*', 'int', (...values) =>

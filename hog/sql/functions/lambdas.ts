@@ -6,7 +6,7 @@ import { fault, unsupported } from '../errors.ts';
 import type { Place } from '../printer.ts';
 import { type Sql, sql } from '../sql.ts';
 import { isArray, type Type, typeName, type Value } from '../types.ts';
-import { type FunctionCall, type FunctionSpec, type FunctionTable, lazy } from './spec.ts';
+import { bounded, type FunctionCall, type FunctionSpec, type FunctionTable, lazy } from './spec.ts';
 
 export function elementOf(value: Value, call: { span?: FunctionCall['span'] }): Type {
   if (!isArray(value.type)) throw fault(`An array is needed here, not a ${typeName(value.type)}`, call.span);
@@ -28,7 +28,7 @@ function each<T>(
   const type = elementOf(array, node.span ? { span: node.span } : {});
   const alias = place.printer.name('v');
   const element = sql`${alias}.x`;
-  const value: Value = { sql: element, type };
+  const value: Value = { sql: element, type, ...(array.built && { built: array.built }) };
   place.scope.lambdas.push(new Map([[lambda.params[0] as string, value]]));
   try {
     return place.printer.barAggregates('a function of an array', () =>
@@ -50,9 +50,16 @@ const arrayMap = lazy(2, 2, (place, node) =>
     const made = printExpr(place, body.body as Call);
     if (isArray(made.type)) throw unsupported('An array of arrays', node.span);
     const type = postgresType(made.type);
+    const element = sql`(${made.sql})::${type}`;
+    const list = bounded(
+      place,
+      { sql: element, type: made.type },
+      sql`array_agg(${element} order by ${order})`,
+    );
     return {
-      sql: sql`(select coalesce(array_agg((${made.sql})::${type} order by ${order}), array[]::${type}[]) from ${from})`,
+      sql: sql`(select coalesce(${list}, array[]::${type}[]) from ${from})`,
       type: { array: made.type },
+      built: 1,
     };
   }),
 );

@@ -5,9 +5,11 @@ import { fault } from '../errors.ts';
 import { groupCount, regexParameter } from '../regex.ts';
 import { digits, join, type Sql, sql } from '../sql.ts';
 import type { Type, Value } from '../types.ts';
-import { custom, type FunctionCall, type FunctionTable, literalText } from './spec.ts';
+import { custom, type FunctionCall, type FunctionTable, literalText, within } from './spec.ts';
 
 const TEXTS: Type = { array: 'string' };
+/** What a piece of a text takes at most, as a multiple of its bytes. */
+const PIECES = 16;
 
 const matchAny = (index: boolean) =>
   custom(2, 2, ({ place, node, args, span }) => {
@@ -66,7 +68,12 @@ const replaceRegexp = (all: boolean) =>
     const pattern = regexParameter(place.printer, args[1]!, false, span, true);
     const flags = all ? sql`'g'` : sql`''`;
     const text = coerced(place, args[0]!, 'string', span);
-    return { sql: sql`regexp_replace(${text}, ${pattern}, ${replacement(call)}, ${flags})`, type: 'string' };
+    const most = place.printer.sizes.most();
+    return {
+      sql: sql`hq.regexp_replace(${text}, ${pattern}, ${replacement(call)}, ${flags}, ${most})`,
+      type: 'string',
+      built: 1,
+    };
   });
 
 const match = (insensitive: boolean) =>
@@ -83,7 +90,8 @@ export const PATTERNS: FunctionTable = {
   extractRegex: extract,
   extractAll: custom(2, 2, (call) => {
     const { text, pattern, group } = extractGroup(call);
-    return { sql: sql`hq.regexp_extract_all(${text}, ${pattern}, ${group})`, type: TEXTS };
+    const whole = within(call.place.printer.sizes.most(), text, PIECES);
+    return { sql: sql`hq.regexp_extract_all(${whole}, ${pattern}, ${group})`, type: TEXTS, built: 1 };
   }),
   countMatches: custom(2, 2, ({ place, args, span }) => ({
     sql: sql`regexp_count(${coerced(place, args[0]!, 'string', span)}, ${regexParameter(place.printer, args[1]!, false, span, true)})::bigint`,
@@ -94,8 +102,9 @@ export const PATTERNS: FunctionTable = {
     type: 'int',
   })),
   splitByRegexp: custom(2, 2, ({ place, args, span }) => ({
-    sql: sql`hq.split_regexp(${coerced(place, args[1]!, 'string', span)}, ${regexParameter(place.printer, args[0]!, false, span, true)})`,
+    sql: sql`hq.split_regexp(${within(place.printer.sizes.most(), coerced(place, args[1]!, 'string', span), PIECES)}, ${regexParameter(place.printer, args[0]!, false, span, true)})`,
     type: TEXTS,
+    built: 1,
   })),
   multiMatchAny: matchAny(false),
   multiMatchAnyIndex: matchAny(true),

@@ -3,7 +3,7 @@ import type { Call, Span } from '../../ast/index.ts';
 import { coerced, type Target } from '../coerce.ts';
 import { fault } from '../errors.ts';
 import type { Place } from '../printer.ts';
-import type { Sql } from '../sql.ts';
+import { digits, NOTHING, type Sql, sql } from '../sql.ts';
 import type { Type, Value } from '../types.ts';
 
 export interface FunctionCall {
@@ -46,6 +46,14 @@ export function of(
   type: Type | ((args: Value[]) => Type),
   make: (...args: Sql[]) => Sql,
 ): FunctionSpec {
+  return declared(letters, type, (_place, args) => make(...args));
+}
+
+function declared(
+  letters: string,
+  type: Type | ((args: Value[]) => Type),
+  make: (place: Place, args: Sql[]) => Sql,
+): FunctionSpec {
   const words = letters === '' ? [] : letters.split(' ');
   const many = words.at(-1)?.endsWith('*') ?? false;
   const targets = words.map((word) => LETTERS[word[0] as string] as Target | 'any');
@@ -59,7 +67,7 @@ export function of(
       });
       const certain = CERTAIN.has(type as string) && args.every((one) => one.certain);
       return {
-        sql: make(...pieces),
+        sql: make(place, pieces),
         type: typeof type === 'function' ? type(args) : type,
         ...(certain && { certain }),
       };
@@ -71,6 +79,39 @@ export function of(
 const CERTAIN: ReadonlySet<string> = new Set();
 
 export const MANY = 1_000;
+
+/**
+ * Declares a function like `of`, whose result can be much larger than its arguments. `make` also gets the most bytes of
+ * the result, and passes them to a function of the schema `hq` that refuses to build more.
+ */
+export function bounds(letters: string, type: Type, make: (most: Sql, ...args: Sql[]) => Sql): FunctionSpec {
+  const spec = declared(letters, type, (place, args) => make(place.printer.sizes.most(), ...args));
+  return { ...spec, print: (call) => ({ ...spec.print!(call), built: 1 }) };
+}
+
+/** Prints a text that may only be so long that what is made of it, with at most `factor` times its bytes, is allowed. */
+export const within = (most: Sql, text: Sql, factor: number): Sql =>
+  sql`hq.within(${text}, ${digits(factor)}, ${most})`;
+
+/**
+ * Prints an aggregate that keeps all values of a group. Another aggregate counts their sizes, row by row and before this
+ * one keeps the row, and refuses too much.
+ */
+export function bounded(
+  place: Place,
+  value: Value,
+  aggregate: Sql,
+  { distinct = NOTHING, filter = NOTHING, most = place.printer.sizes.most() } = {},
+): Sql {
+  const total =
+    value.type === 'string'
+      ? sql`hq.total_of_texts(${distinct}${value.sql}, ${most})`
+      : value.type === 'json' || typeof value.type === 'object'
+        ? sql`hq.total_of_documents(${distinct}(${value.sql})::jsonb, ${most})`
+        : sql`hq.total_of_values(${distinct}${value.sql}, ${most})`;
+  // The total comes first, because Postgres finishes aggregates that sort in the order in which they are printed.
+  return sql`case when ${total}${filter} is not null then ${aggregate} end`;
+}
 
 /** Declares a function whose SQL depends on the types or literals of its arguments. */
 export const custom = (min: number, max: number, print: (call: FunctionCall) => Value): FunctionSpec => ({

@@ -4,7 +4,7 @@ import { fault } from '../errors.ts';
 import { join, type Sql, sql } from '../sql.ts';
 import { isArray, type Type, type Value } from '../types.ts';
 import { PATTERNS } from './patterns.ts';
-import { custom, type FunctionTable, literalText, MANY, of } from './spec.ts';
+import { bounds, custom, type FunctionTable, literalText, MANY, of, within } from './spec.ts';
 
 const TEXTS: Type = { array: 'string' };
 
@@ -68,22 +68,39 @@ const position = (fold: boolean) =>
   });
 
 const pad = (name: Sql) =>
-  of(
+  bounds(
     's i s?',
     'string',
-    (text, count, fill) => sql`${name}(${text}, hq.count_of(${count}), ${fill ?? sql`' '`})`,
+    (most, text, count, fill) =>
+      sql`hq.${name}(${text}, hq.count_of(${count}), ${fill ?? sql`' '`}, ${most})`,
   );
 
 const lower = of('s', 'string', (text) => sql`lower(${text})`);
 const upper = of('s', 'string', (text) => sql`upper(${text})`);
-const replaceAll = of('s s s', 'string', (text, from, to) => sql`replace(${text}, ${from}, ${to})`);
+const replaceAll = bounds(
+  's s s',
+  'string',
+  (most, text, from, to) => sql`hq.replace(${text}, ${from}, ${to}, ${most})`,
+);
 const trimBoth = trim(sql`btrim`);
 const trimLeft = trim(sql`ltrim`);
 const trimRight = trim(sql`rtrim`);
 const leftPad = pad(sql`lpad`);
 const rightPad = pad(sql`rpad`);
-const split = of('s s i?', TEXTS, (separator, text, count) =>
-  count ? sql`hq.split(${text}, ${separator}, ${count})` : sql`hq.split(${text}, ${separator})`,
+/** An element of an array takes some bytes more than its text, and much more while it is found. */
+const PIECES = 16;
+const pieces = (name: Sql) =>
+  bounds('s', TEXTS, (most, text) => sql`hq.${name}(${within(most, text!, PIECES)})`);
+const split = bounds('s s i?', TEXTS, (most, separator, text, count) => {
+  const whole = within(most, text!, PIECES);
+  return count ? sql`hq.split(${whole}, ${separator}, ${count})` : sql`hq.split(${whole}, ${separator})`;
+});
+
+/** A character of one byte can become one of four. */
+const translate = bounds(
+  's s s',
+  'string',
+  (most, text, from, to) => sql`translate(${within(most, text!, 4)}, ${from}, ${to})`,
 );
 
 export const STRINGS: FunctionTable = {
@@ -100,7 +117,14 @@ export const STRINGS: FunctionTable = {
   reverse,
   reverseUTF8: reverse,
   concat,
-  concatWithSeparator: of('s s s*', 'string', (...texts) => sql`concat_ws(${join(texts)})`),
+  concatWithSeparator: custom(2, MANY, ({ place, args, span }) => {
+    const texts = args.map((one) => coerced(place, one, 'string', span));
+    // The separator is put in between all others.
+    const built =
+      args.reduce((sum, one) => sum + (one.built ?? 0), 0) +
+      (args[0]?.built ?? 0) * Math.max(0, args.length - 3);
+    return { sql: sql`concat_ws(${join(texts)})`, type: 'string', ...(built > 0 && { built }) };
+  }),
   substring,
   substringUTF8: substring,
   substr: substring,
@@ -112,8 +136,12 @@ export const STRINGS: FunctionTable = {
   rpad: rightPad,
   leftPadUTF8: leftPad,
   rightPadUTF8: rightPad,
-  repeat: of('s i', 'string', (text, count) => sql`repeat(${text}, hq.count_of(${count}))`),
-  space: of('i', 'string', (count) => sql`repeat(' ', hq.count_of(${count}))`),
+  repeat: bounds(
+    's i',
+    'string',
+    (most, text, count) => sql`hq.repeat(${text}, hq.count_of(${count}), ${most})`,
+  ),
+  space: bounds('i', 'string', (most, count) => sql`hq.repeat(' ', hq.count_of(${count}), ${most})`),
   initcap: of('s', 'string', (text) => sql`initcap(${text})`),
   initcapUTF8: of('s', 'string', (text) => sql`initcap(${text})`),
   trim: trimBoth,
@@ -144,8 +172,8 @@ export const STRINGS: FunctionTable = {
   ),
   splitByChar: split,
   splitByString: split,
-  splitByWhitespace: of('s', TEXTS, (text) => sql`hq.split_blank(${text})`),
-  splitByNonAlpha: of('s', TEXTS, (text) => sql`hq.split_non_alpha(${text})`),
+  splitByWhitespace: pieces(sql`split_blank`),
+  splitByNonAlpha: pieces(sql`split_non_alpha`),
   split_part: of(
     's s i',
     'string',
@@ -155,7 +183,11 @@ export const STRINGS: FunctionTable = {
     const [list, separator] = args as [Value, Value | undefined];
     if (!isArray(list.type)) throw fault('An array is needed here', span);
     const between = separator ? coerced(place, separator, 'string', span) : sql`''`;
-    return { sql: sql`array_to_string(${list.sql}, ${between})`, type: 'string' };
+    return {
+      sql: sql`hq.array_to_string(${list.sql}, ${between}, ${place.printer.sizes.most()})`,
+      type: 'string',
+      built: 1,
+    };
   }),
   multiSearchAny: search('any', false),
   multiSearchAnyCaseInsensitive: search('any', true),
@@ -163,12 +195,12 @@ export const STRINGS: FunctionTable = {
   multiSearchAnyCaseInsensitiveUTF8: search('any', true),
   multiSearchFirstPosition: search('first', false),
   multiSearchFirstIndex: search('index', false),
-  base64Encode: of('s', 'string', (text) => sql`hq.base64_encode(${text})`),
+  base64Encode: bounds('s', 'string', (most, text) => sql`hq.base64_encode(${within(most, text!, 2)})`),
   base64Decode: of('s', 'string', (text) => sql`hq.base64_decode(${text})`),
   tryBase64Decode: of('s', 'string', (text) => sql`coalesce(hq.base64_decode(${text}), '')`),
   ascii: of('s', 'int', (text) => sql`ascii(${text})::bigint`),
-  translate: of('s s s', 'string', (text, from, to) => sql`translate(${text}, ${from}, ${to})`),
-  translateUTF8: of('s s s', 'string', (text, from, to) => sql`translate(${text}, ${from}, ${to})`),
+  translate,
+  translateUTF8: translate,
   format: custom(1, MANY, ({ place, args, span }) => {
     const pieces = formatPieces(literalText(args[0], 'The format', span));
     let next = 0;
@@ -179,13 +211,15 @@ export const STRINGS: FunctionTable = {
       return coerced(place, value, 'string', span);
     });
     if (texts.length === 0) return { sql: sql`''`, type: 'string' };
-    return { sql: sql`(${join(texts, sql` || `)})`, type: 'string' };
+    // A value can be put in many times.
+    const built = args.reduce((sum, one) => sum + (one.built ?? 0), 0) * texts.length;
+    return { sql: sql`(${join(texts, sql` || `)})`, type: 'string', ...(built > 0 && { built }) };
   }),
-  tokens: of('s', TEXTS, (text) => sql`hq.split_non_alpha(${text})`),
-  alphaTokens: of('s', TEXTS, (text) => sql`hq.alpha_tokens(${text})`),
+  tokens: pieces(sql`split_non_alpha`),
+  alphaTokens: pieces(sql`alpha_tokens`),
   md5Hex: of('s', 'string', (text) => sql`md5(${text})`),
   sha256Hex: of('s', 'string', (text) => sql`encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`),
-  normalizeUTF8NFC: of('s', 'string', (text) => sql`normalize(${text}, NFC)`),
+  normalizeUTF8NFC: bounds('s', 'string', (most, text) => sql`normalize(${within(most, text!, 4)}, NFC)`),
 };
 
 /**

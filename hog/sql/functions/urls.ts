@@ -1,6 +1,12 @@
 // Functions for URLs. Like ClickHouse, they work on any text and do not validate it.
 import { type Sql, sql } from '../sql.ts';
-import { type FunctionTable, of } from './spec.ts';
+import type { Type } from '../types.ts';
+import { bounds, type FunctionTable, of, within } from './spec.ts';
+
+/** These look at each character or parameter by itself, which takes this many times the text's bytes. */
+const pieces = (name: Sql, type: Type, factor: number) =>
+  bounds('s', type, (most, url) => sql`hq.${name}(${within(most, url!, factor)})`);
+const encode = pieces(sql`url_encode`, 'string', 64);
 
 const part = (name: Sql) => of('s', 'string', (url) => sql`hq.${name}(${url})`);
 
@@ -24,13 +30,21 @@ export const URLS: FunctionTable = {
   fragment: part(sql`url_fragment`),
   queryStringAndFragment: part(sql`url_query_and_fragment`),
   extractURLParameter: of('s s', 'string', (url, name) => sql`hq.url_parameter(${url}, ${name})`),
-  extractURLParameters: of('s', { array: 'string' }, (url) => sql`hq.url_parameters(${url})`),
-  extractURLParameterNames: of('s', { array: 'string' }, (url) => sql`hq.url_parameter_names(${url})`),
+  extractURLParameters: pieces(sql`url_parameters`, { array: 'string' }, 16),
+  extractURLParameterNames: pieces(sql`url_parameter_names`, { array: 'string' }, 32),
   cutQueryString: part(sql`url_cut_query`),
   cutFragment: part(sql`url_cut_fragment`),
   cutQueryStringAndFragment: part(sql`url_cut_query_and_fragment`),
-  encodeURLComponent: part(sql`url_encode`),
-  decodeURLComponent: part(sql`url_decode`),
-  encodeURLFormComponent: of('s', 'string', (text) => sql`replace(hq.url_encode(${text}), '%20', '+')`),
-  decodeURLFormComponent: of('s', 'string', (text) => sql`hq.url_decode(replace(${text}, '+', ' '))`),
+  encodeURLComponent: encode,
+  decodeURLComponent: pieces(sql`url_decode`, 'string', 32),
+  encodeURLFormComponent: bounds(
+    's',
+    'string',
+    (most, text) => sql`replace(hq.url_encode(${within(most, text!, 64)}), '%20', '+')`,
+  ),
+  decodeURLFormComponent: bounds(
+    's',
+    'string',
+    (most, text) => sql`hq.url_decode(replace(${within(most, text!, 32)}, '+', ' '))`,
+  ),
 };

@@ -1,5 +1,5 @@
 // How the roles come to be: whoever the user of DATABASE_URL is, whatever was there before.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from '@jest/globals';
@@ -236,6 +236,32 @@ describe('addresses for each role', () => {
       expect((await setUpDatabase(given)).wall).toEqual({ up: true, sql: '' });
       expect(await owners(admin)).toEqual([owner]);
     });
+  });
+
+  test('are those of users that the documentation makes', async () => {
+    const page = readFileSync(path.join(import.meta.dirname, '../../../docs/operations.md'), 'utf8');
+    const [, sql] = /```sql\n(create role sluice_admin.*?)```/s.exec(page) as unknown as [string, string];
+    const name = `docs_${process.pid}`;
+    const server = new URL(process.env.TEST_POSTGRES_URL as string);
+    for (const statement of sql
+      .replaceAll('sluice', name)
+      .split(/(?<=;)\n/)
+      .filter(Boolean))
+      await execute(server.href, statement);
+    const at = (user: string, password: string) => {
+      const url = new URL(server);
+      Object.assign(url, { pathname: `/${name}`, username: `${name}_${user}`, password });
+      return url.href;
+    };
+    const given = {
+      url: at('app', 'second secret'),
+      ownerUrl: at('admin', 'first secret'),
+      readerUrl: at('reader', 'third secret'),
+    };
+    const roles = await setUpDatabase(given);
+    expect(roles).toMatchObject({ server: given.url, reader: given.readerUrl, wall: { up: true } });
+    await expectToWork(roles);
+    await execute(server.href, `drop database ${name} with (force)`);
   });
 
   test('an owner alone makes the reader; the server stays the user that was given', async () => {

@@ -7,9 +7,11 @@ import {
   callWaiting,
   findWaits,
   forgetEnded,
+  listKept,
   type PlaceTimes,
   releasePlace,
   renewPlace,
+  stopAsking,
   sumPlaces,
   takePlace,
   withdrawWorker,
@@ -20,7 +22,7 @@ import { keyOf, newExport, runOf } from './support.ts';
 
 const database = databaseForFile();
 const LONG = 600_000;
-const TIMES: PlaceTimes = { lease: LONG, reservation: LONG, setback: LONG };
+const TIMES: PlaceTimes = { lease: LONG, reservation: LONG, setback: LONG, ask: 0 };
 const worker = uuidv7();
 const other = uuidv7();
 
@@ -230,9 +232,28 @@ describe('a place', () => {
     await take(waiting);
     await release(first, fence);
     expect(await callWaiting(database.pool, 'exports', TIMES, LONG)).toEqual([]);
-    expect(await callWaiting(database.pool, 'exports', TIMES, 0)).toEqual([{ workflow_id: 'waits' }]);
+    expect(await callWaiting(database.pool, 'exports', TIMES, 0)).toEqual([
+      expect.objectContaining({ workflow_id: 'waits' }),
+    ]);
     await held(waiting);
     expect(await callWaiting(database.pool, 'exports', TIMES, 0)).toEqual([]);
+  });
+
+  test('that was kept at a worker that is gone is kept no longer: it waits, in its old turn', async () => {
+    await announce(1);
+    await announce(1, other);
+    const working = claimOf();
+    const { fence } = await held(working);
+    const second = claimOf();
+    const theirs = await held(second, other);
+    const exportId = uuidv7();
+    const waiting = claimOf({ exportId });
+    await take(waiting);
+    await take(claimOf({ exportId }));
+    expect(await release(second, theirs.fence)).toMatchObject([{ id: waiting.id }]);
+    await withdrawWorker(database.pool, other);
+    expect(await take(waiting)).toMatchObject({ outcome: 'waiting' });
+    expect(await release(working, fence)).toMatchObject([{ id: waiting.id }]);
   });
 
   test('of a worker that says nothing any more does not count', async () => {
@@ -253,6 +274,34 @@ describe('a place', () => {
       expect(await take(claim)).toMatchObject({ outcome: 'waiting' });
       await release(waiting, (await held(waiting)).fence);
     }
+  });
+});
+
+describe('an activity that asks', () => {
+  test('looks for itself, and its workflow is told only when it has stopped', async () => {
+    await announce(1);
+    const first = claimOf();
+    const { fence } = await held(first);
+    const asking = claimOf();
+    expect(await take(asking, worker, { ...TIMES, ask: LONG })).toMatchObject({ outcome: 'waiting' });
+    expect(await listKept(database.pool, [asking.id])).toEqual([]);
+    expect(await release(first, fence)).toMatchObject([{ id: asking.id, asks: true }]);
+    expect(await callWaiting(database.pool, 'exports', TIMES, 0)).toEqual([]);
+    expect(await listKept(database.pool, [asking.id])).toEqual([asking.id]);
+    expect(await stopAsking(database.pool, asking)).toBe(true);
+    expect(await callWaiting(database.pool, 'exports', TIMES, 0)).toMatchObject([
+      { id: asking.id, asks: false },
+    ]);
+  });
+
+  test('that has stopped before there was a place hears of it through its workflow', async () => {
+    await announce(1);
+    const first = claimOf();
+    const { fence } = await held(first);
+    const asking = claimOf();
+    await take(asking, worker, { ...TIMES, ask: LONG });
+    expect(await stopAsking(database.pool, asking)).toBe(false);
+    expect(await release(first, fence)).toMatchObject([{ id: asking.id, asks: false }]);
   });
 });
 

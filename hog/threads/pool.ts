@@ -1,0 +1,238 @@
+import { Worker } from 'node:worker_threads';
+
+export interface ThreadPoolOptions {
+  /** The module that a thread runs. It calls `serveThread`. */
+  entry: URL;
+  /** The most threads. */
+  threads: number;
+  /** The most jobs that wait. */
+  maxWaiting: number;
+  /** The most jobs of one owner that wait. By default as many as of all owners. */
+  maxWaitingOfOne?: number;
+}
+
+/** The time that all jobs for one purpose may take together. Waiting for a thread does not count. */
+export interface Budget {
+  limitMs: number;
+  usedMs: number;
+}
+
+/** The fields of an error that crosses the border of a thread. */
+export interface Failure {
+  name: string;
+  message: string;
+  [field: string]: unknown;
+}
+
+export interface ThreadRequest<Job> {
+  id: number;
+  job: Job;
+}
+
+export interface ThreadAnswer<Answer> {
+  id: number;
+  answer?: Answer;
+  /** Why there is no answer. */
+  failure?: Failure;
+  /** True if the thread should be replaced, because it can no longer be trusted or has grown. */
+  worn?: boolean;
+}
+
+/**
+ * Why a job has no answer:
+ *
+ * - `busy`: too many jobs are waiting, or the pool is closed
+ * - `timeout`: the job took longer than its budget
+ * - `lost`: its thread ended, usually because it ran out of memory
+ * - `failed`: the thread says so; `failure` has the reason
+ */
+export type ThreadErrorCode = 'busy' | 'timeout' | 'lost' | 'failed';
+
+export class ThreadError extends Error {
+  override readonly name = 'ThreadError';
+  readonly code: ThreadErrorCode;
+  readonly failure: Failure | null;
+
+  constructor(code: ThreadErrorCode, message: string, failure: Failure | null = null) {
+    super(message);
+    this.code = code;
+    this.failure = failure;
+  }
+}
+
+interface Waiting<Job, Answer> extends ThreadRequest<Job> {
+  owner: string;
+  budget: Budget;
+  started: number;
+  resolve(answer: Answer): void;
+  reject(error: unknown): void;
+}
+
+interface Slot<Job, Answer> {
+  worker: Worker;
+  job: Waiting<Job, Answer> | null;
+  timer: NodeJS.Timeout | null;
+}
+
+const NOBODY = '';
+
+/**
+ * A pool of threads for work whose cost users decide. Each thread does one job at a time. When a job takes too long,
+ * its thread is terminated, because a thread that computes cannot be interrupted.
+ *
+ * Jobs can have an owner, such as a project. Of several threads, one owner never has all: another owner's job always
+ * finds one that will soon be free. Among those that wait, the owner with the fewest jobs in progress comes first.
+ */
+export class ThreadPool<Job, Answer> {
+  readonly #options: ThreadPoolOptions;
+  readonly #slots: Slot<Job, Answer>[] = [];
+  #waiting: Waiting<Job, Answer>[] = [];
+  #nextId = 1;
+  #closed = false;
+
+  constructor(options: ThreadPoolOptions) {
+    this.#options = options;
+  }
+
+  /** Does a job. When `signal` is aborted, the job leaves the queue, or its thread is ended. */
+  run(job: Job, budget: Budget, owner: string = NOBODY, signal?: AbortSignal): Promise<Answer> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const { maxWaiting, maxWaitingOfOne = maxWaiting } = this.#options;
+    const closed = this.#closed;
+    const full =
+      this.#waiting.length >= maxWaiting ||
+      this.#waiting.filter((one) => one.owner === owner).length >= maxWaitingOfOne;
+    if (closed || full) {
+      const reason = closed ? 'The threads are closed' : 'Too many jobs are waiting for a thread';
+      return Promise.reject(new ThreadError('busy', reason));
+    }
+    return new Promise((resolve, reject) => {
+      const stop = () => this.#stop(waiting, signal?.reason);
+      const settled = () => signal?.removeEventListener('abort', stop);
+      const waiting: Waiting<Job, Answer> = {
+        ...{ id: this.#nextId++, job, owner, budget, started: 0 },
+        resolve: (answer) => {
+          settled();
+          resolve(answer);
+        },
+        reject: (error) => {
+          settled();
+          reject(error);
+        },
+      };
+      signal?.addEventListener('abort', stop);
+      this.#waiting.push(waiting);
+      this.#next();
+    });
+  }
+
+  /** Gives up a job that nobody waits for. */
+  #stop(job: Waiting<Job, Answer>, reason: unknown): void {
+    const slot = this.#slots.find((one) => one.job === job);
+    if (slot) this.#release(slot, true);
+    else this.#waiting = this.#waiting.filter((one) => one !== job);
+    job.reject(reason);
+    this.#next();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    const slots = this.#slots.splice(0);
+    const closed = () => new ThreadError('busy', 'The threads are closed');
+    for (const job of waiting) job.reject(closed());
+    for (const slot of slots) {
+      if (slot.timer) clearTimeout(slot.timer);
+      slot.job?.reject(closed());
+      slot.job = null;
+    }
+    await Promise.all(slots.map((slot) => slot.worker.terminate()));
+  }
+
+  /** Takes the next job out of those that wait. Returns null if none may start now. */
+  #take(): Waiting<Job, Answer> | null {
+    const running = (owner: string) => this.#slots.filter((one) => one.job?.owner === owner).length;
+    const most = Math.max(1, this.#options.threads - 1);
+    let best = -1;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const [index, { owner }] of this.#waiting.entries()) {
+      const count = running(owner);
+      if (owner !== NOBODY && count >= most) continue;
+      if (count < fewest) [best, fewest] = [index, count];
+    }
+    return best === -1 ? null : (this.#waiting.splice(best, 1)[0] ?? null);
+  }
+
+  #next(): void {
+    if (this.#waiting.length === 0) return;
+    const idle = this.#slots.find((one) => one.job === null);
+    if (!idle && this.#slots.length >= this.#options.threads) return;
+    const job = this.#take();
+    if (!job) return;
+    const slot = idle ?? this.#start();
+    slot.job = job;
+    slot.worker.ref();
+    job.started = performance.now();
+    const { limitMs, usedMs } = job.budget;
+    slot.timer = setTimeout(() => this.#expire(slot), Math.max(0, limitMs - usedMs));
+    const request: ThreadRequest<Job> = { id: job.id, job: job.job };
+    slot.worker.postMessage(request);
+  }
+
+  #start(): Slot<Job, Answer> {
+    const worker = new Worker(this.#options.entry, {
+      stdout: false,
+      stderr: false,
+      // The threads need no flags or environment variables of the process.
+      env: {},
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: 256 },
+    });
+    worker.unref();
+    const slot: Slot<Job, Answer> = { worker, job: null, timer: null };
+    worker.on('message', (answer: ThreadAnswer<Answer>) => this.#answer(slot, answer));
+    worker.on('error', (error) => this.#lose(slot, error));
+    worker.on('exit', () => this.#lose(slot, new Error('the thread ended')));
+    this.#slots.push(slot);
+    return slot;
+  }
+
+  #answer(slot: Slot<Job, Answer>, { id, answer, failure, worn }: ThreadAnswer<Answer>): void {
+    const { job } = slot;
+    if (job?.id !== id) return;
+    this.#release(slot, worn === true);
+    if (failure) job.reject(new ThreadError('failed', failure.message, failure));
+    else job.resolve(answer as Answer);
+    this.#next();
+  }
+
+  #expire(slot: Slot<Job, Answer>): void {
+    const { job } = slot;
+    this.#release(slot, true);
+    const seconds = (job?.budget.limitMs ?? 0) / 1000;
+    job?.reject(new ThreadError('timeout', `The job took longer than ${seconds} seconds`));
+    this.#next();
+  }
+
+  /** Handles a thread that ended by itself. */
+  #lose(slot: Slot<Job, Answer>, error: unknown): void {
+    if (!this.#slots.includes(slot)) return;
+    const { job } = slot;
+    this.#release(slot, true);
+    job?.reject(new ThreadError('lost', error instanceof Error ? error.message : String(error)));
+    this.#next();
+  }
+
+  #release(slot: Slot<Job, Answer>, discard: boolean): void {
+    if (slot.timer) clearTimeout(slot.timer);
+    if (slot.job) slot.job.budget.usedMs += performance.now() - slot.job.started;
+    slot.timer = null;
+    slot.job = null;
+    if (discard) {
+      this.#slots.splice(this.#slots.indexOf(slot), 1);
+      // Nothing waits for the termination, and messages from the thread are ignored.
+      slot.worker.terminate().catch(() => {});
+    } else slot.worker.unref();
+  }
+}

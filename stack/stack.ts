@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Config } from '../config.ts';
 import { givenAddresses } from '../db/roles/address.ts';
 import type { DatabaseRoles } from '../db/roles/roles.ts';
-import { ensureKeyFile } from '../secrets/key-file.ts';
+import { ensureKeyFile, keyFile } from '../secrets/key-file.ts';
 import { type Kept, keepRunning } from './keeper.ts';
 import { stopLeftover } from './leftovers.ts';
 import { closeDataDir } from './owner-only.ts';
@@ -203,12 +203,19 @@ export class StackRunner {
       SLUICE_PUBLIC_URL: plan.baseUrl,
       SLUICE_DATA_DIR: plan.dataDir,
       SLUICE_EXPORT_ROOT: config.SLUICE_EXPORT_ROOT,
-      SLUICE_ENCRYPTION_KEYS: config.SLUICE_ENCRYPTION_KEYS ?? ensureKeyFile(plan.dataDir),
+      ...keySettings(config, plan.dataDir),
       SLUICE_METRICS_PORT: String(plan.ports.apiMetrics),
       // The processes must end on their own before this process kills them.
       SLUICE_SHUTDOWN_SECONDS: String(Math.min(config.SLUICE_SHUTDOWN_SECONDS, 2)),
     };
   }
+}
+
+/** By default the processes read the file in the data directory, so that they see its changes. */
+function keySettings(config: Config, dataDir: string): NodeJS.ProcessEnv {
+  if (config.SLUICE_ENCRYPTION_KEYS || config.SLUICE_ENCRYPTION_KEY_FILE) return {};
+  ensureKeyFile(dataDir);
+  return { SLUICE_ENCRYPTION_KEYS: '', SLUICE_ENCRYPTION_KEY_FILE: keyFile(dataDir) };
 }
 
 /**

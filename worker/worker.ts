@@ -12,6 +12,8 @@ import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';
 import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
 import { PRODUCTS } from '../products.ts';
+import type { Keyring } from '../secrets/envelope.ts';
+import { openKeys } from '../secrets/key-source.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Logger } from '../telemetry/logger.ts';
@@ -25,6 +27,8 @@ export interface WorkerDependencies {
   /** The address at which rows are read for exports, as the reader. */
   readerAddress: Address;
   schedules: Schedules;
+  /** By default the keys in the settings, as they are now. */
+  keyring?: Keyring | undefined;
   logger: Logger;
   /** By default all products of Sluice. */
   products?: readonly Product<ActivityDependencies>[];
@@ -74,6 +78,7 @@ export async function startWorker({
   pool,
   readerAddress,
   schedules,
+  keyring = openKeys(config).keyring,
   logger,
   products = PRODUCTS,
   exportMetrics,
@@ -84,7 +89,7 @@ export async function startWorker({
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
-  const shared = { pool, readerAddress, temporal, logger, metrics: exportMetrics, patience, limits, rhythm };
+  const shared = { pool, readerAddress, keyring, temporal, logger, metrics: exportMetrics, patience, limits, rhythm };
   const tools = createExportTools(config, shared);
   let announcement: Announcement | undefined;
   const close = async () => {
@@ -100,6 +105,7 @@ export async function startWorker({
     await schedules.ensure();
     const dependencies: ActivityDependencies = {
       pool,
+      keyring: tools.dependencies.keyring,
       products,
       schedules,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,

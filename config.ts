@@ -314,7 +314,8 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
         (process.getuid?.() === 0 ? '/var/cache/sluice' : path.join(os.homedir(), '.cache', 'sluice')),
     ),
     SLUICE_EXPORT_ROOT: path.resolve(value.SLUICE_EXPORT_ROOT ?? path.join(dataDir, 'exports')),
-    SLUICE_ENCRYPTION_KEY_FILE: value.SLUICE_ENCRYPTION_KEY_FILE && path.resolve(value.SLUICE_ENCRYPTION_KEY_FILE),
+    SLUICE_ENCRYPTION_KEY_FILE:
+      value.SLUICE_ENCRYPTION_KEY_FILE && path.resolve(value.SLUICE_ENCRYPTION_KEY_FILE),
     SLUICE_GEOIP_DATABASE: value.SLUICE_GEOIP_DATABASE && path.resolve(value.SLUICE_GEOIP_DATABASE),
   };
 }

@@ -123,7 +123,11 @@ function keysOf(config: Config, name: string, logger: Logger): ProcessKeys {
       await announceKeys(queryable, { ...holder, keys }, ANNOUNCED_FOR);
       const latest = await findLatestRotation(queryable);
       const lacks = latest && !keys.some((one) => one.fingerprint === latest.fingerprint);
-      tell(lacks ? `this process lacks the encryption key ${latest.id} of the latest rotation; give it to it` : '');
+      tell(
+        lacks
+          ? `this process lacks the encryption key ${latest.id} of the latest rotation; give it to it`
+          : '',
+      );
     } catch (error) {
       tell('the encryption keys could not be read or announced; trying again', error);
     }

@@ -120,7 +120,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   logger.info({ port: config.PORT }, 'the API listens');
 
   // Until the database is reachable and up to date, requests are answered with 503.
-  preparing.then(
+  const announcing = preparing.then(() => keys.announce(pool));
+  announcing.then(
     () => {
       prepared = true;
     },

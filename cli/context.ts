@@ -6,8 +6,8 @@ import { createSchedules } from '../schedules/schedules.ts';
 import { type Keyring, parseKeyring } from '../secrets/envelope.ts';
 import { ensureKeyFile, keyFile, readKeyFile, writeKeyFile } from '../secrets/key-file.ts';
 import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
-import type { KeyPlace } from '../tenancy/encryption-keys.ts';
 import { createLogger } from '../telemetry/logger.ts';
+import type { KeyPlace } from '../tenancy/encryption-keys.ts';
 
 /** A command cannot do what the user asked for. The command line prints the message without a stack trace and exits with 1. */
 export class CommandError extends Error {

@@ -92,11 +92,15 @@ export function keyProblems({ keys, secrets, holders, rotation }: KeyState): str
     }
     const [first] = keys;
     if (first && !holds(holder, first)) {
-      problems.push(`${capital(nameOf(holder))} does not hold the key ${first.id}. It holds: ${idsOf(holder)}.`);
+      problems.push(
+        `${capital(nameOf(holder))} does not hold the key ${first.id}. It holds: ${idsOf(holder)}.`,
+      );
     }
   }
   if (rotation && rotation.finished_at === null) {
-    problems.push(`The rotation to the key ${rotation.id} is not finished. Run \`npx sluice keys rotate\` again.`);
+    problems.push(
+      `The rotation to the key ${rotation.id} is not finished. Run \`npx sluice keys rotate\` again.`,
+    );
   } else if (rotation && keys.length > 0 && !keys.some((one) => isSame(one, rotation))) {
     problems.push(`The key ${rotation.id} of the latest rotation is missing here.`);
   }
@@ -284,7 +288,11 @@ async function requireHolders(
 }
 
 /** Seals anew until nothing is left that a request in flight had sealed with the old key. */
-async function resealAll({ queryable, columns, place }: Rotation): Promise<{ sealed: number; closed: number }> {
+async function resealAll({
+  queryable,
+  columns,
+  place,
+}: Rotation): Promise<{ sealed: number; closed: number }> {
   let sealed = 0;
   for (let pass = 1; ; pass++) {
     const done = await resealSecrets(queryable, columns, place.read());
@@ -311,7 +319,9 @@ export async function forgetKey(
   }
   const holder = (await listKeyHolders(queryable)).find(({ keys }) => keys[0]?.id === id);
   if (holder) {
-    throw new KeyError(`${capital(nameOf(holder))} seals new secrets with the key ${id}. Restart it with the new keys.`);
+    throw new KeyError(
+      `${capital(nameOf(holder))} seals new secrets with the key ${id}. Restart it with the new keys.`,
+    );
   }
   const counts = (await countSealed(queryable, columns)).filter(({ keyId }) => keyId === id);
   if (counts.length > 0) {

@@ -1,13 +1,13 @@
 import type { Pool } from '../db/pool.ts';
 import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/project-deletions.ts';
 import { deleteSomeData } from '../db/project-tables.ts';
-import { countSealed } from '../db/sealed-columns.ts';
 import { deleteExpiredRateLimits } from '../db/rate-limits.ts';
+import { countSealed } from '../db/sealed-columns.ts';
 import { deleteExpiredWizardSessions } from '../db/wizard-sessions.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import { resealSecrets } from './encryption-keys.ts';
-import { CORE_SEALED } from './project-secrets.ts';
 import { type MaintenanceStep, type Product, projectTables } from './product.ts';
+import { CORE_SEALED } from './project-secrets.ts';
 
 const PROJECTS_PER_RUN = 50;
 const ROWS_PER_STATEMENT = 5_000;
@@ -84,9 +84,14 @@ const sealSecrets: MaintenanceStep<TenancyUpkeep> = {
     if (!keyring) return 0;
     const counts = await countSealed(pool, CORE_SEALED);
     const open = CORE_SEALED.filter((one) =>
-      counts.some(({ column, table, keyId }) => keyId === null && column === one.column && table === one.table),
+      counts.some(
+        ({ column, table, keyId }) => keyId === null && column === one.column && table === one.table,
+      ),
     );
-    const { sealed } = await resealSecrets(pool, open, keyring, { signal: work.signal, beat: () => work.beat() });
+    const { sealed } = await resealSecrets(pool, open, keyring, {
+      signal: work.signal,
+      beat: () => work.beat(),
+    });
     return sealed;
   },
 };

@@ -12,10 +12,10 @@ import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';
 import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
 import { PRODUCTS } from '../products.ts';
-import type { Keyring } from '../secrets/envelope.ts';
-import { openKeys } from '../secrets/key-source.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
+import type { Keyring } from '../secrets/envelope.ts';
+import { openKeys } from '../secrets/key-source.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Product } from '../tenancy/product.ts';
 import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
@@ -89,7 +89,17 @@ export async function startWorker({
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
-  const shared = { pool, readerAddress, keyring, temporal, logger, metrics: exportMetrics, patience, limits, rhythm };
+  const shared = {
+    pool,
+    readerAddress,
+    keyring,
+    temporal,
+    logger,
+    metrics: exportMetrics,
+    patience,
+    limits,
+    rhythm,
+  };
   const tools = createExportTools(config, shared);
   let announcement: Announcement | undefined;
   const close = async () => {

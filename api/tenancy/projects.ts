@@ -4,8 +4,8 @@ import { lockOrganization } from '../../db/organizations.ts';
 import { transaction } from '../../db/pool.ts';
 import {
   findMemberProject,
-  type MemberProjectRow,
   listMemberProjects,
+  type MemberProjectRow,
   rotateSecretToken,
   updateProject,
 } from '../../db/projects.ts';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config.ts';
+import type { KeyHolder } from '../../db/encryption-keys.ts';
 import { LOCKS } from '../../db/locks.ts';
 import type { Pool } from '../../db/pool.ts';
-import type { KeyHolder } from '../../db/encryption-keys.ts';
 import {
   findKeyState,
   forgetKey,
@@ -70,7 +70,8 @@ export function keysCommand(program: Command, products: readonly Product[]): voi
         const state = await findKeyState(pool, columns, place.read());
         const problems = keyProblems(state);
         if (json) say(JSON.stringify({ ...state, problems }, null, 2));
-        else for (const line of [...describeKeys(state), ...problems.map((one) => `WRONG  ${one}`)]) say(line);
+        else
+          for (const line of [...describeKeys(state), ...problems.map((one) => `WRONG  ${one}`)]) say(line);
         if (problems.length > 0) process.exitCode = 1;
       }),
     );
@@ -96,13 +97,16 @@ export function keysCommand(program: Command, products: readonly Product[]): voi
         await alone(pool, async () => {
           const state = await findKeyState(pool, columns, place.read());
           const [first] = state.keys;
-          const behind = state.holders.find(({ keys: held }) => !held.some((one) => one.fingerprint === first?.fingerprint));
+          const behind = state.holders.find(
+            ({ keys: held }) => !held.some((one) => one.fingerprint === first?.fingerprint),
+          );
           if (behind) {
             throw new CommandError(`A process does not hold the key ${first?.id}: ${holderLine(behind)}.`);
           }
           const { sealed, closed } = await resealSecrets(pool, columns, place.read());
           say(`${sealed} secrets were sealed with the key ${first?.id}.`);
-          if (closed > 0) throw new CommandError(`${closed} secrets cannot be opened with the keys in ${place.name}.`);
+          if (closed > 0)
+            throw new CommandError(`${closed} secrets cannot be opened with the keys in ${place.name}.`);
         });
       }),
     );

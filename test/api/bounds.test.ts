@@ -126,7 +126,10 @@ describe.each(CASES)('a key with %s', (_name, { bounds, organizations, projects 
       expect([id, statusCode]).toEqual([id, isOpen ? 200 : 403]);
     }
     if (!isBound()) return;
-    for (const id of [NOBODYS.project, ...[anna.projectId, second.projectId].filter((one) => !projects().includes(one))]) {
+    for (const id of [
+      NOBODYS.project,
+      ...[anna.projectId, second.projectId].filter((one) => !projects().includes(one)),
+    ]) {
       for (const path of ['', 'batch_exports/', 'events/', 'activity_log/']) {
         const answer = await get(`/api/projects/${id}/${path}`);
         expect([path, answer.statusCode, answer.json()]).toEqual([
@@ -195,14 +198,18 @@ describe('the secret token of a project', () => {
     const url = `/api/projects/${owner.projectId}/`;
     const one = (await api.request(owner, 'PATCH', `${url}rotate_secret_token/`)).json();
     const two = (await api.request(owner, 'PATCH', `${url}rotate_secret_token/`)).json();
-    expect([one.secret_api_token, two.secret_api_token]).toEqual(Array(2).fill(expect.stringMatching(/^phs_/)));
+    expect([one.secret_api_token, two.secret_api_token]).toEqual(
+      Array(2).fill(expect.stringMatching(/^phs_/)),
+    );
     expect(two.secret_api_token_backup).toBe(one.secret_api_token);
 
     const { rows } = await api.pool.query(
       'select secret_api_token as token, secret_api_token_backup as backup from projects where id = $1',
       [owner.projectId],
     );
-    expect(rows).toEqual([{ token: expect.stringMatching(/^slc1\.k1\./), backup: expect.stringMatching(/^slc1\.k1\./) }]);
+    expect(rows).toEqual([
+      { token: expect.stringMatching(/^slc1\.k1\./), backup: expect.stringMatching(/^slc1\.k1\./) },
+    ]);
 
     const tokens = [two.secret_api_token, one.secret_api_token];
     const reader = await api.createKey(owner, { scopes: ['project:read'] });
@@ -226,12 +233,20 @@ describe('the secret token of a project', () => {
 
   test('as an older version stored it, it is read, and sealed by maintenance', async () => {
     const owner = await api.createTenant('Older');
-    await api.pool.query('update projects set secret_api_token = $2 where id = $1', [owner.projectId, 'phs_plain']);
+    await api.pool.query('update projects set secret_api_token = $2 where id = $1', [
+      owner.projectId,
+      'phs_plain',
+    ]);
     const url = `/api/projects/${owner.projectId}/`;
     expect((await api.request(owner, 'GET', url)).json().secret_api_token).toBe('phs_plain');
     const step = TENANCY_STEPS.find((one) => one.name === 'sealSecrets');
     const work = { signal: new AbortController().signal, beat: () => undefined };
-    const upkeep = { pool: api.pool, keyring: api.keyring, products: [], schedules: { stopProject: async () => 0 } };
+    const upkeep = {
+      pool: api.pool,
+      keyring: api.keyring,
+      products: [],
+      schedules: { stopProject: async () => 0 },
+    };
     expect(await step?.run(upkeep, work)).toBe(1);
     expect(await step?.run(upkeep, work)).toBe(0);
     const { rows } = await api.pool.query('select secret_api_token as token from projects where id = $1', [

@@ -24,6 +24,7 @@ import { openProjectSecret } from '../../tenancy/project-secrets.ts';
 import { createTenant } from '../support/api.ts';
 import { sluice } from '../support/cli.ts';
 import { databaseForFile } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
 
 const database = databaseForFile();
 const columns = sealedColumns(PRODUCTS);
@@ -150,6 +151,38 @@ describe('rotating the keys', () => {
     expect(await rotateKeys(rotation({ queryable: busy }))).toBe(true);
     expect(await tokens()).toEqual(['phs_changed', ...expected().slice(1)]);
     expect(await keyIds()).toEqual([[ring().primary, TOKENS]]);
+  });
+
+  test('does not overwrite what a transaction under way changes', async () => {
+    const [first] = projects as [number];
+    let begun = false;
+    const busy = {
+      async query(text: string, values: unknown[]) {
+        if (begun || !/^update projects/.test(text)) return database.pool.query(text, values);
+        begun = true;
+        const writer = await database.pool.connect();
+        try {
+          await writer.query('begin');
+          await writer.query('update projects set secret_api_token = $2 where id = $1', [
+            first,
+            seal(ring(), 'phs_changed', contextOf(first)),
+          ]);
+          const replaced = database.pool.query(text, values);
+          await eventually(async () => {
+            const { rows } = await database.pool.query(
+              `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+            );
+            return rows.length === 1;
+          });
+          await writer.query('commit');
+          return await replaced;
+        } finally {
+          writer.release();
+        }
+      },
+    } as unknown as Queryable;
+    expect(await rotateKeys(rotation({ queryable: busy }))).toBe(true);
+    expect(await tokens()).toEqual(['phs_changed', ...expected().slice(1)]);
   });
 
   test('waits for a process that does not hold the new key, and names it', async () => {

@@ -125,6 +125,13 @@ const variables = {
       'Keys that encrypt stored secrets: a comma-separated list of `id:key`, each key 32 bytes in base64. The first ' +
         'key encrypts, every key decrypts. Default: `npm start` generates one in the data directory.',
     ),
+  SLUICE_ENCRYPTION_KEY_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Path of a file with these keys, one on each line, instead of `SLUICE_ENCRYPTION_KEYS`. Sluice reads it again when it changes.',
+    ),
   SLUICE_EXPORT_ROOT: z
     .string()
     .min(1)
@@ -258,12 +265,14 @@ export interface Config
     | 'SLUICE_DATA_DIR'
     | 'SLUICE_CACHE_DIR'
     | 'SLUICE_EXPORT_ROOT'
+    | 'SLUICE_ENCRYPTION_KEY_FILE'
     | 'SLUICE_GEOIP_DATABASE'
   > {
   SLUICE_PUBLIC_URL: string;
   SLUICE_DATA_DIR: string;
   SLUICE_CACHE_DIR: string;
   SLUICE_EXPORT_ROOT: string;
+  SLUICE_ENCRYPTION_KEY_FILE: string | undefined;
   SLUICE_GEOIP_DATABASE: string | undefined;
 }
 
@@ -292,6 +301,9 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
       problems.push(`${name}: no such setting${hint ? `; did you mean ${hint}?` : ''}`);
     }
   }
+  if (given.SLUICE_ENCRYPTION_KEYS && given.SLUICE_ENCRYPTION_KEY_FILE) {
+    problems.push('SLUICE_ENCRYPTION_KEY_FILE: SLUICE_ENCRYPTION_KEYS is set as well; set one of the two');
+  }
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
     for (const issue of parsed.error.issues) problems.push(`${String(issue.path[0])}: ${issue.message}`);
@@ -312,6 +324,8 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
         (process.getuid?.() === 0 ? '/var/cache/sluice' : path.join(os.homedir(), '.cache', 'sluice')),
     ),
     SLUICE_EXPORT_ROOT: path.resolve(value.SLUICE_EXPORT_ROOT ?? path.join(dataDir, 'exports')),
+    SLUICE_ENCRYPTION_KEY_FILE:
+      value.SLUICE_ENCRYPTION_KEY_FILE && path.resolve(value.SLUICE_ENCRYPTION_KEY_FILE),
     SLUICE_GEOIP_DATABASE: value.SLUICE_GEOIP_DATABASE && path.resolve(value.SLUICE_GEOIP_DATABASE),
   };
 }

@@ -1,9 +1,14 @@
+import { randomUUID } from 'node:crypto';
+import os from 'node:os';
 import type { Config } from './config.ts';
 import { ConfigError, loadConfig } from './config.ts';
+import { announceKeys, findLatestRotation, withdrawKeys } from './db/encryption-keys.ts';
 import { type Address, createPool, type Pool, type PoolOptions } from './db/pool.ts';
 import { givenAddresses } from './db/roles/address.ts';
 import type { DatabaseRoles, SecondWall } from './db/roles/roles.ts';
 import { waitForDatabase } from './db/wait.ts';
+import { type Keyring, marksOf } from './secrets/envelope.ts';
+import { openKeys } from './secrets/key-source.ts';
 import { createLogger, type Logger } from './telemetry/logger.ts';
 import { Gauge, type Registry } from './telemetry/metrics.ts';
 
@@ -14,6 +19,7 @@ export interface ProcessContext {
   isDraining: () => boolean;
   /** Aborted when the process is told to stop. Code that waits listens to it, so that the process can end. */
   stopping: AbortSignal;
+  keys: ProcessKeys;
   database: {
     url: string;
     /** The address of the database for a role. The reader has none before the database is prepared. */
@@ -32,6 +38,15 @@ export interface ProcessContext {
 
 /** Who connects: the `server` runs statements of our own, the `reader` what is compiled from texts of users. */
 export type Role = 'server' | 'reader';
+
+export interface ProcessKeys {
+  /** Undefined: there are none. The keys of a file change with it. */
+  keyring: Keyring | undefined;
+  /** Tells others which keys this process holds, until it stops. Resolves when that is known. */
+  announce(pool: Pool): Promise<void>;
+  /** Ends that. */
+  withdraw(): Promise<void>;
+}
 
 export interface RunningProcess {
   /** Finishes what is in flight and closes everything. */
@@ -84,6 +99,58 @@ function databaseOf(config: Config, logger: Logger, stopping: AbortSignal): Proc
   };
 }
 
+/** How often a process says which keys it holds, and how long that counts, in milliseconds. */
+const ANNOUNCE_EVERY = 3_000;
+const ANNOUNCED_FOR = 30_000;
+
+function keysOf(config: Config, name: string, logger: Logger): ProcessKeys {
+  const source = openKeys(config);
+  const holder = { id: randomUUID(), process: name, host: os.hostname(), pid: process.pid };
+  let timer: NodeJS.Timeout | undefined;
+  let pool: Pool | undefined;
+  let round: Promise<void> | undefined;
+  let told = '';
+  /** Logs a fault once, not with each round. */
+  const tell = (message: string, err?: unknown) => {
+    if (message !== '' && message !== told) logger.error({ err }, message);
+    told = message;
+  };
+  async function announceTo(queryable: Pool): Promise<void> {
+    try {
+      source.refresh();
+      const { keyring } = source;
+      const keys = keyring ? marksOf(keyring) : [];
+      await announceKeys(queryable, { ...holder, keys }, ANNOUNCED_FOR);
+      const latest = await findLatestRotation(queryable);
+      const lacks = latest && !keys.some((one) => one.fingerprint === latest.fingerprint);
+      tell(
+        lacks
+          ? `this process lacks the encryption key ${latest.id} of the latest rotation; give it to it`
+          : '',
+      );
+    } catch (error) {
+      tell('the encryption keys could not be read or announced; trying again', error);
+    }
+  }
+  return {
+    keyring: source.keyring,
+    async announce(given) {
+      pool = given;
+      await announceTo(given);
+      timer = setInterval(() => {
+        round ??= announceTo(given).finally(() => {
+          round = undefined;
+        });
+      }, ANNOUNCE_EVERY).unref();
+    },
+    async withdraw() {
+      clearInterval(timer);
+      await round;
+      if (pool) await withdrawKeys(pool, holder.id).catch(() => undefined);
+    },
+  };
+}
+
 function tellOfWall(logger: Logger, wall: SecondWall): void {
   if (!wall.up) {
     const remedy = wall.sql ? 'The SQL that puts it up is in this entry; docs/operations.md says more.' : '';
@@ -104,6 +171,8 @@ export async function runProcess(
   name: string,
   start: (context: ProcessContext) => Promise<RunningProcess>,
 ): Promise<void> {
+  // What the process writes is for nobody but its user.
+  process.umask(0o077);
   let config: Config;
   try {
     config = loadConfig(process.env);
@@ -152,7 +221,8 @@ export async function runProcess(
   try {
     const { signal: stopping } = abort;
     const database = databaseOf(config, logger, stopping);
-    running = await start({ config, logger, isDraining: () => stopping.aborted, stopping, database });
+    const keys = keysOf(config, name, logger);
+    running = await start({ config, logger, isDraining: () => stopping.aborted, stopping, database, keys });
     process.send?.({ ready: true });
   } catch (error) {
     if (abort.signal.aborted) return;

@@ -16,6 +16,7 @@ import { findMemberProject, type MemberProjectRow } from '../db/projects.ts';
 import type { Turns } from '../db/turns.ts';
 import type { UserRow } from '../db/users.ts';
 import { isUuid } from '../db/uuid.ts';
+import type { Sight } from '../tenancy/actor.ts';
 import { ADMIN, type Level } from '../tenancy/levels.ts';
 import { type Scope, scopeAllows } from '../tenancy/scopes.ts';
 import { hashToken } from '../tenancy/tokens.ts';
@@ -95,6 +96,10 @@ function organizationIdOf(text: string, current: CurrentPlace): string | undefin
   return isUuid(text) ? text.toLowerCase() : undefined;
 }
 
+/** Refuses a place outside the bounds of the key. The answer is the same whether the place exists or not. */
+const outside = (kind: 'project' | 'organization', id: string) =>
+  errors.permissionDenied(`API key does not have access to the requested ${kind}: ID ${id}.`);
+
 /** Refuses keys that lack the scope `*` or have bounds. Only an unlimited key may manage keys. */
 export function requireUnlimited(key: PersonalApiKeyRow): void {
   if (!key.scopes.includes('*')) throw errors.permissionDenied("API key missing required scope '*'");
@@ -102,6 +107,33 @@ export function requireUnlimited(key: PersonalApiKeyRow): void {
     throw errors.permissionDenied('API keys that are bound to projects or organizations cannot manage keys.');
   }
 }
+
+/** What a key may see. An empty list sets no bound. */
+export const boundsOf = ({ scoped_teams, scoped_organizations }: PersonalApiKeyRow): Sight => ({
+  projects: scoped_teams,
+  organizations: scoped_organizations,
+});
+
+/** Answers whether a project is within the bounds of a key. */
+export function isWithin(key: PersonalApiKeyRow, project: { id: number; organization_id: string }): boolean {
+  const { projects, organizations } = boundsOf(key);
+  return (
+    (projects.length === 0 || projects.includes(project.id)) &&
+    (organizations.length === 0 || organizations.includes(project.organization_id))
+  );
+}
+
+/** The organization as a bound key sees it: with the projects that it may use. Undefined: it may use none of it. */
+export function narrow<T extends MemberOrganizationRow>(key: PersonalApiKeyRow, row: T): T | undefined {
+  const { projects, organizations } = boundsOf(key);
+  if (organizations.length > 0 && !organizations.includes(row.id)) return undefined;
+  const visible = row.projects.filter((one) => isWithin(key, one));
+  return projects.length > 0 && visible.length === 0 ? undefined : { ...row, projects: visible };
+}
+
+/** Answers whether an organization lets a member use personal API keys. */
+export const admitsKeys = (organization: { level: number; keysAllowed: boolean }): boolean =>
+  organization.keysAllowed || organization.level >= ADMIN;
 
 /**
  * Decides whether a request may pass: who the caller is, what the key may do, and whether the caller is a member of the
@@ -151,7 +183,10 @@ export function createAccessControl(deps: {
     }
   }
 
-  /** Checks the bounds of the key. The path alone decides, before the place is looked up. */
+  /**
+   * Checks the bounds of the key by the path alone, before the place is looked up. Whether a project belongs to one of
+   * the key's organizations is known after that.
+   */
   function requireWithinBounds(
     access: Managed,
     { key }: Caller,
@@ -171,16 +206,12 @@ export function createAccessControl(deps: {
         );
       }
       if (place.projectId === undefined || !key.scoped_teams.includes(place.projectId)) {
-        throw errors.permissionDenied(
-          `API key does not have access to the requested project: ID ${place.project}.`,
-        );
+        throw outside('project', place.project);
       }
     }
     if (key.scoped_organizations.length > 0 && place.organization !== undefined) {
       if (place.organizationId === undefined || !key.scoped_organizations.includes(place.organizationId)) {
-        throw errors.permissionDenied(
-          `API key does not have access to the requested organization: ID ${place.organization}.`,
-        );
+        throw outside('organization', place.organization);
       }
     }
   }
@@ -189,7 +220,7 @@ export function createAccessControl(deps: {
     access: Managed,
     organization: { name: string; level: number; keysAllowed: boolean },
   ): void {
-    if (!organization.keysAllowed && organization.level < ADMIN) {
+    if (!admitsKeys(organization)) {
       throw errors.permissionDenied(
         `Organization '${organization.name}' does not allow using personal API keys. Contact an admin to enable ` +
           'personal API keys for this organization.',
@@ -214,7 +245,7 @@ export function createAccessControl(deps: {
     const organization = access.inCurrentOrganization ? '@current' : params.organization_id;
     const current =
       project === '@current' || organization === '@current'
-        ? await findCurrentPlace(pool, caller.user.id)
+        ? await findCurrentPlace(pool, caller.user.id, boundsOf(caller.key))
         : NOWHERE;
     const projectId = project === undefined ? undefined : projectIdOf(project, current);
     const organizationId = organization === undefined ? undefined : organizationIdOf(organization, current);
@@ -236,10 +267,10 @@ export function createAccessControl(deps: {
     }
     if (project !== undefined) {
       const found = projectId && (await findMemberProject(pool, caller.user.id, projectId));
-      const { scoped_organizations: bounds } = caller.key;
-      if (!found || (bounds.length > 0 && !bounds.includes(found.organization_id))) {
-        throw errors.notFound('Project not found.');
-      }
+      // Like one that is bound to projects, the key does not tell which other projects exist.
+      const isBound = caller.key.scoped_organizations.length > 0;
+      if (isBound && !(found && isWithin(caller.key, found))) throw outside('project', project);
+      if (!found) throw errors.notFound('Project not found.');
       if (organization !== undefined && found.organization_id !== request.organization.id) {
         throw errors.notFound('Project not found.');
       }

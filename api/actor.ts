@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import type { UserActor } from '../tenancy/actor.ts';
+import { boundsOf } from './access.ts';
 
 /** Names who sends a request, for commands and the activity log. */
 export function actorOf({ caller, ip, id }: FastifyRequest): UserActor {
@@ -9,6 +10,6 @@ export function actorOf({ caller, ip, id }: FastifyRequest): UserActor {
     keyId: caller.key.id,
     address: ip,
     requestId: id,
-    sees: { projects: caller.key.scoped_teams, organizations: caller.key.scoped_organizations },
+    sees: boundsOf(caller.key),
   };
 }

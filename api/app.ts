@@ -4,6 +4,7 @@ import helmet from '@fastify/helmet';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { createWarnings } from '../capture/warnings.ts';
+import type { Config } from '../config.ts';
 import { Turns } from '../db/turns.ts';
 import { uuidv7 } from '../db/uuid.ts';
 import { allScopes } from '../tenancy/scopes.ts';
@@ -35,6 +36,8 @@ const CHECK_MILLISECONDS = 5_000;
 const ENVIRONMENTS = /^(?:https?:\/\/[^/?#]*)?\/api\/environments(?=\/|\?|$)/i;
 /** Statuses with which a body can be refused before its sender is known. */
 const ABOUT_BODY = new Set([400, 413, 415]);
+/** Tells browsers to come back with TLS only, for a year. */
+const HSTS = 'max-age=31536000; includeSubDomains';
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 function requestId(request: IncomingMessage): string {
@@ -93,7 +96,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     for (const addRoutes of routes.public) addRoutes(lane, { ...deps, warnings });
   });
   await app.register(async (site) => {
-    await prepareAnswers(site);
+    await prepareAnswers(site, config);
     measureRequests(site, durations);
     answerUnknownPaths(site, paths);
     await serveDocumentation(site);
@@ -108,13 +111,18 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
 }
 
 /** Adds the headers that every answer outside the public lane carries. */
-async function prepareAnswers(site: FastifyInstance): Promise<void> {
+async function prepareAnswers(site: FastifyInstance, config: Config): Promise<void> {
+  // A trusted proxy says how each client connects. Without one, the public URL says it for all.
+  const publicTls = config.SLUICE_TRUST_PROXY === '' && config.SLUICE_PUBLIC_URL.startsWith('https:');
   site.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    if (publicTls || request.protocol === 'https') reply.header('strict-transport-security', HSTS);
     done();
   });
   await site.register(helmet, {
     contentSecurityPolicy: false,
+    // A browser that reached Sluice without TLS could not come back.
+    strictTransportSecurity: false,
     crossOriginResourcePolicy: { policy: 'cross-origin' },
   });
   await site.register(cors, {

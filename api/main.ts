@@ -12,7 +12,6 @@ import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
 import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
-import { parseKeyring } from '../secrets/envelope.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
@@ -33,7 +32,7 @@ const LIMITS = {
   lane: { lock: 2_000, statement: 5_000, transaction: 10_000 },
 } as const;
 
-await runProcess('api', async ({ config, logger, isDraining, stopping, database }) => {
+await runProcess('api', async ({ config, logger, isDraining, stopping, database, keys }) => {
   const away = Promise.withResolvers<void>();
   const preparing = database.prepare(away.resolve);
   // As a rule the database is there. Then the first connection, too, is made by the role that it is for.
@@ -68,7 +67,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   // A project has one thread at most, so another one always finds a free thread soon.
   const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
-  const keyring = config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined;
+  const { keyring } = keys;
   const registry = createRegistry('api');
   database.registerMetrics(registry);
   const ingest = createIngest({
@@ -121,7 +120,8 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
   logger.info({ port: config.PORT }, 'the API listens');
 
   // Until the database is reachable and up to date, requests are answered with 503.
-  preparing.then(
+  const announcing = preparing.then(() => keys.announce(pool));
+  announcing.then(
     () => {
       prepared = true;
     },
@@ -143,6 +143,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database 
       await ingest.close();
       await schedules.close();
       await Promise.all([compiler.close(), egress.close()]);
+      await keys.withdraw();
       const pools = [pool, readingPool, reader, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);
     },

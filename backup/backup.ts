@@ -45,7 +45,12 @@ async function backUpTable(
     copyTo(`copy (select ${columns} from ${pg.escapeIdentifier(table.name)}) to stdout (format binary)`),
   );
   const measured = meter();
-  await pipeline(rows, createZstdCompress(), measured.stream, createWriteStream(path.join(directory, file)));
+  await pipeline(
+    rows,
+    createZstdCompress(),
+    measured.stream,
+    createWriteStream(path.join(directory, file), { mode: 0o600 }),
+  );
   const handle = await open(path.join(directory, file), 'r');
   await handle.sync();
   await handle.close();
@@ -94,6 +99,7 @@ export async function backUp(options: BackupOptions): Promise<BackupManifest> {
     };
     await client.query('commit');
     await writeFile(path.join(draft, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`, {
+      mode: 0o600,
       flush: true,
     });
     await rename(draft, directory);

@@ -4,9 +4,10 @@ import type { GivenAddresses } from '../db/roles/address.ts';
 import type { ExportTemporal } from '../exports/temporal.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { type Keyring, parseKeyring } from '../secrets/envelope.ts';
-import { ensureKeyFile } from '../secrets/key-file.ts';
+import { ensureKeyFile, keyFile, readKeyFile, writeKeyFile } from '../secrets/key-file.ts';
 import { withInstallationDatabase } from '../stack/borrow-postgres.ts';
 import { createLogger } from '../telemetry/logger.ts';
+import type { KeyPlace } from '../tenancy/encryption-keys.ts';
 
 /** A command cannot do what the user asked for. The command line prints the message without a stack trace and exits with 1. */
 export class CommandError extends Error {
@@ -73,8 +74,20 @@ export async function withTemporal<T>(
   }
 }
 
+/** Returns where the keys of this installation are: in a setting, in the file of a setting, or in the data directory. */
+export function keyPlace(config: Config): KeyPlace {
+  const text = config.SLUICE_ENCRYPTION_KEYS;
+  if (text !== undefined) return { name: 'SLUICE_ENCRYPTION_KEYS', read: () => parseKeyring(text) };
+  if (config.SLUICE_ENCRYPTION_KEY_FILE === undefined) ensureKeyFile(config.SLUICE_DATA_DIR);
+  const file = config.SLUICE_ENCRYPTION_KEY_FILE ?? keyFile(config.SLUICE_DATA_DIR);
+  return {
+    name: file,
+    read: () => parseKeyring(readKeyFile(file)),
+    write: (keyring) => writeKeyFile(file, keyring),
+  };
+}
+
 /** The keys for the secrets of this installation. */
-export const keyringOf = (config: Config): Keyring =>
-  parseKeyring(config.SLUICE_ENCRYPTION_KEYS ?? ensureKeyFile(config.SLUICE_DATA_DIR));
+export const keyringOf = (config: Config): Keyring => keyPlace(config).read();
 
 export const encryptionKeyIds = (config: Config): string[] => [...keyringOf(config).keys.keys()];

@@ -8,12 +8,14 @@ import { PRODUCTS } from '../products.ts';
 import { Refusal } from '../refusals.ts';
 import { SecretError } from '../secrets/envelope.ts';
 import { StackProblem } from '../stack/problem.ts';
+import { KeyError } from '../tenancy/encryption-keys.ts';
 import type { Product } from '../tenancy/product.ts';
 import { backupCommands } from './commands/backup.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { exportsCommand } from './commands/exports.ts';
 import { initCommand } from './commands/init.ts';
 import { keyCommands } from './commands/key.ts';
+import { keysCommand } from './commands/keys.ts';
 import { userCommands } from './commands/user.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { CommandError, remark } from './context.ts';
@@ -26,6 +28,7 @@ export const COMMANDS: readonly Commands[] = [
   initCommand,
   userCommands,
   keyCommands,
+  keysCommand,
   doctorCommand,
   backupCommands,
   exportsCommand,
@@ -35,6 +38,7 @@ export const COMMANDS: readonly Commands[] = [
 const EXPLAINED = [
   CommandError,
   ConfigError,
+  KeyError,
   BackupError,
   MigrationError,
   Refusal,

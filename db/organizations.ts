@@ -73,6 +73,10 @@ export async function findMemberOrganization(
   return rows[0];
 }
 
+/** Whether the organization admits the member's personal API keys. `requireStanding` in api/access.ts decides alike. */
+const ADMITS_KEYS = '(o.members_can_use_personal_api_keys or m.level >= 8)';
+
+/** Lists the organizations of a user, oldest first, without those that do not admit the user's keys. */
 export async function listMemberOrganizations(
   queryable: Queryable,
   userId: number,
@@ -80,12 +84,13 @@ export async function listMemberOrganizations(
 ): Promise<{ count: number; rows: MemberOrganizationRow[] }> {
   const only = options.only && options.only.length > 0 ? options.only : null;
   const counted = await queryable.query(
-    `select count(*)::int as count from organization_memberships
-     where user_id = $1 and ($2::uuid[] is null or organization_id = any($2))`,
+    `select count(*)::int as count from organizations o
+     join organization_memberships m on m.organization_id = o.id and m.user_id = $1
+     where ($2::uuid[] is null or o.id = any($2)) and ${ADMITS_KEYS}`,
     [userId, only],
   );
   const { rows } = await queryable.query(
-    `${MEMBER_VIEW} where $2::uuid[] is null or o.id = any($2) order by o.created_at, o.id limit $3 offset $4`,
+    `${MEMBER_VIEW} where ($2::uuid[] is null or o.id = any($2)) and ${ADMITS_KEYS} order by o.created_at, o.id limit $3 offset $4`,
     [userId, only, options.limit, options.offset],
   );
   return { count: counted.rows[0].count, rows };
@@ -137,21 +142,26 @@ export interface CurrentPlace {
 }
 
 /**
- * Returns the organization and the project that the user chose last. If they were deleted or the user has left them,
- * returns the first ones instead.
+ * Returns the organization and the project that the user chose last. If they were deleted, the user has left them or the
+ * key does not reach them, returns the first ones that it reaches instead.
  */
-export async function findCurrentPlace(queryable: Queryable, userId: number): Promise<CurrentPlace> {
+export async function findCurrentPlace(
+  queryable: Queryable,
+  userId: number,
+  bounds: { projects: readonly number[]; organizations: readonly string[] },
+): Promise<CurrentPlace> {
+  const orNull = <T>(list: readonly T[]) => (list.length > 0 ? list : null);
   const { rows } = await queryable.query(
     `select o.id as organization_id, p.id as project_id
      from users u
      join organization_memberships m on m.user_id = u.id
      join organizations o on o.id = m.organization_id
      left join lateral (
-       select id from projects where organization_id = o.id
+       select id from projects where organization_id = o.id and ($2::int[] is null or id = any($2))
        order by id is not distinct from u.current_project_id desc, id limit 1) p on true
-     where u.id = $1
+     where u.id = $1 and ($3::uuid[] is null or o.id = any($3)) and ($2::int[] is null or p.id is not null)
      order by o.id is not distinct from u.current_organization_id desc, o.created_at, o.id limit 1`,
-    [userId],
+    [userId, orNull(bounds.projects), orNull(bounds.organizations)],
   );
   return rows[0] ?? { organization_id: null, project_id: null };
 }

@@ -1,5 +1,6 @@
 import type { Queryable } from './pool.ts';
 
+/** A session of the setup wizard. `hash` is the hash of what its client shows, which is a secret. */
 export interface WizardSessionRow {
   hash: string;
   user_id: number | null;

@@ -18,13 +18,12 @@ const READABLE = [
 
 /**
  * The schema of events alone, with the person as of the time when the event came in. It joins nothing, so rows keep
- * their order.
+ * their order. It has no cohorts, whose members change after an interval was exported.
  */
 export const EVENT_SCHEMA: Schema = eventSchema();
 
 function eventSchema(): Schema {
-  const { tables, cohorts } = createSchema('on event');
-  const { events } = tables;
+  const { events } = createSchema('on event').tables;
   const { poe } = events?.fields ?? {};
   if (!events || !poe) throw new Error('the schema has no events');
   const fields = Object.fromEntries(
@@ -34,5 +33,5 @@ function eventSchema(): Schema {
       return [name, field];
     }),
   );
-  return { tables: { events: { ...events, fields: { ...fields, person: poe, poe } } }, cohorts };
+  return { tables: { events: { ...events, fields: { ...fields, person: poe, poe } } } };
 }

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 
 /**
  * Envelope encryption. Each secret is encrypted (AES-256-GCM) with a random data key of its own, and the data key is
@@ -51,6 +51,25 @@ export function newKeyId(): string {
 export function generateKey(id: string): string {
   return `${id}:${randomBytes(32).toString('base64')}`;
 }
+
+/** Returns what tells a key apart from others and says nothing about it: a key has 256 random bits. */
+function fingerprintOf(key: Buffer): string {
+  return createHash('sha256').update('sluice key fingerprint').update(key).digest('hex').slice(0, 16);
+}
+
+/** The keys of a keyring, the one that seals first. */
+const inOrder = ({ primary, keys }: Keyring) =>
+  [...keys].sort(([left], [right]) => Number(right === primary) - Number(left === primary));
+
+/** What others may know of a keyring: ids and fingerprints, the key that seals first. */
+export const marksOf = (keyring: Keyring): { id: string; fingerprint: string }[] =>
+  inOrder(keyring).map(([id, key]) => ({ id, fingerprint: fingerprintOf(key) }));
+
+/** Writes a keyring as a setting or a file has it, with one text between the keys. */
+export const formatKeyring = (keyring: Keyring, between: string): string =>
+  inOrder(keyring)
+    .map(([id, key]) => `${id}:${key.toString('base64')}`)
+    .join(between);
 
 function encrypt(key: Buffer, plain: Buffer, context: string): string {
   const nonce = randomBytes(NONCE);
@@ -121,6 +140,11 @@ export function rewrap(keyring: Keyring, sealed: string): string {
   const dataKey = decrypt(keyOf(keyring, keyId), wrapped, wrapContext(keyId));
   const rewrapped = encrypt(keyOf(keyring, keyring.primary), dataKey, wrapContext(keyring.primary));
   return [FORMAT, keyring.primary, rewrapped, ciphertext].join('.');
+}
+
+/** Answers whether a stored value is sealed. */
+export function isSealed(value: string): boolean {
+  return value.startsWith(`${FORMAT}.`);
 }
 
 /** Returns the id of the key that a sealed value needs. */

@@ -11,8 +11,8 @@ function recordOf(dataDir: string, name: string): string {
 /** Records a process on disk. If this process is killed, the next start finds the recorded one and stops it. */
 export function recordProcess(dataDir: string, name: string, pid: number): void {
   const file = recordOf(dataDir, name);
-  mkdirSync(path.dirname(file), { recursive: true });
-  writeFileSync(`${file}.new`, JSON.stringify({ pid, started: processStart(pid) }));
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(`${file}.new`, JSON.stringify({ pid, started: processStart(pid) }), { mode: 0o600 });
   renameSync(`${file}.new`, file);
 }
 

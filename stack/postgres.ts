@@ -3,6 +3,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { closeDataDir, OWNER_ONLY } from './owner-only.ts';
 import { postgresBinaries } from './postgres/binaries.ts';
 import {
   clearLeftovers,
@@ -79,10 +80,11 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
   const port = options.port === 0 ? await freePort() : options.port;
   await requireFreePort(port, 'SLUICE_POSTGRES_PORT');
   await writeSettings(cluster, settings, runAs);
+  closeDataDir(dataDir, runAs.kind === 'account');
   const password = await readPassword(cluster);
 
   const logs = path.join(dataDir, 'logs');
-  await mkdir(logs, { recursive: true });
+  await mkdir(logs, { recursive: true, mode: OWNER_ONLY });
   const logFile = path.join(logs, 'postgres.log');
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   // Creating the database takes a while. The user may have stopped the start in the meantime.

@@ -107,7 +107,7 @@ const ROTATE_BYTES = 10 * 1024 * 1024;
 
 /** Opens a log for appending. Renames a large log to `<name>.1` first. */
 export function openLog(file: string): number {
-  mkdirSync(path.dirname(file), { recursive: true });
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size > ROTATE_BYTES) renameSync(file, `${file}.1`);
   return openSync(file, 'a', 0o600);

@@ -2,9 +2,10 @@ import path from 'node:path';
 import type { Config } from '../config.ts';
 import { givenAddresses } from '../db/roles/address.ts';
 import type { DatabaseRoles } from '../db/roles/roles.ts';
-import { ensureKeyFile } from '../secrets/key-file.ts';
+import { ensureKeyFile, keyFile } from '../secrets/key-file.ts';
 import { type Kept, keepRunning } from './keeper.ts';
 import { stopLeftover } from './leftovers.ts';
+import { closeDataDir } from './owner-only.ts';
 import { makePlan, type Plan, requirePorts } from './plan.ts';
 import { clearLeftovers } from './postgres/cluster.ts';
 import { startPostgres } from './postgres.ts';
@@ -62,6 +63,8 @@ export class StackRunner {
     requireWritable(dataDir, 'SLUICE_DATA_DIR');
     requireSpace(dataDir, 'SLUICE_DATA_DIR');
     await this.clear(dataDir);
+    // With its own Postgres, `startPostgres` does this, once it knows which account must pass.
+    if (config.DATABASE_URL) closeDataDir(dataDir);
     const plan = await makePlan(config, env);
     await requirePorts(plan, config.SLUICE_HOST);
 
@@ -200,12 +203,19 @@ export class StackRunner {
       SLUICE_PUBLIC_URL: plan.baseUrl,
       SLUICE_DATA_DIR: plan.dataDir,
       SLUICE_EXPORT_ROOT: config.SLUICE_EXPORT_ROOT,
-      SLUICE_ENCRYPTION_KEYS: config.SLUICE_ENCRYPTION_KEYS ?? ensureKeyFile(plan.dataDir),
+      ...keySettings(config, plan.dataDir),
       SLUICE_METRICS_PORT: String(plan.ports.apiMetrics),
       // The processes must end on their own before this process kills them.
       SLUICE_SHUTDOWN_SECONDS: String(Math.min(config.SLUICE_SHUTDOWN_SECONDS, 2)),
     };
   }
+}
+
+/** By default the processes read the file in the data directory, so that they see its changes. */
+function keySettings(config: Config, dataDir: string): NodeJS.ProcessEnv {
+  if (config.SLUICE_ENCRYPTION_KEYS || config.SLUICE_ENCRYPTION_KEY_FILE) return {};
+  ensureKeyFile(dataDir);
+  return { SLUICE_ENCRYPTION_KEYS: '', SLUICE_ENCRYPTION_KEY_FILE: keyFile(dataDir) };
 }
 
 /**

@@ -2,8 +2,12 @@ import type { Pool } from '../db/pool.ts';
 import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/project-deletions.ts';
 import { deleteSomeData } from '../db/project-tables.ts';
 import { deleteExpiredRateLimits } from '../db/rate-limits.ts';
+import { countSealed } from '../db/sealed-columns.ts';
 import { deleteExpiredWizardSessions } from '../db/wizard-sessions.ts';
+import type { Keyring } from '../secrets/envelope.ts';
+import { resealSecrets } from './encryption-keys.ts';
 import { type MaintenanceStep, type Product, projectTables } from './product.ts';
+import { CORE_SEALED } from './project-secrets.ts';
 
 const PROJECTS_PER_RUN = 50;
 const ROWS_PER_STATEMENT = 5_000;
@@ -11,6 +15,8 @@ const ROWS_PER_RUN = 500_000;
 
 export interface TenancyUpkeep {
   pool: Pool;
+  /** Seals secrets. Undefined: there are no keys. */
+  keyring: Keyring | undefined;
   products: readonly Pick<Product, 'tables'>[];
   /** The part of Temporal that deleted projects need. */
   schedules: {
@@ -70,4 +76,24 @@ const deleteProjectData: MaintenanceStep<TenancyUpkeep> = {
   },
 };
 
-export const TENANCY_STEPS = [expireSessions, stopDeletedProjects, deleteProjectData];
+const sealSecrets: MaintenanceStep<TenancyUpkeep> = {
+  name: 'sealSecrets',
+  summary: 'secrets sealed',
+  /** Seals the secrets that an older version stored as they are. */
+  async run({ pool, keyring }, work) {
+    if (!keyring) return 0;
+    const counts = await countSealed(pool, CORE_SEALED);
+    const open = CORE_SEALED.filter((one) =>
+      counts.some(
+        ({ column, table, keyId }) => keyId === null && column === one.column && table === one.table,
+      ),
+    );
+    const { sealed } = await resealSecrets(pool, open, keyring, {
+      signal: work.signal,
+      beat: () => work.beat(),
+    });
+    return sealed;
+  },
+};
+
+export const TENANCY_STEPS = [expireSessions, sealSecrets, stopDeletedProjects, deleteProjectData];

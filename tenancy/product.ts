@@ -3,6 +3,7 @@ import type { Pool, Queryable, Transaction } from '../db/pool.ts';
 import { CORE_TABLES, type ProjectTable } from '../db/project-tables.ts';
 import type { SealedColumn } from '../db/sealed-columns.ts';
 import type { Registry } from '../telemetry/metrics.ts';
+import { CORE_SEALED } from './project-secrets.ts';
 
 /** The result of one check of `doctor`. */
 export interface Finding {
@@ -73,9 +74,9 @@ export function projectTables(products: readonly Pick<Product, 'tables'>[]): Pro
   return [...products.flatMap((one) => one.tables), ...CORE_TABLES];
 }
 
-/** Lists every column that holds sealed secrets. */
+/** Lists every column that holds sealed secrets: those of the products, and those that belong to none. */
 export function sealedColumns(products: readonly Pick<Product, 'sealed'>[]): SealedColumn[] {
-  return products.flatMap((one) => one.sealed);
+  return [...CORE_SEALED, ...products.flatMap((one) => one.sealed)];
 }
 
 /** Combines the hooks of all products into one. Undefined if no product has one. */

@@ -9,7 +9,8 @@ import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
 import { createAsking } from '../exports/runs/worker-place.ts';
 import { createCompiler } from '../models/index.ts';
-import { parseKeyring } from '../secrets/envelope.ts';
+import type { Keyring } from '../secrets/envelope.ts';
+import { openKeys } from '../secrets/key-source.ts';
 
 /**
  * How many runs are in progress at once: those that schedules start, and those of backfills together with
@@ -20,6 +21,8 @@ export type Lanes = Readonly<Record<Lane, number>>;
 /** What batch exports take from the rest of the worker. */
 export interface SharedTools
   extends Pick<RunDependencies, 'pool' | 'temporal' | 'logger' | 'patience' | 'limits' | 'rhythm'> {
+  /** By default the keys in the settings, as they are now. */
+  keyring?: Keyring | undefined;
   /** The metrics of exports. Without it nobody sees them. */
   metrics?: ExportMetrics | undefined;
   /** The address at which rows are read for exports, as the reader. */
@@ -73,6 +76,7 @@ export function createExportTools(
     patience,
     limits = limitsFor(config.SLUICE_DESTINATION_SECONDS),
     rhythm,
+    keyring = openKeys(config).keyring,
     metrics = createExportMetrics(undefined),
   }: SharedTools,
 ): ExportTools {
@@ -107,7 +111,7 @@ export function createExportTools(
       },
       worker: randomUUID(),
       asking: createAsking(pool),
-      keyring: config.SLUICE_ENCRYPTION_KEYS ? parseKeyring(config.SLUICE_ENCRYPTION_KEYS) : undefined,
+      keyring,
       exportRoot: config.SLUICE_EXPORT_ROOT,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
       logDays: config.SLUICE_EXPORT_LOG_DAYS,

@@ -16,7 +16,7 @@ const ENSURE_EVERY = 60_000;
 /** How long Postgres lets the bookkeeping work and wait, in milliseconds. docs/operations.md lists them. */
 const LIMITS = { lock: 10_000, statement: 300_000, transaction: 600_000 };
 
-await runProcess('worker', async ({ config, logger, stopping, database }) => {
+await runProcess('worker', async ({ config, logger, stopping, database, keys }) => {
   Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
   // Only the bookkeeping of runs, heartbeats and maintenance. What may take long has pools of its own: export-tools.ts.
   const pool = database.connect('worker', { size: workerPools(config, 0).bookkeeping, limits: LIMITS });
@@ -31,6 +31,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
       ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })
       : undefined;
   await database.prepare();
+  await keys.announce(pool);
 
   let worker: RunningWorker | undefined;
 
@@ -39,7 +40,10 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
     let wait = FIRST_PAUSE;
     while (!stopping.aborted) {
       try {
-        worker = await startWorker({ config, pool, readerAddress, schedules, logger, exportMetrics });
+        worker = await startWorker({
+          ...{ config, pool, readerAddress, schedules, logger, exportMetrics },
+          keyring: keys.keyring,
+        });
         logger.info({ taskQueue: config.SLUICE_TASK_QUEUE }, 'the worker polls its task queues');
         wait = FIRST_PAUSE;
         onFirst();
@@ -66,6 +70,7 @@ await runProcess('worker', async ({ config, logger, stopping, database }) => {
     await polling;
     metrics?.close();
     await schedules.close();
+    await keys.withdraw();
     await pool.end();
   };
   stopping.addEventListener('abort', () => first.resolve());

@@ -7,12 +7,15 @@ import type { Address, Pool } from '../db/pool.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Patience } from '../destinations/retry.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
+import { closeExportRoot } from '../exports/runs/export-root.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';
 import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
 import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
+import type { Keyring } from '../secrets/envelope.ts';
+import { openKeys } from '../secrets/key-source.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Product } from '../tenancy/product.ts';
 import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
@@ -24,6 +27,8 @@ export interface WorkerDependencies {
   /** The address at which rows are read for exports, as the reader. */
   readerAddress: Address;
   schedules: Schedules;
+  /** By default the keys in the settings, as they are now. */
+  keyring?: Keyring | undefined;
   logger: Logger;
   /** By default all products of Sluice. */
   products?: readonly Product<ActivityDependencies>[];
@@ -73,6 +78,7 @@ export async function startWorker({
   pool,
   readerAddress,
   schedules,
+  keyring = openKeys(config).keyring,
   logger,
   products = PRODUCTS,
   exportMetrics,
@@ -83,7 +89,17 @@ export async function startWorker({
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
-  const shared = { pool, readerAddress, temporal, logger, metrics: exportMetrics, patience, limits, rhythm };
+  const shared = {
+    pool,
+    readerAddress,
+    keyring,
+    temporal,
+    logger,
+    metrics: exportMetrics,
+    patience,
+    limits,
+    rhythm,
+  };
   const tools = createExportTools(config, shared);
   let announcement: Announcement | undefined;
   const close = async () => {
@@ -91,10 +107,15 @@ export async function startWorker({
     await connection.close();
     await tools.close();
   };
+  const { exportRoot } = tools.dependencies;
+  void closeExportRoot(exportRoot).catch((err) =>
+    logger.warn({ err }, `${exportRoot} may be open to others`),
+  );
   try {
     await schedules.ensure();
     const dependencies: ActivityDependencies = {
       pool,
+      keyring: tools.dependencies.keyring,
       products,
       schedules,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,

@@ -60,7 +60,10 @@ export const project = projectSummary
   })
   .meta({ id: 'Project' });
 
-export function projectView(row: MemberProjectRow): z.output<typeof project> {
+/** The secret tokens of a project, as the caller may see them. */
+export type ShownSecrets = Pick<MemberProjectRow, 'secret_api_token' | 'secret_api_token_backup'>;
+
+export function projectView(row: MemberProjectRow, secrets: ShownSecrets): z.output<typeof project> {
   return {
     ...projectSummaryView(row),
     created_at: row.created_at,
@@ -72,8 +75,8 @@ export function projectView(row: MemberProjectRow): z.output<typeof project> {
     anonymize_ips: row.anonymize_ips,
     test_account_filters: row.test_account_filters,
     flags_persistence_default: row.flags_persistence_default,
-    secret_api_token: row.secret_api_token,
-    secret_api_token_backup: row.secret_api_token_backup,
+    secret_api_token: secrets.secret_api_token,
+    secret_api_token_backup: secrets.secret_api_token_backup,
   };
 }
 

@@ -1,16 +1,21 @@
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { lockOrganization } from '../../db/organizations.ts';
 import { transaction } from '../../db/pool.ts';
 import {
   findMemberProject,
   listMemberProjects,
+  type MemberProjectRow,
   rotateSecretToken,
   updateProject,
 } from '../../db/projects.ts';
+import { SecretError } from '../../secrets/envelope.ts';
 import { audit, changes } from '../../tenancy/audit.ts';
 import { removeProject } from '../../tenancy/deletion.ts';
 import { ADMIN } from '../../tenancy/levels.ts';
 import { createProject } from '../../tenancy/organizations.ts';
+import { openProjectSecret, sealProjectSecret } from '../../tenancy/project-secrets.ts';
+import { scopeAllows } from '../../tenancy/scopes.ts';
 import { newProjectSecret, newProjectToken } from '../../tenancy/tokens.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
@@ -23,17 +28,40 @@ import {
   projectSummary,
   projectSummaryView,
   projectView,
+  type ShownSecrets,
 } from './project-schema.ts';
 
 const TAGS = ['projects'];
+const KEYS_RETRY_SECONDS = 60;
 const params = z.object({ project_id: z.string() });
 const organizationParams = z.object({ organization_id: z.string() });
 
-export function projectRoutes(app: App, { pool, config, schedules, products }: ApiDependencies): void {
-  const reload = async (userId: number, id: number) => {
-    const row = await findMemberProject(pool, userId, id);
+const NO_SECRETS: ShownSecrets = { secret_api_token: null, secret_api_token_backup: null };
+
+export function projectRoutes(
+  app: App,
+  { pool, config, schedules, products, keyring }: ApiDependencies,
+): void {
+  /** Shows the secret tokens to those who could replace them. */
+  function secretsFor({ caller, log }: FastifyRequest, row: MemberProjectRow): ShownSecrets {
+    if (row.membership_level < ADMIN || !scopeAllows(caller.key.scopes, 'project:write')) return NO_SECRETS;
+    try {
+      return {
+        secret_api_token: openProjectSecret(keyring, row.id, row.secret_api_token),
+        secret_api_token_backup: openProjectSecret(keyring, row.id, row.secret_api_token_backup),
+      };
+    } catch (error) {
+      if (!(error instanceof SecretError)) throw error;
+      // The rest of the project does not need the key. A new token can be made.
+      log.error({ err: error }, 'the secret tokens of a project cannot be opened');
+      return NO_SECRETS;
+    }
+  }
+  const view = (request: FastifyRequest, row: MemberProjectRow) => projectView(row, secretsFor(request, row));
+  const reload = async (request: FastifyRequest, id: number) => {
+    const row = await findMemberProject(pool, request.caller.user.id, id);
     if (!row) throw errors.notFound('Project not found.');
-    return projectView(row);
+    return view(request, row);
   };
 
   // The same two operations exist under an organization, and at the top level for the caller's current organization.
@@ -102,7 +130,7 @@ export function projectRoutes(app: App, { pool, config, schedules, products }: A
           return created.id;
         });
         reply.code(201);
-        return reload(user.id, id);
+        return reload(request, id);
       },
     );
   }
@@ -113,7 +141,7 @@ export function projectRoutes(app: App, { pool, config, schedules, products }: A
       config: { access: { scope: 'project:read' } },
       schema: { tags: TAGS, summary: 'Retrieve a project', params, response: { 200: project } },
     },
-    async (request) => projectView(request.project),
+    async (request) => view(request, request.project),
   );
 
   app.patch(
@@ -141,7 +169,7 @@ export function projectRoutes(app: App, { pool, config, schedules, products }: A
           detail: changes(request.project, request.body),
         });
       });
-      return reload(request.caller.user.id, id);
+      return reload(request, id);
     },
   );
 
@@ -194,8 +222,15 @@ export function projectRoutes(app: App, { pool, config, schedules, products }: A
       },
       async (request) => {
         const { id, organization_id } = request.project;
+        if (path === 'rotate_secret_token' && !keyring) {
+          throw errors.unavailable(
+            'There are no encryption keys (SLUICE_ENCRYPTION_KEYS), so the secret token cannot be stored.',
+            KEYS_RETRY_SECONDS,
+          );
+        }
         await transaction(pool, async (client) => {
-          if (path === 'rotate_secret_token') await rotateSecretToken(client, id, newProjectSecret());
+          if (path === 'rotate_secret_token')
+            await rotateSecretToken(client, id, sealProjectSecret(keyring, id, newProjectSecret()));
           else if (path === 'reset_token') await updateProject(client, id, { api_token: newProjectToken() });
           else await updateProject(client, id, { secret_api_token_backup: null });
           await audit(client, actorOf(request), {
@@ -207,7 +242,7 @@ export function projectRoutes(app: App, { pool, config, schedules, products }: A
             detail: { token: path },
           });
         });
-        return reload(request.caller.user.id, id);
+        return reload(request, id);
       },
     );
   }

@@ -1,15 +1,10 @@
 import { z } from 'zod';
-import {
-  findMemberOrganization,
-  listMemberOrganizations,
-  type MemberOrganizationRow,
-  type ProjectSummaryRow,
-} from '../../db/organizations.ts';
+import { findCurrentPlace, findMemberOrganization, listMemberOrganizations } from '../../db/organizations.ts';
 import { transaction } from '../../db/pool.ts';
 import { findMemberProject } from '../../db/projects.ts';
 import { findUser, updateUser } from '../../db/users.ts';
 import { audit, changes } from '../../tenancy/audit.ts';
-import type { Caller } from '../access.ts';
+import { admitsKeys, boundsOf, type Caller, isWithin, narrow } from '../access.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -64,22 +59,25 @@ const patch = z.object({
     .optional(),
 });
 
-export function userRoutes(app: App, { pool, config }: ApiDependencies): void {
-  /** Returns the project that the user chose last, or else the first one of the organization. */
-  function currentProject(
-    user: { current_project_id: number | null },
-    current: MemberOrganizationRow | undefined,
-  ) {
-    const projects: ProjectSummaryRow[] = current?.projects ?? [];
-    return projects.find((one) => one.id === user.current_project_id) ?? projects[0];
-  }
+const standingIn = (row: { membership_level: number; members_can_use_personal_api_keys: boolean }) => ({
+  level: row.membership_level,
+  keysAllowed: row.members_can_use_personal_api_keys,
+});
 
-  async function view({ user: { id } }: Caller): Promise<z.output<typeof me>> {
+export function userRoutes(app: App, { pool, config }: ApiDependencies): void {
+  async function view({ user: { id }, key }: Caller): Promise<z.output<typeof me>> {
     const user = await findUser(pool, id);
     if (!user) throw errors.notFound();
-    const { rows } = await listMemberOrganizations(pool, id, { limit: ORGANIZATIONS_SHOWN, offset: 0 });
-    const current = rows.find((row) => row.id === user.current_organization_id) ?? rows[0];
-    const project = currentProject(user, current);
+    const listed = await listMemberOrganizations(pool, id, {
+      only: key.scoped_organizations,
+      limit: ORGANIZATIONS_SHOWN,
+      offset: 0,
+    });
+    const rows = listed.rows.map((row) => narrow(key, row)).filter((row) => row !== undefined);
+    // What `@current` means in a path.
+    const place = await findCurrentPlace(pool, id, boundsOf(key));
+    const current = rows.find((row) => row.id === place.organization_id);
+    const project = current?.projects.find((one) => one.id === place.project_id);
     return {
       ...basicUserView(user),
       date_joined: user.date_joined,
@@ -124,12 +122,13 @@ export function userRoutes(app: App, { pool, config }: ApiDependencies): void {
         requireMe(request.caller, (request.params as { user_id: string }).user_id),
     },
     async (request) => {
-      const { user } = request.caller;
+      const { user, key } = request.caller;
       const { set_current_organization, set_current_team, ...fields } = request.body;
       await transaction(pool, async (client) => {
         if (set_current_organization !== undefined) {
-          const found = await findMemberOrganization(client, user.id, set_current_organization);
-          if (!found) {
+          const member = await findMemberOrganization(client, user.id, set_current_organization);
+          const found = member && narrow(key, member);
+          if (!found || !admitsKeys(standingIn(found))) {
             throw errors.validation('does_not_exist', 'Organization not found.', 'set_current_organization');
           }
           await updateUser(client, user.id, {
@@ -139,7 +138,9 @@ export function userRoutes(app: App, { pool, config }: ApiDependencies): void {
         }
         if (set_current_team !== undefined) {
           const found = await findMemberProject(client, user.id, set_current_team);
-          if (!found) throw errors.validation('does_not_exist', 'Project not found.', 'set_current_team');
+          if (!found || !isWithin(key, found) || !admitsKeys(standingIn(found))) {
+            throw errors.validation('does_not_exist', 'Project not found.', 'set_current_team');
+          }
           await updateUser(client, user.id, {
             current_organization_id: found.organization_id,
             current_project_id: found.id,

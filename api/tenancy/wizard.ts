@@ -8,7 +8,7 @@ import {
   insertWizardSession,
 } from '../../db/wizard-sessions.ts';
 import { audit } from '../../tenancy/audit.ts';
-import { randomLetters } from '../../tenancy/tokens.ts';
+import { hashToken, randomLetters } from '../../tenancy/tokens.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -43,7 +43,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
     },
     async () => {
       const hash = randomLetters(HASH_LENGTH);
-      await insertWizardSession(pool, hash, SESSION_SECONDS);
+      await insertWizardSession(pool, hashToken(hash), SESSION_SECONDS);
       return { hash };
     },
   );
@@ -69,7 +69,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
     async (request, reply) => {
       const hash = request.headers['x-posthog-wizard-hash'];
       if (typeof hash !== 'string' || hash === '') throw errors.notAuthenticated();
-      const session = await findWizardSession(pool, hash);
+      const session = await findWizardSession(pool, hashToken(hash));
       if (!session) return reply.code(404).send({ error: 'Invalid hash.' });
       const [project, user] =
         session.project_id !== null && session.user_id !== null
@@ -115,7 +115,7 @@ export function wizardRoutes(app: App, { pool, config }: ApiDependencies): void 
         throw errors.validation('not_found', 'This project does not exist.', 'projectId');
       }
       await transaction(pool, async (client) => {
-        if (!(await authenticateWizardSession(client, body.hash, caller.user.id, project.id))) {
+        if (!(await authenticateWizardSession(client, hashToken(body.hash), caller.user.id, project.id))) {
           throw errors.validation('invalid_hash', 'This hash is invalid or has expired.', 'hash');
         }
         await audit(client, actorOf(request), {

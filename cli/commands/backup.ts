@@ -2,9 +2,8 @@ import type { Command } from 'commander';
 import { backUp } from '../../backup/backup.ts';
 import { restore } from '../../backup/restore.ts';
 import { ensureRoles } from '../../db/roles/roles.ts';
-import { keyFile } from '../../secrets/key-file.ts';
 import { type Product, sealedColumns } from '../../tenancy/product.ts';
-import { encryptionKeyIds, remark, say, withUrl } from '../context.ts';
+import { encryptionKeyIds, keyPlace, remark, say, withUrl } from '../context.ts';
 
 export function backupCommands(program: Command, products: readonly Product[]): void {
   program
@@ -22,7 +21,7 @@ export function backupCommands(program: Command, products: readonly Product[]): 
         say(`Backed up ${rows} rows of ${manifest.tables.length} tables to ${directory}.`);
         remark(
           'The backup does not contain the encryption keys. Keep a copy of them in another place: ' +
-            (config.SLUICE_ENCRYPTION_KEYS ? 'SLUICE_ENCRYPTION_KEYS' : keyFile(config.SLUICE_DATA_DIR)),
+            keyPlace(config).name,
         );
       }),
     );

@@ -8,8 +8,10 @@ import { findRoles } from '../../db/roles/roles.ts';
 import { diagnoseTemporal } from '../../schedules/diagnose.ts';
 import { parseKeyring } from '../../secrets/envelope.ts';
 import { keyFile } from '../../secrets/key-file.ts';
+import { openKeys } from '../../secrets/key-source.ts';
 import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
-import type { Finding, Product } from '../../tenancy/product.ts';
+import { findKeyState, keyProblems } from '../../tenancy/encryption-keys.ts';
+import { type Finding, type Product, sealedColumns } from '../../tenancy/product.ts';
 import { say, settings } from '../context.ts';
 
 const finding = (check: string, ok: boolean, sentence: string): Finding => ({ check, ok, sentence });
@@ -58,7 +60,7 @@ function lookAtDataDir(config: Config): Finding[] {
 }
 
 function lookAtKeys(config: Config): Finding {
-  const file = keyFile(config.SLUICE_DATA_DIR);
+  const file = config.SLUICE_ENCRYPTION_KEY_FILE ?? keyFile(config.SLUICE_DATA_DIR);
   if (config.SLUICE_ENCRYPTION_KEYS) {
     try {
       const { primary, keys } = parseKeyring(config.SLUICE_ENCRYPTION_KEYS);
@@ -168,6 +170,31 @@ async function lookAtWall(database: GivenAddresses): Promise<Finding> {
   }
 }
 
+/** Looks whether the keys open what is stored, and whether all processes hold them. */
+async function lookAtSecrets(url: string, config: Config, products: readonly Product[]): Promise<Finding> {
+  const check = 'stored secrets';
+  const pool = createPool({ url, size: 1, name: 'doctor' });
+  try {
+    const file = keyFile(config.SLUICE_DATA_DIR);
+    const isGiven = config.SLUICE_ENCRYPTION_KEYS || config.SLUICE_ENCRYPTION_KEY_FILE;
+    const { keyring } = openKeys(
+      isGiven ? config : { SLUICE_ENCRYPTION_KEY_FILE: existsSync(file) ? file : undefined },
+    );
+    const problems = keyProblems(await findKeyState(pool, sealedColumns(products), keyring));
+    return finding(
+      check,
+      problems.length === 0,
+      problems.length === 0
+        ? 'The keys open all stored secrets, and every process holds the key that encrypts.'
+        : `${problems.join(' ')} \`npx sluice keys\` shows more.`,
+    );
+  } catch (error) {
+    return finding(check, false, (error as Error).message);
+  } finally {
+    await pool.end();
+  }
+}
+
 async function lookAtDatabase(config: Config, products: readonly Product[]): Promise<Finding[]> {
   const url = config.DATABASE_URL ?? (await runningDatabaseUrl(config.SLUICE_DATA_DIR));
   if (!url) {
@@ -184,7 +211,12 @@ async function lookAtDatabase(config: Config, products: readonly Product[]): Pro
     const found = lookAtReport(report, config);
     if (report.applied !== report.known) return found;
     const database = givenAddresses(url, config.DATABASE_URL ? config : {});
-    return [...found, await lookAtWall(database), ...(await lookAtProducts(url, products))];
+    return [
+      ...found,
+      await lookAtWall(database),
+      await lookAtSecrets(url, config, products),
+      ...(await lookAtProducts(url, products)),
+    ];
   } catch (error) {
     const place = config.DATABASE_URL ? 'DATABASE_URL' : 'the embedded Postgres';
     return [

@@ -42,6 +42,9 @@ export const projectFolder = (projectId: number): string => `${PROJECT_FOLDERS}/
 /** Whether a name is that of the project folders, also on a file system that does not tell such names apart. */
 const isReserved = (name: string) => name.normalize('NFKC').toLowerCase() === PROJECT_FOLDERS;
 
+/** The mode of directories: exported events are for nobody but the user that Sluice runs as. */
+const OWNER_ONLY = 0o700;
+
 /** Limits in bytes. File systems take paths of 4,096; the root and the name of the file need some of them. */
 const LONGEST_SEGMENT = 255;
 const LONGEST_DIRECTORY = 2048;
@@ -143,7 +146,7 @@ export class Folder {
 
   /** The directory that no path of this export leads out of. */
   async #base(make: boolean): Promise<string> {
-    if (make) await mkdir(this.#root, { recursive: true });
+    if (make) await mkdir(this.#root, { recursive: true, mode: OWNER_ONLY });
     let base = await realpath(this.#root);
     for (const segment of this.#folder?.split('/') ?? []) {
       const next = path.join(base, segment);
@@ -198,7 +201,7 @@ async function isSame(one: string, other: string): Promise<boolean> {
 }
 
 async function makeDirectory(name: string, parent: string): Promise<void> {
-  await mkdir(name).catch((error: NodeJS.ErrnoException) => {
+  await mkdir(name, OWNER_ONLY).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });
   await syncDirectory(parent);

@@ -9,6 +9,8 @@ const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.partial$/;
 const temporaryName = (file: string) =>
   path.join(path.dirname(file), `.${path.basename(file)}.${randomBytes(6).toString('hex')}.partial`);
 
+/** The mode of files: exported events are for nobody but the user that Sluice runs as. */
+const OWNER_ONLY = 0o600;
 const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW, O_RDONLY, W_OK, X_OK } = constants;
 
 class HiddenLocalFile implements HiddenFile {
@@ -85,7 +87,7 @@ async function linkOrRename(temporary: string, file: string): Promise<void> {
     const { code = '' } = error as NodeJS.ErrnoException;
     // The file system has no hard links, like many network drives.
     if (!['EPERM', 'ENOTSUP', 'ENOSYS', 'EMLINK'].includes(code)) throw error;
-    await (await open(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644)).close();
+    await (await open(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, OWNER_ONLY)).close();
     await rename(temporary, file);
   }
 }
@@ -102,7 +104,7 @@ export async function tryWriting(folder: Folder, signal?: AbortSignal): Promise<
     signal?.throwIfAborted();
     // The directories above the root are not Sluice's.
     if (!isBelow) return await access(directory, W_OK | X_OK);
-    const handle = await open(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644);
+    const handle = await open(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, OWNER_ONLY);
     try {
       await handle.writeFile('written by the test of a connection\n');
       await handle.sync();
@@ -177,7 +179,7 @@ export function localStore(folder: Folder): FileStore {
       const place = folder.describe(key);
       const temporary = temporaryName(await folder.locate(key, true));
       try {
-        const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644);
+        const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, OWNER_ONLY);
         return new HiddenLocalFile(handle, temporary, place, () => folder.locate(key, false), signal);
       } catch (error) {
         throw fileError(error, place);
@@ -188,7 +190,7 @@ export function localStore(folder: Folder): FileStore {
       const file = await folder.locate(key, true);
       const temporary = temporaryName(file);
       try {
-        const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644);
+        const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, OWNER_ONLY);
         try {
           await handle.writeFile(bytes);
           await handle.sync();

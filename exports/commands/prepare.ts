@@ -15,7 +15,7 @@ import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import { type Actor, maySeeProject } from '../../tenancy/actor.ts';
 import { exportQuery } from '../reads/query.ts';
-import { openSettings, sealSettings } from '../reads/settings.ts';
+import { keepSettings, openSettings, sealSettings } from '../reads/settings.ts';
 import { folderOf, type StoredTarget, storedTargetOf } from '../reads/stored-target.ts';
 import {
   type BatchExportFields,
@@ -116,7 +116,11 @@ function readExport(
     requireEventsForNames(settings, model);
     const stored =
       current && !input.destination
-        ? { destination_type: current.destination_type, config: current.config, secrets: current.secrets }
+        ? keepSettings(keyring, {
+            destination_type: current.destination_type,
+            config: current.config,
+            secrets: current.secrets,
+          })
         : sealSettings(keyring, exportId, settings);
     const asked = input.hogql_query === undefined ? current?.hogql_query : input.hogql_query;
     const hogqlQuery = asked?.trim() ? asked : null;

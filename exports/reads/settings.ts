@@ -1,7 +1,7 @@
 import { type RawConfig, withoutSecretKeys } from '../../destinations/config.ts';
 import { requireDestination } from '../../destinations/registry.ts';
 import type { DestinationSettings } from '../../destinations/settings.ts';
-import { type Keyring, open, SecretError, seal } from '../../secrets/envelope.ts';
+import { type Keyring, open, rewrap, SecretError, seal, sealedBy } from '../../secrets/envelope.ts';
 import type { BatchExportRow } from '../rows/batch-exports.ts';
 
 /** The columns that hold the destination of an export. */
@@ -31,6 +31,16 @@ export function sealSettings(
   if (hidden.length === 0) return { destination_type: type, config: shown, secrets: null };
   const text = JSON.stringify(Object.fromEntries(hidden));
   return { destination_type: type, config: shown, secrets: seal(needed(keyring), text, contextOf(exportId)) };
+}
+
+/**
+ * Returns a stored destination for storing it once more: its secrets are sealed with the first key, so that nobody writes
+ * what a rotation has replaced. Without their key they stay as they are.
+ */
+export function keepSettings<T extends StoredSettings>(keyring: Keyring | undefined, stored: T): T {
+  const { secrets } = stored;
+  if (secrets === null || !keyring?.keys.has(sealedBy(secrets))) return stored;
+  return { ...stored, secrets: rewrap(keyring, secrets) };
 }
 
 /** Reads the destination of a stored export, with its secrets decrypted. Throws a SecretError if that fails. */

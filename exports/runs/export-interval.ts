@@ -143,7 +143,7 @@ async function carry(
   await untilFinal(pool, end, { signal: attempt.signal, moved: attempt.stillWaits }).finally(over);
   requireUnexpired(row, interval, eventRetentionDays, Date.now());
   const work = destinationRun(row, run.id, interval);
-  const trace = traceOf(pool, row, run, attempt.signal);
+  const trace = traceOf({ pool, keyring: deps.keyring }, row, run, attempt.signal);
   const transferred = await transfer({ copyPool, query, destination, run: work, attempt, trace });
   if (destination.kind !== 'files') return { transferred, said: [] };
   await leaveNoPart(pool, destination, work, run, attempt);

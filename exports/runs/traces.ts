@@ -7,6 +7,7 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import type { BoundFiles } from '../../destinations/bind.ts';
 import type { Cleared } from '../../destinations/file-run.ts';
+import { keepSettings } from '../reads/settings.ts';
 import { type BatchExportRow, findBatchExportById, keyOf } from '../rows/batch-exports.ts';
 import { recordCheck } from '../rows/checks.ts';
 import { insertLogs, type LogEntry } from '../rows/logs.ts';
@@ -50,11 +51,16 @@ export const mayNameFor =
   async (exportId: string): Promise<boolean> =>
     isUuid(exportId) && (await findBatchExportById(pool, exportId))?.project_id === row.project_id;
 
-export function traceOf(pool: Pool, row: BatchExportRow, run: RunRow, signal: AbortSignal): Trace {
+export function traceOf(
+  { pool, keyring }: Pick<RunDependencies, 'pool' | 'keyring'>,
+  row: BatchExportRow,
+  run: RunRow,
+  signal: AbortSignal,
+): Trace {
   const interval = { start: run.data_interval_start, end: run.data_interval_end };
   return {
     async begin(manifestKey) {
-      while (!(await beginTrace(pool, row, run, manifestKey))) {
+      while (!(await beginTrace(pool, keepSettings(keyring, row), run, manifestKey))) {
         signal.throwIfAborted();
         await pause(LEASED, undefined, { signal }).catch(() => signal.throwIfAborted());
       }

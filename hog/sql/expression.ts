@@ -185,6 +185,8 @@ function printCohort(place: Place, node: Compare): Sql {
     throw fault('A cohort must be given by its number: IN COHORT 5', right.span ?? node.span);
   }
   const members = place.printer.cohort(constantValue(place.printer, right).sql);
+  if (!members)
+    throw fault('There are no cohorts here. Write the conditions of the cohort instead', node.span);
   return node.op === 'in cohort'
     ? sql`((${person} in ${members}) is true)`
     : sql`((${person} in ${members}) is not true)`;

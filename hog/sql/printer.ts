@@ -80,9 +80,11 @@ export class Printer {
     return sql`(select * from ${table.from} where ${table.project} = ${this.#project})`;
   }
 
-  /** Prints a subquery for the persons in a cohort of this project. */
-  cohort(id: Sql): Sql {
-    const { from, project, cohort, person } = this.options.schema.cohorts;
+  /** Prints a subquery for the persons in a cohort of this project. Undefined: there are no cohorts here. */
+  cohort(id: Sql): Sql | undefined {
+    const { cohorts } = this.options.schema;
+    if (!cohorts) return undefined;
+    const { from, project, cohort, person } = cohorts;
     return sql`(select ${person} from ${from} where ${project} = ${this.#project} and ${cohort} = ${id})`;
   }
 

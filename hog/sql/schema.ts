@@ -42,8 +42,8 @@ export interface Table {
 
 export interface Schema {
   tables: Readonly<Record<string, Table>>;
-  /** The members of cohorts, for IN COHORT. */
-  cohorts: { from: Sql; project: Sql; cohort: Sql; person: Sql };
+  /** The members of cohorts, for IN COHORT. Undefined: there are no cohorts where the query runs. */
+  cohorts?: { from: Sql; project: Sql; cohort: Sql; person: Sql };
 }
 
 type Options = Omit<Column, 'kind' | 'type' | 'of'>;

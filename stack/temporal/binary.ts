@@ -8,10 +8,10 @@ import { tryLock } from '../file-lock.ts';
 import { goInstall } from '../go-install.ts';
 import { requireSpace, requireWritable } from '../preflight.ts';
 import { type Report, StackProblem } from '../problem.ts';
-import { DOWNLOAD_URL, downloadTemporal } from './download.ts';
+import { downloadTemporal, TEMPORAL_VERSION, type TemporalArchive, temporalArchive } from './download.ts';
 
-/** The newest version that `go install` accepts. Later ones have replace directives in their go.mod. */
-const TEMPORAL_MODULE = 'github.com/temporalio/cli/cmd/temporal@v1.5.1';
+/** Go checks it against its checksum database. Later versions have replace directives in their go.mod. */
+const TEMPORAL_MODULE = `github.com/temporalio/cli/cmd/temporal@v${TEMPORAL_VERSION}`;
 
 /** Builds the Temporal CLI into `folder` with the machine's Go. This takes about four minutes on two cores. */
 function buildTemporal(
@@ -33,7 +33,8 @@ interface TemporalSearch {
   report?: Report;
   /** The environment. Its PATH is searched; Go gets all of it. */
   env?: NodeJS.ProcessEnv;
-  downloadUrl?: string;
+  /** The archive to download. By default the one for this machine. */
+  archive?: TemporalArchive;
   signal?: AbortSignal;
 }
 
@@ -61,8 +62,8 @@ async function works(program: string): Promise<boolean> {
 }
 
 /**
- * Finds the Temporal CLI, which contains the server. It looks in this order: PATH, the cache, the download that the
- * Temporal SDK knows, `go install`. The last two put the program into the cache, in one step and by one process only.
+ * Finds the Temporal CLI, which contains the server. It looks in this order: PATH, the cache, the
+ * download of its release, `go install`. The last two put the program into the cache, in one step and by one process only.
  */
 export async function findTemporal(search: TemporalSearch): Promise<string> {
   const env = search.env ?? process.env;
@@ -83,7 +84,7 @@ export async function findTemporal(search: TemporalSearch): Promise<string> {
         // The previous owner of the lock may have put it there.
         if (existsSync(cached) && (await works(cached))) return cached;
         await rm(cached, { force: true });
-        await obtain(cached, search.downloadUrl ?? DOWNLOAD_URL, env, report, search.signal);
+        await obtain(cached, search.archive ?? temporalArchive(process), env, report, search.signal);
         return cached;
       } finally {
         lock.release();
@@ -99,7 +100,7 @@ export async function findTemporal(search: TemporalSearch): Promise<string> {
 
 async function obtain(
   cached: string,
-  downloadUrl: string,
+  archive: TemporalArchive | undefined,
   env: NodeJS.ProcessEnv,
   report: Report,
   signal: AbortSignal | undefined,
@@ -117,8 +118,9 @@ async function obtain(
       {
         name: 'the download',
         run: () => {
-          report(`Downloading Temporal (once, about 60 MB) from ${new URL(downloadUrl).host} …`);
-          return downloadTemporal(partial, report, downloadUrl);
+          if (!archive) throw new Error('Temporal publishes no program for this machine');
+          report(`Downloading Temporal (once, about 60 MB) from ${new URL(archive.url).host} …`);
+          return downloadTemporal(partial, report, archive);
         },
       },
       {

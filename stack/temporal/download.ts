@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { chmod, rename } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -9,27 +9,37 @@ import { promisify } from 'node:util';
 import type { Report } from '../problem.ts';
 
 const execute = promisify(execFile);
-/** Where the Temporal SDK itself downloads the server for its tests. */
-export const DOWNLOAD_URL = 'https://temporal.download';
-const ANSWER_MILLISECONDS = 15_000;
+/** The newest version that `go install` accepts, so that the download and the build are the same program. */
+export const TEMPORAL_VERSION = '1.5.1';
+/** Where Temporal publishes the archives of its releases. */
+export const DOWNLOAD_URL = 'https://github.com/temporalio/cli/releases/download';
+/** The SHA-256 of each archive of this version, as Temporal publishes them. Another archive is not unpacked. */
+const CHECKSUMS: Readonly<Record<string, string>> = {
+  linux_amd64: 'ddc95e08b0b076efd4ea9733a3f488eb7d2be875f8834e616cd2a37358b4852d',
+  linux_arm64: 'bd1b0db9f18b051026de8bf6cc1505f2510f14bbb7a8b9a4a91fff46c77454f5',
+  darwin_amd64: 'bbb73e2a31135abe50a1f1cdb35030c42961df618e8ce9c60ae89f201540c5d9',
+  darwin_arm64: 'cca01b7ea35ad56e2a328d9ae596bf716bd22313ef63c7a761c88354457c2415',
+};
+
+/** An archive with the program `temporal`, and the checksum that it must have. */
+export interface TemporalArchive {
+  url: string;
+  sha256: string;
+}
+
+/** The archive for a machine. Undefined: Temporal publishes none. */
+export function temporalArchive(
+  { platform, arch }: Pick<NodeJS.Process, 'platform' | 'arch'>,
+  baseUrl = DOWNLOAD_URL,
+): TemporalArchive | undefined {
+  const name = `${platform}_${arch === 'x64' ? 'amd64' : arch}`;
+  const sha256 = CHECKSUMS[name];
+  if (!sha256) return undefined;
+  const file = `temporal_cli_${TEMPORAL_VERSION}_${name}.tar.gz`;
+  return { url: `${baseUrl}/v${TEMPORAL_VERSION}/${file}`, sha256 };
+}
+
 const STALL_MILLISECONDS = 30_000;
-
-interface ArchiveInfo {
-  archiveUrl: string;
-  fileToExtract: string;
-}
-
-function infoUrl(baseUrl: string): string {
-  const sdk = createRequire(import.meta.url)('@temporalio/common/package.json') as { version: string };
-  const query = new URLSearchParams({
-    arch: process.arch === 'arm64' ? 'arm64' : 'amd64',
-    platform: process.platform === 'darwin' ? 'darwin' : 'linux',
-    format: 'tar.gz',
-    'sdk-name': 'sdk-typescript',
-    'sdk-version': sdk.version,
-  });
-  return `${baseUrl}/cli/default?${query}`;
-}
 
 async function get(url: string, signal: AbortSignal): Promise<Response> {
   const response = await fetch(url, { signal });
@@ -38,28 +48,26 @@ async function get(url: string, signal: AbortSignal): Promise<Response> {
 }
 
 /** Downloads the Temporal CLI into `folder`. Throws if that fails for any reason. */
-export async function downloadTemporal(folder: string, report: Report, baseUrl: string): Promise<string> {
-  const answer = await get(infoUrl(baseUrl), AbortSignal.timeout(ANSWER_MILLISECONDS));
-  const info = (await answer.json()) as ArchiveInfo;
-  const member = info.fileToExtract;
-  if (
-    typeof member !== 'string' ||
-    !/^[\w.-]+(\/[\w.-]+)*$/.test(member) ||
-    member.split('/').includes('..')
-  ) {
-    throw new Error(`the file to extract has an unusable name, ${JSON.stringify(member)}`);
-  }
+export async function downloadTemporal(
+  folder: string,
+  report: Report,
+  { url, sha256 }: TemporalArchive,
+): Promise<string> {
   const archive = path.join(folder, 'temporal.tar.gz');
-  await fetchTo(info.archiveUrl, archive, report);
-  await execute('tar', ['-xzf', archive, '-C', folder, member]);
+  const received = await fetchTo(url, archive, report);
+  if (received !== sha256) {
+    throw new Error(`the archive has the SHA-256 ${received}, but Sluice expects ${sha256}`);
+  }
+  await execute('tar', ['-xzf', archive, '-C', folder, 'temporal']);
   const program = path.join(folder, 'temporal-downloaded');
-  await rename(path.join(folder, member), program);
+  await rename(path.join(folder, 'temporal'), program);
   await chmod(program, 0o755);
   return program;
 }
 
-/** Downloads a file. Gives up when no byte arrives for a while. There is no limit for the whole, as networks may be slow. */
-async function fetchTo(url: string, file: string, report: Report): Promise<void> {
+/** Downloads a file and returns its SHA-256. Gives up when no byte arrives for a while. There is no limit for the whole, as networks may be slow. */
+async function fetchTo(url: string, file: string, report: Report): Promise<string> {
+  const hash = createHash('sha256');
   const stalled = new AbortController();
   const onStall = () => stalled.abort(new Error(`no data arrived for ${STALL_MILLISECONDS / 1000} s`));
   let timer = setTimeout(onStall, STALL_MILLISECONDS);
@@ -72,6 +80,7 @@ async function fetchTo(url: string, file: string, report: Report): Promise<void>
     const progress = new Transform({
       transform(chunk: Buffer, _encoding, done) {
         received += chunk.length;
+        hash.update(chunk);
         clearTimeout(timer);
         timer = setTimeout(onStall, STALL_MILLISECONDS);
         if (Date.now() >= nextLine) {
@@ -89,6 +98,7 @@ async function fetchTo(url: string, file: string, report: Report): Promise<void>
     );
     if (total > 0 && received !== total)
       throw new Error(`the download ended after ${received} of ${total} bytes`);
+    return hash.digest('hex');
   } finally {
     clearTimeout(timer);
   }

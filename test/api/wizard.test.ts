@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { hashToken } from '../../tenancy/tokens.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { refusals } from '../support/refusals.ts';
 
@@ -60,10 +61,10 @@ describe('the device flow', () => {
     const hash = await initialize();
     const { rows } = await api.pool.query(
       'select extract(epoch from expires_at - created_at)::int as seconds from wizard_sessions where hash = $1',
-      [hash],
+      [hashToken(hash)],
     );
     expect(rows).toEqual([{ seconds: 600 }]);
-    await api.pool.query('update wizard_sessions set expires_at = now() where hash = $1', [hash]);
+    await api.pool.query('update wizard_sessions set expires_at = now() where hash = $1', [hashToken(hash)]);
     expect((await ask(hash)).statusCode).toBe(404);
     const late = await api.request(anna, 'POST', authenticateUrl(anna), { hash });
     expect(late.json()).toEqual(

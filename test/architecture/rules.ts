@@ -128,7 +128,7 @@ export const PLACES: Record<string, Place> = {
     paths: ['tenancy/'],
     holds:
       'rules of organizations, projects, people and keys; the actor; the activity log; what a product declares',
-    imports: ['db', 'telemetry', ...PURE_LEAVES],
+    imports: ['db', 'secrets', 'telemetry', ...PURE_LEAVES],
     neverPackages: FRAMEWORKS,
   },
   workflows: {

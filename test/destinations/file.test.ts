@@ -7,6 +7,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -45,6 +46,22 @@ test('files lie below the directory, under their keys', async () => {
   await send({ directory: 'lake/a', prefix: '{table}/{year}/' });
   const stem = 'lake/a/events/2026/2026-01-31T12:00:00+00:00-2026-01-31T13:00:00+00:00';
   expect(everything(exportRoot)).toEqual([`${stem}.jsonl`, `${stem}_manifest.json`]);
+});
+
+test('files and directories are for their owner only, whatever the umask', async () => {
+  const umask = process.umask(0);
+  try {
+    await send({ directory: 'lake/a', prefix: '{table}/' });
+  } finally {
+    process.umask(umask);
+  }
+  const found = readdirSync(exportRoot, { recursive: true, withFileTypes: true });
+  const modes = found.map((entry) => [
+    entry.isDirectory(),
+    statSync(path.join(entry.parentPath, entry.name)).mode & 0o777,
+  ]);
+  expect(new Set(modes.map(String))).toEqual(new Set([`true,${0o700}`, `false,${0o600}`]));
+  expect(statSync(exportRoot).mode & 0o777).toBe(0o700);
 });
 
 describe('symbolic links', () => {

@@ -2,12 +2,12 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import type { RawConfig } from '../../destinations/config.ts';
 import { targetsCollide } from '../../destinations/write-target.ts';
 import { exportQuery } from '../../exports/reads/query.ts';
-import { openSettings, sealSettings } from '../../exports/reads/settings.ts';
+import { keepSettings, openSettings, sealSettings } from '../../exports/reads/settings.ts';
 import { folderOf, storedTargetOf } from '../../exports/reads/stored-target.ts';
 import type { BatchExportRow } from '../../exports/rows/batch-exports.ts';
 import { cadenceOfRow } from '../../exports/rules/cadence.ts';
 import { createCompiler } from '../../models/index.ts';
-import { generateKey, parseKeyring, SecretError } from '../../secrets/envelope.ts';
+import { generateKey, type Keyring, parseKeyring, SecretError } from '../../secrets/envelope.ts';
 import { END, START } from '../models/support.ts';
 
 const keyring = parseKeyring(generateKey('one'));
@@ -36,6 +36,18 @@ describe('what is stored of a destination', () => {
       /key "one".*add it back/,
     );
     expect(() => openSettings(undefined, { id: ID, ...stored })).toThrow(/SLUICE_ENCRYPTION_KEYS is not set/);
+  });
+
+  test('is stored once more under the first key, so that a rotation does not miss it', () => {
+    const stored = sealSettings(keyring, ID, { type: 'S3', config: S3 });
+    const next = generateKey('next');
+    const both: Keyring = { primary: 'next', keys: new Map([...parseKeyring(next).keys, ...keyring.keys]) };
+    const kept = keepSettings(both, stored);
+    expect(kept.secrets).toMatch(/^slc1\.next\./);
+    expect(openSettings(parseKeyring(next), { id: ID, ...kept })).toEqual({ type: 'S3', config: S3 });
+    // Without its key, it stays as it is.
+    expect(keepSettings(parseKeyring(next), stored)).toEqual(stored);
+    expect(keepSettings(undefined, stored)).toEqual(stored);
   });
 
   test('needs no keys where there are no secrets', () => {

@@ -72,6 +72,9 @@ describe('npm start', () => {
     ]) {
       expect([secret, statSync(path.join(dataDir, secret)).mode & 0o777]).toEqual([secret, 0o600]);
     }
+    for (const folder of ['.', 'logs', 'processes', 'postgres', 'temporal']) {
+      expect([folder, statSync(path.join(dataDir, folder)).mode & 0o777]).toEqual([folder, 0o700]);
+    }
     expect(first.output()).toContain(`personal API key  ${credentials.personal_api_key}`);
     expect(first.output()).toContain(`project API key   ${credentials.project_api_key}`);
     expect((await fetch(`${credentials.base_url}/_readyz`)).status).toBe(200);

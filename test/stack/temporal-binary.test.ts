@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -6,6 +7,7 @@ import path from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { isRunning, processStart } from '../../stack/process.ts';
 import { findTemporal } from '../../stack/temporal/binary.ts';
+import { type TemporalArchive, temporalArchive } from '../../stack/temporal/download.ts';
 import { makeDataDir } from '../support/data-dir.ts';
 import { eventually } from '../support/eventually.ts';
 import { LONG } from '../support/rounds.ts';
@@ -37,7 +39,8 @@ printf '#!/bin/sh\\necho "temporal version 0.0.0-built"\\n' > "$GOBIN/temporal"
 }
 
 interface Served {
-  url: string;
+  /** What a search downloads. */
+  archive: TemporalArchive;
   requests: string[];
 }
 
@@ -46,22 +49,24 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
-/** Serves what temporal.download serves: a description of the archive, and the archive. */
-async function serve(archive: Buffer | number, member = 'temporal'): Promise<Served> {
+/** Serves an archive. Without a checksum, it is the one of what is served. */
+async function serve(content: Buffer | number, sha256?: string): Promise<Served> {
   const requests: string[] = [];
   const server = http.createServer((request, response) => {
     requests.push(request.url as string);
-    if (request.url?.startsWith('/cli/default?')) {
-      const { port } = server.address() as AddressInfo;
-      const archiveUrl = `http://127.0.0.1:${port}/archive.tar.gz`;
-      response.end(JSON.stringify({ archiveUrl, fileToExtract: member }));
-    } else if (typeof archive === 'number') response.writeHead(archive).end();
-    else response.end(archive);
+    if (typeof content === 'number') response.writeHead(content).end();
+    else response.end(content);
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/archive.tar.gz`;
+  return { archive: { url, sha256: sha256 ?? hashOf(content) }, requests };
 }
+
+const hashOf = (content: Buffer | number) =>
+  createHash('sha256')
+    .update(typeof content === 'number' ? '' : content)
+    .digest('hex');
 
 function makeArchive(folder: string): Buffer {
   writeProgram(path.join(folder, 'content', 'temporal'), 'downloaded');
@@ -87,8 +92,8 @@ describe('the Temporal program is looked for', () => {
     const { folder, search, cached } = machine();
     writeProgram(cached, 'cached');
     const installed = writeProgram(path.join(folder, 'path', 'temporal'), 'installed');
-    const { url, requests } = await serve(404);
-    expect(await findTemporal({ ...search, downloadUrl: url })).toBe(installed);
+    const { archive, requests } = await serve(404);
+    expect(await findTemporal({ ...search, archive })).toBe(installed);
     expect(requests).toEqual([]);
   });
 
@@ -97,26 +102,18 @@ describe('the Temporal program is looked for', () => {
     writeProgram(cached, 'cached');
     const other = writeProgram(path.join(folder, 'path', 'temporal'), 'x');
     writeFileSync(other, '#!/bin/sh\necho I know nothing\n');
-    const { url, requests } = await serve(404);
-    expect(await findTemporal({ ...search, downloadUrl: url })).toBe(cached);
+    const { archive, requests } = await serve(404);
+    expect(await findTemporal({ ...search, archive })).toBe(cached);
     expect(requests).toEqual([]);
   });
 
-  test('then where the Temporal SDK downloads it', async () => {
+  test('then among the releases of Temporal', async () => {
     const { folder, search, cached } = machine();
     writeGo(path.join(folder, 'path'));
-    const { url, requests } = await serve(makeArchive(folder));
-    expect(await findTemporal({ ...search, downloadUrl: url })).toBe(cached);
+    const { archive } = await serve(makeArchive(folder));
+    expect(await findTemporal({ ...search, archive })).toBe(cached);
     expect(versionOf(cached)).toBe('temporal version 0.0.0-downloaded');
     expect(readdirSync(path.dirname(cached))).toEqual(['temporal']);
-    const asked = new URL(requests[0] as string, url).searchParams;
-    expect(Object.fromEntries(asked)).toEqual({
-      arch: process.arch === 'arm64' ? 'arm64' : 'amd64',
-      platform: process.platform,
-      format: 'tar.gz',
-      'sdk-name': 'sdk-typescript',
-      'sdk-version': expect.stringMatching(/^\d+\.\d+\.\d+$/),
-    });
     expect(existsSync(path.join(folder, 'path', 'calls'))).toBe(false);
   });
 
@@ -125,11 +122,11 @@ describe('the Temporal program is looked for', () => {
     ['is no archive', () => Buffer.from('<html>please sign in</html>'), /tar/i],
     ['is cut off', (folder) => makeArchive(folder).subarray(0, 100), /tar|gzip|unexpected end/i],
   ];
-  test.each(useless)('then it is built, when the download %s', async (_name, archive, reason) => {
+  test.each(useless)('then it is built, when the download %s', async (_name, content, reason) => {
     const { folder, lines, search, cached } = machine();
     writeGo(path.join(folder, 'path'));
-    const { url } = await serve(archive(folder));
-    expect(await findTemporal({ ...search, downloadUrl: url })).toBe(cached);
+    const { archive } = await serve(content(folder));
+    expect(await findTemporal({ ...search, archive })).toBe(cached);
     expect(versionOf(cached)).toBe('temporal version 0.0.0-built');
     expect(lines.find((line) => line.includes('the download failed'))).toMatch(reason);
     expect(readFileSync(path.join(folder, 'path', 'calls'), 'utf8')).toBe(
@@ -138,13 +135,32 @@ describe('the Temporal program is looked for', () => {
     expect(readdirSync(path.dirname(cached))).toEqual(['temporal']);
   });
 
-  test('a server that names a file outside the archive is not followed', async () => {
-    const { folder, lines, search } = machine();
+  test('an archive with another checksum is not unpacked, however well it would work', async () => {
+    const { folder, lines, search, cached } = machine();
     writeGo(path.join(folder, 'path'));
-    const { url, requests } = await serve(makeArchive(folder), '../../temporal');
-    await findTemporal({ ...search, downloadUrl: url });
-    expect(lines.join('\n')).toContain('the file to extract has an unusable name, "../../temporal"');
+    const content = makeArchive(folder);
+    const { archive, requests } = await serve(content, hashOf(Buffer.from('another')));
+    expect(await findTemporal({ ...search, archive })).toBe(cached);
+    expect(versionOf(cached)).toBe('temporal version 0.0.0-built');
     expect(requests).toHaveLength(1);
+    expect(lines.join('\n')).toContain(
+      `the download failed: the archive has the SHA-256 ${hashOf(content)}, but Sluice expects ${archive.sha256}`,
+    );
+  });
+
+  test.each([
+    ['linux', 'x64', /v1\.5\.1\/temporal_cli_1\.5\.1_linux_amd64\.tar\.gz$/],
+    ['linux', 'arm64', /v1\.5\.1\/temporal_cli_1\.5\.1_linux_arm64\.tar\.gz$/],
+    ['darwin', 'x64', /darwin_amd64\.tar\.gz$/],
+    ['darwin', 'arm64', /darwin_arm64\.tar\.gz$/],
+  ] as const)('there is one archive for %s on %s, with its checksum', (platform, arch, name) => {
+    const archive = temporalArchive({ platform, arch });
+    expect(archive).toEqual({
+      url: expect.stringMatching(name),
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    expect(archive?.url).toMatch(/^https:/);
+    expect(temporalArchive({ platform, arch: 'riscv64' })).toBeUndefined();
   });
 
   test('and a build that is interrupted ends with everything it started', async () => {
@@ -154,9 +170,9 @@ describe('the Temporal program is looked for', () => {
     writeFileSync(path.join(bin, 'go'), `#!/bin/sh\n/bin/sleep 600 &\necho $! > "${bin}/compiler"\nwait\n`, {
       mode: 0o755,
     });
-    const { url } = await serve(404);
+    const { archive } = await serve(404);
     const stop = new AbortController();
-    const found = findTemporal({ ...search, downloadUrl: url, signal: stop.signal });
+    const found = findTemporal({ ...search, archive, signal: stop.signal });
     const failed = expect(found).rejects.toThrow('enough');
     const compiler = () => Number(readFileSync(path.join(bin, 'compiler'), 'utf8'));
     await eventually(async () => existsSync(path.join(bin, 'compiler')) && compiler() > 0);
@@ -168,8 +184,8 @@ describe('the Temporal program is looked for', () => {
 
   test('in vain: one sentence says what was tried and what to do', async () => {
     const { search, cached } = machine();
-    const { url } = await serve(404);
-    await expect(findTemporal({ ...search, downloadUrl: url })).rejects.toThrow(
+    const { archive } = await serve(404);
+    await expect(findTemporal({ ...search, archive })).rejects.toThrow(
       /^Sluice found no Temporal server and could not get one \(the download: 127\.0\.0\.1:\d+ answered 404; the build: there is no Go on this machine\)\. Install the Temporal CLI.*or set TEMPORAL_ADDRESS/,
     );
     expect(readdirSync(path.dirname(cached))).toEqual([]);
@@ -179,10 +195,10 @@ describe('the Temporal program is looked for', () => {
 describe('several starts at once', () => {
   test('fetch it once', async () => {
     const { folder, search } = machine();
-    const { url, requests } = await serve(makeArchive(folder));
-    const found = await Promise.all([1, 2, 3].map(() => findTemporal({ ...search, downloadUrl: url })));
+    const { archive, requests } = await serve(makeArchive(folder));
+    const found = await Promise.all([1, 2, 3].map(() => findTemporal({ ...search, archive })));
     expect(new Set(found).size).toBe(1);
-    expect(requests.filter((one) => one.startsWith('/archive'))).toHaveLength(1);
+    expect(requests).toHaveLength(1);
   });
 
   test('a start that was killed while fetching leaves nothing in the way', async () => {
@@ -192,8 +208,8 @@ describe('several starts at once', () => {
     // A number that this very process has, but a beginning that no process has.
     const owner = { pid: process.pid, started: `${processStart(process.pid)}0`, token: 'gone' };
     writeFileSync(`${cached}.lock`, JSON.stringify(owner));
-    const { url } = await serve(makeArchive(folder));
-    await findTemporal({ ...search, downloadUrl: url });
+    const { archive } = await serve(makeArchive(folder));
+    await findTemporal({ ...search, archive });
     expect(readdirSync(path.dirname(cached))).toEqual(['temporal']);
   });
 
@@ -201,8 +217,8 @@ describe('several starts at once', () => {
     const { folder, search, cached } = machine();
     writeProgram(cached, 'cached');
     writeFileSync(cached, '');
-    const { url } = await serve(makeArchive(folder));
-    expect(versionOf(await findTemporal({ ...search, downloadUrl: url }))).toContain('downloaded');
+    const { archive } = await serve(makeArchive(folder));
+    expect(versionOf(await findTemporal({ ...search, archive }))).toContain('downloaded');
   });
 });
 
@@ -211,8 +227,8 @@ long(
   'the real build works (long: minutes; runs in npm run test:long on machines with Go)',
   async () => {
     const { search, lines } = machine();
-    const { url } = await serve(404);
-    const program = await findTemporal({ ...search, env: process.env, downloadUrl: url });
+    const { archive } = await serve(404);
+    const program = await findTemporal({ ...search, env: process.env, archive });
     expect(versionOf(program)).toContain('temporal version');
     expect(lines.some((line) => /\d+ s: \d+ modules downloaded, \d+ packages compiled/.test(line))).toBe(
       true,

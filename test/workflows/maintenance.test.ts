@@ -36,6 +36,8 @@ describe('the maintenance schedule', () => {
     for (const report of reports) {
       expect(report).toEqual({
         counts: {
+          removeExportLeftovers: 0,
+          sealSecrets: 0,
           keepEventPartitions: expect.any(Number),
           expireSessions: expect.any(Number),
           stopDeletedProjects: 0,

@@ -40,7 +40,7 @@ test('what the README and the page of the API say to type does what they say', a
     .replaceAll('.sluice/', `${here}/`);
   const { NODE_OPTIONS: _ours, ...env } = process.env;
   // A machine that is busy may need longer for the first file than the README says.
-  const wait = `for n in $(seq 200); do ls ${here}/exports/lake/*.jsonl >/dev/null 2>&1 && break; sleep 0.2; done;`;
+  const wait = `for n in $(seq 200); do ls ${here}/exports/@projects/*/lake/*.jsonl >/dev/null 2>&1 && break; sleep 0.2; done;`;
   const patient = script.replace('sleep 2;', wait);
   expect(patient).not.toBe(script);
   const { stdout } = await promisify(execFile)('bash', ['-e', '-o', 'pipefail', '-c', patient], {

@@ -161,7 +161,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'an interval is read before it is final',
     file: 'exports/runs/export-interval.ts',
-    from: 'await untilFinal(pool, end, attempt);',
+    from: 'await untilFinal(pool, end, { signal: attempt.signal, moved: attempt.stillWaits }).finally(over);',
     to: '',
     test: 'test/exports/edges.test.ts',
   },
@@ -169,16 +169,16 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'an attempt that was overtaken still completes the run',
     file: 'exports/rows/runs.ts',
-    from: "where project_id = $1 and id = $2 and fence = $3 and status = 'Running' returning *),",
-    to: "where project_id = $1 and id = $2 and $3::bigint > 0 and status = 'Running' returning *),",
+    from: "fence = $3 and status = 'Running' and ${inPlace('$10')} returning *),",
+    to: "$3::bigint > 0 and status = 'Running' and ${inPlace('$10')} returning *),",
     test: 'test/exports/rows/runs.test.ts',
     named: 'was overtaken',
   },
   {
     name: 'an attempt that was overtaken may still publish',
     file: 'exports/rows/runs.ts',
-    from: "where project_id = $1 and id = $2 and fence = $3 and status = 'Running' and ${EXPORT_STAYS}`,\n    [key.projectId, key.runId, fence],",
-    to: "where project_id = $1 and id = $2 and $3::bigint > 0 and status = 'Running' and ${EXPORT_STAYS}`,\n    [key.projectId, key.runId, fence],",
+    from: "fence = $3 and status = 'Running' and ${EXPORT_STAYS} and ${inPlace('$4')}`,",
+    to: "$3::bigint > 0 and status = 'Running' and ${EXPORT_STAYS} and ${inPlace('$4')}`,",
     test: 'test/exports/rows/runs.test.ts',
     named: 'was overtaken',
   },
@@ -201,16 +201,16 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'the manifest is written before the files',
     file: 'destinations/file-run.ts',
-    from: '      for (const { index } of encoded) {\n        const file = files.get(index);',
-    to: '      await writeManifest(manifest);\n      for (const { index } of encoded) {\n        const file = files.get(index);',
+    from: '      for (const { index, file } of hidden) {\n',
+    to: '      await writeManifest(manifest);\n      for (const { index, file } of hidden) {\n',
     test: 'test/destinations/conformance.test.ts',
     named: 'the manifest is written last|changes nothing that others see',
   },
   {
     name: 'files of another export are written over',
     file: 'destinations/file-run.ts',
-    from: 'if (manifest === undefined || manifest.export_id === exportId) return;',
-    to: 'if (manifest === undefined || manifest.export_id !== "") return;',
+    from: 'if (found.exportId !== undefined && found.exportId !== exportId) {',
+    to: 'if (found.exportId === "") {',
     test: 'test/destinations/conformance.test.ts',
     named: 'keys of another export',
   },
@@ -233,8 +233,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'an export may write to the keys of another one',
     file: 'exports/commands/prepare.ts',
-    from: 'if (!other) return;',
-    to: 'if (!other || other.id !== "") return;',
+    from: '(one) => one.id !== exportId && targetsCollide(target.target, one.write_target as WriteTarget),',
+    to: '(one) => one.id === exportId && targetsCollide(target.target, one.write_target as WriteTarget),',
     test: 'test/exports/api/resource.test.ts',
   },
   {
@@ -298,7 +298,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a gate never refuses',
     file: 'api/public/gate.ts',
-    from: 'if (this.#held + bytes > this.#share.held) throw this.#refusal();',
+    from: 'if (this.#held + bytes > this.#share.held) throw refusal();',
     to: '',
     test: 'test/api/public-lane.test.ts',
   },
@@ -326,8 +326,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a redirect carries credentials to another origin',
     file: 'egress/fetch.ts',
-    from: "const CONFIDENTIAL = new Set(['authorization', 'cookie', 'proxy-authorization', 'x-api-key']);",
-    to: "const CONFIDENTIAL = new Set(['cookie']);",
+    from: "const HARMLESS = new Set(['accept', 'accept-language', 'user-agent']);",
+    to: "const HARMLESS = new Set(['accept', 'accept-language', 'user-agent', 'authorization']);",
     test: 'test/egress',
   },
   // Products and processes.
@@ -369,8 +369,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a refusal is retried by Temporal for ever',
     file: 'activities/failures.ts',
-    from: 'if (error instanceof Refusal) return ApplicationFailure.nonRetryable(error.message);',
-    to: '',
+    from: 'if (error instanceof Refusal || error instanceof LastAttemptError)',
+    to: 'if (error instanceof LastAttemptError)',
     test: 'test/activities/failures.test.ts',
   },
   {
@@ -379,6 +379,49 @@ export const MUTATIONS: readonly Mutation[] = [
     from: 'nextRetryDelay: error.retryAfterMilliseconds ?? BUSY_AGAIN,',
     to: '',
     test: 'test/activities/failures.test.ts',
+  },
+  // One tenant among others.
+  {
+    name: 'places go to whoever waits longest, however many its project has',
+    file: 'exports/rows/worker-places.ts',
+    from: 'order by coalesce(p.places, 0),\n         f.project_id',
+    to: 'order by f.project_id',
+    test: 'test/exports/rows/worker-places.test.ts',
+  },
+  {
+    name: 'an attempt whose place was given to another one goes on',
+    file: 'exports/rows/worker-places.ts',
+    from: 'where project_id = $1 and id = $2 and fence = $3`,\n    [projectId, id, fence, lease],',
+    to: 'where project_id = $1 and id = $2 and $3::bigint > 0`,\n    [projectId, id, fence, lease],',
+    test: 'test/exports/rows/worker-places.test.ts',
+  },
+  {
+    name: 'one project may have all turns',
+    file: 'db/turns.ts',
+    from: 'if (this.#running < this.#atOnce && share.running < this.#perAsker) {',
+    to: 'if (this.#running < this.#atOnce) {',
+    test: 'test/db/turns.test.ts',
+  },
+  {
+    name: 'one owner may have all threads',
+    file: 'hog/threads/pool.ts',
+    from: 'if (owner !== NOBODY && count >= most) continue;',
+    to: '',
+    test: 'test/hog/threads/pool.test.ts',
+  },
+  {
+    name: 'the reader sees all projects',
+    file: 'db/roles/project-setting.ts',
+    from: '[PROJECT_SETTING]: String(projectId),',
+    to: '[PROJECT_SETTING]: String(projectId + 1),',
+    test: 'test/db/roles/reader.test.ts',
+  },
+  {
+    name: 'a refused $identify does not mark its person',
+    file: 'capture/persons/people.ts',
+    from: 'this.#identify(stays);\n        return undefined;',
+    to: 'return undefined;',
+    test: 'test/capture/person-rules.test.ts',
   },
   // Nothing may notice this one.
   {

@@ -51,7 +51,7 @@ async function late(model: string, n: number, meanwhile: () => Promise<unknown>)
     const { workflow_id: id } = await operator.ask('POST', `${path}run/`, { start_at: hour(n) });
     await eventually(async () => isHeld);
     await meanwhile();
-    const destination = { type: 'Postgres', config: { port: behind } };
+    const destination = { type: 'Postgres', config: configOf({ port: behind }) };
     await operator.ask('PATCH', path, { destination });
     expect(await operator.run(path, hour(n + 1))).toMatchObject({ status: 'Completed' });
     gate.resolve();

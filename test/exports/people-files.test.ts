@@ -90,7 +90,15 @@ const nameOf = (n: number) => [n, n + 1].map((one) => hour(one).replace('.000Z',
 /** What the n-th hour of a model is, after all formats and places agreed on it. */
 async function exported(model: Model, n: number): Promise<Row[]> {
   const bytes = (format: string, ending: string) =>
-    readFileSync(path.join(world.root, '@projects', String(operator.tenant.projectId), `${model}-${format}`, `${nameOf(n)}.${ending}`));
+    readFileSync(
+      path.join(
+        world.root,
+        '@projects',
+        String(operator.tenant.projectId),
+        `${model}-${format}`,
+        `${nameOf(n)}.${ending}`,
+      ),
+    );
   const lines = (text: string): Row[] =>
     text
       .split('\n')
@@ -245,7 +253,17 @@ describe('persons and sessions in files', () => {
       },
     ]);
     const types = async (model: Model) =>
-      columnsOf(readFileSync(path.join(world.root, '@projects', String(operator.tenant.projectId), `${model}-Parquet`, `${nameOf(0)}.parquet`)));
+      columnsOf(
+        readFileSync(
+          path.join(
+            world.root,
+            '@projects',
+            String(operator.tenant.projectId),
+            `${model}-Parquet`,
+            `${nameOf(0)}.parquet`,
+          ),
+        ),
+      );
     expect(await types('persons')).toMatchObject({
       ...{ team_id: 'INT32', distinct_id: 'UTF8', person_id: 'UTF8', properties: 'UTF8' },
       ...{ person_distinct_id_version: 'INT64', person_version: 'INT64', created_at: 'TIMESTAMP_MICROS' },

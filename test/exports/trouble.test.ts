@@ -55,11 +55,15 @@ test('a failure of any length ends the run, or is tried again', async () => {
 });
 
 test.each([
-  ['is longer than Postgres takes', 'repeat(repeat(event, 900000), 900000)', /requested length too large/],
   [
-    'makes more of an event than a worker can hold',
+    'is longer than Postgres takes',
+    'repeat(repeat(event, 900000), 900000)',
+    /A value would have more than \d+ bytes/,
+  ],
+  [
+    'makes more of an event than a value may have',
     "repeat(repeat('x', 1000), 140000)",
-    /a row of 140\d{6} bytes is longer than 134217728 bytes/,
+    /A value would have more than \d+ bytes/,
   ],
   ['has more arguments', `concat(${Array(101).fill('event').join()})`, /more than 100 arguments/],
 ])('a query that %s ends the run: it is not tried for ever', async (_what, column, said) => {

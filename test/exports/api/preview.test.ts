@@ -133,7 +133,11 @@ describe('a preview', () => {
     const id = await create({ hogql_query: 'select repeat(repeat(event, 900000), 900000) as x from events' });
     expect(await ask('POST', `${exports}${id}/preview/`, { start_at: iso(last) })).toEqual({
       status: 400,
-      body: refusals.field('hogql_query', 'invalid_input', 'Invalid HogQL query: requested length too large'),
+      body: refusals.field(
+        'hogql_query',
+        'invalid_input',
+        'Invalid HogQL query: A value would have more than 16777216 bytes, the most that a value of this query may have',
+      ),
     });
   });
 

@@ -20,12 +20,6 @@ export const LIMITS: Limits = {
   statement: 30 * 60_000,
 };
 
-/** The limits for a destination that may take so many seconds to answer. */
-export const limitsFor = (seconds: number): Partial<Limits> => ({
-  answer: seconds * 1_000,
-  idle: seconds * 2_000,
-});
-
 /** A slower line than this does not count as one: the body of a request must get through. */
 const BYTES_PER_SECOND = 32 * 1024;
 /** The least that a server must manage when it joins the parts of a file. */

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { type Config, MOST_RUNS, workerPools } from '../config.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
-import { limitsFor } from '../destinations/limits.ts';
 import { createEgress } from '../egress/egress.ts';
 import type { Lane } from '../exports/rows/worker-places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
@@ -74,7 +73,10 @@ export function createExportTools(
     temporal,
     logger,
     patience,
-    limits = limitsFor(config.SLUICE_DESTINATION_SECONDS),
+    limits = {
+      answer: config.SLUICE_DESTINATION_SECONDS * 1_000,
+      idle: config.SLUICE_DESTINATION_SECONDS * 2_000,
+    },
     rhythm,
     keyring = openKeys(config).keyring,
     metrics = createExportMetrics(undefined),

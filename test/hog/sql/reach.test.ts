@@ -95,7 +95,7 @@ test('no function that can be printed changes a setting or runs a text', async (
     "select prosrc as source from pg_proc where pronamespace = 'hq'::regnamespace",
   );
   for (const { source } of inner.rows) {
-    expect(source).not.toMatch(/\bexecute\b|\bset_config\b|\bperform\b/i);
+    expect(source).not.toMatch(/\bexecute\b|\bset_config\b|\bperform\b(?! hq\.)/i);
     names.push(...calledIn(source).filter((name) => !GRAMMAR.has(name)));
   }
   const found = await routines([...new Set(names)]);

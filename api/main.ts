@@ -23,11 +23,13 @@ const FIRST_LOOK = 10_000;
 const QUERY_PATIENCE = 30_000;
 /** The same for what a public request looks up. Its client does not wait for long. */
 const LANE_PATIENCE = 8_000;
+/** The bounds of a pool for queries whose cost their callers decide, in milliseconds. */
+const COSTLY = { lock: 2_000, statement: 20_000, transaction: 60_000, clientCheck: 1_000 };
 /** How long Postgres lets each pool work and wait, in milliseconds. docs/operations.md lists them. */
 const LIMITS = {
   management: { lock: 5_000, statement: 20_000, transaction: 30_000 },
-  reading: { lock: 2_000, statement: 20_000, transaction: 60_000, clientCheck: 1_000 },
-  reader: { lock: 2_000, statement: 20_000, transaction: 60_000, clientCheck: 1_000 },
+  reading: COSTLY,
+  reader: COSTLY,
   ingest: { lock: 10_000, statement: 60_000, transaction: 120_000 },
   lane: { lock: 2_000, statement: 5_000, transaction: 10_000 },
 } as const;

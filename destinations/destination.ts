@@ -117,8 +117,6 @@ interface Common<Config> {
    */
   address(config: RawConfig): Record<string, unknown>;
   steps: readonly TestStep<Config>[];
-  /** Further texts that no message may contain, besides the secrets of the configuration. */
-  secretsOf?(config: Config): string[];
 }
 
 /** A file that nobody can see until it is published. `abort` removes all of it, even after `close`. */

@@ -11,12 +11,10 @@ export interface ExportCommandDependencies {
   pool: Pool;
   /** Runs what is compiled from the filters and columns of users. It reads the tables of models and nothing else. */
   reader: Pool;
-  /** Parses filters and columns, which users write in HogQL. */
+  /** Compiles filters and columns, which users write in HogQL. */
   compiler: ModelCompiler;
   /** The turns of projects at the compiler. */
   compiling: Turns;
-  /** How long the texts of one request may be read, in milliseconds. Tests make it shorter. */
-  longestRead?: number;
   /** The keys for the secrets of destinations. Without it no secret can be stored. */
   keyring: Keyring | undefined;
   /** Outgoing connections, for tests of destinations. */

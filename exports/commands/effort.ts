@@ -12,23 +12,19 @@ const RETRY_SECONDS = 10;
  * waits for the result. Call it without a connection or a lock in hand.
  */
 export function reads<T>(
-  {
-    compiler,
-    compiling,
-    longestRead = LONGEST,
-  }: Pick<ExportCommandDependencies, 'compiler' | 'compiling' | 'longestRead'>,
+  { compiler, compiling }: Pick<ExportCommandDependencies, 'compiler' | 'compiling'>,
   asker: Asker,
   work: (compiler: ModelCompiler) => Promise<T>,
 ): Promise<T> {
   return compiling.take(asker, async () => {
-    const enough = AbortSignal.timeout(longestRead);
+    const enough = AbortSignal.timeout(LONGEST);
     const signal = asker.signal ? AbortSignal.any([asker.signal, enough]) : enough;
     try {
       return await work(stoppable(compiler, signal));
     } catch (error) {
       if (error !== enough.reason) throw error;
       throw refuse.crowded(
-        `Reading the filters and columns of this request takes more than ${longestRead / 1000} seconds. Make them ` +
+        `Reading the filters and columns of this request takes more than ${LONGEST / 1000} seconds. Make them ` +
           'simpler.',
         RETRY_SECONDS,
       );

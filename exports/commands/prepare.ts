@@ -71,10 +71,7 @@ export interface PreparedExport {
   secrets: string[];
 }
 
-type PrepareDependencies = Pick<
-  ExportCommandDependencies,
-  'compiler' | 'compiling' | 'longestRead' | 'reader' | 'keyring'
->;
+type PrepareDependencies = Pick<ExportCommandDependencies, 'compiler' | 'compiling' | 'reader' | 'keyring'>;
 
 /**
  * Computes an export after a change, and checks everything that can be checked without connecting to the destination,

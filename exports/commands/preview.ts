@@ -23,7 +23,7 @@ const MOST_KEYS = 20;
 
 type Dependencies = Pick<
   ExportCommandDependencies,
-  'reader' | 'compiler' | 'compiling' | 'longestRead' | 'egress' | 'exportRoot'
+  'reader' | 'compiler' | 'compiling' | 'egress' | 'exportRoot'
 >;
 
 export interface ExportPreview {
@@ -103,7 +103,7 @@ const tooSlow = () =>
 
 /** Answers whether an interval has rows to export. If finding out takes too long, the answer is yes. */
 export async function hasRows(
-  deps: Pick<ExportCommandDependencies, 'reader' | 'compiler' | 'compiling' | 'longestRead'>,
+  deps: Pick<ExportCommandDependencies, 'reader' | 'compiler' | 'compiling'>,
   row: ExportQueryRow,
   interval: Interval,
   signal?: AbortSignal,

@@ -37,10 +37,7 @@ const endOfPart = (now: number) => (isPartEnd(new Date(now).toISOString()) ? now
  * Runs an export now, whatever its schedule does. Exports the interval that is named, or else the last finished one.
  */
 export async function runExport(
-  deps: Pick<
-    ExportCommandDependencies,
-    'pool' | 'reader' | 'compiler' | 'compiling' | 'longestRead' | 'temporal' | 'logger'
-  >,
+  deps: Pick<ExportCommandDependencies, 'pool' | 'reader' | 'compiler' | 'compiling' | 'temporal' | 'logger'>,
   actor: Actor,
   row: BatchExportRow,
   input: RunInput,

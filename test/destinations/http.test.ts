@@ -225,7 +225,7 @@ describe('answers', () => {
     ],
   ])('an answer that %s ends the attempt, with a name', async (_what, harm) => {
     answer = (_request, response) => harm(response);
-    const around = { ...surroundings(), limits: { answer: 100 } };
+    const around = { ...surroundings(), limits: { answer: 500 } };
     const failed = await failureOf(send(undefined, { surroundings: around }));
     expect(failed).toMatchObject({ code: 'timed-out', retryable: true });
     expect(failed.message).toMatch(/^HTTP http:.*: no answer from 127\.0\.0\.1:\d+ within 0\.\d+ seconds$/);

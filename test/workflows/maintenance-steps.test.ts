@@ -78,6 +78,8 @@ test('while a step takes long, the others go on as if it were not there', async 
   };
   const { counts, failed } = await maintain({ everyMilliseconds: 200 });
   expect(failed).toEqual(['throws']);
-  expect([counts.hangs, counts.followsHangs]).toEqual([1, 1]);
+  // Once, and again whenever the steps take longer than the pause.
+  expect(counts.hangs).toBeGreaterThan(0);
+  expect(counts.followsHangs).toBeGreaterThan(0);
   expect(counts.steady).toBeGreaterThan(7);
 });

@@ -1,4 +1,4 @@
-import type { Lane } from '../exports/rows/worker-places.ts';
+import type { Lane } from '../exports/rows/places.ts';
 import {
   type BackfillReference,
   type FinishBackfillInput,

@@ -3,7 +3,7 @@ import os from 'node:os';
 import { type Config, MOST_RUNS, workerPools } from '../config.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
-import type { Lane } from '../exports/rows/worker-places.ts';
+import type { Lane } from '../exports/rows/places.ts';
 import type { RunDependencies } from '../exports/runs/dependencies.ts';
 import { createExportMetrics, type ExportMetrics } from '../exports/runs/metrics.ts';
 import { createAsking } from '../exports/runs/worker-place.ts';

@@ -6,7 +6,7 @@ import type { Config } from '../config.ts';
 import type { Address, Pool } from '../db/pool.ts';
 import type { Limits } from '../destinations/limits.ts';
 import type { Patience } from '../destinations/retry.ts';
-import type { Lane } from '../exports/rows/worker-places.ts';
+import type { Lane } from '../exports/rows/places.ts';
 import { closeExportRoot } from '../exports/runs/export-root.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';

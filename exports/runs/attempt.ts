@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
+import type { Place } from '../rows/places.ts';
 import { holdsFence, type RunKey, recordProgress } from '../rows/runs.ts';
-import { type Place, renewPlace } from '../rows/worker-places.ts';
+import { renewPlace } from '../rows/worker-places.ts';
 import type { Work } from './work.ts';
 
 /** Another attempt has taken over, or the run has ended, so this attempt must stop. */

@@ -2,7 +2,7 @@ import type { Pool } from '../../db/pool.ts';
 import { DESTINATION_TYPES } from '../../destinations/registry.ts';
 import { Counter, Gauge, Histogram, type Registry } from '../../telemetry/metrics.ts';
 import { listUnhealthy, secondsSinceChecked, sumHealth } from '../rows/health.ts';
-import { type LaneState, sumPlaces } from '../rows/worker-places.ts';
+import { type LaneState, sumPlaces } from '../rows/place-workers.ts';
 
 const SECONDS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 21_600];
 const LAG_SECONDS = [15, 30, 60, 120, 300, 900, 3600, 7200, 21_600, 86_400, 604_800];

@@ -1,4 +1,4 @@
-import type { PlaceTimes } from '../rows/worker-places.ts';
+import type { PlaceTimes } from '../rows/places.ts';
 
 /** How often attempts report, and how long they pause when they failed. Tests make both shorter. */
 export interface Rhythm {

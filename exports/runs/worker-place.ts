@@ -4,25 +4,22 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
 import { Refusal } from '../../refusals.ts';
 import type { Logger } from '../../telemetry/logger.ts';
+import { callWaiting } from '../rows/place-queue.ts';
 import {
   announceWorker,
-  type Called,
-  type Claim,
-  callWaiting,
   forgetEnded,
   forgetVerification,
-  LANES,
-  type Lane,
   listIdleVerifications,
+  withdrawWorker,
+} from '../rows/place-workers.ts';
+import { type Called, type Claim, LANES, type Lane, type Place, type PlaceKey } from '../rows/places.ts';
+import {
   listKept,
-  type Place,
-  type PlaceKey,
   releasePlace,
   renewPlace,
   stopAsking,
   type Taken,
   takePlace,
-  withdrawWorker,
 } from '../rows/worker-places.ts';
 import type { ExportTemporal } from '../temporal.ts';
 import { LOST_PLACE, OvertakenError } from './attempt.ts';

@@ -37,7 +37,9 @@ const uuidsIn = async (name: string) =>
 /** How often the rows of a run were attempted: once more than it was to be repeated. */
 async function attemptsOf(path: string, run: { id: string }): Promise<number> {
   const { results } = await operator.ask('GET', `${path}runs/${run.id}/logs/?level=WARNING`);
-  return results.filter(({ message }: { message: string }) => message.includes('will be repeated')).length + 1;
+  return (
+    results.filter(({ message }: { message: string }) => message.includes('will be repeated')).length + 1
+  );
 }
 
 describe('what the operator has to mend', () => {

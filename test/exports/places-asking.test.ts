@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { WorkflowHandle } from '@temporalio/client';
-import { sumPlaces } from '../../exports/rows/worker-places.ts';
+import { sumPlaces } from '../../exports/rows/place-workers.ts';
 import { eventually } from '../support/eventually.ts';
 import { silentServerForFile } from '../support/silent-server.ts';
 import { exportWorldForFile, fillHour, hourly } from './support.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, expect, jest, test } from '@jest/globals';
-import { sumPlaces } from '../../exports/rows/worker-places.ts';
+import { sumPlaces } from '../../exports/rows/place-workers.ts';
 import { exportWorldForFile, fillHour, hourly } from '../exports/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Program, programsForFile } from '../support/programs.ts';

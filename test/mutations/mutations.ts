@@ -383,7 +383,7 @@ export const MUTATIONS: readonly Mutation[] = [
   // One tenant among others.
   {
     name: 'places go to whoever waits longest, however many its project has',
-    file: 'exports/rows/worker-places.ts',
+    file: 'exports/rows/place-queue.ts',
     from: 'order by coalesce(p.places, 0),\n         f.project_id',
     to: 'order by f.project_id',
     test: 'test/exports/rows/worker-places.test.ts',

@@ -1,20 +1,21 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { uuidv7 } from '../../../db/uuid.ts';
-import { beginAttempt, completeRun, holdsFence, markRunEnded, startRun } from '../../../exports/rows/runs.ts';
+import { callWaiting } from '../../../exports/rows/place-queue.ts';
 import {
   announceWorker,
-  type Claim,
-  callWaiting,
   findWaits,
   forgetEnded,
+  sumPlaces,
+  withdrawWorker,
+} from '../../../exports/rows/place-workers.ts';
+import type { Claim, PlaceTimes } from '../../../exports/rows/places.ts';
+import { beginAttempt, completeRun, holdsFence, markRunEnded, startRun } from '../../../exports/rows/runs.ts';
+import {
   listKept,
-  type PlaceTimes,
   releasePlace,
   renewPlace,
   stopAsking,
-  sumPlaces,
   takePlace,
-  withdrawWorker,
 } from '../../../exports/rows/worker-places.ts';
 import { databaseForFile } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';

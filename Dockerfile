@@ -10,6 +10,8 @@ COPY package.json package-lock.json .npmrc ./
 COPY scripts/ensure-dependencies.mjs scripts/
 RUN node scripts/ensure-dependencies.mjs && npm cache clean --force
 COPY . .
+# The worker loads its workflows in this form. The image is read-only for its user, so it is made here.
+RUN node -e "import('./worker/workflow-bundle.ts').then((one) => one.workflowBundle())"
 # A new volume takes the owner of the directory on which it is mounted.
 RUN mkdir -p /data /exports && chown node:node /data /exports
 ENV SLUICE_DATA_DIR=/data

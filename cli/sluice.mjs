@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { keepingCompiled } from '../compiled.mjs';
 import { ensureDependencies } from '../scripts/ensure-dependencies.mjs';
 
 await ensureDependencies();
@@ -13,7 +14,7 @@ const pinned = path.join(here, '..', 'node_modules', '.bin', 'node');
 const child = spawn(
   existsSync(pinned) ? pinned : process.execPath,
   [path.join(here, 'main.ts'), ...process.argv.slice(2)],
-  { stdio: 'inherit' },
+  { stdio: 'inherit', env: keepingCompiled(process.env) },
 );
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.on('error', (error) => {

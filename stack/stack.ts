@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { keepingCompiled } from '../compiled.mjs';
 import type { Config } from '../config.ts';
 import { givenAddresses } from '../db/roles/address.ts';
 import type { DatabaseRoles } from '../db/roles/roles.ts';
@@ -184,7 +185,7 @@ export class StackRunner {
   private childEnv(plan: Plan, roles: DatabaseRoles): NodeJS.ProcessEnv {
     const { config, env } = this.options;
     return {
-      ...env,
+      ...keepingCompiled(env),
       PORT: String(plan.ports.api),
       DATABASE_URL: roles.server,
       SLUICE_READER_DATABASE_URL: roles.wall.up ? roles.reader : '',

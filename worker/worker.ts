@@ -1,4 +1,3 @@
-import path from 'node:path';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
@@ -20,6 +19,7 @@ import type { Logger } from '../telemetry/logger.ts';
 import type { Product } from '../tenancy/product.ts';
 import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
 import { createExportTools } from './export-tools.ts';
+import { workflowBundle } from './workflow-bundle.ts';
 
 export interface WorkerDependencies {
   config: Config;
@@ -40,11 +40,7 @@ export interface WorkerDependencies {
   limits?: Partial<Limits>;
   /** How often attempts report and how long they pause. Tests make both shorter. */
   rhythm?: Rhythm;
-  /** A file with the bundled workflows. Without it the worker bundles them when it starts. */
-  workflowBundle?: string | undefined;
 }
-
-export const WORKFLOWS_PATH = path.join(import.meta.dirname, '../workflows/index.ts');
 
 export interface RunningWorker {
   /** Lets activities in progress finish, up to the grace time, and stops. */
@@ -85,7 +81,6 @@ export async function startWorker({
   patience,
   limits,
   rhythm,
-  workflowBundle,
 }: WorkerDependencies): Promise<RunningWorker> {
   const connection = await NativeConnection.connect(connectionSettings(config));
   const temporal = schedules.exports;
@@ -128,9 +123,7 @@ export async function startWorker({
     const light = await Worker.create({
       ...common,
       taskQueue: config.SLUICE_TASK_QUEUE,
-      ...(workflowBundle
-        ? { workflowBundle: { codePath: workflowBundle } }
-        : { workflowsPath: WORKFLOWS_PATH }),
+      workflowBundle: await workflowBundle(),
       activities: createActivities(dependencies),
       shutdownGraceTime: `${config.SLUICE_SHUTDOWN_SECONDS} seconds`,
       stickyQueueScheduleToStartTimeout: STICKY,

@@ -203,8 +203,8 @@ export class ThreadPool<Job, Answer> {
     const worker = new Worker(this.#options.entry, {
       stdout: false,
       stderr: false,
-      // The threads need no flags or environment variables of the process.
-      env: {},
+      // The threads need no flags or settings of the process. They take what is compiled already.
+      env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 256 },
     });

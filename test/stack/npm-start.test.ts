@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { findRoles } from '../../db/roles/roles.ts';
 import { runningDatabaseUrl } from '../../stack/borrow-postgres.ts';
 import { isRunning } from '../../stack/process.ts';
@@ -29,32 +29,57 @@ async function measure<T>(what: string, work: Promise<T>): Promise<T> {
   return result;
 }
 
-afterEach(async () => {
+async function endAll(): Promise<void> {
   for (const sluice of running) await sluice.end('SIGTERM');
   running.clear();
+}
+
+afterEach(() => {
   if (measured.length > 0) process.stderr.write(`  measured: ${measured.splice(0).join(', ')}\n`);
 });
 
-const credentialsOf = (dataDir: string) =>
+interface Credentials {
+  base_url: string;
+  temporal_ui_url: string;
+  personal_api_key: string;
+  project_api_key: string;
+}
+
+const credentialsOf = (dataDir: string): Credentials =>
   JSON.parse(readFileSync(path.join(dataDir, 'credentials.json'), 'utf8'));
 
 const recordedPid = (dataDir: string, name: string): number =>
   JSON.parse(readFileSync(path.join(dataDir, 'processes', `${name}.json`), 'utf8')).pid;
 
-const whoAmI = async (credentials: { base_url: string; personal_api_key: string }) => {
+const whoAmI = async (credentials: Credentials) => {
   const response = await fetch(`${credentials.base_url}/api/users/@me/`, {
     headers: { authorization: `Bearer ${credentials.personal_api_key}` },
   });
   return { status: response.status, body: (await response.json()) as { email?: string } };
 };
 
-describe('npm start', () => {
-  test('sets everything up, stops everything, and starts again with all data', async () => {
-    const dataDir = makeDataDir();
-    const settings = await settingsFor(dataDir);
-    const first = start(settings, ['npm', 'start']);
-    await measure('first start', first.until(READY));
-    const credentials = credentialsOf(dataDir);
+// The tests of one installation run in this order, because a start takes long.
+describe('npm start: one installation', () => {
+  let dataDir: string;
+  let settings: Record<string, string>;
+  let credentials: Credentials;
+  let sluice: SluiceProcess;
+  beforeAll(async () => {
+    dataDir = makeDataDir();
+    settings = await settingsFor(dataDir);
+  });
+  const startAgain = async (what: string, command?: string[]) => {
+    sluice = start(settings, command);
+    await measure(what, sluice.until(READY));
+  };
+  const expectSameData = async () => {
+    expect(credentialsOf(dataDir)).toEqual(credentials);
+    expect(await whoAmI(credentials)).toMatchObject({ status: 200, body: { email: 'admin@localhost' } });
+  };
+
+  test('the first start sets everything up', async () => {
+    await startAgain('first start', ['npm', 'start']);
+    credentials = credentialsOf(dataDir);
     expect(credentials).toEqual({
       base_url: `http://localhost:${settings.PORT}`,
       capture_url: `http://localhost:${settings.PORT}`,
@@ -75,11 +100,11 @@ describe('npm start', () => {
     for (const folder of ['.', 'logs', 'processes', 'postgres', 'temporal']) {
       expect([folder, statSync(path.join(dataDir, folder)).mode & 0o777]).toEqual([folder, 0o700]);
     }
-    expect(first.output()).toContain(`personal API key  ${credentials.personal_api_key}`);
-    expect(first.output()).toContain(`project API key   ${credentials.project_api_key}`);
+    expect(sluice.output()).toContain(`personal API key  ${credentials.personal_api_key}`);
+    expect(sluice.output()).toContain(`project API key   ${credentials.project_api_key}`);
     expect((await fetch(`${credentials.base_url}/_readyz`)).status).toBe(200);
     expect((await fetch(credentials.temporal_ui_url)).status).toBe(200);
-    expect(await whoAmI(credentials)).toMatchObject({ status: 200, body: { email: 'admin@localhost' } });
+    await expectSameData();
 
     // The superuser made the roles. No process of Sluice works as it.
     const admin = (await runningDatabaseUrl(dataDir)) as string;
@@ -90,57 +115,37 @@ describe('npm start', () => {
        where datname = current_database() and application_name ~ '^sluice-'`,
     );
     expect(users).toEqual([{ user: 'server' }]);
+  });
 
+  test('a second one on the same data directory is refused, and leaves the first alone', async () => {
+    const second = start(await settingsFor(dataDir));
+    await second.until('Sluice is already running with this data directory');
+    expect(await second.end('SIGTERM')).toBe(1);
+    const named = /already running with this data directory \(process (\d+)\)\./.exec(second.output())?.[1];
+    expect(isRunning(Number(named))).toBe(true);
+    expect(await whoAmI(credentials)).toMatchObject({ status: 200 });
+  });
+
+  test('stops everything, and starts again with all data', async () => {
     const processes = processesOf(dataDir);
     expect(processes).toHaveLength(4);
-    await measure('stop', first.end('SIGTERM'));
+    await measure('stop', sluice.end('SIGTERM'));
     expect(processes.filter((pid) => isRunning(pid))).toEqual([]);
     expect(processesOf(dataDir)).toEqual([]);
-    expect(first.output()).toMatch(
+    expect(sluice.output()).toMatch(
       /API stopped\n.*worker stopped\n.*Temporal stopped\n.*Postgres stopped\n/s,
     );
 
-    const second = start(settings);
-    await measure('second start', second.until(READY));
-    expect(credentialsOf(dataDir)).toEqual(credentials);
-    expect((await whoAmI(credentials)).status).toBe(200);
+    await startAgain('second start');
+    await expectSameData();
     // Shown once means once, and the line that reads the key works in a shell.
-    expect(second.output()).not.toContain(credentials.personal_api_key);
-    const line = /^ {2}(KEY=.*)$/m.exec(second.output())?.[1];
+    expect(sluice.output()).not.toContain(credentials.personal_api_key);
+    const line = /^ {2}(KEY=.*)$/m.exec(sluice.output())?.[1];
     const printed = execFileSync('sh', ['-c', `${line}; printf %s "$KEY"`], { encoding: 'utf8' });
     expect(printed).toBe(credentials.personal_api_key);
-    expect(await second.end('SIGINT')).toBe(0);
-  });
-
-  test('recovers from kill -9 of everything, and of the supervisor alone', async () => {
-    const dataDir = makeDataDir();
-    const settings = await settingsFor(dataDir);
-    const first = start(settings);
-    await first.until(READY);
-    const credentials = credentialsOf(dataDir);
-    const all = processesOf(dataDir);
-    for (const pid of [first.child.pid as number, ...all]) process.kill(pid, 'SIGKILL');
-    await first.end('SIGKILL');
-
-    const second = start(settings);
-    await measure('start after kill -9 of everything', second.until(READY));
-    expect(await whoAmI(credentials)).toMatchObject({ status: 200 });
-    const orphans = processesOf(dataDir);
-    await second.end('SIGKILL');
-
-    const third = start(settings);
-    await measure('start after kill -9 of the supervisor', third.until(READY));
-    expect(orphans.filter((pid) => isRunning(pid))).toEqual([]);
-    expect(await whoAmI(credentials)).toMatchObject({ status: 200 });
-    expect(credentialsOf(dataDir)).toEqual(credentials);
-    expect(await third.end('SIGHUP')).toBe(0);
   });
 
   test('replaces every part that is killed', async () => {
-    const dataDir = makeDataDir();
-    const sluice = start(await settingsFor(dataDir));
-    await sluice.until(READY);
-    const credentials = credentialsOf(dataDir);
     for (const name of ['API', 'worker', 'Temporal']) {
       process.kill(recordedPid(dataDir, name), 'SIGKILL');
       await sluice.until(`${name} ended unexpectedly by SIGKILL; starting it again …`);
@@ -155,40 +160,43 @@ describe('npm start', () => {
         () => false,
       ),
     );
-    expect(await sluice.end('SIGTERM')).toBe(0);
+  });
+
+  test('recovers from kill -9 of everything, and of the supervisor alone', async () => {
+    for (const pid of [sluice.child.pid as number, ...processesOf(dataDir)]) process.kill(pid, 'SIGKILL');
+    await sluice.end('SIGKILL');
+    await startAgain('start after kill -9 of everything');
+    await expectSameData();
+
+    const orphans = processesOf(dataDir);
+    await sluice.end('SIGKILL');
+    await startAgain('start after kill -9 of the supervisor');
+    expect(orphans.filter((pid) => isRunning(pid))).toEqual([]);
+    await expectSameData();
   });
 
   test('a part that hangs does not keep it from stopping, and a second ctrl-C hurries', async () => {
-    const dataDir = makeDataDir();
-    const settings = await settingsFor(dataDir);
-    const patient = start(settings);
-    await patient.until(READY);
     const frozen = recordedPid(dataDir, 'worker');
     process.kill(frozen, 'SIGSTOP');
-    expect(await measure('stop with a frozen worker', patient.end('SIGTERM'))).toBe(0);
+    expect(await measure('stop with a frozen worker', sluice.end('SIGTERM'))).toBe(0);
     expect([isRunning(frozen), processesOf(dataDir)]).toEqual([false, []]);
 
-    const hurried = start(settings);
-    await hurried.until(READY);
+    await startAgain('last start');
     process.kill(recordedPid(dataDir, 'API'), 'SIGSTOP');
     process.kill(recordedPid(dataDir, 'worker'), 'SIGSTOP');
     await eventually(async () => {
-      hurried.child.kill('SIGINT');
-      return hurried.output().includes('Stopping at once');
+      sluice.child.kill('SIGINT');
+      return sluice.output().includes('Stopping at once');
     });
-    expect(await measure('hurried stop with everything frozen', hurried.end('SIGINT'))).toBe(0);
+    expect(await measure('hurried stop with everything frozen', sluice.end('SIGINT'))).toBe(0);
     expect(processesOf(dataDir)).toEqual([]);
   });
 
-  test('a second one on the same data directory is refused, and leaves the first alone', async () => {
-    const dataDir = makeDataDir();
-    const first = start(await settingsFor(dataDir));
-    await first.until(READY);
-    const second = start(await settingsFor(dataDir));
-    await second.until(`Sluice is already running with this data directory (process ${first.child.pid}).`);
-    expect(await second.end('SIGTERM')).toBe(1);
-    expect(await whoAmI(credentialsOf(dataDir))).toMatchObject({ status: 200 });
-  });
+  afterAll(endAll);
+});
+
+describe('npm start', () => {
+  afterEach(endAll);
 
   test('uses the Postgres and the Temporal it is given, and starts none', async () => {
     const dataDir = makeDataDir();
@@ -205,7 +213,7 @@ describe('npm start', () => {
     const credentials = credentialsOf(dataDir);
     expect(credentials.temporal_ui_url).toBe('http://temporal.example');
     expect(await whoAmI(credentials)).toMatchObject({ status: 200 });
-    expect(await sluice.end('SIGTERM')).toBe(0);
+    expect(await sluice.end('SIGINT')).toBe(0);
 
     // Another machine with the same database has no keys, and must not invent any.
     const elsewhere = makeDataDir();
@@ -217,7 +225,7 @@ describe('npm start', () => {
     });
     await other.until(READY);
     expect(other.output()).toContain('create one with "npx sluice key create"');
-    expect(await other.end('SIGTERM')).toBe(0);
+    expect(await other.end('SIGHUP')).toBe(0);
   });
   const database = databaseForFile();
 

@@ -11,7 +11,6 @@ interface Ready {
   postgresUrl: string;
   reader: string;
   temporalAddress: string;
-  workflowBundle: string;
 }
 
 /**
@@ -38,7 +37,6 @@ export default async function globalSetup(): Promise<void> {
   process.env.TEST_POSTGRES_URL = ready.postgresUrl;
   process.env.TEST_POSTGRES_READER = ready.reader;
   process.env.TEST_TEMPORAL_ADDRESS = ready.temporalAddress;
-  process.env.TEST_WORKFLOW_BUNDLE = ready.workflowBundle;
   // Tests start many processes of Sluice; each takes what an earlier one compiled.
   process.env.NODE_COMPILE_CACHE ??= path.join(ready.stateDir, 'compile-cache');
 }

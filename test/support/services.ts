@@ -1,8 +1,7 @@
 // The servers of one test run, in a process of their own: it stops them and removes everything when the channel
 // to jest closes, however jest ended. Started by global-setup.ts, which is told the directory of this run.
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { setUpDatabase } from '../../db/wait.ts';
@@ -13,6 +12,7 @@ import { type Postgres, startPostgres } from '../../stack/postgres.ts';
 import { StackProblem } from '../../stack/problem.ts';
 import { processStart, stopOrphan } from '../../stack/process.ts';
 import { startTemporal, type Temporal } from '../../stack/temporal.ts';
+import { workflowBundle } from '../../worker/workflow-bundle.ts';
 import { DATA_DIRS, namespaceNames, TEMPLATE_DATABASE } from './names.ts';
 import { makeRunDir, takeKilledRuns } from './run-dir.ts';
 
@@ -73,17 +73,6 @@ async function createTemplate(adminUrl: string): Promise<string> {
   return `${username}:${password}`;
 }
 
-/** The workflows as workers load them, bundled once for the whole run. */
-async function bundleWorkflows(): Promise<string> {
-  const { code } = await bundleWorkflowCode({
-    workflowsPath: path.join(import.meta.dirname, '../../workflows/index.ts'),
-    logger: new DefaultLogger('WARN'),
-  });
-  const file = path.join(stateDir, 'workflows.js');
-  writeFileSync(file, code);
-  return file;
-}
-
 async function start(): Promise<void> {
   await clearKilledRuns();
   const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
@@ -92,18 +81,19 @@ async function start(): Promise<void> {
   const common = { dataDir: stateDir, cacheDir, report, signal: building.signal };
   // Data that is thrown away need not survive a power failure.
   const settings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
-  const workflows = bundleWorkflows();
+  const bundled = workflowBundle();
   [postgres, temporal] = await Promise.all([
     startPostgres({ ...common, port: 0, database: 'postgres', settings }),
     startTemporal({ ...common, port: 0, uiPort: 0, namespaces: namespaceNames() }),
   ]);
   const reader = await createTemplate(postgres.url);
+  // The workers of all tests load it.
+  await bundled;
   process.send?.({
     stateDir,
     postgresUrl: postgres.url,
     reader,
     temporalAddress: temporal.address,
-    workflowBundle: await workflows,
   });
 }
 

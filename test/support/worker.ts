@@ -19,9 +19,8 @@ export function startTestWorker(
 ): Promise<RunningWorker> {
   if (!isInstalled) Runtime.install({ logger: temporalLogger(logger), shutdownSignals: [] });
   isInstalled = true;
-  const workflowBundle = process.env.TEST_WORKFLOW_BUNDLE;
   const readerAddress = asReader(dependencies.config.DATABASE_URL as string);
-  return startWorker({ logger, workflowBundle, readerAddress, ...dependencies });
+  return startWorker({ logger, readerAddress, ...dependencies });
 }
 
 export interface WorkerWorld {

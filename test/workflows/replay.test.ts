@@ -1,16 +1,25 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
-import { bundleWorkflowCode, Runtime, Worker } from '@temporalio/worker';
+import { bundleWorkflowCode, type ReplayWorkerOptions, Runtime, Worker } from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { loadConfig } from '../../config.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { historyText, readHistory, saveHistory } from '../../scripts/save-history.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { temporalLogger } from '../../worker/temporal-logger.ts';
-import { type RunningWorker, startWorker, WORKFLOWS_PATH } from '../../worker/worker.ts';
+import { type RunningWorker, startWorker } from '../../worker/worker.ts';
+import { WORKFLOWS_PATH, workflowBundle } from '../../worker/workflow-bundle.ts';
 import * as workflows from '../../workflows/index.ts';
 import { asReader, databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -54,7 +63,10 @@ describe('saved histories', () => {
     expect(readFileSync(path.join(HISTORIES, file), 'utf8')).toBe(historyText(saved(file)));
   });
 
-  const bundled = { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE as string } };
+  let bundled: ReplayWorkerOptions;
+  beforeAll(async () => {
+    bundled = { workflowBundle: await workflowBundle() };
+  });
 
   test.each(files)('%s replays with the workflows as they are now', async (file) => {
     const history = saved(file);
@@ -93,13 +105,33 @@ describe('saved histories', () => {
     });
     const file = path.join(folder, 'deep', 'maintenance.json');
     await saveHistory(client, run, file);
-    await Worker.runReplayHistory({ workflowsPath: WORKFLOWS_PATH }, readHistory(file));
+    await Worker.runReplayHistory(bundled, readHistory(file));
     // What stands in a history: counts, ids and times. Never an address of the database, never a key.
     expect(readFileSync(file, 'utf8')).not.toMatch(/postgres:|phx_|phs_/);
   });
 });
 
 describe('the bundle of the workflows', () => {
+  test('is made once, and stays for the next start', async () => {
+    const kept = path.join(folder, 'kept');
+    mkdirSync(kept);
+    writeFileSync(path.join(kept, 'of-another-version.js'), '');
+    const first = await workflowBundle(kept);
+    const [name, ...others] = readdirSync(kept);
+    expect(others).toEqual([]);
+    const file = path.join(kept, name as string);
+    expect(first).toEqual({ code: readFileSync(file, 'utf8') });
+    appendFileSync(file, '// kept');
+    expect(await workflowBundle(kept)).toEqual({ code: readFileSync(file, 'utf8') });
+  });
+
+  test('is made anew where nothing can be kept', async () => {
+    const file = path.join(folder, 'a file');
+    writeFileSync(file, '');
+    const { code } = (await workflowBundle(path.join(file, 'kept'))) as { code: string };
+    for (const name of Object.keys(workflows)) expect(code).toContain(name);
+  });
+
   test('is made of workflows alone, and is small', async () => {
     const { code } = await bundleWorkflowCode({
       workflowsPath: WORKFLOWS_PATH,

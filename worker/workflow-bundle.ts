@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { bundleWorkflowCode, type WorkerOptions } from '@temporalio/worker';
+import { bundleWorkflowCode, DefaultLogger, type WorkerOptions } from '@temporalio/worker';
 import { COMPILED_DIR } from '../compiled.mjs';
 
 const ROOT = path.join(import.meta.dirname, '..');
@@ -19,7 +19,10 @@ export async function workflowBundle(folder = FOLDER): Promise<Bundle> {
   const file = path.join(folder, name);
   const kept = await readFile(file, 'utf8').catch(() => undefined);
   if (kept !== undefined) return { code: kept };
-  const { code } = await bundleWorkflowCode({ workflowsPath: WORKFLOWS_PATH });
+  const { code } = await bundleWorkflowCode({
+    workflowsPath: WORKFLOWS_PATH,
+    logger: new DefaultLogger('WARN'),
+  });
   await keep(folder, name, code).catch(() => undefined);
   return { code };
 }

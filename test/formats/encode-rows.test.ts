@@ -6,6 +6,7 @@ import { BrokenRowsError } from '../../formats/copy-format.ts';
 import type { RejectedRow } from '../../formats/copy-input.ts';
 import { encodeRows } from '../../formats/encode-rows.ts';
 import { COMPRESSIONS, type Compression, type Format, fileExtension } from '../../formats/formats.ts';
+import { LONG } from '../support/rounds.ts';
 import { copyBytes, HEADER, inChunks, type Row, rowBytes, TRAILER } from './copy-binary.ts';
 import { decompress, encode, readParquet } from './encode.ts';
 
@@ -17,6 +18,8 @@ const FORMATS = Object.keys(COMPRESSIONS) as Format[];
 const WAYS = FORMATS.flatMap((format) =>
   [null, ...COMPRESSIONS[format]].map((compression) => [format, compression] as const),
 );
+/** How a sink is waited for does not depend on the compression, so one that works in a thread of its own is enough. */
+const FEW_WAYS = WAYS.filter(([, compression]) => LONG || compression === null || compression === 'zstd');
 /** Texts that do not compress well, so that sizes mean something. */
 const noise = (index: number) => createHash('sha256').update(`${index}`).digest('base64');
 const manyRows = (count: number): Row[] =>
@@ -379,50 +382,53 @@ describe('a run that cannot go on', () => {
     expect(seen).toEqual(['close 0', 'abort 1']);
   });
 
-  test.each(WAYS)('ends at once by its signal, whoever hangs: %s with %s', async (format, compression) => {
-    for (const hanging of ['source', 'write', 'open', 'close']) {
-      const controller = new AbortController();
-      const never = () => new Promise<never>(() => undefined);
-      let released = false;
-      let reached: (() => void) | undefined;
-      const there = new Promise<void>((resolve) => {
-        reached = resolve;
-      });
-      const hang = () => {
-        reached?.();
-        return never();
-      };
-      async function* source() {
-        try {
-          yield* inChunks(hanging === 'close' ? copyBytes(columns, [[1, 'a']]) : bytes, 65_536);
-          if (hanging === 'source') await hang();
-        } finally {
-          released = true;
+  test.each(FEW_WAYS)(
+    'ends at once by its signal, whoever hangs: %s with %s',
+    async (format, compression) => {
+      for (const hanging of ['source', 'write', 'open', 'close']) {
+        const controller = new AbortController();
+        const never = () => new Promise<never>(() => undefined);
+        let released = false;
+        let reached: (() => void) | undefined;
+        const there = new Promise<void>((resolve) => {
+          reached = resolve;
+        });
+        const hang = () => {
+          reached?.();
+          return never();
+        };
+        async function* source() {
+          try {
+            yield* inChunks(hanging === 'close' ? copyBytes(columns, [[1, 'a']]) : bytes, 65_536);
+            if (hanging === 'source') await hang();
+          } finally {
+            released = true;
+          }
         }
+        const seen: string[] = [];
+        const work = encodeRows(source(), {
+          columns,
+          format,
+          compression,
+          signal: controller.signal,
+          openFile: async () => {
+            if (hanging === 'open') await hang();
+            return {
+              write: () => (hanging === 'write' ? hang() : undefined),
+              close: async () => (hanging === 'close' ? hang() : undefined),
+              abort: async () => void seen.push('abort'),
+            };
+          },
+        });
+        work.catch(() => undefined);
+        await there;
+        controller.abort(new Error(`stopped at ${hanging}`));
+        await expect(work).rejects.toThrow(`stopped at ${hanging}`);
+        if (hanging === 'write' || hanging === 'close') expect(seen).toEqual(['abort']);
+        if (hanging === 'write') expect(released || hanging === 'write').toBe(true);
       }
-      const seen: string[] = [];
-      const work = encodeRows(source(), {
-        columns,
-        format,
-        compression,
-        signal: controller.signal,
-        openFile: async () => {
-          if (hanging === 'open') await hang();
-          return {
-            write: () => (hanging === 'write' ? hang() : undefined),
-            close: async () => (hanging === 'close' ? hang() : undefined),
-            abort: async () => void seen.push('abort'),
-          };
-        },
-      });
-      work.catch(() => undefined);
-      await there;
-      controller.abort(new Error(`stopped at ${hanging}`));
-      await expect(work).rejects.toThrow(`stopped at ${hanging}`);
-      if (hanging === 'write' || hanging === 'close') expect(seen).toEqual(['abort']);
-      if (hanging === 'write') expect(released || hanging === 'write').toBe(true);
-    }
-  });
+    },
+  );
 
   test('aborts a file that is opened only after the end', async () => {
     const controller = new AbortController();
@@ -562,7 +568,7 @@ describe('back-pressure', () => {
     },
   );
 
-  test.each(WAYS)('a sink that hangs stops the source: %s with %s', async (format, compression) => {
+  test.each(FEW_WAYS)('a sink that hangs stops the source: %s with %s', async (format, compression) => {
     let read = 0;
     const controller = new AbortController();
     const rows = Buffer.concat(manyRows(4_000).map((row) => rowBytes(columns, row)));

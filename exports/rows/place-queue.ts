@@ -80,6 +80,7 @@ async function giveNext(
      of_project as (select project_id, sum(places) as places from taken group by 1),
      turns as (select * from batch_export_turns where lane = $1),
      turns_of_project as (select project_id, max(given_at) as given_at from turns group by 1),
+     known as (select distinct project_id, batch_export_id from batch_export_turns),
      next as (
        select project_id, w.id from lane, batch_export_places w
        left join of_project p using (project_id)
@@ -87,9 +88,10 @@ async function giveNext(
        left join failing f using (project_id, batch_export_id)
        left join turns_of_project tp using (project_id)
        left join turns t using (project_id, batch_export_id)
+       left join known k using (project_id, batch_export_id)
        where w.lane = $1 and w.waiting_since is not null and w.leased_until is null
          and lane.taken < lane.places
-           + case when f.project_id is null and t.given_at is not null then lane.standing else 0 end
+           + case when f.project_id is null and k.project_id is not null then lane.standing else 0 end
        order by coalesce(p.places, 0),
          f.project_id is not null and w.waiting_since > ${NOW} - $3 * interval '1 millisecond',
          tp.given_at nulls first, coalesce(e.places, 0), t.given_at nulls first, w.queued_at, w.id

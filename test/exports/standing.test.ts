@@ -36,7 +36,7 @@ test('runs, backfills and verifications of others go on meanwhile', async () => 
   await eventually(async () => silent.asked().length === all);
 
   expect((await world.run(fine, hourly(1))).run.status).toBe('Completed');
-  const filled = await world.backfill(fine, hour(2), hour(4));
+  const filled = await world.backfill(fine, hour(0), hour(2));
   await world.schedules.exports.startBackfill(fine, filled);
   const result = await world.client.workflow.getHandle(filled.workflow_id).result();
   expect(result).toMatchObject({ status: 'Completed', completed: 2 });

@@ -1,4 +1,4 @@
-// `npm run bench -- dead-exports [--exports 20] [--seconds 120] [--rounds 2] [--write]`
+// `npm run bench -- dead-exports [--exports 20] [--seconds 120] [--period 20] [--rounds 2] [--write]`
 // Measures how long healthy exports take beside dead ones, whose destinations take the connection and then never finish:
 // TLS, an answer, a commit. One worker as it ships does everything. Each round measures the healthy exports alone, then
 // beside as many dead ones, each time with servers of its own. Healthy runs are fired in an open loop, spread over the
@@ -31,6 +31,7 @@ const { values } = parseArgs({
     exports: { type: 'string', default: '20' },
     events: { type: 'string', default: '200' },
     seconds: { type: 'string', default: '120' },
+    period: { type: 'string', default: '20' },
     rounds: { type: 'string', default: '2' },
     write: { type: 'boolean', default: false },
   },
@@ -41,8 +42,8 @@ const WINDOW = Number(values.seconds) * 1000;
 const ROUNDS = Number(values.rounds);
 const SECOND = 1000;
 /** Every export is fired once in this time. */
-const PERIOD = 10 * SECOND;
-const DEAD_PERIOD = 15 * SECOND;
+const PERIOD = Number(values.period) * SECOND;
+const DEAD_PERIOD = 1.5 * PERIOD;
 const BACKFILL_EVERY = 15 * SECOND;
 const VERIFY_EVERY = 5 * SECOND;
 const BACKFILL_INTERVALS = 6;
@@ -259,7 +260,14 @@ const lags = KINDS.map((kind) => {
 const all = windows.flatMap(({ alone, beside }) => [alone, beside]);
 const sum = (of: 'lost' | 'wrong' | 'paused') => all.reduce((total, window) => total + window[of], 0);
 const result = {
-  ...{ exports: EXPORTS, dead: EXPORTS, windowSeconds: WINDOW / SECOND, rounds: ROUNDS, eventsEach: EVENTS },
+  ...{
+    exports: EXPORTS,
+    dead: EXPORTS,
+    windowSeconds: WINDOW / SECOND,
+    periodSeconds: PERIOD / SECOND,
+    rounds: ROUNDS,
+    eventsEach: EVENTS,
+  },
   ...{ lags, lost: sum('lost'), wrong: sum('wrong'), paused: sum('paused') },
   deadSeen: windows.map(({ beside }) => beside.dead),
 };

@@ -127,15 +127,14 @@ async function takeKept(
   const { rows } = await client.query(
     `with failing as (${FAILING}),
      here as (
-       select count(*) as taken, count(f.project_id) as standing
+       select count(worker) as taken, count(f.project_id) as standing
        from batch_export_places left join failing f using (project_id, batch_export_id)
-       where lane = $3 and worker = $4::uuid),
+       where lane = $3 and (worker = $4::uuid or (worker is null and project_id = $1 and id = $2))),
      held as (
        update batch_export_places set worker = $4::uuid, fence = ${NEXT_FENCE}, leased_until = ${within('$5')},
          attempts = attempts + 1, waiting_since = null, queued_at = null
        where project_id = $1 and id = $2 and leased_until is not null
-         and (select here.taken < places
-             + case when (project_id, batch_export_id) in (table failing) then 0 else least(here.standing, ${SPARE}) end
+         and (select here.taken < places + least(here.standing, ${SPARE})
            from batch_export_workers w, here where w.id = $4::uuid and w.lane = $3)
        returning fence, attempts)
      select leased_until is not null as kept, held.fence, held.attempts

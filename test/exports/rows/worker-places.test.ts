@@ -222,6 +222,20 @@ describe('who gets a place', () => {
       await held(waiting, other);
     });
 
+    test('one that is kept for them is theirs, also if others come first', async () => {
+      await announce(1);
+      const fine = await known();
+      const dead = claimOf({ workflowId: 'dead' });
+      await release(dead, (await held(dead)).fence, { over: false, failed: true });
+      const first = claimOf();
+      const { fence } = await held(first);
+      expect(await outcome(dead)).toBe('waiting');
+      expect(await next(first, fence)).toEqual(['dead']);
+      await held(claimOf({ exportId: fine.exportId }));
+      await held(dead);
+      expect(await outcome(claimOf({ exportId: fine.exportId }))).toBe('waiting');
+    });
+
     test('the place of one that ends goes to nobody until as many are left as there are', async () => {
       await announce(2);
       const fine = await known();

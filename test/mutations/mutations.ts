@@ -410,6 +410,14 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/exports/standing.test.ts',
   },
   {
+    name: 'an attempt that moves counts as one that stands still',
+    file: 'exports/runs/attempt.ts',
+    from: 'const isStanding = performance.now() - movedAt > stands;',
+    to: 'const isStanding = performance.now() >= movedAt;',
+    test: 'test/exports/attempt.test.ts',
+    named: 'that moves does not',
+  },
+  {
     name: 'exports that do not get on get the places of others that do not',
     file: 'exports/rows/place-queue.ts',
     from: 'case when f.project_id is null and k.project_id is not null',

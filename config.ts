@@ -140,7 +140,7 @@ const variables = {
   SLUICE_EXPORT_CONCURRENCY: positive
     .optional()
     .describe(
-      'Maximum number of export runs that a worker executes at once. A third of them, at least one, is reserved for backfills. Default: one for every 512 MB of memory, at least 2 and at most 8.',
+      'Number of export runs that a worker executes at once. A third of them, at least one, is reserved for backfills. While destinations do not answer, half as many runs again may be in progress. Default: one for every 512 MB of memory, at least 2 and at most 8.',
     ),
   SLUICE_EXPORTS_PER_PROJECT: positive
     .default(1_000)
@@ -356,7 +356,10 @@ export const workerPools = (
   bookkeeping,
   /** Queries that may take long, and that a run can do without. */
   sizing: 2,
-  /** One connection for each run, and one more for an earlier read of it that has not stopped yet. */
+  /**
+   * One connection for each run, half as many again for runs beside those that stand still, and the others for earlier
+   * reads that have not stopped yet.
+   */
   exports: runs * 2,
 });
 

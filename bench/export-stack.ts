@@ -59,7 +59,8 @@ export class MeasuredProcess {
 
 const root = path.resolve(import.meta.dirname, '..');
 
-export async function startExportStack(): Promise<ExportStack> {
+/** Starts everything. `variables` are further settings of the worker. */
+export async function startExportStack(variables: Record<string, string> = {}): Promise<ExportStack> {
   const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
   const exportRoot = path.join(stateDir, 'exports');
   const stops: (() => Promise<unknown>)[] = [];
@@ -96,6 +97,7 @@ export async function startExportStack(): Promise<ExportStack> {
         SLUICE_EXPORT_ROOT: exportRoot,
         SLUICE_LOG_LEVEL: 'warn',
         NODE_ENV: 'production',
+        ...variables,
       },
       stdio: ['ignore', output, output],
     });

@@ -27,12 +27,12 @@ export async function withdrawWorker(queryable: Queryable, worker: string): Prom
 }
 
 /**
- * Forgets runs that have ended while they had no place, workers that are gone, and turns of long ago. Returns how many
- * runs.
+ * Forgets runs that have ended while they had no place, workers that are gone, and turns of long ago: a weekly export is
+ * not new when it comes again. Returns how many runs.
  */
 export async function forgetEnded(queryable: Queryable, limit: number): Promise<number> {
   await queryable.query(`delete from batch_export_workers where alive_until < ${NOW} - interval '1 hour'`);
-  await queryable.query(`delete from batch_export_turns where given_at < ${NOW} - interval '1 day'`);
+  await queryable.query(`delete from batch_export_turns where given_at < ${NOW} - interval '15 days'`);
   const { rowCount } = await queryable.query(
     `delete from batch_export_places where (project_id, id) in (
        select project_id, id from batch_export_places p

@@ -45,7 +45,7 @@ export interface PlaceTimes {
   lease: number;
   /** How long a place is kept for somebody who was told. */
   reservation: number;
-  /** How long an export that fails stands behind the others of equal right. */
+  /** How long an export that does not get on stands behind the others of equal right. */
   setback: number;
   /** How long an activity itself waits for a place before its workflow does. */
   ask: number;
@@ -58,6 +58,14 @@ export const within = (parameter: string) => `${NOW} + ${parameter} * interval '
 export const openRun = (project: string, id: string) => `exists (
   select from batch_export_runs r
   where r.project_id = ${project} and r.id = ${id} and r.status in ('Starting', 'Running'))`;
+
+/**
+ * The exports that do not get on, in SQL: an attempt at one of their open runs has failed, or stands still. What they
+ * hold does little, so a share of it does not keep others from working.
+ */
+export const FAILING = 'select distinct project_id, batch_export_id from batch_export_places where failed';
+/** How many places of a worker may be held by such exports and be given away a second time, in SQL. */
+export const SPARE = '(places + 1) / 2';
 
 /** Writes down that exports got a place. */
 export const TURN_OF = (given: string) => `turn as (

@@ -5,6 +5,7 @@ import { giveFree } from './place-queue.ts';
 import {
   type Called,
   type Claim,
+  FAILING,
   locked,
   NEXT_FENCE,
   NOW,
@@ -12,6 +13,7 @@ import {
   type Place,
   type PlaceKey,
   type PlaceTimes,
+  SPARE,
   TURN_OF,
   within,
 } from './places.ts';
@@ -123,12 +125,17 @@ async function takeKept(
   { lease }: PlaceTimes,
 ): Promise<{ kept: boolean; held?: { fence: number; attempts: number } }> {
   const { rows } = await client.query(
-    `with held as (
+    `with failing as (${FAILING}),
+     here as (
+       select count(worker) as taken, count(f.project_id) as standing
+       from batch_export_places left join failing f using (project_id, batch_export_id)
+       where lane = $3 and (worker = $4::uuid or (worker is null and project_id = $1 and id = $2))),
+     held as (
        update batch_export_places set worker = $4::uuid, fence = ${NEXT_FENCE}, leased_until = ${within('$5')},
          attempts = attempts + 1, waiting_since = null, queued_at = null
        where project_id = $1 and id = $2 and leased_until is not null
-         and (select count(*) from batch_export_places where lane = $3 and worker = $4::uuid)
-           < (select places from batch_export_workers where id = $4::uuid and lane = $3)
+         and (select here.taken < places + least(here.standing, ${SPARE})
+           from batch_export_workers w, here where w.id = $4::uuid and w.lane = $3)
        returning fence, attempts)
      select leased_until is not null as kept, held.fence, held.attempts
      from batch_export_places left join held on true where project_id = $1 and id = $2`,
@@ -157,16 +164,20 @@ export async function stopAsking(queryable: Queryable, { projectId, id }: PlaceK
   return rows[0]?.kept ?? false;
 }
 
-/** Says whether an attempt that has a place may keep it. */
+/**
+ * Says whether an attempt that has a place may keep it. If the attempt `stands`, because nothing moves, its export counts
+ * as one that does not get on until the work is over.
+ */
 export async function renewPlace(
   queryable: Queryable,
   { projectId, id }: PlaceKey,
   { fence, lease }: Pick<Place, 'fence' | 'lease'>,
+  stands = false,
 ): Promise<boolean> {
   const { rowCount } = await queryable.query(
-    `update batch_export_places set leased_until = ${within('$4')}
+    `update batch_export_places set leased_until = ${within('$4')}, failed = failed or $5
      where project_id = $1 and id = $2 and fence = $3`,
-    [projectId, id, fence, lease],
+    [projectId, id, fence, lease, stands],
   );
   return rowCount === 1;
 }

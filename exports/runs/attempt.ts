@@ -33,6 +33,8 @@ export interface Attempt {
 }
 
 const REPORT_EVERY = 3_000;
+/** An attempt stands if nothing has moved for so long, in milliseconds. It keeps its place, but others need not wait. */
+const STANDS = 2_000;
 /**
  * The longest time without progress, in milliseconds. No source takes longer to find a row, no destination to take one.
  */
@@ -48,9 +50,15 @@ export function watchAttempt(
   work: Work,
   {
     stall = STALL,
+    stands = STANDS,
     every = REPORT_EVERY,
     place,
-  }: { stall?: number; every?: number | undefined; place?: Place | undefined } = {},
+  }: {
+    stall?: number;
+    stands?: number | undefined;
+    every?: number | undefined;
+    place?: Place | undefined;
+  } = {},
 ): Attempt {
   const stop = new AbortController();
   const closed = new AbortController();
@@ -63,12 +71,13 @@ export function watchAttempt(
   /** Ignores a failure of Postgres: the next note comes soon, and the fence is checked before anything changes. */
   async function note(): Promise<void> {
     const progress = { records_completed: rows, bytes_exported: bytes };
-    if (
-      place &&
-      !(await renewPlace(pool, { projectId: key.projectId, id: key.runId }, place).catch(() => true))
-    ) {
-      stop.abort(new OvertakenError(LOST_PLACE));
-      return;
+    if (place) {
+      const placeKey = { projectId: key.projectId, id: key.runId };
+      const isStanding = performance.now() - movedAt > stands;
+      if (!(await renewPlace(pool, placeKey, place, isStanding).catch(() => true))) {
+        stop.abort(new OvertakenError(LOST_PLACE));
+        return;
+      }
     }
     const mine = await recordProgress(pool, key, fence, progress).catch(() => true);
     if (!mine) stop.abort(new OvertakenError('The run continues without this attempt'));

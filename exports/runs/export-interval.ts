@@ -76,7 +76,8 @@ async function attemptRun(
   const run = await beginAttempt(pool, key);
   // The run has ended: it was cancelled, or an attempt whose answer was lost completed it.
   if (!run) return resultOf(await findRun(pool, key));
-  const attempt = tellWaits(watchAttempt(pool, key, run.fence, work, { every: rhythm?.report, place }), {
+  const watched = { every: rhythm?.report, stands: rhythm?.stands, place };
+  const attempt = tellWaits(watchAttempt(pool, key, run.fence, work, watched), {
     say: waitSayer(deps, row, run),
     after: rhythm?.wait,
   });

@@ -8,6 +8,8 @@ export interface Rhythm {
   pause?(attempt: number): number;
   /** Milliseconds without progress before an attempt says what it waits for. */
   wait?: number;
+  /** Milliseconds without progress before an attempt counts as standing still. */
+  stands?: number;
   /** The rhythm of places of workers. Without it, as usual. */
   places?: Partial<PlaceRhythm>;
 }

@@ -298,6 +298,13 @@ test('an answer that never comes, or never ends, ends in time', async () => {
   answer = (_request, response) => void response.write('begun');
   const endless = egress().fetch(`http://${OPEN}:${port}/`, { timeoutMilliseconds: 50 });
   await expect(endless).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+  // Something moves all the time, and the request is limited as a whole.
+  answer = (_request, response) => {
+    const trickle = setInterval(() => response.write('.'), 5);
+    response.on('close', () => clearInterval(trickle));
+  };
+  const trickling = egress().fetch(`http://${OPEN}:${port}/`, { timeoutMilliseconds: 200 });
+  await expect(trickling).rejects.toMatchObject({ code: 'ETIMEDOUT' });
 });
 
 test('the rest of a long answer is not read', async () => {

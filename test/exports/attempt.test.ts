@@ -76,6 +76,34 @@ describe('an attempt', () => {
     expect(heartbeats.length).toBeGreaterThanOrEqual(3);
   });
 
+  test.each([
+    ['that stands still says so with its place', 0, true],
+    ['that moves does not', 3_600_000, false],
+  ])('%s', async (_, stands, failed) => {
+    const { pool } = database;
+    const { run } = await startRun(pool, runOf(keyOf(await newExport(pool)), 0));
+    const key = { projectId: 1, runId: run.id };
+    const begun = (await beginAttempt(pool, key)) as RunRow;
+    await pool.query(
+      `insert into batch_export_places
+         (project_id, id, batch_export_id, kind, lane, workflow_id, fence, leased_until, worker)
+       values (1, $1, $2, 'run', 'exports', 'w', 7, now(), gen_random_uuid())`,
+      [run.id, run.batch_export_id],
+    );
+    const work = { signal: new AbortController().signal, beat: () => undefined };
+    const place = { fence: 7, attempts: 1, lease: 3_600_000 };
+    const attempt = watchAttempt(pool, key, begun.fence, work, { every: 20, stands, place });
+    const renewed = await eventually(async () => {
+      const { rows } = await pool.query(
+        'select failed from batch_export_places where id = $1 and leased_until > now()',
+        [run.id],
+      );
+      return rows[0];
+    });
+    await attempt.close();
+    expect(renewed).toEqual({ failed });
+  });
+
   test('stops when another one has begun', async () => {
     await withAttempt(async (attempt, { id }) => {
       await attempt.fence();

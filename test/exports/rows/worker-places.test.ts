@@ -139,13 +139,117 @@ describe('who gets a place', () => {
     await take(claimOf({ exportId: uuidv7(), workflowId: 'fine, later', projectId: 1 }));
     expect(await next(attempt, fence, { over: false, failed: true })).toEqual(['fine']);
 
-    // The setback is over: among equals, each export has its turn.
+    // The setback is over: among equals, each export has its turn. The place of the dead one is given away once more.
     const again = async () => {
       await database.pool.query('update batch_export_places set leased_until = null');
       const called = await callWaiting(database.pool, 'exports', { ...TIMES, setback: 0 }, LONG);
       return called.map((one) => one.workflow_id);
     };
-    expect([await again(), await again(), await again()]).toEqual([['fine, later'], ['dead'], ['fine']]);
+    expect([await again(), await again(), await again()]).toEqual([
+      ['fine, later'],
+      ['dead', 'fine'],
+      ['fine, later'],
+    ]);
+  });
+
+  describe('where exports that do not get on hold the places', () => {
+    /** An export that has had a place before. */
+    const known = async (given: Partial<Claim> = {}) => {
+      const claim = claimOf(given);
+      await release(claim, (await held(claim)).fence);
+      return claim;
+    };
+    /** Attempts at work of different exports that stand still. */
+    const standing = async (count: number) => {
+      const claims = Array.from({ length: count }, () => claimOf());
+      for (const claim of claims) {
+        const { fence } = await held(claim);
+        expect(await renewPlace(database.pool, claim, { fence, lease: LONG }, true)).toBe(true);
+      }
+      return claims;
+    };
+    const outcome = async (claim: Claim) => (await take(claim)).outcome;
+
+    test('others get half as many again, and no more', async () => {
+      await announce(3);
+      const exportId = uuidv7();
+      await known({ exportId });
+      await standing(3);
+      const outcomes = [];
+      for (let n = 0; n < 3; n += 1) outcomes.push(await outcome(claimOf({ exportId })));
+      expect(outcomes).toEqual(['held', 'held', 'waiting']);
+      expect((await sumPlaces(database.pool))[0]).toMatchObject({ places: 3, taken: 5, waiting: 1 });
+    });
+
+    test('those that stand still do not get them, nor those that are new', async () => {
+      await announce(2);
+      const fine = await known();
+      const [dead] = await standing(2);
+      const again = claimOf({ exportId: (dead as Claim).exportId, workflowId: 'dead again' });
+      expect([await outcome(again), await outcome(claimOf()), await outcome(fine)]).toEqual([
+        'waiting',
+        'waiting',
+        'held',
+      ]);
+    });
+
+    test('nobody does while they move', async () => {
+      await announce(2);
+      const fine = await known();
+      for (let n = 0; n < 2; n += 1) {
+        const claim = claimOf();
+        const { fence } = await held(claim);
+        await renewPlace(database.pool, claim, { fence, lease: LONG });
+      }
+      expect(await outcome(fine)).toBe('waiting');
+    });
+
+    test('one that is kept so stays kept, for the worker that can do it', async () => {
+      await announce(1);
+      await announce(1, other);
+      const fine = await known();
+      for (const at of [worker, other]) {
+        const claim = claimOf();
+        const { fence } = await held(claim, at);
+        await renewPlace(database.pool, claim, { fence, lease: LONG }, true);
+      }
+      await held(claimOf({ exportId: fine.exportId }));
+      const waiting = claimOf({ exportId: fine.exportId });
+      // Each worker has one place that stands still, and one to spare for that. This one has given it away.
+      expect(await outcome(waiting)).toBe('elsewhere');
+      expect(await callWaiting(database.pool, 'exports', TIMES, LONG)).toEqual([]);
+      expect(await listKept(database.pool, [waiting.id])).toEqual([waiting.id]);
+      await held(waiting, other);
+    });
+
+    test('one that is kept for them is theirs, also if others come first', async () => {
+      await announce(1);
+      const fine = await known();
+      const dead = claimOf({ workflowId: 'dead' });
+      await release(dead, (await held(dead)).fence, { over: false, failed: true });
+      const first = claimOf();
+      const { fence } = await held(first);
+      expect(await outcome(dead)).toBe('waiting');
+      expect(await next(first, fence)).toEqual(['dead']);
+      await held(claimOf({ exportId: fine.exportId }));
+      await held(dead);
+      expect(await outcome(claimOf({ exportId: fine.exportId }))).toBe('waiting');
+    });
+
+    test('the place of one that ends goes to nobody until as many are left as there are', async () => {
+      await announce(2);
+      const fine = await known();
+      const [first, second] = await standing(2);
+      const { fence } = await held(claimOf({ exportId: fine.exportId }));
+      expect(fence).toBeGreaterThan(0);
+      const dead = claimOf({ workflowId: 'new and dead' });
+      expect(await outcome(dead)).toBe('waiting');
+      const fenceOf = async ({ id }: Claim) =>
+        (await database.pool.query('select fence from batch_export_places where id = $1', [id])).rows[0]
+          .fence;
+      expect(await next(first as Claim, await fenceOf(first as Claim))).toEqual([]);
+      expect(await next(second as Claim, await fenceOf(second as Claim))).toEqual(['new and dead']);
+    });
   });
 
   test('projects take turns, and so do the exports of a project, also where there is one place', async () => {

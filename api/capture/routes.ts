@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { MAX_BODY_BYTES, tooLarge } from '../../capture/decode/limits.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import { clientAddress } from '../../values/clients.ts';
+import { bearerToken } from '../credentials.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { freeForm } from '../fields.ts';
 import type { Answer } from '../public/answer.ts';
@@ -30,8 +31,9 @@ const BATCH_PATH = '/batch/';
 const V1_PATH = '/i/v1/analytics/events';
 const RECORDING_PATH = '/s/';
 
-function bearer(request: FastifyRequest): string | undefined {
-  return /^Bearer\s+(\S+)\s*$/.exec(request.headers.authorization ?? '')?.[1];
+function header({ headers }: FastifyRequest, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** Takes the body out of `incoming`, which lives until the commit. */
@@ -79,8 +81,11 @@ function eventRoutes(add: AddRoute, capture: Capture): void {
   add('GET', BATCH_PATH, store(false), inQuery);
   const v1: Handle = async (incoming) => {
     const { request } = incoming;
-    const sdk = request.headers['posthog-sdk-info'];
-    const options = { sdk: typeof sdk === 'string' ? sdk : undefined, token: bearer(request) };
+    const options = {
+      sdk: header(request, 'posthog-sdk-info'),
+      sentAt: header(request, 'posthog-request-timestamp'),
+      token: bearerToken(request),
+    };
     const handled = await capture({ ...toCapture(incoming, false), v1: options });
     return { status: 200, body: v1Answer(handled) };
   };

@@ -6,14 +6,9 @@ export interface Candidate {
   place: 'request Authorization header' | 'request body' | 'request query string';
 }
 
-/** The token of `Authorization: Bearer …`. The name of a scheme is the same in any case. */
-export function bearerToken(request: FastifyRequest): string | undefined {
-  return /^Bearer\s+(\S+)\s*$/i.exec(request.headers.authorization ?? '')?.[1];
-}
-
 export function fromHeader(request: FastifyRequest): Candidate | undefined {
-  const token = bearerToken(request);
-  return token === undefined ? undefined : { token, place: 'request Authorization header' };
+  const match = /^Bearer\s+(\S+)\s*$/.exec(request.headers.authorization ?? '');
+  return match ? { token: match[1] as string, place: 'request Authorization header' } : undefined;
 }
 
 function fromField(container: unknown, place: Candidate['place']): Candidate | undefined {

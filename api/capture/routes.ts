@@ -2,7 +2,6 @@ import type { FastifyRequest } from 'fastify';
 import { MAX_BODY_BYTES, tooLarge } from '../../capture/decode/limits.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import { clientAddress } from '../../values/clients.ts';
-import { bearerToken } from '../credentials.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { freeForm } from '../fields.ts';
 import type { Answer } from '../public/answer.ts';
@@ -30,6 +29,11 @@ const EVENT_PATHS = ['/i/v0/e/', '/e/', '/capture/', '/track/', '/engage/'];
 const BATCH_PATH = '/batch/';
 const V1_PATH = '/i/v1/analytics/events';
 const RECORDING_PATH = '/s/';
+
+/** The key of `Authorization: Bearer …`. Clients spell the scheme in any case. */
+function bearer(request: FastifyRequest): string | undefined {
+  return /^Bearer\s+(\S+)\s*$/i.exec(request.headers.authorization ?? '')?.[1];
+}
 
 function header({ headers }: FastifyRequest, name: string): string | undefined {
   const value = headers[name];
@@ -84,7 +88,7 @@ function eventRoutes(add: AddRoute, capture: Capture): void {
     const options = {
       sdk: header(request, 'posthog-sdk-info'),
       sentAt: header(request, 'posthog-request-timestamp'),
-      token: bearerToken(request),
+      token: bearer(request),
     };
     const handled = await capture({ ...toCapture(incoming, false), v1: options });
     return { status: 200, body: v1Answer(handled) };

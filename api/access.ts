@@ -252,6 +252,24 @@ export function createAccessControl(deps: {
     requireWithinBounds(access, caller, { project, organization, projectId, organizationId });
     requireScope(access, caller);
 
+    if (project !== undefined) {
+      const found = projectId && (await findMemberProject(pool, caller.user.id, projectId));
+      // Like one that is bound to projects, the key does not tell which other projects exist.
+      const isBound = caller.key.scoped_organizations.length > 0;
+      if (isBound && !(found && isWithin(caller.key, found))) throw outside('project', project);
+      if (!found) throw errors.notFound('Project not found.');
+      if (organization !== undefined && found.organization_id !== organizationId) {
+        // Nor does a key that is bound to projects tell which organizations its user belongs to.
+        if (caller.key.scoped_teams.length > 0) throw outside('organization', organization);
+        throw errors.notFound('Project not found.');
+      }
+      requireStanding(access, {
+        name: found.organization_name,
+        level: found.membership_level,
+        keysAllowed: found.members_can_use_personal_api_keys,
+      });
+      request.project = found;
+    }
     if (organization !== undefined) {
       const found = organizationId && (await findMemberOrganization(pool, caller.user.id, organizationId));
       if (!found) {
@@ -264,22 +282,6 @@ export function createAccessControl(deps: {
         keysAllowed: found.members_can_use_personal_api_keys,
       });
       request.organization = found;
-    }
-    if (project !== undefined) {
-      const found = projectId && (await findMemberProject(pool, caller.user.id, projectId));
-      // Like one that is bound to projects, the key does not tell which other projects exist.
-      const isBound = caller.key.scoped_organizations.length > 0;
-      if (isBound && !(found && isWithin(caller.key, found))) throw outside('project', project);
-      if (!found) throw errors.notFound('Project not found.');
-      if (organization !== undefined && found.organization_id !== request.organization.id) {
-        throw errors.notFound('Project not found.');
-      }
-      requireStanding(access, {
-        name: found.organization_name,
-        level: found.membership_level,
-        keysAllowed: found.members_can_use_personal_api_keys,
-      });
-      request.project = found;
     }
     if (access.budget === 'wizard') await rateLimit.consume('wizard', String(caller.user.id), reply);
     else await rateLimit.consume('key', caller.key.id, reply);

@@ -12,6 +12,7 @@ import {
   parseEvents,
   removeAddresses,
 } from '../../capture/parse/parse.ts';
+import type { V1Headers } from '../../capture/parse/v1.ts';
 import type { TransformEvents } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { PublicProjectRow } from '../../db/projects.ts';
@@ -44,7 +45,7 @@ export interface CaptureRequest {
   query: Query;
   ip: string | undefined;
   isEngage: boolean;
-  v1?: { sdk: string | undefined; token: string | undefined };
+  v1?: V1Headers & { token: string | undefined };
 }
 
 /** What became of a request's events. */
@@ -101,7 +102,7 @@ export function createCapture(deps: {
       token: tokenOf(request),
       expect: (events) => gate.expect(ticket, events * EVENT_BYTES),
     };
-    if (request.v1) context.v1 = { sdk: request.v1.sdk };
+    if (request.v1) context.v1 = request.v1;
     const wire = {
       bytes: body,
       contentType: request.contentType,

@@ -30,8 +30,14 @@ const BATCH_PATH = '/batch/';
 const V1_PATH = '/i/v1/analytics/events';
 const RECORDING_PATH = '/s/';
 
+/** The key of `Authorization: Bearer …`. Clients spell the scheme in any case. */
 function bearer(request: FastifyRequest): string | undefined {
-  return /^Bearer\s+(\S+)\s*$/.exec(request.headers.authorization ?? '')?.[1];
+  return /^Bearer\s+(\S+)\s*$/i.exec(request.headers.authorization ?? '')?.[1];
+}
+
+function header({ headers }: FastifyRequest, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** Takes the body out of `incoming`, which lives until the commit. */
@@ -79,8 +85,11 @@ function eventRoutes(add: AddRoute, capture: Capture): void {
   add('GET', BATCH_PATH, store(false), inQuery);
   const v1: Handle = async (incoming) => {
     const { request } = incoming;
-    const sdk = request.headers['posthog-sdk-info'];
-    const options = { sdk: typeof sdk === 'string' ? sdk : undefined, token: bearer(request) };
+    const options = {
+      sdk: header(request, 'posthog-sdk-info'),
+      sentAt: header(request, 'posthog-request-timestamp'),
+      token: bearer(request),
+    };
     const handled = await capture({ ...toCapture(incoming, false), v1: options });
     return { status: 200, body: v1Answer(handled) };
   };

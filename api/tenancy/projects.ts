@@ -35,6 +35,7 @@ const TAGS = ['projects'];
 const KEYS_RETRY_SECONDS = 60;
 const params = z.object({ project_id: z.string() });
 const organizationParams = z.object({ organization_id: z.string() });
+const nestedParams = organizationParams.extend(params.shape);
 
 const NO_SECRETS: ShownSecrets = { secret_api_token: null, secret_api_token_backup: null };
 
@@ -135,74 +136,85 @@ export function projectRoutes(
     );
   }
 
-  app.get(
-    '/api/projects/:project_id/',
-    {
-      config: { access: { scope: 'project:read' } },
-      schema: { tags: TAGS, summary: 'Retrieve a project', params, response: { 200: project } },
-    },
-    async (request) => view(request, request.project),
-  );
-
-  app.patch(
-    '/api/projects/:project_id/',
-    {
-      config: { access: { scope: 'project:write' } },
-      schema: {
-        tags: TAGS,
-        summary: 'Change a project',
-        params,
-        body: projectPatch,
-        response: { 200: project },
+  // Some tools know a project only below its organization.
+  for (const prefix of ['/api/projects/', '/api/organizations/:organization_id/projects/'] as const) {
+    const nested = prefix.includes(':');
+    const where = nested ? ' of an organization' : '';
+    const own = nested ? nestedParams : params;
+    app.get(
+      `${prefix}:project_id/`,
+      {
+        config: { access: { scope: 'project:read' } },
+        schema: {
+          tags: TAGS,
+          summary: `Retrieve a project${where}`,
+          params: own,
+          response: { 200: project },
+        },
       },
-    },
-    async (request) => {
-      const { id, organization_id } = request.project;
-      await transaction(pool, async (client) => {
-        await updateProject(client, id, request.body);
-        await audit(client, actorOf(request), {
-          scope: 'Project',
-          itemId: String(id),
-          activity: 'updated',
-          organizationId: organization_id,
-          projectId: id,
-          detail: changes(request.project, request.body),
-        });
-      });
-      return reload(request, id);
-    },
-  );
+      async (request) => view(request, request.project),
+    );
 
-  app.delete(
-    '/api/projects/:project_id/',
-    {
-      config: { access: { scope: 'project:write', level: ADMIN } },
-      schema: {
-        tags: TAGS,
-        summary: 'Delete a project',
-        description: 'Its schedules are stopped and its events are deleted in the background.',
-        params,
-        response: { 204: z.null() },
+    app.patch(
+      `${prefix}:project_id/`,
+      {
+        config: { access: { scope: 'project:write' } },
+        schema: {
+          tags: TAGS,
+          summary: `Change a project${where}`,
+          params: own,
+          body: projectPatch,
+          response: { 200: project },
+        },
       },
-    },
-    async (request, reply) => {
-      const { id, organization_id, name } = request.project;
-      await transaction(pool, async (client) => {
-        if (!(await removeProject(client, id, organization_id, products)))
-          throw errors.notFound('Project not found.');
-        await audit(client, actorOf(request), {
-          scope: 'Project',
-          itemId: String(id),
-          activity: 'deleted',
-          organizationId: organization_id,
-          projectId: id,
-          detail: { name },
+      async (request) => {
+        const { id, organization_id } = request.project;
+        await transaction(pool, async (client) => {
+          await updateProject(client, id, request.body);
+          await audit(client, actorOf(request), {
+            scope: 'Project',
+            itemId: String(id),
+            activity: 'updated',
+            organizationId: organization_id,
+            projectId: id,
+            detail: changes(request.project, request.body),
+          });
         });
-      });
-      schedules.nudgeMaintenance();
-      return reply.code(204).send(null);
-    },
-  );
+        return reload(request, id);
+      },
+    );
+
+    app.delete(
+      `${prefix}:project_id/`,
+      {
+        config: { access: { scope: 'project:write', level: ADMIN } },
+        schema: {
+          tags: TAGS,
+          summary: `Delete a project${where}`,
+          description: 'Its schedules are stopped and its events are deleted in the background.',
+          params: own,
+          response: { 204: z.null() },
+        },
+      },
+      async (request, reply) => {
+        const { id, organization_id, name } = request.project;
+        await transaction(pool, async (client) => {
+          if (!(await removeProject(client, id, organization_id, products)))
+            throw errors.notFound('Project not found.');
+          await audit(client, actorOf(request), {
+            scope: 'Project',
+            itemId: String(id),
+            activity: 'deleted',
+            organizationId: organization_id,
+            projectId: id,
+            detail: { name },
+          });
+        });
+        schedules.nudgeMaintenance();
+        return reply.code(204).send(null);
+      },
+    );
+  }
 
   // A new project key ends the old one. A new secret token leaves the old one valid as the backup.
   const rotations = [

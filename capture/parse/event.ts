@@ -80,19 +80,20 @@ export function chainElements(properties: Fields): void {
 
 /**
  * Removes changes of persons from anonymous events and from events about groups. Also removes a mark that the event
- * is not anonymous, since that is the default.
+ * is not anonymous, since that is the default. Returns a mark that says neither, which is removed too.
  */
-export function limitPersonChanges(event: string, properties: Fields): void {
-  const isAnonymous = properties.$process_person_profile === false;
+export function limitPersonChanges(event: string, properties: Fields): unknown {
+  const { $process_person_profile: mark } = properties;
+  const isAnonymous = mark === false;
   if (isAnonymous || GROUP_IDENTIFY.has(event)) {
     for (const name of ['$set', '$set_once', '$unset']) {
       if (properties[name] !== undefined) delete properties[name];
     }
   }
-  if (!isAnonymous && properties.$process_person_profile !== undefined) {
-    // Cheaper than deleting it. JSON leaves out undefined values.
-    properties.$process_person_profile = undefined;
-  }
+  if (isAnonymous || mark === undefined) return undefined;
+  // Cheaper than deleting it. JSON leaves out undefined values.
+  properties.$process_person_profile = undefined;
+  return mark === true || mark === null ? undefined : mark;
 }
 
 /** The event's properties, which may be changed in place. Undefined if they are not an object. */
@@ -100,36 +101,4 @@ export function readProperties(event: Fields): Fields | undefined {
   const { properties } = event;
   if (properties === undefined || properties === null) return {};
   return isFields(properties) ? properties : undefined;
-}
-
-const OPTIONS: Record<string, string> = {
-  cookieless_mode: '$cookieless_mode',
-  disable_skew_correction: '$ignore_sent_at',
-  process_person_profile: '$process_person_profile',
-  product_tour_id: '$product_tour_id',
-};
-const FIELDS: Record<string, string> = { session_id: '$session_id', window_id: '$window_id' };
-
-function fill(properties: Fields, names: Record<string, string>, source: Fields): void {
-  for (const [field, property] of Object.entries(names)) {
-    const value = source[field];
-    if (value !== undefined && value !== null && properties[property] === undefined)
-      properties[property] = value;
-  }
-}
-
-/**
- * Moves options, session and window of the newer form of event into its properties, where the other forms have them.
- * So the stored event does not depend on the form. `sdk` is the header `PostHog-Sdk-Info`, `name/version`.
- */
-export function fromV1(event: Fields, sdk: string | undefined): void {
-  if (event.properties === undefined || event.properties === null) event.properties = {};
-  const properties = event.properties as Fields;
-  if (typeof properties !== 'object' || Array.isArray(properties)) return;
-  fill(properties, FIELDS, event);
-  const { options } = event;
-  if (typeof options === 'object' && options !== null) fill(properties, OPTIONS, options as Fields);
-  const [name, version] = sdk?.split('/', 2) ?? [];
-  if (name) properties.$lib ??= name;
-  if (version) properties.$lib_version ??= version;
 }

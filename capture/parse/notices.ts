@@ -20,6 +20,8 @@ export const CHANGE_REASONS = [
   'timestamp_unreadable',
   'timestamp_in_future',
   'timestamp_out_of_range',
+  'option_unreadable',
+  'process_person_profile_unreadable',
 ] as const;
 
 /** What happened to the events of a reason. */

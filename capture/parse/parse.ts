@@ -12,7 +12,6 @@ import {
 } from './envelope.ts';
 import {
   chainElements,
-  fromV1,
   liftSets,
   limitPersonChanges,
   readDistinctId,
@@ -23,6 +22,7 @@ import {
 import { HistoricalCheck, historicalOffence } from './historical.ts';
 import { Notices, sample } from './notices.ts';
 import { type Clocks, readSentAt, resolveTimestamp } from './timestamp.ts';
+import { fromV1, type V1Headers, v1SentAt } from './v1.ts';
 
 /** What parsing needs besides the body. */
 export interface ParseContext {
@@ -37,8 +37,8 @@ export interface ParseContext {
   sentAt?: string | undefined;
   /** On `/engage`, an event without a name is `$identify`. */
   isEngage?: boolean;
-  /** Set for the newer form, with options outside of the properties and the time of sending in `created_at`. */
-  v1?: { sdk: string | undefined };
+  /** Set for the newer form, with options outside of the properties and the time of sending in a header. */
+  v1?: V1Headers;
   /** A project key from outside of the body: bearer token or query. */
   token?: string | undefined;
   /** Called with the number of events, before they are created. */
@@ -143,7 +143,7 @@ class EventParser {
     const { now, ip, newUuid, isEngage, v1 } = this.#context;
     const { historical } = this.#envelope;
     const cleaned = mayNeedCleaning ? cleanValue(event).changed : 0;
-    if (v1) fromV1(event, v1.sdk);
+    const unreadable = v1 ? fromV1(event, v1) : [];
     const properties = readProperties(event);
     if (properties === undefined) {
       const detail = { event: sample(event.event), found: typeName(event.properties) };
@@ -182,7 +182,7 @@ class EventParser {
     );
     liftSets(event, properties);
     if (properties.$elements !== undefined) chainElements(properties);
-    limitPersonChanges(name.text, properties);
+    const profile = limitPersonChanges(name.text, properties);
     if (ip !== undefined && (properties.$ip === undefined || properties.$ip === null)) {
       properties.$ip = properties.capture_internal ? '127.0.0.1' : ip;
     }
@@ -202,6 +202,15 @@ class EventParser {
       this.notices.changed('invalid_uuid_replaced', index, {
         event: name.text,
         uuid: sample(event.uuid),
+      });
+    }
+    if (unreadable.length > 0) {
+      this.notices.changed('option_unreadable', index, { event: name.text, options: unreadable });
+    }
+    if (profile !== undefined) {
+      this.notices.changed('process_person_profile_unreadable', index, {
+        event: name.text,
+        $process_person_profile: sample(profile),
       });
     }
     if (name.truncated) this.notices.changed('event_name_truncated', index, { event: name.text });
@@ -237,7 +246,7 @@ export function parseEvents(decoded: Decoded, context: ParseContext): Parsed | P
 
 function parseAll(decoded: Decoded, context: ParseContext): Parsed | Promise<Parsed> {
   const envelope = readEnvelope(decoded);
-  if (context.v1) envelope.sentAt = (decoded.root as Fields).created_at;
+  if (context.v1) envelope.sentAt = v1SentAt(context.v1, (decoded.root as Fields).created_at);
   const parser = new EventParser(envelope, context);
   const events = decoded.count ?? envelope.events.length;
   if (events > MAX_EVENTS) throw tooMany(events);

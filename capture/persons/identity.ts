@@ -34,7 +34,7 @@ export function groupId(projectId: number, groupTypeIndex: number, key: string):
 }
 
 /** Ids that many people share by mistake. Merging on one of them would make a single person of all these people. */
-const ILLEGAL = new Set(['[object Object]', 'NaN', 'None', 'none', 'null', '0']);
+const ILLEGAL = new Set(['[object Object]', '{}', '[]', 'NaN', 'None', 'none', 'null', '0']);
 const ILLEGAL_IN_ANY_CASE = new Set([
   ...['anonymous', 'guest', 'distinctid', 'distinct_id', 'id', 'not_authenticated', 'email', 'undefined'],
   ...['true', 'false'],
@@ -59,26 +59,26 @@ interface Merge {
    * `turn`: it absorbs the other person instead, unless that one was identified too. `absorb`: it is absorbed.
    */
   ifIdentified: 'refuse' | 'turn' | 'absorb';
+  /** The id because of which nobody may be merged, if there is one. */
+  illegal: string | undefined;
 }
 
-function asDistinctId(value: unknown): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.trim() === '' ? undefined : cut(text);
+/** The second id that the event names. Undefined for most events. */
+function otherId({ event, properties }: CapturedEvent): unknown {
+  if (event === '$identify') return properties.$anon_distinct_id;
+  return event === '$create_alias' || event === '$merge_dangerously' ? properties.alias : undefined;
 }
 
 /** The merge that the event asks for. Undefined for most events. */
-export function mergeOf({ event, distinct_id, properties }: CapturedEvent): Merge | undefined {
-  if (event === '$identify') {
-    const from = asDistinctId(properties.$anon_distinct_id);
-    return from === undefined || from === distinct_id
-      ? undefined
-      : { into: distinct_id, from, ifIdentified: 'refuse' };
-  }
-  if (event !== '$create_alias' && event !== '$merge_dangerously') return undefined;
-  const alias = asDistinctId(properties.alias);
-  if (alias === undefined || alias === distinct_id) return undefined;
-  return event === '$create_alias'
-    ? { into: alias, from: distinct_id, ifIdentified: 'turn' }
-    : { into: distinct_id, from: alias, ifIdentified: 'absorb' };
+export function mergeOf(captured: CapturedEvent): Merge | undefined {
+  const given = otherId(captured);
+  if (given === undefined || given === null) return undefined;
+  const other = cut(typeof given === 'string' ? given : JSON.stringify(given));
+  const { event, distinct_id } = captured;
+  if (other.trim() === '' || other === distinct_id) return undefined;
+  // An object is what a client sends that forgot to wait for its id or to take the id out of a user. It names nobody.
+  const illegal = typeof given === 'object' ? other : [distinct_id, other].find(isIllegalId);
+  if (event === '$create_alias') return { into: other, from: distinct_id, ifIdentified: 'turn', illegal };
+  const ifIdentified = event === '$identify' ? 'refuse' : 'absorb';
+  return { into: distinct_id, from: other, ifIdentified, illegal };
 }

@@ -1,6 +1,6 @@
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
-import { isIllegalId, mergeOf, personId } from './identity.ts';
+import { mergeOf, personId } from './identity.ts';
 import type { PersonNotice } from './notice.ts';
 import { type Changes, changesOf, own, put } from './update.ts';
 
@@ -219,9 +219,8 @@ export class People {
   ): Draft | undefined {
     const merge = mergeOf(captured);
     if (!merge) return undefined;
-    const { into, from, ifIdentified } = merge;
+    const { into, from, ifIdentified, illegal } = merge;
     const about = { event: captured.event, distinct_id: captured.distinct_id, into, from };
-    const illegal = [into, from].find(isIllegalId);
     if (illegal !== undefined) {
       notice({ reason: 'cannot_merge_with_illegal_distinct_id', detail: { ...about, illegal } });
       return undefined;

@@ -141,6 +141,24 @@ describe.each(CASES)('a key with %s', (_name, { bounds, organizations, projects 
     }
   });
 
+  test('reaches its projects below their own organization, and tells nothing about others', async () => {
+    const homes = new Map([
+      [anna.projectId, anna.organizationId],
+      [second.projectId, second.organizationId],
+      [spare, second.organizationId],
+      [closed.projectId, closed.organizationId],
+    ]);
+    for (const organization of [...allOrganizations(), NOBODYS.organization]) {
+      for (const project of [...homes.keys(), NOBODYS.project]) {
+        const isHome = homes.get(project) === organization;
+        const isOpen = isHome && projects().includes(project);
+        const refused = isBound() || (isHome && organization === closed.organizationId) ? 403 : 404;
+        const { statusCode } = await get(`/api/organizations/${organization}/projects/${project}/`);
+        expect([organization, project, statusCode]).toEqual([organization, project, isOpen ? 200 : refused]);
+      }
+    }
+  });
+
   test('is refused alike for other organizations and for those that do not exist', async () => {
     const bound = bounds().scopedOrganizations ?? [];
     if (bound.length === 0 || bounds().scopedTeams) return;

@@ -43,6 +43,39 @@ describe('projects', () => {
     }
   });
 
+  test('are shown, changed and deleted below their organization too', async () => {
+    const [anna, bob] = [await api.createTenant('Anna'), await api.createTenant('Bob')];
+    const shop = (await api.request(anna, 'POST', '/api/projects/', { name: 'Shop' })).json();
+    const below = (organization: string) => `/api/organizations/${organization}/projects/${shop.id}/`;
+    const url = below(anna.organizationId);
+    expect((await api.request(anna, 'GET', url)).json()).toEqual(shop);
+    expect((await api.request(anna, 'GET', below('@current'))).json()).toEqual(shop);
+    expect((await api.request(anna, 'PATCH', url, { name: 'Store' })).json()).toMatchObject({
+      name: 'Store',
+    });
+    expect((await api.request(anna, 'GET', `/api/projects/${shop.id}/`)).json().name).toBe('Store');
+    // A strange project, and one below another organization, are like one that does not exist.
+    const missing = [404, refusals.notFound('Project not found.')];
+    for (const [who, where] of [
+      [bob, url],
+      [bob, below(bob.organizationId)],
+      [anna, below(bob.organizationId)],
+    ] as const) {
+      for (const method of ['GET', 'PATCH', 'DELETE'] as const) {
+        const answer = await api.request(
+          who,
+          method,
+          where,
+          method === 'PATCH' ? { name: 'Mine' } : undefined,
+        );
+        expect([answer.statusCode, answer.json()]).toEqual(missing);
+      }
+    }
+    expect((await api.request(anna, 'DELETE', url)).statusCode).toBe(204);
+    expect((await api.request(anna, 'GET', url)).statusCode).toBe(404);
+    expect((await api.request(anna, 'GET', `/api/projects/${shop.id}/`)).statusCode).toBe(404);
+  });
+
   test('are listed by id, in the current organization or a named one, in their short form', async () => {
     const anna = await api.createTenant('Anna');
     const shop = (await api.request(anna, 'POST', '/api/projects/', { name: 'Shop' })).json();

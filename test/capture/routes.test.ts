@@ -140,6 +140,29 @@ describe('paths', () => {
     expect(await stored([name])).toHaveLength(1);
   });
 
+  test.each(['Bearer', 'bearer', 'BEARER'])('v1 reads its headers, the scheme as %s', async (scheme) => {
+    const name = fresh();
+    const hours = (count: number) => new Date(Date.now() + count * 3_600_000).toISOString();
+    const answer = await send(
+      '/i/v1/analytics/events',
+      // The client's clock is ten hours ahead, and it sends the batch again, nine hours after the first attempt.
+      { created_at: hours(1), batch: [{ event: name, distinct_id: 'u', timestamp: hours(0) }] },
+      {
+        authorization: `${scheme} ${anna.projectToken}`,
+        'posthog-sdk-info': 'posthog-rs/0.30.0',
+        'posthog-request-timestamp': hours(10),
+      },
+    );
+    expect(answer.statusCode).toBe(200);
+    const [event] = await stored([name]);
+    expect(event?.properties).toMatchObject({ $lib: 'posthog-rs', $lib_version: '0.30.0' });
+    const { rows } = await api.pool.query(
+      'select round(extract(epoch from timestamp - now()) / 3600)::int as hours from events where event = $1',
+      [name],
+    );
+    expect(rows).toEqual([{ hours: -10 }]);
+  });
+
   test('v1 answers by the uuids as they were sent', async () => {
     const name = fresh();
     const sent = ['0197A3C0-0000-7000-8000-0000000000A3', 'order-17', ''];

@@ -92,6 +92,7 @@ const element = custom(2, 2, ({ place, args, span }) => {
 });
 
 const INT_ARRAY: Type = { array: 'int' };
+const TEXTS: Type = { array: 'string' };
 const unnest = custom(1, 1, (call) => ({
   sql: sql`unnest(${call.args[0]!.sql})`,
   type: elementOf(call.args[0]!, call),
@@ -142,7 +143,7 @@ export const ARRAYS: FunctionTable = {
     if (parts.length % 2 === 1) throw fault('A map needs pairs of a key and a value', span);
     return { sql: sql`jsonb_build_object(${join(parts)})`, type: 'json', certain: true };
   }),
-  mapKeys: of('j', { array: 'string' }, (value) => sql`hq.json_keys(${value})`),
-  mapValues: of('j', { array: 'string' }, (value) => sql`hq.json_values(${value})`),
+  mapKeys: bounds('j', TEXTS, (most, value) => sql`hq.json_keys(hq.listed(${value}, ${most}))`),
+  mapValues: bounds('j', TEXTS, (most, value) => sql`hq.json_values(hq.listed(${value}, ${most}))`),
   mapContains: of('j s', 'bool', (value, key) => sql`jsonb_exists(${value}, ${key})`),
 };

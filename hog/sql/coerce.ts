@@ -1,5 +1,6 @@
 // Converts values between types, by ClickHouse's rules where it has them. A text that cannot be converted becomes NULL.
 import type { Span } from '../ast/index.ts';
+import { binaryInside } from './documents.ts';
 import { fault } from './errors.ts';
 import { numberValue, timestampParameter } from './literals.ts';
 import type { Place, Printer } from './printer.ts';
@@ -13,7 +14,7 @@ export function coerce(place: Place, value: Value, target: Target, span?: Span):
   const { printer } = place;
   // Event documents are stored as `json`, but functions take `jsonb`.
   if (target === 'json' && value.type === 'json' && value.json) {
-    return { ...plain(value), sql: sql`(${value.json})::jsonb` };
+    return { ...plain(value), sql: binary(printer, value, value.json) };
   }
   if (value.type === target || (target === 'number' && isNumber(value.type))) return plain(value);
   if (value.type === 'null') return { sql: sql`null::${TYPE_SQL[target]}`, type: targetType(target) };
@@ -116,10 +117,14 @@ function toDate(printer: Printer, { sql: value, type }: Value): Sql | null {
   return null;
 }
 
+const binary = (printer: Printer, { stored }: Value, json: Sql): Sql =>
+  stored ? binaryInside(printer, stored, json) : sql`(${json})::jsonb`;
+
 function toJson(printer: Printer, value: Value): Sql | null {
-  if (value.json) return sql`(${value.json})::jsonb`;
+  if (value.json) return binary(printer, value, value.json);
   // A number of two characters takes much more while it is read.
-  if (value.type === 'string') return sql`hq.to_json(hq.within(${value.sql}, 4, ${printer.sizes.most()}))`;
+  if (value.type === 'string')
+    return sql`hq.to_json(hq.document_text(${value.sql}, ${printer.sizes.most()}))`;
   return sql`to_jsonb(${value.sql})`;
 }
 

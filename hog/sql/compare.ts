@@ -8,6 +8,7 @@ import type { Place } from './printer.ts';
 import { regexParameter } from './regex.ts';
 import { join, type Sql, sql } from './sql.ts';
 import { isArray, isNumber, isTuple, type Type, typeName, type Value } from './types.ts';
+import { searched } from './work.ts';
 
 /** Two values that have been converted to a common type. */
 export interface Aligned {
@@ -207,9 +208,8 @@ export function likeTest(
     typeof right.literal === 'string'
       ? place.printer.parameters.add('text', likePattern(right.literal))
       : sql`hq.like_pattern(${coerced(place, right, 'string', span)})`;
-  const test = op.endsWith('ilike')
-    ? sql`(${text.sql} ilike ${pattern})`
-    : sql`(${text.sql} like ${pattern})`;
+  const within = searched(text.sql, right, pattern);
+  const test = op.endsWith('ilike') ? sql`(${within} ilike ${pattern})` : sql`(${within} like ${pattern})`;
   return settled(test, op.startsWith('not'), nullIsFalse);
 }
 

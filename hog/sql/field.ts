@@ -13,14 +13,14 @@ export function printField(place: Place, node: Field): Value {
   const { chain, span } = node;
   const [name, ...rest] = chain as [string, ...string[]];
   const parameter = scope.lambda(name);
-  if (parameter) return into(place, { value: parameter, rest, jsonText: false }, node);
+  if (parameter) return into(place, { value: parameter, rest }, node);
   const source = scope.source(name);
   if (source && rest.length > 0) return column(place, follow(printer, source, rest, span), node);
   const alias = scope.expanding.has(name) ? undefined : scope.aliases.get(name);
   if (alias) {
     scope.expanding.add(name);
     try {
-      return into(place, { value: printExpr(place, alias), rest, jsonText: false }, node);
+      return into(place, { value: printExpr(place, alias), rest }, node);
     } finally {
       scope.expanding.delete(name);
     }
@@ -36,7 +36,7 @@ export function printField(place: Place, node: Field): Value {
   const definition = scope.cte(name);
   if (definition?.definition.kind === 'column') {
     const value = printExpr({ printer, scope: definition.scope }, definition.definition.expr);
-    return into(place, { value, rest, jsonText: false }, node);
+    return into(place, { value, rest }, node);
   }
   if (source) throw fault(`${quote(name)} is a table: name one of its fields`, span);
   throw fault(`Unable to resolve field: ${quote(name)}${suggestion(name, scope.names())}`, span);
@@ -50,11 +50,8 @@ function column(place: Place, found: Found, node: Field): Value {
 /** Follows the rest of a path inside a value: keys of a JSON document or the index of a tuple element. */
 function into(place: Place, found: Found, node: Field): Value {
   const { value, rest } = found;
-  if (rest.length === 0) {
-    return value.type === 'json' && found.jsonText ? { ...value, json: value.sql } : value;
-  }
-  const document = value.json ?? (value.type === 'json' ? value.sql : null);
-  if (document) return jsonField(place.printer, document, rest, node.span);
+  if (rest.length === 0) return value;
+  if (value.json || value.type === 'json') return jsonField(place.printer, value, rest, node.span);
   if (isTuple(value.type) && rest.length === 1 && /^\d{1,4}$/.test(rest[0] as string)) {
     return tupleElement(value, Number(rest[0]), node.span);
   }

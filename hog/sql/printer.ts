@@ -90,17 +90,22 @@ export class Printer {
 
   /** Runs `work`, and returns with its result what it printed. */
   measured<T>(work: () => T): T & { built: Built } {
-    const [parts, values] = [this.#nodes, this.sizes.total];
+    const [parts, values, reads] = [this.#nodes, this.sizes.total, this.sizes.reads];
     const made = work();
-    return { ...made, built: { parts: this.#nodes - parts, values: this.sizes.total - values } };
+    const built = {
+      parts: this.#nodes - parts,
+      values: this.sizes.total - values,
+      reads: this.sizes.reads - reads,
+    };
+    return { ...made, built };
   }
 
   /**
    * Counts a column of a subquery again where it is named. Postgres may put its expression there, so columns that name
    * each other twice would otherwise double the statement at each level.
    */
-  repeat({ parts, values }: Built, span?: Span): void {
-    this.sizes.repeat(values);
+  repeat({ parts, ...built }: Built, span?: Span): void {
+    this.sizes.repeat(built);
     this.#spend(parts, span);
   }
 

@@ -9,6 +9,10 @@ export interface Column {
   of: (table: Sql) => Sql;
   /** True for a JSON document that is stored as text (`json`), not in binary form (`jsonb`). */
   jsonText?: boolean;
+  /** True for a text that can be as large as an event. */
+  large?: boolean;
+  /** The stored document that the column is a part of, and its key there. */
+  within?: { root: (table: Sql) => Sql; key: Sql };
   /** True if the column is never NULL. */
   certain?: boolean;
   /** True if `*` leaves the column out. */
@@ -100,6 +104,8 @@ const SNAPSHOT = {
 const rare = (t: Sql, name: Sql): Sql =>
   sql`(case when strpos(${t}.properties::text, ${name}) > 0 then ${t}.properties -> ${name} end)`;
 
+const documentOf = (t: Sql): Sql => sql`${t}.properties`;
+
 const events = (persons: PersonMode): Table => ({
   name: 'events',
   from: sql`events`,
@@ -111,16 +117,27 @@ const events = (persons: PersonMode): Table => ({
     timestamp: column('datetime', (t) => sql`${t}.timestamp`, certain),
     team_id: column('int', (t) => sql`${t}.project_id`, certain),
     distinct_id: column('string', (t) => sql`${t}.distinct_id`, certain),
-    elements_chain: column('string', (t) => sql`${t}.elements_chain`, certain),
+    elements_chain: column('string', (t) => sql`${t}.elements_chain`, { ...certain, large: true }),
     created_at: column('datetime', (t) => sql`${t}.created_at`, certain),
     inserted_at: column('datetime', (t) => sql`${t}.inserted_at`, { certain: true, hidden: true }),
     _inserted_at: column('datetime', (t) => sql`${t}.inserted_at`, { certain: true, hidden: true }),
     person_id: column('uuid', (t) => sql`${t}.person_id`),
     person_mode: column('string', (t) => sql`${t}.person_mode`, certain),
     person_properties: column('json', (t) => sql`${t}.person_properties`, { jsonText: true, hidden: true }),
-    set: column('json', (t) => rare(t, sql`'$set'`), { jsonText: true, hidden: true }),
-    set_once: column('json', (t) => rare(t, sql`'$set_once'`), { jsonText: true, hidden: true }),
-    ip: column('string', (t) => sql`(${t}.properties ->> '$ip')`, hidden),
+    set: column('json', (t) => rare(t, sql`'$set'`), {
+      jsonText: true,
+      hidden: true,
+      within: { root: documentOf, key: sql`'$set'` },
+    }),
+    set_once: column('json', (t) => rare(t, sql`'$set_once'`), {
+      jsonText: true,
+      hidden: true,
+      within: { root: documentOf, key: sql`'$set_once'` },
+    }),
+    ip: column('string', (t) => sql`(${t}.properties ->> '$ip')`, {
+      ...hidden,
+      within: { root: documentOf, key: sql`'$ip'` },
+    }),
     $session_id: column('string', (t) => sql`${t}.session_id`),
     $window_id: column('string', (t) => sql`${t}.window_id`),
     elements_chain_href: column('string', (t) => sql`hq.elements_href(${t}.elements_chain)`, hidden),

@@ -1,7 +1,8 @@
 import type { Expr, SelectNode, Span } from '../ast/index.ts';
+import { keyStep, textInside, wholeDocument, wholeText } from './documents.ts';
 import { fault, quote, suggestion } from './errors.ts';
 import type { Printer } from './printer.ts';
-import type { Field, Lazy, Table } from './schema.ts';
+import type { Column, Field, Lazy, Table } from './schema.ts';
 import type { Built } from './sizes.ts';
 import { type Sql, sql } from './sql.ts';
 import type { Type, Value } from './types.ts';
@@ -12,7 +13,7 @@ export interface OutputColumn {
   type: Type;
   loose?: boolean;
   /** How large it can be, and what was printed for it. */
-  size?: { built: number; repeated: Built };
+  size?: { built: number; read: number; repeated: Built };
 }
 
 /** A table or subquery of a FROM clause, with the tables that its fields join. */
@@ -84,7 +85,6 @@ const fieldNames = (source: Source): string[] =>
 export interface Found {
   value: Value;
   rest: string[];
-  jsonText: boolean;
 }
 
 /** Returns whether a source has a field with this name. */
@@ -100,9 +100,10 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     const value: Value = { sql: sql`${source.alias}.${column.sql}`, type: column.type };
     if (column.size) {
       value.built = column.size.built;
+      value.read = column.size.read;
       printer.repeat(column.size.repeated, span);
     }
-    return { value: column.loose ? { ...value, loose: true } : value, rest, jsonText: false };
+    return { value: column.loose ? { ...value, loose: true } : value, rest };
   }
   let { fields } = source.table;
   let { alias } = source;
@@ -113,9 +114,9 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     if (!field)
       throw unknownField(chain.slice(0, i + 1).join('.'), prefixed(chain.slice(0, i), fields), span);
     if (field.kind === 'column') {
-      const value: Value = { sql: field.of(alias), type: field.type };
+      const value = columnValue(printer, field, alias);
       if (field.certain && !optional) value.certain = true;
-      return { value, rest: chain.slice(i + 1), jsonText: field.jsonText ?? false };
+      return { value, rest: chain.slice(i + 1) };
     }
     if (field.kind === 'fields') {
       fields = field.fields;
@@ -137,6 +138,21 @@ export function follow(printer: Printer, source: Source, chain: string[], span?:
     `${quote(path)} is a table: name one of its fields, as in ${quote(`${path}.properties`)}`,
     span,
   );
+}
+
+/** Prints a column. One that can be as large as an event is bounded where it is read. */
+function columnValue(printer: Printer, column: Column, alias: Sql): Value {
+  const text = column.of(alias);
+  const { type, within } = column;
+  if (column.large) return { sql: wholeText(printer, text), type, read: 1 };
+  if (column.jsonText || within) {
+    const stored = within
+      ? { root: within.root(alias), steps: [keyStep(within.key)] }
+      : { root: text, steps: [] };
+    if (type !== 'json') return { sql: textInside(printer, stored, text), type, read: 1 };
+    return { sql: wholeDocument(printer, stored, text), type, json: text, stored, read: 1 };
+  }
+  return type === 'json' ? { sql: text, type, read: 1 } : { sql: text, type };
 }
 
 function lazyJoin(printer: Printer, source: Source, path: string, field: Lazy, from: Sql) {

@@ -87,7 +87,9 @@ function printQuery(printer: Printer, node: SelectQuery, parent: Scope | null, t
       type: value.type,
       ...(value.loose && { loose: true }),
       // A plain field costs nothing again.
-      ...((built.parts > 1 || value.built) && { size: { built: value.built ?? 0, repeated: built } }),
+      ...((built.parts > 1 || value.built || value.read) && {
+        size: { built: value.built ?? 0, read: value.read ?? 0, repeated: built },
+      }),
     }),
   );
   const list = values.map(({ value }, index) => sql`${value.sql} as ${columns[index]!.sql}`);

@@ -57,10 +57,16 @@ export function printSetQuery(
 /** A column of both queries is as large as that of either. */
 function addSize(column: NamedColumn, { size }: Partial<NamedColumn> = {}): void {
   if (!size) return;
-  const { built, repeated } = column.size ?? { built: 0, repeated: { parts: 0, values: 0 } };
+  const nothing = { built: 0, read: 0, repeated: { parts: 0, values: 0, reads: 0 } };
+  const { built, read, repeated } = column.size ?? nothing;
   column.size = {
     built: Math.max(built, size.built),
-    repeated: { parts: repeated.parts + size.repeated.parts, values: repeated.values + size.repeated.values },
+    read: Math.max(read, size.read),
+    repeated: {
+      parts: repeated.parts + size.repeated.parts,
+      values: repeated.values + size.repeated.values,
+      reads: repeated.reads + size.repeated.reads,
+    },
   };
 }
 

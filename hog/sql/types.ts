@@ -15,6 +15,14 @@ export type ScalarType =
 
 export type Type = ScalarType | { array: Type } | { tuple: Type[] };
 
+/** Where in a stored document a value is, so that it can be found again by a function. */
+export interface Stored {
+  /** The column. */
+  root: Sql;
+  /** The way to the value, as `keyStep` and `elementStep` of documents.ts print it. */
+  steps: readonly Sql[];
+}
+
 export interface Value {
   sql: Sql;
   type: Type;
@@ -30,6 +38,10 @@ export interface Value {
   certain?: boolean;
   /** How many values of the largest size it can be; see `sizes.ts`. Without it, as many as its parts together. */
   built?: number;
+  /** Where the value is, if it comes from a document that is stored as text. `json` is then how it is found. */
+  stored?: Stored;
+  /** How many values of documents it can have in it. Without it, as many as its parts together. */
+  read?: number;
 }
 
 export const isArray = (type: Type): type is { array: Type } => typeof type === 'object' && 'array' in type;

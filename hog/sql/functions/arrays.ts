@@ -7,6 +7,7 @@ import { jsonStep } from '../json-path.ts';
 import type { Place } from '../printer.ts';
 import { join, type Sql, sql } from '../sql.ts';
 import { isTuple, type Type, type Value } from '../types.ts';
+import { compared } from '../work.ts';
 import { elementOf, LAMBDAS } from './lambdas.ts';
 import {
   bounds,
@@ -43,12 +44,14 @@ const push = (make: (array: Sql, element: Sql) => Sql) =>
     return { sql: make(both.left.sql, both.right.sql), type: both.left.type };
   });
 
+/** Compares each element of one list with each one of another. */
 const overlap = (operator: Sql) =>
   custom(2, 2, (call) => {
     const { place, args, span } = call;
     for (const one of args) elementOf(one, call);
     const both = align(place, args[0]!, args[1]!, span);
-    return { sql: sql`(${both.left.sql} ${operator} ${both.right.sql})`, type: 'bool' };
+    const [left, right] = [both.left.sql, both.right.sql];
+    return { sql: sql`(${compared(left, right)} ${operator} ${right})`, type: 'bool' };
   });
 
 const finder = (make: (array: Sql, element: Sql) => Sql, type: Type) =>
@@ -89,6 +92,7 @@ const element = custom(2, 2, ({ place, args, span }) => {
 });
 
 const INT_ARRAY: Type = { array: 'int' };
+const TEXTS: Type = { array: 'string' };
 const unnest = custom(1, 1, (call) => ({
   sql: sql`unnest(${call.args[0]!.sql})`,
   type: elementOf(call.args[0]!, call),
@@ -139,7 +143,7 @@ export const ARRAYS: FunctionTable = {
     if (parts.length % 2 === 1) throw fault('A map needs pairs of a key and a value', span);
     return { sql: sql`jsonb_build_object(${join(parts)})`, type: 'json', certain: true };
   }),
-  mapKeys: of('j', { array: 'string' }, (value) => sql`hq.json_keys(${value})`),
-  mapValues: of('j', { array: 'string' }, (value) => sql`hq.json_values(${value})`),
+  mapKeys: bounds('j', TEXTS, (most, value) => sql`hq.json_keys(hq.listed(${value}, ${most}))`),
+  mapValues: bounds('j', TEXTS, (most, value) => sql`hq.json_values(hq.listed(${value}, ${most}))`),
   mapContains: of('j s', 'bool', (value, key) => sql`jsonb_exists(${value}, ${key})`),
 };

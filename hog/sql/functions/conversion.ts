@@ -3,6 +3,7 @@ import { castTo } from '../casts.ts';
 import { coerce, coerced } from '../coerce.ts';
 import { type Sql, sql } from '../sql.ts';
 import { type Type, typeName, type Value } from '../types.ts';
+import { shortTime } from '../work.ts';
 import { inputFormat } from './formats.ts';
 import { custom, type FunctionSpec, type FunctionTable, literalText, of, within } from './spec.ts';
 
@@ -101,7 +102,7 @@ export const CONVERSION: FunctionTable = {
     const zone = args[2] ? coerced(place, args[2], 'string', span) : place.printer.timezone;
     const picture = place.printer.parameters.add('text', inputFormat(format, span));
     return {
-      sql: sql`hq.parse_datetime(${coerced(place, args[0]!, 'string', span)}, ${picture}, ${zone})`,
+      sql: sql`hq.parse_datetime(${shortTime(coerced(place, args[0]!, 'string', span))}, ${picture}, ${zone})`,
       type: 'datetime',
     };
   }),

@@ -3,6 +3,7 @@ import { fault } from '../errors.ts';
 import type { Place } from '../printer.ts';
 import { digits, type Sql, sql } from '../sql.ts';
 import { type Type, typeName, type Value } from '../types.ts';
+import { shortFormat } from '../work.ts';
 import { outputFormat } from './formats.ts';
 import { back, INTERVALS, unitOf, wall } from './intervals.ts';
 import { custom, type FunctionSpec, type FunctionTable, literalText, of } from './spec.ts';
@@ -150,7 +151,7 @@ export const DATES: FunctionTable = {
   date_trunc: dateTrunc,
   formatDateTime: format,
   to_char: custom(2, 2, ({ place, args, span }) => ({
-    sql: sql`to_char(${wall(place, args[0]!, span)}, ${coerced(place, args[1]!, 'string', span)})`,
+    sql: sql`to_char(${wall(place, args[0]!, span)}, ${shortFormat(coerced(place, args[1]!, 'string', span))})`,
     type: 'string',
   })),
   dateName: custom(2, 2, ({ place, args, span }) => {

@@ -1,6 +1,7 @@
 // Translates ClickHouse's `%` date formats to the templates of Postgres' to_char and to_timestamp.
 import type { Span } from '../../ast/index.ts';
 import { fault } from '../errors.ts';
+import { WORK_LIMITS } from '../work.ts';
 
 const OUTPUT: Readonly<Record<string, string>> = {
   a: 'Dy',
@@ -49,6 +50,9 @@ export const outputFormat = (format: string, span?: Span): string => translate(f
 export const inputFormat = (format: string, span?: Span): string => translate(format, INPUT, span);
 
 function translate(format: string, table: Readonly<Record<string, string>>, span?: Span): string {
+  if (format.length > WORK_LIMITS.format) {
+    throw fault(`A format may have ${WORK_LIMITS.format} characters at most`, span);
+  }
   return format.replace(
     /%([\s\S]?)|([^%]+)/g,
     (_found, letter: string | undefined, plain: string | undefined) => {

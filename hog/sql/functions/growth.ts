@@ -7,7 +7,10 @@ export const BOUNDED: ReadonlySet<string> = new Set(
   arrayStringConcat splitByChar splitByString splitByWhitespace splitByNonAlpha splitByRegexp tokens alphaTokens
   extractAll base64Encode translate translateUTF8 normalizeUTF8NFC hex toJSONString extractURLParameters
   extractURLParameterNames encodeURLComponent decodeURLComponent encodeURLFormComponent decodeURLFormComponent range
-  arrayMap groupArray array_agg groupUniqArray topK string_agg json_agg`.split(/\s+/),
+  JSONExtractArrayRaw JSONExtractKeys
+  JSONExtractKeysAndValues JSONExtractKeysAndValuesRaw mapKeys mapValues arrayMap groupArray array_agg groupUniqArray topK string_agg json_agg`.split(
+    /\s+/,
+  ),
 );
 
 /**
@@ -39,8 +42,7 @@ export const UNBOUNDED: ReadonlySet<string> = new Set(
   protocol domain domainRFC domainWithoutWWW domainWithoutWWWRFC cutWWW topLevelDomain topLevelDomainRFC port path
   pathFull queryString fragment queryStringAndFragment extractURLParameter cutQueryString cutFragment
   cutQueryStringAndFragment JSONExtractString JSONExtractInt JSONExtractUInt JSONExtractFloat JSONExtractBool
-  JSONExtractRaw JSONExtract JSONExtractArrayRaw JSONExtractKeys JSONExtractKeysAndValues
-  JSONExtractKeysAndValuesRaw JSONHas JSONLength JSONArrayLength JSONType isValidJSON JSON_VALUE addMicroseconds
+  JSONExtractRaw JSONExtract   JSONHas JSONLength JSONArrayLength JSONType isValidJSON JSON_VALUE addMicroseconds
   addMilliseconds addSeconds addMinutes addHours addDays addWeeks addMonths addQuarters addYears
   subtractMicroseconds subtractMilliseconds subtractSeconds subtractMinutes subtractHours subtractDays
   subtractWeeks subtractMonths subtractQuarters subtractYears toIntervalMicrosecond toIntervalMillisecond
@@ -59,7 +61,7 @@ export const UNBOUNDED: ReadonlySet<string> = new Set(
   arrayAll arrayCount arrayFirst arrayLast arrayFirstIndex arraySum arrayAvg arrayMin arrayMax array
   emptyArrayString emptyArrayInt64 arrayElement has hasAll hasAny indexOf countEqual arrayConcat arrayPushBack
   arrayPushFront arrayPopBack arrayPopFront arraySlice arrayDistinct arrayUniq arrayReverse arrayFlatten
-  arrayCompact arrayJoin tupleElement map mapKeys mapValues mapContains sortableSemver count countDistinct sum avg
+  arrayCompact arrayJoin tupleElement map mapContains sortableSemver count countDistinct sum avg
   min max uniq uniqExact uniqHLL12 uniqCombined any any_value anyLast anyHeavy first_value last_value argMin
   argMax quantile quantileExact quantileTDigest quantiles median stddevPop stddevSamp stddev_pop stddev_samp
   varPop varSamp var_pop var_samp covarPop covarSamp corr every bool_and bool_or row_number rank dense_rank

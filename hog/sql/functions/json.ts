@@ -26,6 +26,13 @@ function at({ place, args, span }: FunctionCall, keys: Value[]): Sql {
 const extract = (type: Type, convert: (found: Sql) => Sql) =>
   custom(1, MANY, (call) => ({ sql: convert(at(call, call.args.slice(1))), type }));
 
+/** Declares a function that makes a list of what it finds. */
+const list = (make: (found: Sql) => Sql, type: Type = { array: 'string' }) =>
+  custom(1, MANY, (call) => ({ sql: make(listed(call, at(call, call.args.slice(1)))), type, built: 1 }));
+
+const listed = ({ place }: FunctionCall, found: Sql): Sql =>
+  sql`hq.listed(${found}, ${place.printer.sizes.most()})`;
+
 const AS: Readonly<Record<string, { type: Type; convert: (found: Sql) => Sql }>> = {
   string: { type: 'string', convert: (found) => sql`hq.json_string(${found})` },
   int: { type: 'int', convert: (found) => sql`hq.json_int(${found})` },
@@ -41,9 +48,13 @@ const extractTyped = custom(2, MANY, (call) => {
   const list = /^\s*Array\s*\((.*)\)\s*$/i.exec(name);
   if (list) {
     const element = typeOfName(list[1] as string, call.span);
-    if (element === 'string') return { sql: sql`hq.json_texts(${found})`, type: { array: 'string' } };
-    if (element === 'int') return { sql: sql`hq.json_ints(${found})`, type: { array: 'int' } };
-    if (element === 'float') return { sql: sql`hq.json_floats(${found})`, type: { array: 'float' } };
+    const whole = listed(call, found);
+    if (element === 'string') {
+      return { sql: sql`hq.json_texts(${whole})`, type: { array: 'string' }, built: 1 };
+    }
+    if (element === 'int') return { sql: sql`hq.json_ints(${whole})`, type: { array: 'int' }, built: 1 };
+    if (element === 'float')
+      return { sql: sql`hq.json_floats(${whole})`, type: { array: 'float' }, built: 1 };
     throw unsupported(`JSONExtract of ${name.slice(0, 60)}`, call.span);
   }
   const target = typeOfName(name, call.span);
@@ -66,15 +77,16 @@ export const JSONS: FunctionTable = {
   JSONExtractBool: extract('bool', AS.bool!.convert),
   JSONExtractRaw: extract('string', RAW),
   JSONExtract: extractTyped,
-  JSONExtractArrayRaw: extract({ array: 'string' }, (found) => sql`hq.json_array_raw(${found})`),
-  JSONExtractKeys: extract({ array: 'string' }, (found) => sql`hq.json_keys(${found})`),
+  JSONExtractArrayRaw: list((found) => sql`hq.json_array_raw(${found})`),
+  JSONExtractKeys: list((found) => sql`hq.json_keys(${found})`),
   JSONExtractKeysAndValues: custom(2, MANY, (call) => {
     const name = literalText(call.args.at(-1), 'The type', call.span);
     if (typeOfName(name, call.span) !== 'string')
       throw unsupported(`Values of ${name.slice(0, 60)}`, call.span);
-    return { sql: sql`hq.json_pairs(${at(call, call.args.slice(1, -1))})`, type: 'json' };
+    const found = listed(call, at(call, call.args.slice(1, -1)));
+    return { sql: sql`hq.json_pairs(${found})`, type: 'json', built: 1 };
   }),
-  JSONExtractKeysAndValuesRaw: extract('json', (found) => sql`hq.json_pairs_raw(${found})`),
+  JSONExtractKeysAndValuesRaw: list((found) => sql`hq.json_pairs_raw(${found})`, 'json'),
   JSONHas: custom(1, MANY, (call) => ({
     sql: sql`(${at(call, call.args.slice(1))} is not null)`,
     type: 'bool',

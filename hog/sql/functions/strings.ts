@@ -1,10 +1,20 @@
 // Functions for text. Lengths are in bytes where ClickHouse counts bytes. Positions are in characters.
 import { coerced } from '../coerce.ts';
 import { fault } from '../errors.ts';
-import { join, type Sql, sql } from '../sql.ts';
+import { join, NOTHING, type Sql, sql } from '../sql.ts';
 import { isArray, type Type, type Value } from '../types.ts';
+import { searched, searchedForAll } from '../work.ts';
 import { PATTERNS } from './patterns.ts';
-import { bounds, custom, type FunctionTable, literalText, MANY, of, within } from './spec.ts';
+import {
+  bounds,
+  custom,
+  type FunctionCall,
+  type FunctionTable,
+  literalText,
+  MANY,
+  of,
+  within,
+} from './spec.ts';
 
 const TEXTS: Type = { array: 'string' };
 
@@ -41,7 +51,7 @@ const concat = custom(1, MANY, ({ place, args, span }) => ({
 }));
 
 const search = (wanted: 'any' | 'first' | 'index', insensitive: boolean) =>
-  custom(2, 2, ({ place, args, span }) => {
+  custom(2, 2, ({ place, node, args, span }) => {
     const text = coerced(place, args[0]!, 'string', span);
     if (!isArray(args[1]!.type)) throw fault('The texts to look for must be an array', span);
     const needles = sql`(${args[1]!.sql})::text[]`;
@@ -51,20 +61,39 @@ const search = (wanted: 'any' | 'first' | 'index', insensitive: boolean) =>
       first: sql`hq.search_first_position`,
       index: sql`hq.search_first_index`,
     };
-    return { sql: sql`${made[wanted]}(${one}, ${other})`, type: 'int' };
+    const within = searchedForAll(one, node.args[1], other);
+    return { sql: sql`${made[wanted]}(${within}, ${other})`, type: 'int' };
   });
 
+/** The arguments of a call as texts. The second one is searched for in the first one. */
+function searching({ place, args, span }: FunctionCall): [text: Sql, needle: Sql] {
+  const [text, needle] = args.map((one) => coerced(place, one, 'string', span)) as [Sql, Sql];
+  return [searched(text, args[1]!, needle), needle];
+}
+
 const trim = (name: Sql) =>
-  of('s s?', 'string', (text, characters) => sql`${name}(${text}, ${characters ?? sql`' '`})`);
+  custom(1, 2, (call) => {
+    const { place, args, span } = call;
+    if (args.length === 1) {
+      return { sql: sql`${name}(${coerced(place, args[0]!, 'string', span)}, ' ')`, type: 'string' };
+    }
+    const [text, characters] = searching(call);
+    return { sql: sql`${name}(${text}, ${characters})`, type: 'string' };
+  });
 
 const substring = of('s i i?', 'string', (text, from, count) =>
   count ? sql`hq.substring(${text}, ${from}, ${count})` : sql`hq.substring(${text}, ${from})`,
 );
 
 const position = (fold: boolean) =>
-  of('s s i?', 'int', (text, needle, start) => {
-    const [one, other] = fold ? [sql`lower(${text})`, sql`lower(${needle})`] : [text as Sql, needle as Sql];
-    return start ? sql`hq.position(${one}, ${other}, ${start})` : sql`strpos(${one}, ${other})::bigint`;
+  custom(2, 3, (call) => {
+    const { place, args, span } = call;
+    const [text, needle] = searching({ ...call, args: args.slice(0, 2) });
+    const [one, other] = fold ? [sql`lower(${text})`, sql`lower(${needle})`] : [text, needle];
+    const made = args[2]
+      ? sql`hq.position(${one}, ${other}, ${coerced(place, args[2], 'int', span)})`
+      : sql`strpos(${one}, ${other})::bigint`;
+    return { sql: made, type: 'int' };
   });
 
 const pad = (name: Sql) =>
@@ -77,11 +106,13 @@ const pad = (name: Sql) =>
 
 const lower = of('s', 'string', (text) => sql`lower(${text})`);
 const upper = of('s', 'string', (text) => sql`upper(${text})`);
-const replaceAll = bounds(
-  's s s',
-  'string',
-  (most, text, from, to) => sql`hq.replace(${text}, ${from}, ${to}, ${most})`,
-);
+const replaceAll = custom(3, 3, (call) => {
+  const { place, args, span } = call;
+  const [text, from] = searching({ ...call, args: args.slice(0, 2) });
+  const to = coerced(place, args[2]!, 'string', span);
+  const most = place.printer.sizes.most();
+  return { sql: sql`hq.replace(${text}, ${from}, ${to}, ${most})`, type: 'string', built: 1 };
+});
 const trimBoth = trim(sql`btrim`);
 const trimLeft = trim(sql`ltrim`);
 const trimRight = trim(sql`rtrim`);
@@ -91,17 +122,22 @@ const rightPad = pad(sql`rpad`);
 const PIECES = 16;
 const pieces = (name: Sql) =>
   bounds('s', TEXTS, (most, text) => sql`hq.${name}(${within(most, text!, PIECES)})`);
-const split = bounds('s s i?', TEXTS, (most, separator, text, count) => {
-  const whole = within(most, text!, PIECES);
-  return count ? sql`hq.split(${whole}, ${separator}, ${count})` : sql`hq.split(${whole}, ${separator})`;
+const split = custom(2, 3, (call) => {
+  const { place, args, span } = call;
+  const [text, separator] = searching({ ...call, args: [args[1]!, args[0]!] });
+  const whole = within(place.printer.sizes.most(), text, PIECES);
+  const count = args[2] ? sql`, ${coerced(place, args[2], 'int', span)}` : NOTHING;
+  return { sql: sql`hq.split(${whole}, ${separator}${count})`, type: TEXTS, built: 1 };
 });
 
 /** A character of one byte can become one of four. */
-const translate = bounds(
-  's s s',
-  'string',
-  (most, text, from, to) => sql`translate(${within(most, text!, 4)}, ${from}, ${to})`,
-);
+const translate = custom(3, 3, (call) => {
+  const { place, args, span } = call;
+  const [text, from] = searching({ ...call, args: args.slice(0, 2) });
+  const to = coerced(place, args[2]!, 'string', span);
+  const whole = within(place.printer.sizes.most(), text, 4);
+  return { sql: sql`translate(${whole}, ${from}, ${to})`, type: 'string', built: 1 };
+});
 
 export const STRINGS: FunctionTable = {
   ...PATTERNS,
@@ -160,25 +196,36 @@ export const STRINGS: FunctionTable = {
   strpos: position(false),
   positionCaseInsensitive: position(true),
   positionCaseInsensitiveUTF8: position(true),
-  locate: of('s s', 'int', (needle, text) => sql`strpos(${text}, ${needle})::bigint`),
+  locate: custom(2, 2, (call) => {
+    const [text, needle] = searching({ ...call, args: [call.args[1]!, call.args[0]!] });
+    return { sql: sql`strpos(${text}, ${needle})::bigint`, type: 'int' };
+  }),
   replace: replaceAll,
   replaceAll,
-  replaceOne: of('s s s', 'string', (text, from, to) => sql`hq.replace_one(${text}, ${from}, ${to})`),
-  countSubstrings: of('s s', 'int', (text, needle) => sql`hq.count_substrings(${text}, ${needle})`),
-  countSubstringsCaseInsensitive: of(
-    's s',
-    'int',
-    (text, needle) => sql`hq.count_substrings(lower(${text}), lower(${needle}))`,
-  ),
+  replaceOne: custom(3, 3, (call) => {
+    const { place, args, span } = call;
+    const [text, from] = searching({ ...call, args: args.slice(0, 2) });
+    const to = coerced(place, args[2]!, 'string', span);
+    return { sql: sql`hq.replace_one(${text}, ${from}, ${to})`, type: 'string' };
+  }),
+  countSubstrings: custom(2, 2, (call) => {
+    const [text, needle] = searching(call);
+    return { sql: sql`hq.count_substrings(${text}, ${needle})`, type: 'int' };
+  }),
+  countSubstringsCaseInsensitive: custom(2, 2, (call) => {
+    const [text, needle] = searching(call);
+    return { sql: sql`hq.count_substrings(lower(${text}), lower(${needle}))`, type: 'int' };
+  }),
   splitByChar: split,
   splitByString: split,
   splitByWhitespace: pieces(sql`split_blank`),
   splitByNonAlpha: pieces(sql`split_non_alpha`),
-  split_part: of(
-    's s i',
-    'string',
-    (text, separator, index) => sql`hq.split_part(${text}, ${separator}, ${index})`,
-  ),
+  split_part: custom(3, 3, (call) => {
+    const { place, args, span } = call;
+    const [text, separator] = searching({ ...call, args: args.slice(0, 2) });
+    const index = coerced(place, args[2]!, 'int', span);
+    return { sql: sql`hq.split_part(${text}, ${separator}, ${index})`, type: 'string' };
+  }),
   arrayStringConcat: custom(1, 2, ({ place, args, span }) => {
     const [list, separator] = args as [Value, Value | undefined];
     if (!isArray(list.type)) throw fault('An array is needed here', span);
@@ -219,7 +266,7 @@ export const STRINGS: FunctionTable = {
   alphaTokens: pieces(sql`alpha_tokens`),
   md5Hex: of('s', 'string', (text) => sql`md5(${text})`),
   sha256Hex: of('s', 'string', (text) => sql`encode(sha256(convert_to(${text}, 'UTF8')), 'hex')`),
-  normalizeUTF8NFC: bounds('s', 'string', (most, text) => sql`normalize(${within(most, text!, 4)}, NFC)`),
+  normalizeUTF8NFC: bounds('s', 'string', (most, text) => sql`hq.normalize(${within(most, text!, 4)})`),
 };
 
 /**

@@ -28,7 +28,8 @@ const sources = readdirSync(folder).flatMap((file) =>
   ),
 );
 
-const BOUNDS = /hq\.(?:within|repeat|lpad|rpad|replace|regexp_replace|array_to_string|range|total_of_\w+)\(/;
+const BOUNDS =
+  /hq\.(?:within|listed|repeat|lpad|rpad|replace|regexp_replace|array_to_string|range|total_of_\w+)\(/;
 
 /** Prints a case. Returns whether it has a bound. */
 async function isBounded(source: string): Promise<boolean> {

@@ -76,8 +76,8 @@ function help<T>(file: string, task: object, nice = 0): Helper<T> {
   return { child, result };
 }
 
-function startApi(stack: ExportStack, ports: { api: number; metrics: number }) {
-  const options = [...API_OPTIONS];
+function startApi(stack: ExportStack, port: number, loopFile: string) {
+  const options = [...API_OPTIONS, '--import', path.join(import.meta.dirname, 'watch-loop.ts')];
   if (values.profile) {
     mkdirSync(values.profile, { recursive: true });
     options.push('--cpu-prof', '--cpu-prof-name=api.cpuprofile');
@@ -90,8 +90,8 @@ function startApi(stack: ExportStack, ports: { api: number; metrics: number }) {
       ...stack.env,
       NODE_ENV: 'production',
       SLUICE_HOST: '127.0.0.1',
-      PORT: String(ports.api),
-      SLUICE_METRICS_PORT: String(ports.metrics),
+      PORT: String(port),
+      LOOP_FILE: loopFile,
     },
     stdio: ['ignore', output, output],
   });
@@ -104,11 +104,12 @@ function startApi(stack: ExportStack, ports: { api: number; metrics: number }) {
 }
 
 async function bench(stack: ExportStack): Promise<Phase[]> {
-  const ports = { api: await freePort(), metrics: await freePort() };
-  const api = startApi(stack, ports);
+  const port = await freePort();
+  const loopFile = path.join(stack.stateDir, 'loop.jsonl');
+  const api = startApi(stack, port, loopFile);
   try {
-    await ready(ports.api);
-    const tenants = await createTenants(stack.pool, ports.api, {
+    await ready(port);
+    const tenants = await createTenants(stack.pool, port, {
       events: Number(values.events),
       coldKeys: COLD_KEYS,
     });
@@ -119,11 +120,11 @@ async function bench(stack: ExportStack): Promise<Phase[]> {
 
     async function probe(name: string, seconds: number): Promise<Phase> {
       const task: ProbeTask = {
-        ...{ port: ports.api, tenant: tenants.behaving, seconds },
+        ...{ port, tenant: tenants.behaving, seconds },
         ...{ coldKeys: tenants.coldKeys, coldKeysUsed },
       };
       coldKeysUsed += seconds * COLD_KEYS_PER_SECOND;
-      const loop = watchLoop(ports.metrics);
+      const loop = watchLoop(loopFile);
       const before = cpu();
       const measured = await help<ProbeResult>('probe.ts', task).result;
       const after = cpu();
@@ -138,7 +139,7 @@ async function bench(stack: ExportStack): Promise<Phase[]> {
     async function beside(name: string, harms: Harm[]): Promise<Phase> {
       const tasks = harms.map(
         (harm): HarmTask => ({
-          ...{ port: ports.api, tenant: tenants.misbehaving, harm },
+          ...{ port, tenant: tenants.misbehaving, harm },
           seconds: SECONDS + 2 * LEAD_SECONDS,
         }),
       );

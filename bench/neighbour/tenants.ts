@@ -48,15 +48,14 @@ async function createExports(port: number, { projectId, key }: { projectId: numb
 
 async function createPersons(pool: Pool, projectId: number, persons: number): Promise<void> {
   await pool.query(
-    `insert into persons (project_id, id, created_at, is_identified, properties, version, changed_at)
-     select $1::int, md5($1::int || '-' || n)::uuid, now() - make_interval(secs => n), true,
-       jsonb_build_object('email', 'user-' || n || '@example.com', 'name', 'User ' || n, 'plan', n % 3), 0, now()
-     from generate_series(1, $2::int) as n`,
-    [projectId, persons],
-  );
-  await pool.query(
-    `insert into person_distinct_ids (project_id, distinct_id, person_id, version, changed_at)
-     select $1::int, 'user-' || n, md5($1::int || '-' || n)::uuid, 0, now() from generate_series(1, $2::int) as n`,
+    `with made as (
+       insert into persons (project_id, id, created_at, is_identified, properties, version, changed_at)
+       select $1, gen_random_uuid(), now() - make_interval(secs => n), true,
+         jsonb_build_object('email', 'user-' || n || '@example.com', 'name', 'User ' || n, 'plan', n % 3), 0, now()
+       from generate_series(1, $2::int) as n
+       returning project_id, id, split_part(properties ->> 'email', '@', 1) as distinct_id)
+     insert into person_distinct_ids (project_id, distinct_id, person_id, version, changed_at)
+     select project_id, distinct_id, id, 0, now() from made`,
     [projectId, persons],
   );
 }

@@ -54,6 +54,8 @@ export class RequestQueue<R extends Queued> {
         taken.push(next);
         sum.bytes += next.bytes;
         sum.events += next.events;
+        // The map keeps its order: whoever had a turn last comes last.
+        counts.delete(projectId);
         counts.set(projectId, round + 1);
         return true;
       });

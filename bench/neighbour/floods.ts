@@ -29,7 +29,8 @@ function oneEvent(token: string, open: string, filling: string, close: string): 
 function manyEvents(token: string, padding: number): Buffer {
   const one = JSON.stringify(event({ padding: 'x'.repeat(padding) }));
   const count = Math.min(99_000, Math.floor((LARGEST - 100) / (one.length + 1)));
-  return Buffer.from(`{"api_key":"${token}","batch":[${Array(count).fill(one).join(',')}]}`);
+  const events = Array.from({ length: count }, () => JSON.stringify(event({ padding: 'x'.repeat(padding) })));
+  return Buffer.from(`{"api_key":"${token}","batch":[${events.join(',')}]}`);
 }
 
 /** Bodies of some kilobytes that become 20 MB, or nearly more. */
@@ -52,6 +53,13 @@ function bombs(token: string): Record<string, Ask> {
       zlib.deflateSync(oneEvent(token, '[', '12345678901234567890,', ']'), fast),
     ),
     'bomb: escapes': post('gzip', zlib.gzipSync(oneEvent(token, '"', '\\u0000', '"'), fast)),
+    'bomb: chain of elements': post(
+      'gzip',
+      zlib.gzipSync(
+        Buffer.from(JSON.stringify({ api_key: token, ...event({ $elements_chain: 'a;'.repeat(1e6) }) })),
+        fast,
+      ),
+    ),
     'bomb: many events': post('zstd', zlib.zstdCompressSync(manyEvents(token, 500))),
     'bomb: tiny events': post('gzip', zlib.gzipSync(manyEvents(token, 0), fast)),
     'bomb: too large': post('gzip', zlib.gzipSync(Buffer.alloc(300 * 1024 * 1024, '['), fast)),

@@ -39,5 +39,12 @@ export function count(answers: Answers, kind: string, status: string): void {
   statuses[status] = (statuses[status] ?? 0) + 1;
 }
 
+/** Is aborted when the benchmark tells this process that its time is over. */
+export function timeIsOver(): AbortSignal {
+  const over = new AbortController();
+  process.once('SIGTERM', () => over.abort());
+  return over.signal;
+}
+
 /** What a helper process of the benchmark is told at its start. */
 export const task = <T>(): T => JSON.parse(process.env.NEIGHBOUR_TASK ?? '{}');

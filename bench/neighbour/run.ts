@@ -14,9 +14,8 @@ import { API_OPTIONS, freePort, ready } from '../api-process.ts';
 import { type ExportStack, MeasuredProcess, startExportStack } from '../export-stack.ts';
 import { childrenCpu, processStat } from '../process-stat.ts';
 import type { BusyTask } from './busy.ts';
-import type { Answers } from './http.ts';
 import { watchLoop } from './loop-lag.ts';
-import type { Harm, HarmTask } from './misbehave.ts';
+import type { Harm, HarmResult, HarmTask } from './misbehave.ts';
 import { COLD_KEYS_PER_SECOND } from './mixture.ts';
 import type { ProbeResult, ProbeTask } from './probe.ts';
 import { type Phase, report } from './report.ts';
@@ -74,6 +73,12 @@ function help<T>(file: string, task: object, nice = 0): Helper<T> {
     });
   });
   return { child, result };
+}
+
+/** Tells processes that their time is over, and returns their results. */
+function end<T>(ending: Helper<T>[]): Promise<T[]> {
+  for (const { child } of ending) child.kill('SIGTERM');
+  return Promise.all(ending.map(({ result }) => result));
 }
 
 function startApi(stack: ExportStack, port: number, loopFile: string) {
@@ -137,20 +142,13 @@ async function bench(stack: ExportStack): Promise<Phase[]> {
     }
 
     async function beside(name: string, harms: Harm[]): Promise<Phase> {
-      const tasks = harms.map(
-        (harm): HarmTask => ({
-          ...{ port, tenant: tenants.misbehaving, harm },
-          seconds: SECONDS + 2 * LEAD_SECONDS,
-        }),
-      );
-      const harmful = tasks.map((task) => help<Answers>('misbehave.ts', task, NICE));
-      const ofHarm = () =>
-        harmful.reduce((sum, { child }) => sum + (processStat(child.pid as number)?.own ?? 0), 0);
+      const tasks = harms.map((harm): HarmTask => ({ port, tenant: tenants.misbehaving, harm }));
+      const harmful = tasks.map((task) => help<HarmResult>('misbehave.ts', task, NICE));
       await pause(LEAD_SECONDS * 1000);
-      const before = ofHarm();
       const phase = await probe(name, SECONDS);
-      phase.cpu.harm = ofHarm() - before;
-      phase.harm = Object.assign({}, ...(await Promise.all(harmful.map((one) => one.result))));
+      const results = await end(harmful);
+      phase.cpu.harm = results.reduce((sum, { cpu: own }) => sum + own, 0);
+      phase.harm = Object.assign({}, ...results.map(({ answers }) => answers));
       await pause(REST_SECONDS * 1000);
       return phase;
     }
@@ -159,11 +157,11 @@ async function bench(stack: ExportStack): Promise<Phase[]> {
     async function busy(like: Phase, alone: Phase): Promise<Phase> {
       const total = ({ cpu: { api: ofApi, postgres, harm } }: Phase) => ofApi + postgres + harm;
       const share = Math.max(0, total(like) - total(alone)) / SECONDS / cores;
-      const task: BusyTask = { seconds: SECONDS + 2 * LEAD_SECONDS, share: Math.min(1, share) };
+      const task: BusyTask = { share: Math.min(1, share) };
       const helping = Array.from({ length: cores }, () => help('busy.ts', task));
       await pause(LEAD_SECONDS * 1000);
       const phase = await probe(`busy like ${like.name}`, SECONDS);
-      await Promise.all(helping.map((one) => one.result));
+      await end(helping);
       return phase;
     }
 

@@ -94,6 +94,7 @@ export async function createTenants(pool: Pool, port: number, options: { events:
   await createPersons(pool, misbehaving.projectId, 50_000);
   await createPersons(pool, behaving.projectId, 2_000);
   await pool.query('vacuum (analyze) events, persons, person_distinct_ids');
+  await pool.query('checkpoint');
   return {
     misbehaving: { ...misbehaving, exportId: await createExports(port, misbehaving) },
     behaving: { ...behaving, exportId: await createExports(port, behaving) },

@@ -16,6 +16,10 @@ export interface ExportStack {
   url: string;
   temporalAddress: string;
   exportRoot: string;
+  /** Is deleted at the end. */
+  stateDir: string;
+  /** The settings of the worker, and of an API beside it. */
+  env: Record<string, string>;
   pool: Pool;
   schedules: Schedules;
   worker: MeasuredProcess;
@@ -83,6 +87,12 @@ export async function startExportStack(variables: Record<string, string> = {}): 
     const pool = createPool({ url: postgres.url, size: 4, name: 'bench' });
     stops.push(() => pool.end());
     const addresses = { DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporal.address };
+    const env = {
+      ...addresses,
+      SLUICE_DATA_DIR: stateDir,
+      SLUICE_EXPORT_ROOT: exportRoot,
+      SLUICE_LOG_LEVEL: 'warn',
+    };
     const logger = createLogger({ name: 'bench', level: 'warn' });
     const schedules = createSchedules(loadConfig(addresses), logger);
     stops.push(() => schedules.close());
@@ -90,15 +100,7 @@ export async function startExportStack(variables: Record<string, string> = {}): 
 
     const output = openSync(path.join(stateDir, 'worker.log'), 'w');
     const worker = spawn(process.execPath, [path.join(root, 'worker/main.ts')], {
-      env: {
-        ...process.env,
-        ...addresses,
-        SLUICE_DATA_DIR: stateDir,
-        SLUICE_EXPORT_ROOT: exportRoot,
-        SLUICE_LOG_LEVEL: 'warn',
-        NODE_ENV: 'production',
-        ...variables,
-      },
+      env: { ...process.env, ...env, NODE_ENV: 'production', ...variables },
       stdio: ['ignore', output, output],
     });
     const gone = new Promise((resolve) => worker.once('exit', resolve));
@@ -110,6 +112,8 @@ export async function startExportStack(variables: Record<string, string> = {}): 
       url: postgres.url,
       temporalAddress: temporal.address,
       exportRoot,
+      stateDir,
+      env,
       pool,
       schedules,
       worker: new MeasuredProcess(worker.pid as number),

@@ -12,9 +12,15 @@ export interface ElementOfPage {
   order: number;
 }
 
-/** `;` separates elements. It may also stand in the quoted value of an attribute. */
-const ELEMENT = /(?:[^;"]|"(?:\\.|[^"\\])*")+/gs;
-const ATTRIBUTE = /([^="]*)="((?:\\.|[^"\\])*)"/gs;
+/**
+ * `;` separates elements. It may also stand in the quoted value of an attribute. Both expressions begin where the last
+ * match ended (`y`). Searching for a later beginning would take the square of the length of a chain with open quotes.
+ */
+const ELEMENT = /(?:[^;"]|"(?:\\.|[^"\\])*")+/sy;
+const ATTRIBUTE = /([^="]*)="((?:\\.|[^"\\])*)"/gsy;
+/** A page has some dozen nested elements. No more is taken apart of a chain than the first so many, and so many letters. */
+const MOST_ELEMENTS = 1_000;
+const MOST_LETTERS = 64 * 1024;
 
 function parseElement(text: string, order: number): ElementOfPage {
   const colon = /^(?:[^:"]*)/.exec(text)?.[0].length ?? text.length;
@@ -47,9 +53,26 @@ function parseElement(text: string, order: number): ElementOfPage {
   };
 }
 
-/** Parses a chain such as `a.btn:href="/x"nth-child="1"text="Buy";div:…`. An empty chain has no elements. */
+/**
+ * Parses a chain such as `a.btn:href="/x"nth-child="1"text="Buy";div:…`. An empty chain has no elements. Of a very long
+ * one, only the first elements are parsed.
+ */
 export function parseElementsChain(chain: string): ElementOfPage[] {
-  return (chain.match(ELEMENT) ?? []).map(parseElement);
+  const shown = chain.slice(0, MOST_LETTERS);
+  const elements: ElementOfPage[] = [];
+  for (let at = 0; at < shown.length && elements.length < MOST_ELEMENTS; ) {
+    if (shown[at] === ';') {
+      at += 1;
+      continue;
+    }
+    ELEMENT.lastIndex = at;
+    const [text] = ELEMENT.exec(shown) ?? [];
+    at += text?.length ?? 0;
+    // Of an element that is cut off, or whose quote is open, nobody knows what it is.
+    if (text === undefined || (at === shown.length && shown.length < chain.length)) break;
+    elements.push(parseElement(text, elements.length));
+  }
+  return elements;
 }
 
 type Fields = Record<string, unknown>;

@@ -13,6 +13,7 @@ import {
 import { type PreparedEvents, prepare } from './ingest/event-row.ts';
 import { createIngestMetrics } from './ingest/metrics.ts';
 import { createPersonRule, type PersonRule, type PersonsMerged } from './ingest/persons.ts';
+import { type Queued, RequestQueue, Shares } from './ingest/queue.ts';
 import { createStore, type Stored } from './ingest/store.ts';
 import type { PersonNotice } from './persons/notice.ts';
 
@@ -31,7 +32,8 @@ interface IngestOptions {
 
 export interface IngestLimits {
   /**
-   * Limits of the events that are accepted but not yet committed. When one is reached, further requests are refused.
+   * Limits of the events that are accepted but not yet committed. When one is reached, further requests are refused. A
+   * project has half of them.
    */
   queueBytes: number;
   queueEvents: number;
@@ -88,49 +90,10 @@ export interface Ingest {
 }
 
 /** A request that waits for its events to be committed. */
-interface PendingRequest extends PreparedEvents {
-  readonly submittedAt: number;
+interface PendingRequest extends Queued {
+  readonly prepared: PreparedEvents;
   resolve(result: Submitted): void;
   reject(error: Error): void;
-}
-
-/** The waiting requests, in the order in which they came. */
-class RequestQueue {
-  #requests: PendingRequest[] = [];
-  bytes = 0;
-  events = 0;
-
-  push(request: PendingRequest): void {
-    this.#requests.push(request);
-    this.bytes += request.bytes;
-    this.events += request.events.length;
-  }
-
-  /** For how many milliseconds the first request has waited. */
-  age(): number {
-    const first = this.#requests[0];
-    return first ? performance.now() - first.submittedAt : 0;
-  }
-
-  /** Takes the first request, and the next ones as long as they fit. */
-  take(bytes: number, events: number): PendingRequest[] {
-    let [takenBytes, takenEvents, count] = [0, 0, 0];
-    for (const request of this.#requests) {
-      const tooMuch = takenBytes + request.bytes > bytes || takenEvents + request.events.length > events;
-      if (count > 0 && tooMuch) break;
-      takenBytes += request.bytes;
-      takenEvents += request.events.length;
-      count += 1;
-    }
-    this.bytes -= takenBytes;
-    this.events -= takenEvents;
-    if (count === this.#requests.length) {
-      const all = this.#requests;
-      this.#requests = [];
-      return all;
-    }
-    return this.#requests.splice(0, count);
-  }
 }
 
 /** Waits for a connection, but not longer than `milliseconds`. A connection that comes later goes back to the pool. */
@@ -154,7 +117,7 @@ async function connectWithin(pool: Pool, milliseconds: number): Promise<Transact
 }
 
 /** The answer to one request of a committed transaction. */
-function submitted({ events }: PendingRequest, { duplicates, notices }: Stored): Submitted {
+function submitted({ prepared: { events } }: PendingRequest, { duplicates, notices }: Stored): Submitted {
   const known = duplicates.size === 0 ? 0 : events.filter((one) => duplicates.has(one)).length;
   const answer: Submitted = { stored: events.length - known, duplicates: known };
   if (notices.size > 0) {
@@ -171,29 +134,36 @@ export function createIngest(options: IngestOptions): Ingest {
   const { pool, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
   const store = createStore(options.persons ?? createPersonRule(options.personsMerged));
-  const queue = new RequestQueue();
-  let [heldBytes, heldEvents, running] = [0, 0, 0];
+  const queue = new RequestQueue<PendingRequest>();
+  const held = new Shares({ bytes: limits.queueBytes, events: limits.queueEvents });
+  const largest = { bytes: limits.batchBytes, events: limits.batchEvents };
+  /** Transactions that run: all, and those of one large request. Half of the connections stay free of large ones. */
+  let [running, runningLarge] = [0, 0];
+  const mostLarge = Math.max(1, Math.floor(limits.connections / 2));
   let scheduled = false;
   let late: NodeJS.Timeout | undefined;
   let closing = false;
   let drained: (() => void) | undefined;
-  const metrics = createIngestMetrics(options.registry, () => ({ bytes: heldBytes, events: heldEvents }));
+  const metrics = createIngestMetrics(options.registry, () => held.total);
 
   const unavailable = (reason: 'full' | 'late' | 'stopping', message: string, cause?: unknown) => {
     metrics.unavailable.inc({ reason });
     return new IngestUnavailableError(message, RETRY_SECONDS, { cause });
   };
 
+  const full = () => unavailable('full', 'Too many events wait to be stored. Send them again later.');
+  const stopping = () => unavailable('stopping', 'This process is stopping. Send the events again.');
+
   function finish(request: PendingRequest, answer: () => void): void {
-    heldBytes -= request.bytes;
-    heldEvents -= request.events.length;
-    for (const chunk of request.chunks) chunk.release();
+    held.remove(request.projectId, request);
+    for (const chunk of request.prepared.chunks) chunk.release();
     answer();
   }
 
   /** Runs one transaction. If the server does not answer, the connection is closed when the patience ends. */
   async function commit(requests: readonly PendingRequest[], patience: number): Promise<void> {
-    const events = requests.length === 1 ? requests[0]!.events : requests.flatMap((one) => one.events);
+    const events =
+      requests.length === 1 ? requests[0]!.prepared.events : requests.flatMap((one) => one.prepared.events);
     const client = await connectWithin(pool, Math.max(patience, FIRST_PAUSE));
     const began = performance.now();
     let broken: Error | undefined;
@@ -228,7 +198,7 @@ export function createIngest(options: IngestOptions): Ingest {
 
   /** Stores the requests and answers each of them, with as many attempts as the patience allows. */
   async function settle(requests: readonly PendingRequest[]): Promise<void> {
-    const events = requests.reduce((sum, request) => sum + request.events.length, 0);
+    const events = requests.reduce((sum, request) => sum + request.events, 0);
     const end =
       (requests[0] as PendingRequest).submittedAt + limits.patience + events * limits.patienceForEvent;
     for (let wait = FIRST_PAUSE; ; wait = Math.min(wait * 2, LONGEST_PAUSE)) {
@@ -260,8 +230,8 @@ export function createIngest(options: IngestOptions): Ingest {
       return;
     }
     const [request] = requests as [PendingRequest];
-    logger?.warn({ err: error, events: request.events.length }, 'Postgres refuses events');
-    metrics.events.inc({ result: 'refused' }, request.events.length);
+    logger?.warn({ err: error, events: request.events }, 'Postgres refuses events');
+    metrics.events.inc({ result: 'refused' }, request.events);
     const message = `The events cannot be stored: ${error.message}.`;
     finish(request, () => request.reject(new EventsRefusedError(message, { cause: error })));
   }
@@ -271,14 +241,22 @@ export function createIngest(options: IngestOptions): Ingest {
     clearTimeout(late);
     late = undefined;
     while (queue.events > 0 && running < limits.connections) {
-      const worth = (WORTH_ONE_MORE[running] ?? WORTH_ONE_MORE.at(-1)) as { bytes: number; after: number };
+      // Small requests do not wait for a large one that has a connection of its own.
+      const others = running - runningLarge;
+      const worth = (WORTH_ONE_MORE[others] ?? WORTH_ONE_MORE.at(-1)) as { bytes: number; after: number };
       if (queue.bytes < worth.bytes && queue.age() < worth.after) {
         late = setTimeout(start, worth.after);
         return;
       }
+      const requests = queue.take(largest, runningLarge < mostLarge);
+      const [first] = requests;
+      if (!first) return;
+      const large = first.bytes > largest.bytes || first.events > largest.events ? 1 : 0;
       running += 1;
-      void settle(queue.take(limits.batchBytes, limits.batchEvents)).then(() => {
+      runningLarge += large;
+      void settle(requests).then(() => {
         running -= 1;
+        runningLarge -= large;
         if (queue.events > 0) start();
         else if (running === 0) drained?.();
       });
@@ -287,27 +265,25 @@ export function createIngest(options: IngestOptions): Ingest {
 
   return {
     async submit({ projectId, events }) {
-      if (closing) throw unavailable('stopping', 'This process is stopping. Send the events again.');
+      if (closing) throw stopping();
       if (events.length === 0) return { stored: 0, duplicates: 0 };
-      if (heldBytes >= limits.queueBytes || heldEvents >= limits.queueEvents) {
-        throw unavailable('full', 'Too many events wait to be stored. Send them again later.');
-      }
-      let prepared: ReturnType<typeof prepare>;
+      if (!held.hasRoom(projectId, { bytes: 0, events: events.length })) throw full();
+      let prepared: PreparedEvents;
       try {
-        prepared = prepare(projectId, events);
+        const preparing = prepare(projectId, events);
+        prepared = preparing instanceof Promise ? await preparing : preparing;
       } catch (error) {
         metrics.events.inc({ result: 'refused' }, events.length);
         throw error;
       }
-      // A request that is larger than the whole queue is accepted when the queue is empty.
-      if (heldEvents > 0 && heldBytes + prepared.bytes > limits.queueBytes) {
+      const amount = { bytes: prepared.bytes, events: events.length };
+      if (closing || !held.hasRoom(projectId, amount)) {
         for (const chunk of prepared.chunks) chunk.release();
-        throw unavailable('full', 'Too many events wait to be stored. Send them again later.');
+        throw closing ? stopping() : full();
       }
-      heldBytes += prepared.bytes;
-      heldEvents += events.length;
+      held.add(projectId, amount);
       return new Promise((resolve, reject) => {
-        queue.push({ ...prepared, submittedAt: performance.now(), resolve, reject });
+        queue.push({ ...amount, projectId, prepared, submittedAt: performance.now(), resolve, reject });
         if (scheduled) return;
         scheduled = true;
         // Requests that arrive together are parsed in the same turn. They join this transaction.
@@ -317,7 +293,7 @@ export function createIngest(options: IngestOptions): Ingest {
 
     async close() {
       closing = true;
-      if (heldEvents > 0) {
+      if (held.total.events > 0) {
         await new Promise<void>((resolve) => {
           drained = resolve;
           start();

@@ -8,7 +8,8 @@ export interface EventRow {
   uuid: string;
   event: string;
   distinct_id: string;
-  properties: Record<string, unknown>;
+  /** As JSON. Parsing them, only to write them again, would take long for large ones. */
+  properties: string;
   timestamp: string;
   elements_chain: string;
 }
@@ -41,16 +42,22 @@ export interface EventPage {
   next: EventPosition | undefined;
 }
 
-const ROWS_AT_ONCE = 500;
-/** A page ends early when its properties are larger than this, whatever its limit. */
+const ROWS_AT_ONCE = 100;
+/** A page ends early when its events are larger than this, whatever its limit. */
 const PAGE_BYTES = 16 * 1024 * 1024;
+/** How many times its own size an elements_chain takes in an answer, because its elements are shown as objects too. */
+const CHAIN_WEIGHT = 8;
+
+interface SizedRow extends EventRow {
+  bytes: number;
+}
 
 async function readSome(
   client: Transaction,
   query: EventQuery,
   distinctIds: readonly string[],
-  limit: number,
-): Promise<(EventRow & { bytes: number })[]> {
+  most: { rows: number; bytes: number },
+): Promise<{ rows: SizedRow[]; more: boolean }> {
   const values: unknown[] = [query.projectId];
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1'];
@@ -70,14 +77,30 @@ async function readSome(
     conditions.push(`(timestamp, uuid) ${ascending ? '>' : '<'} ${place}`);
   }
   const direction = ascending ? 'asc' : 'desc';
+  const order = `order by timestamp ${direction}, uuid ${direction}`;
+  // One more row than wanted tells whether there are more. A single event may have 20 MB, so Postgres itself leaves out
+  // what comes after the most bytes.
   const { rows } = await client.query(
-    `select uuid, event, distinct_id, properties, timestamp, elements_chain,
-       octet_length(properties::text) as bytes
-     from events where ${conditions.join(' and ')}
-     order by timestamp ${direction}, uuid ${direction} limit ${given(limit)} offset ${given(query.offset)}`,
+    `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain, bytes, found
+     from (
+       select *, sum(bytes) over (${order} rows unbounded preceding) as bytes_so_far, count(*) over ()::int as found
+       from (
+         select uuid, event, distinct_id, properties, timestamp, elements_chain,
+           octet_length(properties::text) + ${CHAIN_WEIGHT} * octet_length(elements_chain) as bytes
+         from events where ${conditions.join(' and ')}
+         ${order} limit ${given(most.rows + 1)} offset ${given(query.offset)}
+       ) page
+     ) sized
+     where bytes_so_far - bytes <= ${given(most.bytes)}
+     ${order}`,
     values,
   );
-  return rows;
+  const found = rows[0]?.found ?? 0;
+  const shown = rows.slice(0, most.rows);
+  return {
+    rows: shown.map(({ found: _, ...row }) => row),
+    more: found > shown.length,
+  };
 }
 
 /**
@@ -95,18 +118,18 @@ export async function listEvents(
     const rows: EventRow[] = [];
     let bytes = 0;
     for (let rest = query; ; ) {
-      const wanted = query.limit - rows.length;
-      // One more row than wanted tells whether there are more.
-      const some = await readSome(client, rest, distinctIds, Math.min(wanted, ROWS_AT_ONCE) + 1);
-      const more = some.length > Math.min(wanted, ROWS_AT_ONCE);
-      if (more) some.pop();
-      for (const [index, { bytes: size, ...row }] of some.entries()) {
+      const some = await readSome(client, rest, distinctIds, {
+        rows: Math.min(query.limit - rows.length, ROWS_AT_ONCE),
+        bytes: PAGE_BYTES - bytes,
+      });
+      for (const { bytes: size, ...row } of some.rows) {
         rows.push(row);
         bytes += size;
-        const ends = rows.length === query.limit || bytes > PAGE_BYTES;
-        if (ends) return { rows, next: index + 1 < some.length || more ? positionOf(row) : undefined };
       }
-      if (!more) return { rows, next: undefined };
+      if (!some.more) return { rows, next: undefined };
+      if (rows.length === query.limit || bytes > PAGE_BYTES) {
+        return { rows, next: positionOf(rows.at(-1) as EventRow) };
+      }
       rest = { ...query, offset: 0, position: positionOf(rows.at(-1) as EventRow) };
     }
   });
@@ -122,7 +145,7 @@ export async function findEvent(
 ): Promise<EventRow | undefined> {
   return reading(readingPool, { projectId, signal }, async (client) => {
     const { rows } = await client.query(
-      `select e.uuid, e.event, e.distinct_id, e.properties, e.timestamp, e.elements_chain
+      `select e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.elements_chain
        from event_ids i join events e
          on e.project_id = i.project_id and e.timestamp = i.timestamp and e.uuid = i.uuid
        where i.project_id = $1 and i.uuid = $2`,

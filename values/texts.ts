@@ -1,13 +1,22 @@
 // Texts that Postgres can store. They contain neither the character 0 nor half a surrogate pair.
 
-const REPLACEMENT = '\ufffd';
+const REPLACEMENT = 0xfffd;
 
 export const isStorableText = (text: string): boolean => !text.includes('\u0000') && text.isWellFormed();
 
 /** Replaces everything that Postgres cannot store by U+FFFD. */
 export function cleanText(text: string): string {
   const wellFormed = text.isWellFormed() ? text : text.toWellFormed();
-  return wellFormed.includes('\u0000') ? wellFormed.replaceAll('\u0000', REPLACEMENT) : wellFormed;
+  return wellFormed.includes('\u0000') ? withoutZeros(wellFormed) : wellFormed;
+}
+
+/** Like `replaceAll`, which takes a second for a text of some million such characters. */
+function withoutZeros(text: string): string {
+  const units = new Uint16Array(text.length);
+  const bytes = Buffer.from(units.buffer);
+  bytes.write(text, 'utf16le');
+  for (let index = 0; index < units.length; index += 1) if (units[index] === 0) units[index] = REPLACEMENT;
+  return bytes.toString('utf16le');
 }
 
 /** Sets a property. An assignment to `__proto__` would change the prototype instead. */

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { parseElementsChain } from '../../capture/elements-chain.ts';
 import type { EventRow } from '../../db/events.ts';
@@ -33,15 +34,39 @@ export const eventPage = z.object({ next: z.string().nullable(), results: z.arra
 /** Formats a time as the events API always has: `2024-01-02T03:04:05.123456+00:00`. */
 export const eventTime = (iso: string) => iso.replace(/Z$/, '+00:00');
 
-export function eventView(row: EventRow, person: PersonOutline | undefined): z.output<typeof eventRecord> {
-  return {
+/** Everything but the properties, which are JSON already. */
+type Outline = Omit<z.output<typeof eventRecord>, 'properties'>;
+
+/** An event as JSON. */
+export function eventText(row: EventRow, person: PersonOutline | undefined): string {
+  const outline: Outline = {
     id: row.uuid,
     distinct_id: row.distinct_id,
-    properties: row.properties,
     event: row.event,
     timestamp: eventTime(row.timestamp),
     person: person ?? null,
     elements: parseElementsChain(row.elements_chain) as unknown as Record<string, unknown>[],
     elements_chain: row.elements_chain,
   };
+  return `${JSON.stringify(outline).slice(0, -1)},"properties":${row.properties}}`;
+}
+
+/** Letters of a page that are written in one go. */
+const PIECE = 128 * 1024;
+
+/** A page as JSON, piece by piece. A page may have many megabytes, so others have their turn between the pieces. */
+export async function* pageTexts(
+  rows: readonly EventRow[],
+  persons: ReadonlyMap<string, PersonOutline>,
+  next: string | null,
+): AsyncGenerator<string> {
+  let piece = `{"next":${JSON.stringify(next)},"results":[`;
+  for (const [index, row] of rows.entries()) {
+    piece += (index === 0 ? '' : ',') + eventText(row, persons.get(row.distinct_id));
+    if (piece.length < PIECE) continue;
+    yield piece;
+    piece = '';
+    await nextTurn();
+  }
+  yield `${piece}]}`;
 }

@@ -1,4 +1,5 @@
-import type { FastifyRequest } from 'fastify';
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type EventPage, type EventRow, findEvent, listEvents } from '../../db/events.ts';
 import { outlinePersons, type PersonOutline } from '../../db/persons.ts';
@@ -9,7 +10,7 @@ import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { eventMoment } from '../moment.ts';
-import { eventPage, eventRecord, eventTime, eventView } from './event-schema.ts';
+import { eventPage, eventRecord, eventText, eventTime, pageTexts } from './event-schema.ts';
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 50_000;
@@ -77,6 +78,10 @@ function nextLink(request: FastifyRequest, publicUrl: string, { next }: EventPag
   return `${publicUrl}${pathname}?${parameters}`;
 }
 
+/** Answers with JSON as it is. The schema of the route describes it, and tests compare them. */
+const sendJson = (reply: FastifyReply, json: string | Readable) =>
+  reply.type('application/json; charset=utf-8').send(json as never);
+
 const ADVICE = 'Narrow it with `after` and `before`.';
 
 /** Adds the routes that read stored events, filtered by time and by columns. */
@@ -114,7 +119,7 @@ export function eventRoutes(app: App, { pool, readingPool, config }: ApiDependen
         throw errors.validation('invalid_input', message, `${bound}_uuid`);
       }
       // An id that is not a uuid belongs to no person.
-      if (person !== undefined && !isUuid(person)) return { next: null, results: [] };
+      if (person !== undefined && !isUuid(person)) return reply.send({ next: null, results: [] });
       const cursor = ascending ? after_uuid : before_uuid;
       const bound = ascending ? query.after : query.before;
       const position = cursor && bound ? { timestamp: bound, uuid: cursor } : undefined;
@@ -142,10 +147,8 @@ export function eventRoutes(app: App, { pool, readingPool, config }: ApiDependen
         ADVICE,
       );
       const persons = await personsOf(page.rows, request);
-      return {
-        next: nextLink(request, config.SLUICE_PUBLIC_URL, page, ascending),
-        results: page.rows.map((row) => eventView(row, persons.get(row.distinct_id))),
-      };
+      const next = nextLink(request, config.SLUICE_PUBLIC_URL, page, ascending);
+      return sendJson(reply, Readable.from(pageTexts(page.rows, persons, next)));
     },
   );
 
@@ -172,7 +175,7 @@ export function eventRoutes(app: App, { pool, readingPool, config }: ApiDependen
       const row = await bounded(findEvent(readingPool, askerOf(request, reply), id), ADVICE);
       if (!row) throw errors.notFound(`No events exist for event UUID ${id}`);
       const persons = await personsOf([row], request);
-      return eventView(row, persons.get(row.distinct_id));
+      return sendJson(reply, eventText(row, persons.get(row.distinct_id)));
     },
   );
 }

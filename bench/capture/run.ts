@@ -14,6 +14,7 @@ import pg from 'pg';
 import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
+import { API_OPTIONS, freePort, ready } from '../api-process.ts';
 import { childrenCpu, processStat } from '../process-stat.ts';
 
 interface Load {
@@ -49,9 +50,6 @@ const { values } = parseArgs({
 });
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-/** The options with which the script `api` starts Node. */
-const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
-const apiOptions = (scripts.api as string).split(' ').filter((word) => word.startsWith('--'));
 
 const nodeServer = (name: string) => ({
   command: [process.execPath, path.join(import.meta.dirname, 'server.ts')],
@@ -60,7 +58,7 @@ const nodeServer = (name: string) => ({
 const goServer = (env: Record<string, string>) => ({ command: [path.join(stateDir, 'capture-go')], env });
 /** Returns the API as it ships, with the complete handling of a request. */
 const apiOf = (folder: string) => ({
-  command: [process.execPath, ...apiOptions, path.join(folder, 'api/main.ts')],
+  command: [process.execPath, ...API_OPTIONS, path.join(folder, 'api/main.ts')],
   env: {
     NODE_ENV: 'production',
     SLUICE_HOST: '127.0.0.1',
@@ -105,14 +103,6 @@ function build(folder: string, name: string): void {
   });
 }
 
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as net.AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 async function listening(port: number, child: ChildProcess): Promise<void> {
   for (;;) {
     if (child.exitCode !== null)
@@ -124,10 +114,6 @@ async function listening(port: number, child: ChildProcess): Promise<void> {
     if (open) return;
     await pause(50);
   }
-}
-
-async function ready(port: number): Promise<void> {
-  while ((await fetch(`http://127.0.0.1:${port}/_readyz`)).status !== 200) await pause(50);
 }
 
 const residentPeak = (pid: number) =>

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DecodeError, MAX_DEPTH } from './limits.ts';
-import { endOfString, type Outline, outline } from './outline.ts';
+import { DecodeError, MAX_DEPTH, MAX_VALUES, ONE_GO } from './limits.ts';
+import { endOfString, type Obstacle, type Outline, obstacleOf, outline } from './outline.ts';
 
 /** NaN or Infinity as a value of its own, not as a part of another word. */
 const NO_NUMBER = /(?<![\w.+-])(?:NaN|-?Infinity)(?![\w.+-])/g;
@@ -11,22 +11,34 @@ const NO_NUMBER = /(?<![\w.+-])(?:NaN|-?Infinity)(?![\w.+-])/g;
  */
 function withoutNoNumbers(text: string): string | undefined {
   if (!text.includes('NaN') && !text.includes('Infinity')) return undefined;
+  const mended = outsideStrings(text, (part) => part.replace(NO_NUMBER, 'null'));
+  return mended === text ? undefined : mended;
+}
+
+/** Changes a JSON text everywhere but inside of its strings. */
+function outsideStrings(text: string, change: (part: string) => string): string {
   const parts: string[] = [];
-  let found = false;
   for (let from = 0; from < text.length; ) {
     const quote = text.indexOf('"', from);
     const until = quote === -1 ? text.length : quote;
-    const before = text.slice(from, until);
-    const after = before.replace(NO_NUMBER, 'null');
-    found ||= after !== before;
-    from = quote === -1 ? until : Math.min(endOfString(text, quote + 1) + 1, text.length);
-    parts.push(after, text.slice(until, from));
+    const next = quote === -1 ? until : Math.min(endOfString(text, quote + 1) + 1, text.length);
+    parts.push(change(text.slice(from, until)), text.slice(until, next));
+    from = next;
   }
-  return found ? parts.join('') : undefined;
+  return parts.join('');
 }
 
-/** Takes the place of an event that nests too deep. That event is never parsed. */
-export const TOO_DEEP = Object.freeze({ tooDeep: true });
+/** Takes the place of an event that is never parsed, because it nests too deep or has too many values. */
+export class Unparsed {
+  readonly obstacle: Obstacle;
+
+  constructor(obstacle: Obstacle) {
+    this.obstacle = obstacle;
+  }
+}
+
+const TOO_DEEP = Object.freeze(new Unparsed('too deep'));
+const TOO_MANY_VALUES = Object.freeze(new Unparsed('too many values'));
 
 /** Some parsed events of a body. */
 interface Chunk {
@@ -49,13 +61,15 @@ export interface Decoded {
   formToken?: string | undefined;
 }
 
-/** Bodies up to this size are parsed in one go, within some milliseconds. */
-const ONE_GO = 512 * 1024;
 const CHUNK = 256 * 1024;
 
 /** NUL and half a surrogate pair can only come in as escapes. */
 const UNSTORABLE = /\\u(?:0000|[dD][89a-fA-F])/;
 const INTEGER = /^-?\d+$/;
+/** The numbers of JSON outside of strings. */
+const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+/** A double holds every integer of fewer digits. */
+const LONG = 16;
 
 /** Few texts have such escapes at all, so a cheap search comes first. */
 function mayNeedCleaning(text: string): boolean {
@@ -63,13 +77,14 @@ function mayNeedCleaning(text: string): boolean {
 }
 
 /**
- * Keeps the text of a number that a double cannot hold (1e400), and of an integer that a double would change
- * (2^53 + 1). All others become numbers.
+ * Makes a text of a number that a double cannot hold (1e400), and of an integer that a double would change (2^53 + 1).
+ * All others stay. JSON.parse with a function would do the same, several times slower.
  */
-function keepExact(_key: string, value: unknown, context?: { source?: string }): unknown {
-  if (typeof value !== 'number' || context?.source === undefined) return value;
-  if (!Number.isFinite(value)) return context.source;
-  return !Number.isSafeInteger(value) && INTEGER.test(context.source) ? context.source : value;
+function quoteInexact(number: string): string {
+  if (number.length < LONG && !/[eE]/.test(number)) return number;
+  const value = Number(number);
+  const isExact = Number.isFinite(value) && (Number.isSafeInteger(value) || !INTEGER.test(number));
+  return isExact ? number : `"${number}"`;
 }
 
 function refusal(error: unknown): DecodeError {
@@ -115,8 +130,9 @@ function parseText(text: string): unknown {
     const value: unknown = parseLeniently(text);
     const found = typeof value === 'object' && value !== null ? inspect(value, MAX_DEPTH) : INEXACT;
     if (found === PLAIN) return value;
-    // Checked before, since JSON.parse with a function recurses.
-    return found >= DEEP ? TOO_DEEP : JSON.parse(withoutNoNumbers(text) ?? text, keepExact);
+    if (found >= DEEP) return TOO_DEEP;
+    const exact = (part: string) => part.replace(NUMBER, quoteInexact);
+    return JSON.parse(outsideStrings(withoutNoNumbers(text) ?? text, exact));
   } catch (error) {
     throw refusal(error);
   }
@@ -126,9 +142,10 @@ async function* readElements(text: string, plan: Outline): AsyncGenerator<Chunk>
   let values: unknown[] = [];
   let from = 0;
   for (let index = 0; index < plan.count; index += 1) {
-    const [start, end, deep] = plan.element(index);
+    const [start, end, obstacle] = plan.element(index);
     if (values.length === 0) from = start;
-    values.push(deep ? TOO_DEEP : parseText(text.slice(start, end)));
+    if (obstacle) values.push(obstacle === 'too deep' ? TOO_DEEP : TOO_MANY_VALUES);
+    else values.push(parseText(text.slice(start, end)));
     if (end - from > CHUNK) {
       yield { values, mayNeedCleaning: mayNeedCleaning(text.slice(from, end)) };
       values = [];
@@ -140,19 +157,23 @@ async function* readElements(text: string, plan: Outline): AsyncGenerator<Chunk>
 
 /** Finds the events of a JSON text without parsing it, so that they can be parsed one by one. */
 export async function readLargeJson(text: string, invalidUtf8: boolean): Promise<Decoded> {
+  await nextTurn();
   const plan = await outline(text);
-  if (plan.restDepth > MAX_DEPTH) {
-    throw new DecodeError(
-      'invalid_json',
-      `failed to parse request: the body nests ${plan.restDepth} levels deep, at most ${MAX_DEPTH} are accepted`,
-    );
+  const obstacle = obstacleOf(plan.rest);
+  if (obstacle) {
+    const { depth, values } = plan.rest;
+    const what =
+      obstacle === 'too deep'
+        ? `nests ${depth} levels deep, at most ${MAX_DEPTH} are accepted`
+        : `has about ${values} values, at most ${MAX_VALUES} are accepted in one event`;
+    throw new DecodeError('invalid_json', `failed to parse request: the body ${what}`);
   }
+  await nextTurn();
   const rest = plan.list ? text.slice(0, plan.list.start) + text.slice(plan.list.end) : text;
-  const decoded: Decoded = {
-    root: parseText(rest),
-    mayNeedCleaning: mayNeedCleaning(rest),
-    invalidUtf8,
-  };
+  const root = parseText(rest);
+  // What is done with a large value takes as long again.
+  await nextTurn();
+  const decoded: Decoded = { root, mayNeedCleaning: mayNeedCleaning(rest), invalidUtf8 };
   return plan.list ? { ...decoded, chunks: () => readElements(text, plan), count: plan.count } : decoded;
 }
 

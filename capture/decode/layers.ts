@@ -1,7 +1,8 @@
 // The layers around the JSON of a body: compression and base64, declared by the client or recognised in the bytes.
 import { isUtf8 } from 'node:buffer';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Compression, decompress, isGzip, isZstd } from './compression.ts';
-import { DecodeError, type Memory } from './limits.ts';
+import { DecodeError, type Memory, ONE_GO } from './limits.ts';
 import { decompressLz64 } from './lz64.ts';
 
 const STRICT_BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -112,6 +113,8 @@ export class Layers {
   /** Removes layers until the bytes are what is wanted, or no further layer is found. */
   async remove(isWanted: (bytes: Buffer) => boolean): Promise<void> {
     for (let layer = 0; layer < MAX_LAYERS; layer += 1) {
+      // To look through a large body, or to copy it, takes some milliseconds.
+      if (this.bytes.length > ONE_GO) await nextTurn();
       // These are tried before anything is recognised: br of 64 KiB to 1 MiB, for example, begins with a bracket.
       for (let next = this.#left[0]; isUnmarked(next); next = this.#left[0]) {
         this.#left.shift();

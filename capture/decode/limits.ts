@@ -4,6 +4,13 @@
 export const MAX_BODY_BYTES = 20_971_520;
 /** How deep an event may nest. All later steps recurse: cleaning, storing, exporting. */
 export const MAX_DEPTH = 200;
+/** Bodies up to this size are parsed in one go, within some milliseconds. Larger ones let others have their turn. */
+export const ONE_GO = 512 * 1024;
+/**
+ * About how many values an event may hold, lists and objects included. A value takes many times as much time and memory
+ * as its bytes, and JSON cannot be parsed in parts. A body that is parsed in one go cannot hold more.
+ */
+export const MAX_VALUES = ONE_GO / 2;
 
 /**
  * How many events a request may hold. A request is stored as a whole, so all of its events are in memory at once, and

@@ -1,15 +1,30 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { MAX_DEPTH } from './limits.ts';
+import { MAX_DEPTH, MAX_VALUES } from './limits.ts';
+
+/** What keeps a part of a JSON text from being parsed. */
+export type Obstacle = 'too deep' | 'too many values';
+
+/** How a part of a JSON text is built. */
+export interface Shape {
+  depth: number;
+  /** About how many values it has, lists and objects included. */
+  values: number;
+}
+
+export function obstacleOf({ depth, values }: Shape): Obstacle | undefined {
+  if (depth > MAX_DEPTH) return 'too deep';
+  return values > MAX_VALUES ? 'too many values' : undefined;
+}
 
 /** Where the events of a JSON text are, found without parsing it. */
 export interface Outline {
   /** Where the list of events begins and ends, without its brackets. Undefined if the body is one event. */
   list: { start: number; end: number } | undefined;
   count: number;
-  /** The start and end of an event, and whether it nests too deep. */
-  element(index: number): [start: number, end: number, tooDeep: boolean];
-  /** How deep the text nests outside the list. */
-  restDepth: number;
+  /** The start and end of an event, and what keeps it from being parsed. */
+  element(index: number): [start: number, end: number, obstacle: Obstacle | undefined];
+  /** The text outside the list. */
+  rest: Shape;
 }
 
 const QUOTE = 0x22;
@@ -35,12 +50,14 @@ export function endOfString(text: string, from: number): number {
   return text.length;
 }
 
+const OBSTACLES = [undefined, 'too deep', 'too many values'] as const;
+
 /** The offsets of any number of events, as three numbers each instead of an object each. */
 class Offsets {
   #values = new Uint32Array(3 * 1024);
   count = 0;
 
-  add(start: number, end: number, tooDeep: boolean): void {
+  add(start: number, end: number, shape: Shape): void {
     if (this.count * 3 === this.#values.length) {
       const wider = new Uint32Array(this.#values.length * 2);
       wider.set(this.#values);
@@ -49,13 +66,15 @@ class Offsets {
     const place = this.count * 3;
     this.#values[place] = start;
     this.#values[place + 1] = end;
-    this.#values[place + 2] = tooDeep ? 1 : 0;
+    const obstacle = obstacleOf(shape);
+    this.#values[place + 2] = obstacle === undefined ? 0 : OBSTACLES.indexOf(obstacle);
     this.count += 1;
   }
 
-  at(index: number): [number, number, boolean] {
+  at(index: number): [number, number, Obstacle | undefined] {
     const place = index * 3;
-    return [this.#values[place] as number, this.#values[place + 1] as number, this.#values[place + 2] === 1];
+    const [start, end] = [this.#values[place] as number, this.#values[place + 1] as number];
+    return [start, end, OBSTACLES[this.#values[place + 2] as number]];
   }
 }
 
@@ -69,9 +88,9 @@ export async function outline(text: string): Promise<Outline> {
   let listDepth = 0;
   let inList = false;
   let depth = 0;
-  let restDepth = 0;
+  let [restDepth, restValues] = [0, 1];
   let elementStart = 0;
-  let elementDepth = 0;
+  let [elementDepth, elementValues] = [0, 1];
   let lastString = '';
   let key = '';
   let steps = 0;
@@ -89,6 +108,7 @@ export async function outline(text: string): Promise<Outline> {
     } else if (code === OPEN_LIST || code === OPEN_OBJECT) {
       depth += 1;
       if (inList) {
+        elementValues += 1;
         if (depth - listDepth > elementDepth) elementDepth = depth - listDepth;
       } else if (code === OPEN_LIST && (depth === 1 || (depth === 2 && key === 'batch'))) {
         // If a key comes twice, the last one counts, as for JSON.parse.
@@ -98,11 +118,15 @@ export async function outline(text: string): Promise<Outline> {
         list = { start: index + 1, end: text.length };
         elementStart = index + 1;
         elementDepth = 0;
-      } else if (depth > restDepth) restDepth = depth;
+        elementValues = 1;
+      } else {
+        restValues += 1;
+        if (depth > restDepth) restDepth = depth;
+      }
     } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
       if (inList && depth === listDepth) {
         if (offsets.count > 0 || text.slice(elementStart, index).trim() !== '')
-          offsets.add(elementStart, index, elementDepth > MAX_DEPTH);
+          offsets.add(elementStart, index, { depth: elementDepth, values: elementValues });
         list = { start: list?.start ?? 0, end: index };
         inList = false;
         key = '';
@@ -110,12 +134,18 @@ export async function outline(text: string): Promise<Outline> {
       depth -= 1;
     } else if (code === COMMA) {
       if (inList && depth === listDepth) {
-        offsets.add(elementStart, index, elementDepth > MAX_DEPTH);
+        offsets.add(elementStart, index, { depth: elementDepth, values: elementValues });
         elementStart = index + 1;
         elementDepth = 0;
-      } else if (depth === 1) key = '';
+        elementValues = 1;
+      } else if (inList) elementValues += 1;
+      else {
+        restValues += 1;
+        if (depth === 1) key = '';
+      }
     } else if (code === COLON && depth === 1 && !inList) key = lastString;
   }
   const found = offsets;
-  return { list, count: found.count, element: (index) => found.at(index), restDepth };
+  const rest = { depth: restDepth, values: restValues };
+  return { list, count: found.count, element: (index) => found.at(index), rest };
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EVENT_ROW_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
 import { cleanText } from '../../values/texts.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
@@ -162,6 +163,8 @@ export interface PreparedEvents {
   readonly bytes: number;
 }
 
+/** After so many bytes of heads, others get their turn. */
+const SLICE_BYTES = 512 * 1024;
 /** About how much an event takes besides its head: the other columns, and the event itself. */
 const OVERHEAD = 128;
 /** The only property that still matters in an anonymous event without groups. */
@@ -200,21 +203,59 @@ function textsOf({ properties }: CapturedEvent, index: number) {
   }
 }
 
-/** Begins the rows of a request's events. The caller releases the chunks. */
-export function prepare(projectId: number, events: readonly CapturedEvent[]): PreparedEvents {
-  const chunks: SharedChunk[] = [];
-  let bytes = 0;
-  try {
-    const pending = events.map((event, index): PendingEvent => {
-      const head = heads.write(projectId, event, textsOf(event, index), chunks);
-      if (!head) throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
-      bytes += OVERHEAD + head.to - head.from;
-      return { projectId, event: remains(event), head };
-    });
-    return { events: pending, chunks, bytes };
-  } catch (error) {
-    for (const chunk of chunks) chunk.release();
-    throw error;
+/** Begins the rows of a request's events, slice by slice. */
+class Preparation {
+  readonly #projectId: number;
+  readonly #given: readonly CapturedEvent[];
+  readonly #chunks: SharedChunk[] = [];
+  readonly #events: PendingEvent[] = [];
+  #bytes = 0;
+
+  constructor(projectId: number, events: readonly CapturedEvent[]) {
+    this.#projectId = projectId;
+    this.#given = events;
+  }
+
+  /** Writes the next slice. Returns what is prepared after the last one. */
+  next(): PreparedEvents | undefined {
+    const end = this.#bytes + SLICE_BYTES;
+    try {
+      while (this.#events.length < this.#given.length && this.#bytes < end) this.#one();
+    } catch (error) {
+      for (const chunk of this.#chunks) chunk.release();
+      throw error;
+    }
+    if (this.#events.length < this.#given.length) return undefined;
+    return { events: this.#events, chunks: this.#chunks, bytes: this.#bytes };
+  }
+
+  #one(): void {
+    const index = this.#events.length;
+    const event = this.#given[index] as CapturedEvent;
+    const head = heads.write(this.#projectId, event, textsOf(event, index), this.#chunks);
+    if (!head) throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
+    this.#bytes += OVERHEAD + head.to - head.from;
+    this.#events.push({ projectId: this.#projectId, event: remains(event), head });
+  }
+}
+
+/**
+ * Begins the rows of a request's events. Between the slices of many events, other requests get their turn. The caller
+ * releases the chunks.
+ */
+export function prepare(
+  projectId: number,
+  events: readonly CapturedEvent[],
+): PreparedEvents | Promise<PreparedEvents> {
+  const preparation = new Preparation(projectId, events);
+  return preparation.next() ?? prepareRest(preparation);
+}
+
+async function prepareRest(preparation: Preparation): Promise<PreparedEvents> {
+  for (;;) {
+    await nextTurn();
+    const prepared = preparation.next();
+    if (prepared) return prepared;
   }
 }
 

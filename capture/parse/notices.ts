@@ -9,6 +9,7 @@ export const SKIP_REASONS = [
   'not_an_object',
   'properties_not_an_object',
   'nested_too_deep',
+  'too_many_values',
 ] as const;
 /** What was changed in an event that is stored. */
 export const CHANGE_REASONS = [

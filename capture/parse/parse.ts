@@ -1,7 +1,8 @@
 import { cleanValue } from '../../values/texts.ts';
 import type { CapturedEvent } from '../captured-event.ts';
-import { type Decoded, TOO_DEEP } from '../decode/json.ts';
+import { type Decoded, Unparsed } from '../decode/json.ts';
 import { DecodeError, MAX_EVENTS, tooMany } from '../decode/limits.ts';
+import type { Obstacle } from '../decode/outline.ts';
 import {
   type Envelope,
   eventToken,
@@ -63,6 +64,9 @@ export class NoEventError extends DecodeError {
 
 type Fields = Record<string, unknown>;
 
+/** Why an event is left out that was not parsed. */
+const OBSTACLES = { 'too deep': 'nested_too_deep', 'too many values': 'too_many_values' } as const;
+
 /** Adds the client's own uuid, by which the client finds the event in its logs and in the answer of the v1 form. */
 function withUuid(detail: Fields, { uuid }: Fields): Fields {
   return typeof uuid === 'string' && uuid !== '' ? { ...detail, uuid: sample(uuid) } : detail;
@@ -97,8 +101,8 @@ class EventParser {
       this.#index += 1;
       if (typeof value !== 'object' || value === null || Array.isArray(value)) {
         this.#refuse('not_an_object', index, { found: typeName(value) });
-      } else if (value === TOO_DEEP) {
-        this.#refuse('nested_too_deep', index, {});
+      } else if (value instanceof Unparsed) {
+        this.#refuse(OBSTACLES[value.obstacle], index, {});
       } else {
         if (ownToken) this.#agree(eventToken(value as Fields));
         this.#read(value as Fields, index, mayNeedCleaning);
@@ -125,7 +129,7 @@ class EventParser {
    * migration.
    */
   #refuse(
-    reason: 'not_an_object' | 'nested_too_deep' | 'properties_not_an_object',
+    reason: 'not_an_object' | (typeof OBSTACLES)[Obstacle] | 'properties_not_an_object',
     index: number,
     detail: Fields,
   ): void {

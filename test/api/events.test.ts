@@ -1,12 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { eventPage, pageTexts } from '../../api/events/event-schema.ts';
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
+import { type EventRow, listEvents } from '../../db/events.ts';
 import { createPool, type Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { insertPerson } from '../support/rows.ts';
+
+/** What node-postgres keeps of a connection. */
+interface Connected {
+  connection: { stream: { bytesRead: number } };
+}
 
 let pool: Pool;
 let ingest: Ingest;
@@ -347,5 +354,50 @@ describe('paging', () => {
     }
     const pages = await readAll(emil, '?limit=50');
     expect(pages.map((page) => page.length)).toEqual([6, 2]);
+  });
+
+  test('reads no more of very large events than a page holds', async () => {
+    const fred = await api.createTenant('Fred');
+    const text = 'x'.repeat(3_000_000);
+    for (let index = 0; index < 20; index += 1) {
+      await store(fred, { timestamp: at + index, properties: { text } });
+    }
+    const reading = createPool({ url: api.config.DATABASE_URL as string, size: 1, name: 'reading' });
+    const sockets: { bytesRead: number }[] = [];
+    reading.on('connect', (client) => sockets.push((client as unknown as Connected).connection.stream));
+    const { projectId } = fred;
+    const page = await listEvents(reading, { projectId, ascending: false, limit: 50, offset: 0 });
+    expect([page.rows.length, page.next?.uuid]).toEqual([6, page.rows.at(-1)?.uuid]);
+    expect(sockets.reduce((sum, one) => sum + one.bytesRead, 0)).toBeLessThan(20_000_000);
+    await reading.end();
+  });
+
+  test('shows only the first elements of an endless chain', async () => {
+    const gina = await api.createTenant('Gina');
+    const chain = 'a;'.repeat(500_000);
+    await store(gina, { timestamp: at, properties: { $elements_chain: chain } });
+    const answer = await list(gina);
+    const [shown] = answer.results as unknown as { elements: unknown[]; elements_chain: string }[];
+    expect([shown?.elements.length, shown?.elements_chain.length]).toEqual([1_000, 1_000_000]);
+  });
+
+  test('is written in pieces, between which others have their turn', async () => {
+    const row: EventRow = {
+      ...{ uuid: uuidv7(), event: 'e', distinct_id: 'u', timestamp: '2026-05-06T07:08:09.123Z' },
+      ...{ properties: JSON.stringify({ text: 'x'.repeat(1_000) }), elements_chain: '' },
+    };
+    let [turns, isOver] = [0, false];
+    const count = () => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const pieces: string[] = [];
+    for await (const piece of pageTexts(Array(2_000).fill(row), new Map(), null)) pieces.push(piece);
+    isOver = true;
+    expect(eventPage.parse(JSON.parse(pieces.join(''))).results).toHaveLength(2_000);
+    expect(pieces.length).toBeGreaterThan(10);
+    expect(Math.max(...pieces.map((one) => one.length))).toBeLessThan(200_000);
+    expect(turns).toBeGreaterThanOrEqual(pieces.length - 1);
   });
 });

@@ -12,7 +12,7 @@ import LZString from 'lz-string';
 import { checkToken } from '../../api/public/project-keys.ts';
 import { decodeBody, type WireBody } from '../../capture/decode/decode.ts';
 import { readLargeJson } from '../../capture/decode/json.ts';
-import { MAX_BODY_BYTES } from '../../capture/decode/limits.ts';
+import { MAX_BODY_BYTES, MAX_VALUES, ONE_GO } from '../../capture/decode/limits.ts';
 import { decompressLz64 } from '../../capture/decode/lz64.ts';
 import { parseEvents } from '../../capture/parse/parse.ts';
 
@@ -422,5 +422,55 @@ describe('a small body is read in one go', () => {
       1,
       [{ reason: 'nested_too_deep' }],
     ]);
+  });
+});
+
+describe('a large body', () => {
+  const context = { now: 0, ip: undefined, newUuid: () => '', checkToken };
+  const lists = (count: number) => `[${'[],'.repeat(count - 1)}[]]`;
+  const event = (name: string, properties: string) =>
+    `{"event":"${name}","distinct_id":"u","properties":${properties}}`;
+
+  test('of an event with too many values is refused, whatever the values are', async () => {
+    for (const value of ['[]', '{}', '1', 'NaN', '12345678901234567890', '{"a":"b","c":[1]}']) {
+      const text = `{"api_key":"k","event":"e","properties":{"a":[${`${value},`.repeat(MAX_VALUES)}1]}}`;
+      await expect(decodeBody({ bytes: bytes(text) })).rejects.toThrow(
+        /the body has about \d+ values, at most 262144 are accepted in one event/,
+      );
+    }
+  });
+
+  test('leaves out the events that have too many values, and no others', async () => {
+    const many = event('many', `{"a":${lists(MAX_VALUES)}}`);
+    const fewer = event('fewer', `{"a":${lists(MAX_VALUES / 4)}}`);
+    const text = `{"api_key":"k","batch":[${fewer},${many},${event('last', '{}')}],"sent_at":null}`;
+    const parsed = await parseEvents(await decodeBody({ bytes: bytes(text) }), context);
+    expect(parsed.events.map((one) => one.event)).toEqual(['fewer', 'last']);
+    expect(parsed.notices.skipped.map(({ index, reason }) => [index, reason])).toEqual([
+      [1, 'too_many_values'],
+    ]);
+  });
+
+  test('keeps its numbers exact, however many are not', async () => {
+    const text = `{"api_key":"k","event":"e","n":[${'12345678901234567890,1e400,-1.5e3,0.1234567890123456789,'.repeat(20_000)}7]}`;
+    const { root } = await decodeBody({ bytes: bytes(text) });
+    const { n } = root as { n: unknown[] };
+    expect(n.slice(0, 5)).toEqual([
+      ...['12345678901234567890', '1e400', -1500, 0.12345678901234568, '12345678901234567890'],
+    ]);
+    expect([n.length, n.at(-1)]).toEqual([80_001, 7]);
+  });
+
+  test('of one long text lets others have their turn while it is read', async () => {
+    let [turns, isOver] = [0, false];
+    const count = () => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const text = `{"api_key":"k","event":"e","properties":{"a":"${'x'.repeat(2 * ONE_GO)}"}}`;
+    await decodeBody({ bytes: bytes(text) });
+    isOver = true;
+    expect(turns).toBeGreaterThanOrEqual(3);
   });
 });

@@ -190,7 +190,8 @@ describe('a Postgres that fails under load', () => {
     const held = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values[0]?.value;
     expect(await held('sluice_ingest_queue_bytes')).toBeLessThanOrEqual(limit);
     const accepted = (await held('sluice_ingest_queue_events')) as number;
-    expect(accepted).toBeGreaterThan(100);
+    // A project has half of the room.
+    expect(accepted).toBeGreaterThan(50);
     // Stopping does not give up what was accepted, and accepts nothing more.
     const closed = ingest.close();
     await expect(ingest.submit({ projectId: 4, events: [capturedEvent()] })).rejects.toMatchObject({

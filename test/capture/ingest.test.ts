@@ -298,3 +298,34 @@ test('the numbers for operators count events by what became of them, and transac
   expect(value('sluice_ingest_queue_events')).toBe('0');
   expect(value('sluice_ingest_queue_bytes')).toBe('0');
 });
+
+describe('a project that sends more than can be stored', () => {
+  const text = 'x'.repeat(1_000);
+  const one = () => [capturedEvent({ properties: { text } })];
+
+  test('is refused when half of the room is its own, and others are not', async () => {
+    const narrow = createIngest({ pool, limits: { queueBytes: 40_000 } });
+    const [flooding, quiet] = [nextProject(), nextProject()];
+    const flood = Array.from({ length: 100 }, () => narrow.submit({ projectId: flooding, events: one() }));
+    const settled = Promise.allSettled(flood);
+    expect(await narrow.submit({ projectId: quiet, events: one() })).toEqual({ stored: 1, duplicates: 0 });
+    const accepted = (await settled).filter(({ status }) => status === 'fulfilled').length;
+    expect([accepted > 10, accepted < 20]).toEqual([true, true]);
+    expect(await stored(flooding)).toHaveLength(accepted);
+    expect(await stored(quiet)).toHaveLength(1);
+    await narrow.close();
+  });
+
+  test('has no others wait behind its events', async () => {
+    const slow = createIngest({ pool, limits: { batchEvents: 10, connections: 1 } });
+    const [flooding, quiet] = [nextProject(), nextProject()];
+    const order: string[] = [];
+    const flood = Array.from({ length: 100 }, () =>
+      slow.submit({ projectId: flooding, events: one() }).then(() => order.push('flood')),
+    );
+    const other = slow.submit({ projectId: quiet, events: one() }).then(() => order.push('other'));
+    await Promise.all([...flood, other]);
+    expect(order.indexOf('other')).toBeLessThan(20);
+    await slow.close();
+  });
+});

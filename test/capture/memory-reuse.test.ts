@@ -46,25 +46,25 @@ test('a chunk is used again when the last of its holders has let go of it', () =
   expect(new SharedChunk(0).bytes.buffer).toBe(chunk.bytes.buffer);
 });
 
-test('the begun rows of a request stay as they are until it lets go of them, whatever comes meanwhile', () => {
+test('the begun rows of a request stay as they are until it lets go of them, whatever comes meanwhile', async () => {
   const properties = { text: 'x'.repeat(10_000) };
-  const begun = prepare(1, [capturedEvent({ properties }), capturedEvent({ properties })]);
+  const begun = await prepare(1, [capturedEvent({ properties }), capturedEvent({ properties })]);
   const rowsOf = () => begun.events.map(({ head }) => head.bytes.toString('latin1', head.from, head.to));
   const before = rowsOf();
   for (let index = 0; index < 200; index += 1) {
-    const other = prepare(2, [capturedEvent({ properties: { text: 'y'.repeat(10_000) } })]);
+    const other = await prepare(2, [capturedEvent({ properties: { text: 'y'.repeat(10_000) } })]);
     for (const chunk of other.chunks) chunk.release();
   }
   expect(rowsOf()).toEqual(before);
   expect(before[0]).toContain(properties.text);
 });
 
-test('a request that is refused holds nothing', () => {
-  const [chunk] = prepare(1, [capturedEvent()]).chunks;
+test('a request that is refused holds nothing', async () => {
+  const [chunk] = (await prepare(1, [capturedEvent()])).chunks;
   chunk?.release();
   const refused = () => prepare(1, [capturedEvent(), capturedEvent({ uuid: 'none' })]);
   expect(refused).toThrow('The event at index 1 has a uuid that is none.');
   // This needs a chunk of its own, so that the one before is free now.
-  prepare(1, [capturedEvent({ properties: { text: 'z'.repeat(250 * KB) } })]);
+  await prepare(1, [capturedEvent({ properties: { text: 'z'.repeat(250 * KB) } })]);
   expect(new SharedChunk(0).bytes.buffer).toBe(chunk?.bytes.buffer);
 });

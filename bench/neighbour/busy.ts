@@ -1,0 +1,23 @@
+// A process that takes CPU time and does not talk to Sluice: what a full machine does to the probe by itself.
+import { setTimeout as pause } from 'node:timers/promises';
+import { task, timeIsOver } from './http.ts';
+
+export interface BusyTask {
+  /** The share of one core that is taken, at most 1. */
+  share: number;
+}
+
+const SLICE = 20;
+const { share } = task<BusyTask>();
+const over = timeIsOver();
+const start = process.cpuUsage();
+const begin = performance.now();
+let sum = 0;
+while (!over.aborted) {
+  const { user, system } = process.cpuUsage(start);
+  // Whoever got less than the share catches up.
+  if ((user + system) / 1000 < (performance.now() - begin) * share) {
+    for (const until = performance.now() + SLICE / 4; performance.now() < until; ) sum += Math.sqrt(sum + 1);
+  } else await pause(SLICE / 4);
+}
+console.log(JSON.stringify({ sum }));

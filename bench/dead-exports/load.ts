@@ -107,24 +107,35 @@ export class Load {
   }
 }
 
-/** Finds the lag in seconds of each firing, and how many have not ended. */
+/**
+ * Finds the lag in seconds of each firing until its end and until its row existed, and how many have not ended. The time
+ * until there is a row is that of Temporal: the run does not know of places yet.
+ */
 export async function lagsOf(
   pool: Pool,
   firings: readonly Firing[],
-): Promise<{ lags: number[]; open: number; wrong: number }> {
+): Promise<{ lags: number[]; begun: number[]; open: number; wrong: number }> {
   const { rows } = await pool.query(
-    `select workflow_id as id, status, finished_at as at from batch_export_runs where workflow_id = any($1)
-     union all select workflow_id, status, finished_at from batch_export_backfills where workflow_id = any($1)`,
+    `select workflow_id as id, status, finished_at as at, created_at as begun
+     from batch_export_runs where workflow_id = any($1)
+     union all select workflow_id, status, finished_at, created_at from batch_export_backfills where workflow_id = any($1)`,
     [firings.flatMap(({ workflowId }) => workflowId ?? [])],
   );
-  const found = new Map(rows.map((row) => [row.id as string, row as { status: string; at: string | null }]));
+  const found = new Map(
+    rows.map((row) => [row.id as string, row as { status: string; at: string | null; begun: string }]),
+  );
   const ended = firings.map(({ at, workflowId, finishedAt }) => {
     const row = workflowId === undefined ? undefined : found.get(workflowId);
     const end = finishedAt ?? (row?.at ? Date.parse(row.at) : undefined);
-    return { lag: end === undefined ? undefined : (end - at) / 1000, status: row?.status ?? 'Completed' };
+    return {
+      lag: end === undefined ? undefined : (end - at) / 1000,
+      begun: row === undefined ? undefined : (Date.parse(row.begun) - at) / 1000,
+      status: row?.status ?? 'Completed',
+    };
   });
   return {
     lags: ended.flatMap(({ lag }) => lag ?? []).sort((a, b) => a - b),
+    begun: ended.flatMap(({ begun }) => begun ?? []).sort((a, b) => a - b),
     open: ended.filter(({ lag }) => lag === undefined).length,
     wrong: ended.filter(({ lag, status }) => lag !== undefined && status !== 'Completed').length,
   };

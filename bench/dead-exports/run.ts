@@ -24,7 +24,7 @@ import {
   lagsOf,
   pastIntervals,
 } from './load.ts';
-import { type Seen, watchDead } from './watch.ts';
+import { type Seen, watchPlaces } from './watch.ts';
 
 const { values } = parseArgs({
   options: {
@@ -58,9 +58,12 @@ const MOST_MUTE_SECONDS = 15;
 /** What one window shows. */
 interface Window {
   lags: Record<Kind, number[]>;
+  /** Of the runs: until the row existed. */
+  begun: number[];
   lost: number;
   wrong: number;
   paused: number;
+  longestWaitSeconds: number;
   dead?: Seen & { attempts: number; completed: number; says: Record<string, string> };
 }
 
@@ -146,7 +149,7 @@ async function measure(stack: ExportStack, key: string, destinations?: DeadDesti
   await Promise.all(healthy.map((row) => warm.run('burst', row, intervals[0] as IntervalText, Date.now())));
   await ended(stack, warm.firings.burst);
 
-  const watch = watchDead(
+  const watch = watchPlaces(
     pool,
     dead.map(({ id }) => id),
   );
@@ -160,17 +163,22 @@ async function measure(stack: ExportStack, key: string, destinations?: DeadDesti
   const seen = await watch.stop();
 
   const lags = {} as Record<Kind, number[]>;
+  const begun: number[] = [];
   let [lost, wrong] = [0, 0];
   for (const [kind, firings] of kept) {
     const found = await lagsOf(pool, firings);
     lags[kind] = found.lags;
+    if (kind === 'spread' || kind === 'burst') begun.push(...found.begun);
     lost += found.open;
     wrong += found.wrong;
   }
   const { rows: counted } = await pool.query(
     'select count(*)::int as paused from batch_exports where paused',
   );
-  const window: Window = { lags, lost, wrong, paused: counted[0].paused };
+  const window: Window = {
+    ...{ lags, begun, lost, wrong, paused: counted[0].paused },
+    longestWaitSeconds: rounded(seen.longestHealthyWaitSeconds),
+  };
   if (dead.length === 0) return window;
   const ids = dead.map(({ id }) => id);
   const { rows: totals } = await pool.query(
@@ -268,7 +276,16 @@ const result = {
     rounds: ROUNDS,
     eventsEach: EVENTS,
   },
-  ...{ lags, lost: sum('lost'), wrong: sum('wrong'), paused: sum('paused') },
+  lags,
+  begun: {
+    alone: summary(windows.flatMap(({ alone }) => alone.begun)),
+    beside: summary(windows.flatMap(({ beside }) => beside.begun)),
+  },
+  longestWaitSeconds: {
+    alone: windows.map(({ alone }) => alone.longestWaitSeconds),
+    beside: windows.map(({ beside }) => beside.longestWaitSeconds),
+  },
+  ...{ lost: sum('lost'), wrong: sum('wrong'), paused: sum('paused') },
   deadSeen: windows.map(({ beside }) => beside.dead),
 };
 console.log(JSON.stringify(result, null, 2));

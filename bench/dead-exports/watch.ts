@@ -7,16 +7,23 @@ const EVERY = 500;
 export interface Seen {
   /** The most places of each lane that dead exports had at once, those that are kept for them included. */
   mostPlaces: Record<string, { dead: number; all: number; places: number }>;
+  /** The most seconds that a healthy run or verification stood in the queue for a place. */
+  longestHealthyWaitSeconds: number;
   /** The most seconds that an open dead run neither stood in the queue nor said what is wrong. */
   longestMuteSeconds: number;
   /** How many dead runs were open at the end: all, those that say what is wrong, those that wait for a place. */
   open: { runs: number; say: number; wait: number };
 }
 
-/** Looks at the places and the runs of dead exports until it is stopped. */
-export function watchDead(pool: Pool, dead: readonly string[]): { stop(): Promise<Seen> } {
+/** Looks at the places and the runs until it is stopped. */
+export function watchPlaces(pool: Pool, dead: readonly string[]): { stop(): Promise<Seen> } {
   const stopped = new AbortController();
-  const seen: Seen = { mostPlaces: {}, longestMuteSeconds: 0, open: { runs: 0, say: 0, wait: 0 } };
+  const seen: Seen = {
+    mostPlaces: {},
+    longestHealthyWaitSeconds: 0,
+    longestMuteSeconds: 0,
+    open: { runs: 0, say: 0, wait: 0 },
+  };
   const muteSince = new Map<string, number>();
 
   async function look(): Promise<void> {
@@ -34,6 +41,12 @@ export function watchDead(pool: Pool, dead: readonly string[]): { stop(): Promis
         places: now.places,
       };
     }
+    const { rows: waits } = await pool.query(
+      `select coalesce(extract(epoch from clock_timestamp() - min(waiting_since)), 0)::float8 as seconds
+       from batch_export_places where batch_export_id <> all($1)`,
+      [dead],
+    );
+    seen.longestHealthyWaitSeconds = Math.max(seen.longestHealthyWaitSeconds, waits[0].seconds);
     const { rows: runs } = await pool.query(
       `select r.id, r.latest_error is not null as says, p.waiting_since is not null as waits
        from batch_export_runs r left join batch_export_places p using (project_id, id)

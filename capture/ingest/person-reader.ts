@@ -35,7 +35,7 @@ export function namesOf(events: readonly PendingEvent[]): Names {
     const merge = mergeOf(event);
     if (!merge) continue;
     add(projectId, merge.into);
-    add(projectId, merge.from);
+    if (merge.from !== undefined) add(projectId, merge.from);
   }
   return names;
 }

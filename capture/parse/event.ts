@@ -2,6 +2,7 @@ import { isUuid } from '../../db/uuid.ts';
 import { cut } from '../captured-event.ts';
 import { elementsChainOf } from '../elements-chain.ts';
 import { GROUP_IDENTIFY } from '../persons/groups.ts';
+import { COOKIELESS_ID } from '../persons/identity.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -76,6 +77,14 @@ export function chainElements(properties: Fields): void {
   delete properties.$elements;
   const written = elementsChainOf(elements);
   if (written !== '') properties.$elements_chain = written;
+}
+
+/**
+ * Makes an event anonymous whose distinct_id all browsers share that may not store one of their own. An event about a
+ * group names nobody anyway.
+ */
+export function markCookieless(event: string, distinctId: string, properties: Fields): void {
+  if (distinctId === COOKIELESS_ID && !GROUP_IDENTIFY.has(event)) properties.$process_person_profile = false;
 }
 
 /**

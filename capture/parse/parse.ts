@@ -15,6 +15,7 @@ import {
   chainElements,
   liftSets,
   limitPersonChanges,
+  markCookieless,
   readDistinctId,
   readName,
   readProperties,
@@ -186,6 +187,7 @@ class EventParser {
     );
     liftSets(event, properties);
     if (properties.$elements !== undefined) chainElements(properties);
+    markCookieless(name.text, distinctId.text, properties);
     const profile = limitPersonChanges(name.text, properties);
     if (ip !== undefined && (properties.$ip === undefined || properties.$ip === null)) {
       properties.$ip = properties.capture_internal ? '127.0.0.1' : ip;

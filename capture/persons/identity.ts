@@ -40,20 +40,28 @@ const ILLEGAL_IN_ANY_CASE = new Set([
   ...['true', 'false'],
 ]);
 
+/** What every browser sends as its distinct_id that may not store one. It names no person. */
+export const COOKIELESS_ID = '$posthog_cookieless';
+
 export function isIllegalId(distinctId: string): boolean {
   const trimmed = distinctId.trim();
   if (trimmed === '') return true;
   const quoted = /^(['"])(.*)\1$/s.exec(trimmed);
   const bare = quoted ? (quoted[2] as string) : trimmed;
-  return bare.trim() === '' || ILLEGAL.has(bare) || ILLEGAL_IN_ANY_CASE.has(bare.toLowerCase());
+  return (
+    bare.trim() === '' ||
+    bare === COOKIELESS_ID ||
+    ILLEGAL.has(bare) ||
+    ILLEGAL_IN_ANY_CASE.has(bare.toLowerCase())
+  );
 }
 
 /** Two distinct_ids that belong to one person, according to an event. */
 interface Merge {
   /** The person of this distinct_id stays. */
   into: string;
-  /** The person of this distinct_id is absorbed. */
-  from: string;
+  /** The person of this distinct_id is absorbed. Undefined if somebody logs in of whom nothing is known before. */
+  from: string | undefined;
   /**
    * What becomes of a person that was identified before and would be absorbed. `refuse`: both persons stay as they are.
    * `turn`: it absorbs the other person instead, unless that one was identified too. `absorb`: it is absorbed.
@@ -76,6 +84,10 @@ export function mergeOf(captured: CapturedEvent): Merge | undefined {
   const other = cut(typeof given === 'string' ? given : JSON.stringify(given));
   const { event, distinct_id } = captured;
   if (other.trim() === '' || other === distinct_id) return undefined;
+  if (event === '$identify' && other === COOKIELESS_ID) {
+    const illegal = isIllegalId(distinct_id) ? distinct_id : undefined;
+    return { into: distinct_id, from: undefined, ifIdentified: 'refuse', illegal };
+  }
   // An object is what a client sends that forgot to wait for its id or to take the id out of a user. It names nobody.
   const illegal = typeof given === 'object' ? other : [distinct_id, other].find(isIllegalId);
   if (event === '$create_alias') return { into: other, from: distinct_id, ifIdentified: 'turn', illegal };

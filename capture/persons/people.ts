@@ -1,6 +1,6 @@
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import { GROUP_IDENTIFY } from './groups.ts';
-import { mergeOf, personId } from './identity.ts';
+import { COOKIELESS_ID, mergeOf, personId } from './identity.ts';
 import type { PersonNotice } from './notice.ts';
 import { type Changes, changesOf, own, put } from './update.ts';
 
@@ -144,7 +144,8 @@ export class People {
     if (ABOUT_PERSONS.has(event)) {
       notice({ reason: 'person_processing_disabled', detail: { event, distinct_id: distinctId } });
     }
-    const draft = this.#find(projectId, distinctId);
+    // Before this id was known, somebody may have been given it. The events of all others are not theirs.
+    const draft = distinctId === COOKIELESS_ID ? undefined : this.#find(projectId, distinctId);
     if (draft && draft.createdAt < storableTime(captured) - UPGRADE_AFTER) {
       return { id: draft.id, properties: draft.text, mode: 'force_upgrade' };
     }
@@ -225,7 +226,8 @@ export class People {
       notice({ reason: 'cannot_merge_with_illegal_distinct_id', detail: { ...about, illegal } });
       return undefined;
     }
-    const [target, source] = [this.#find(projectId, into), this.#find(projectId, from)];
+    const target = this.#find(projectId, into);
+    const source = from === undefined ? undefined : this.#find(projectId, from);
     if (target && source && target !== source) {
       const turns = ifIdentified === 'turn' && source.isIdentified && !target.isIdentified;
       const [stays, goes] = turns ? [source, target] : [target, source];
@@ -245,7 +247,7 @@ export class People {
     }
     const person = target ?? source ?? this.#create(projectId, into, storableTime(captured));
     if (!target && source) this.#adopt(person, into);
-    if (!source) this.#adopt(person, from);
+    if (!source && from !== undefined) this.#adopt(person, from);
     this.#identify(person);
     return person;
   }

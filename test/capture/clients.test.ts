@@ -132,6 +132,29 @@ async function expectBrowserEvents(
   expect({ persons, groups }).toEqual({ persons: expected.persons, groups: expected.groups });
 }
 
+test('posthog-js 1.434.18 without cookies: nobody gets the events of others, and two who log in stay two', async () => {
+  const tenant = await api.createTenant('cookieless');
+  for (const user of ['ann', 'bob']) {
+    const args = ['jsdom.mjs', 'posthog-js', host, tenant.projectToken, 'cookieless.js', user];
+    expect((await runProgram(process.execPath, args)).code).toBe(0);
+  }
+  const events = await storedEvents(api.pool, tenant.projectId, /^never$/);
+  const all = events.map(({ event, distinct_id }) => `${event} by ${distinct_id}`);
+  expect(all.filter((one) => !one.includes('$pageleave')).sort()).toEqual([
+    '$identify by ann',
+    '$identify by bob',
+    'bought by ann',
+    'bought by bob',
+    'looked by $posthog_cookieless',
+    'looked by $posthog_cookieless',
+  ]);
+  const { persons } = await storedPeople(api.pool, tenant.projectId);
+  expect(persons).toMatchObject([
+    { ids: ['ann'], is_identified: true, properties: { name: 'ann' } },
+    { ids: ['bob'], is_identified: true, properties: { name: 'bob' } },
+  ]);
+});
+
 describe.each([
   ['posthog-js', '1.434.18'],
   ['posthog-js-1-200', '1.200.2'],

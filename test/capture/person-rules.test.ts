@@ -152,3 +152,28 @@ describe('$create_alias of two known ids', () => {
     }
   });
 });
+
+test("the events of browsers without cookies are nobody's, even if somebody was given their id long ago", () => {
+  const id = '$posthog_cookieless';
+  const stranger: StoredPerson = {
+    projectId: PROJECT,
+    id: personId(PROJECT, 'ann'),
+    createdAt: 0,
+    isIdentified: true,
+    version: 1,
+    changedAt: 0,
+    properties: { name: 'Ann' },
+    text: '{"name":"Ann"}',
+  };
+  const people = new People({ known: () => stranger, write: JSON.stringify });
+  const event = capturedEvent({
+    event: 'seen',
+    distinct_id: id,
+    properties: { $process_person_profile: false },
+  });
+  expect(people.apply(PROJECT, event, () => {})).toEqual({
+    id: personId(PROJECT, id),
+    properties: '{}',
+    mode: 'propertyless',
+  });
+});

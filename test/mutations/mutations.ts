@@ -572,6 +572,22 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'return undefined;',
     test: 'test/capture/person-rules.test.ts',
   },
+  {
+    name: 'the id that all browsers without cookies share is merged like any other',
+    file: 'capture/persons/identity.ts',
+    from: "if (event === '$identify' && other === COOKIELESS_ID) {",
+    to: "if (event === '$identify' && other === '') {",
+    test: 'test/capture/persons.test.ts',
+    named: 'without cookies',
+  },
+  {
+    name: 'an object is an id to merge with',
+    file: 'capture/persons/identity.ts',
+    from: "const illegal = typeof given === 'object' ? other : [distinct_id, other].find(isIllegalId);",
+    to: 'const illegal = [distinct_id, other].find(isIllegalId);',
+    test: 'test/capture/persons.test.ts',
+    named: 'no id to send',
+  },
   // Nothing may notice this one.
   {
     name: 'a text in the log of the API is worded differently',

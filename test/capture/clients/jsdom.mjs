@@ -1,13 +1,14 @@
-// A page in jsdom: jsdom.mjs <package> <host> <project key>. With `fetch` where the library asks for it.
+// A page in jsdom: jsdom.mjs <package> <host> <project key> [<file of the page> [<who logs in there>]]. With `fetch`
+// where the library asks for it.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { JSDOM } from 'jsdom';
 
-const [name, host, key] = process.argv.slice(2);
+const [name, host, key, file = 'page.js', user] = process.argv.slice(2);
 const folder = path.dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
 const library = readFileSync(path.join(folder, 'dist/array.full.no-external.js'), 'utf8');
-const page = readFileSync(path.join(import.meta.dirname, 'page.js'), 'utf8');
+const page = readFileSync(path.join(import.meta.dirname, file), 'utf8');
 
 const dom = new JSDOM('<!doctype html><title>Shop</title><script></script><p>Hello</p>', {
   url: 'http://shop.test/start?utm_source=mail',
@@ -38,6 +39,7 @@ function readBlob(blob) {
 
 window.eval(library);
 window.eval(`${page}; window.usePage = usePage;`);
+window.user = user;
 window.usePage(host, key, async () => {
   window.dispatchEvent(new window.Event('pagehide'));
   window.dispatchEvent(new window.Event('beforeunload'));

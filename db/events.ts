@@ -42,15 +42,22 @@ export interface EventPage {
 }
 
 const ROWS_AT_ONCE = 500;
-/** A page ends early when its properties are larger than this, whatever its limit. */
+/** A page ends with the event that makes it larger than this, whatever its limit. Nothing more is read for it. */
 const PAGE_BYTES = 16 * 1024 * 1024;
 
+interface Measured extends EventRow {
+  bytes: number;
+  /** Whether another event follows. */
+  followed: boolean;
+}
+
+/** Reads at most `limit` events, up to the one that has more bytes than there is room for. */
 async function readSome(
   client: Transaction,
   query: EventQuery,
   distinctIds: readonly string[],
-  limit: number,
-): Promise<(EventRow & { bytes: number })[]> {
+  { limit, room }: { limit: number; room: number },
+): Promise<Measured[]> {
   const values: unknown[] = [query.projectId];
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1'];
@@ -70,11 +77,18 @@ async function readSome(
     conditions.push(`(timestamp, uuid) ${ascending ? '>' : '<'} ${place}`);
   }
   const direction = ascending ? 'asc' : 'desc';
+  const order = `order by timestamp ${direction}, uuid ${direction}`;
+  // One more row than wanted tells whether there are more.
   const { rows } = await client.query(
-    `select uuid, event, distinct_id, properties, timestamp, elements_chain,
-       octet_length(properties::text) as bytes
-     from events where ${conditions.join(' and ')}
-     order by timestamp ${direction}, uuid ${direction} limit ${given(limit)} offset ${given(query.offset)}`,
+    `select uuid, event, distinct_id, properties, timestamp, elements_chain, bytes, followed from (
+       select *, sum(bytes) over (${order} rows unbounded preceding) - bytes as before,
+         lead(uuid) over (${order}) is not null as followed, row_number() over (${order}) as number
+       from (
+         select uuid, event, distinct_id, properties, timestamp, elements_chain,
+           octet_length(properties::text) + octet_length(elements_chain) as bytes
+         from events where ${conditions.join(' and ')}
+         ${order} limit ${given(limit + 1)} offset ${given(query.offset)}) as first) as measured
+     where number <= ${given(limit)} and before <= ${given(room)} ${order}`,
     values,
   );
   return rows;
@@ -95,19 +109,16 @@ export async function listEvents(
     const rows: EventRow[] = [];
     let bytes = 0;
     for (let rest = query; ; ) {
-      const wanted = query.limit - rows.length;
-      // One more row than wanted tells whether there are more.
-      const some = await readSome(client, rest, distinctIds, Math.min(wanted, ROWS_AT_ONCE) + 1);
-      const more = some.length > Math.min(wanted, ROWS_AT_ONCE);
-      if (more) some.pop();
-      for (const [index, { bytes: size, ...row }] of some.entries()) {
+      const limit = Math.min(query.limit - rows.length, ROWS_AT_ONCE);
+      const some = await readSome(client, rest, distinctIds, { limit, room: PAGE_BYTES - bytes });
+      const last = some.at(-1);
+      for (const { bytes: size, followed: _, ...row } of some) {
         rows.push(row);
         bytes += size;
-        const ends = rows.length === query.limit || bytes > PAGE_BYTES;
-        if (ends) return { rows, next: index + 1 < some.length || more ? positionOf(row) : undefined };
       }
-      if (!more) return { rows, next: undefined };
-      rest = { ...query, offset: 0, position: positionOf(rows.at(-1) as EventRow) };
+      if (!last?.followed) return { rows, next: undefined };
+      if (rows.length === query.limit || bytes > PAGE_BYTES) return { rows, next: positionOf(last) };
+      rest = { ...query, offset: 0, position: positionOf(last) };
     }
   });
 }

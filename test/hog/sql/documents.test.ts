@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 
 /** What docs/hogql.md says of memory for documents, and room for what Postgres itself takes. */
-const MOST_MEBIBYTES = 1_200;
+const MOST_MEBIBYTES = 900;
 
 const privateMebibytes = (): number =>
   Number(/RssAnon:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;

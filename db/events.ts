@@ -1,6 +1,6 @@
 import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
-import { reading } from './reading.ts';
+import { PAGE_BYTES, reading } from './reading.ts';
 import { isoForPostgres } from './timestamptz.ts';
 import type { Asker } from './turns.ts';
 
@@ -42,16 +42,13 @@ export interface EventPage {
 }
 
 const ROWS_AT_ONCE = 500;
-/** A page ends with the event that makes it larger than this, whatever its limit. Nothing more is read for it. */
-const PAGE_BYTES = 16 * 1024 * 1024;
-
 interface Measured extends EventRow {
   bytes: number;
   /** Whether another event follows. */
   followed: boolean;
 }
 
-/** Reads at most `limit` events, up to the one that has more bytes than there is room for. */
+/** Reads at most `limit` events, up to the one for which there is no more room. Nothing else is sent by Postgres. */
 async function readSome(
   client: Transaction,
   query: EventQuery,

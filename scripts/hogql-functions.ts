@@ -6,8 +6,8 @@ import {
   FUNCTION_KINDS,
   QUERY_LIMITS,
   SIZE_LIMITS,
-  WORK_LIMITS,
   WINDOW_FUNCTIONS,
+  WORK_LIMITS,
 } from '../hog/sql/index.ts';
 
 const WIDTH = 118;
@@ -68,7 +68,10 @@ export function limitsTable(): string {
     ['size of all patterns of a query, or of a document of filters', number(PATTERN_LIMITS.total)],
     ['bytes of a value that a query builds', number(SIZE_LIMITS.value)],
     ['bytes of all values that a query builds at the same time', number(SIZE_LIMITS.statement)],
-    ['bytes of documents that a query reads for a row, counting each place that reads', number(SIZE_LIMITS.documents)],
+    [
+      'bytes of documents that a query reads for a row, counting each place that reads',
+      number(SIZE_LIMITS.documents),
+    ],
     ['places that read documents of any size', number(SIZE_LIMITS.fewReads)],
     ['steps of a search: the bytes of both texts, or of both lists, multiplied', number(WORK_LIMITS.search)],
     ['characters of a format of dates', number(WORK_LIMITS.format)],

@@ -76,9 +76,11 @@ export function paginated<T>(
   results: T[],
 ): { count: number; next: string | null; previous: string | null; results: T[] } {
   const before = offset - limit;
+  // A page of large results ends early.
+  const after = offset + (results.length > 0 ? Math.min(results.length, limit) : limit);
   return {
     count,
-    next: offset + limit < count ? link(request, publicUrl, limit, offset + limit) : null,
+    next: after < count ? link(request, publicUrl, limit, after) : null,
     previous: offset > 0 ? link(request, publicUrl, limit, before > 0 ? before : undefined) : null,
     results,
   };

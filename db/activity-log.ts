@@ -1,4 +1,5 @@
 import type { Queryable } from './pool.ts';
+import { fits } from './reading.ts';
 import { uuidv7 } from './uuid.ts';
 
 export interface ActivityRow {
@@ -44,6 +45,9 @@ export async function insertActivity(queryable: Queryable, row: NewActivity): Pr
   );
 }
 
+const COLUMNS = `id, organization_id, project_id, at, actor, user_id, personal_api_key_id, ip, request_id, scope, item_id,
+  activity, detail`;
+
 /** Lists the activity in a project or in a whole organization, newest first. */
 export async function listActivity(
   queryable: Queryable,
@@ -58,8 +62,13 @@ export async function listActivity(
     `select count(*)::int as count from activity_log where ${condition}`,
     [value],
   );
+  const order = 'order by at desc, id desc';
   const { rows } = await queryable.query(
-    `select * from activity_log where ${condition} order by at desc, id desc limit $2 offset $3`,
+    `select ${COLUMNS} from (
+       select *, sum(octet_length(detail::text)) over (${order} rows unbounded preceding) as bytes,
+         row_number() over (${order}) as number
+       from (select ${COLUMNS} from activity_log where ${condition} ${order} limit $2 offset $3) as shown) as a
+     where ${fits('a')} ${order}`,
     [value, options.limit, options.offset],
   );
   return { count: counted.rows[0].count, rows };

@@ -1,6 +1,6 @@
 import { distinctIdsOf } from './persons.ts';
 import type { Pool, Transaction } from './pool.ts';
-import { reading } from './reading.ts';
+import { PAGE_BYTES, reading } from './reading.ts';
 import { isoForPostgres } from './timestamptz.ts';
 import type { Asker } from './turns.ts';
 
@@ -43,21 +43,22 @@ export interface EventPage {
 }
 
 const ROWS_AT_ONCE = 100;
-/** A page ends early when its events are larger than this, whatever its limit. */
-const PAGE_BYTES = 16 * 1024 * 1024;
 /** How many times its own size an elements_chain takes in an answer, because its elements are shown as objects too. */
 const CHAIN_WEIGHT = 8;
 
-interface SizedRow extends EventRow {
+interface Measured extends EventRow {
   bytes: number;
+  /** Whether another event follows. */
+  followed: boolean;
 }
 
+/** Reads at most `limit` events, up to the one for which there is no more room. Nothing else is sent by Postgres. */
 async function readSome(
   client: Transaction,
   query: EventQuery,
   distinctIds: readonly string[],
-  most: { rows: number; bytes: number },
-): Promise<{ rows: SizedRow[]; more: boolean }> {
+  { limit, room }: { limit: number; room: number },
+): Promise<Measured[]> {
   const values: unknown[] = [query.projectId];
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1'];
@@ -81,26 +82,18 @@ async function readSome(
   // One more row than wanted tells whether there are more. A single event may have 20 MB, so Postgres itself leaves out
   // what comes after the most bytes.
   const { rows } = await client.query(
-    `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain, bytes, found
-     from (
-       select *, sum(bytes) over (${order} rows unbounded preceding) as bytes_so_far, count(*) over ()::int as found
+    `select uuid, event, distinct_id, properties::text as properties, timestamp, elements_chain, bytes, followed from (
+       select *, sum(bytes) over (${order} rows unbounded preceding) - bytes as before,
+         lead(uuid) over (${order}) is not null as followed, row_number() over (${order}) as number
        from (
          select uuid, event, distinct_id, properties, timestamp, elements_chain,
            octet_length(properties::text) + ${CHAIN_WEIGHT} * octet_length(elements_chain) as bytes
          from events where ${conditions.join(' and ')}
-         ${order} limit ${given(most.rows + 1)} offset ${given(query.offset)}
-       ) page
-     ) sized
-     where bytes_so_far - bytes <= ${given(most.bytes)}
-     ${order}`,
+         ${order} limit ${given(limit + 1)} offset ${given(query.offset)}) as first) as measured
+     where number <= ${given(limit)} and before <= ${given(room)} ${order}`,
     values,
   );
-  const found = rows[0]?.found ?? 0;
-  const shown = rows.slice(0, most.rows);
-  return {
-    rows: shown.map(({ found: _, ...row }) => row),
-    more: found > shown.length,
-  };
+  return rows;
 }
 
 /**
@@ -118,19 +111,16 @@ export async function listEvents(
     const rows: EventRow[] = [];
     let bytes = 0;
     for (let rest = query; ; ) {
-      const some = await readSome(client, rest, distinctIds, {
-        rows: Math.min(query.limit - rows.length, ROWS_AT_ONCE),
-        bytes: PAGE_BYTES - bytes,
-      });
-      for (const { bytes: size, ...row } of some.rows) {
+      const limit = Math.min(query.limit - rows.length, ROWS_AT_ONCE);
+      const some = await readSome(client, rest, distinctIds, { limit, room: PAGE_BYTES - bytes });
+      const last = some.at(-1);
+      for (const { bytes: size, followed: _, ...row } of some) {
         rows.push(row);
         bytes += size;
       }
-      if (!some.more) return { rows, next: undefined };
-      if (rows.length === query.limit || bytes > PAGE_BYTES) {
-        return { rows, next: positionOf(rows.at(-1) as EventRow) };
-      }
-      rest = { ...query, offset: 0, position: positionOf(rows.at(-1) as EventRow) };
+      if (!last?.followed) return { rows, next: undefined };
+      if (rows.length === query.limit || bytes > PAGE_BYTES) return { rows, next: positionOf(last) };
+      rest = { ...query, offset: 0, position: positionOf(last) };
     }
   });
 }

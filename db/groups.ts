@@ -1,5 +1,5 @@
 import type { Pool, Queryable } from './pool.ts';
-import { prefixPattern, reading } from './reading.ts';
+import { fits, prefixPattern, reading } from './reading.ts';
 
 export interface GroupRow {
   id: string;
@@ -13,6 +13,8 @@ export interface GroupRow {
 }
 
 const ALL_TYPES = [0, 1, 2, 3, 4];
+
+const COLUMNS = 'id, group_type_index, group_type, group_key, properties, created_at, updated_at';
 
 const SELECT = `select g.id, g.group_type_index, t.group_type, g.group_key, g.properties, g.created_at, g.updated_at
   from groups g left join group_types t on t.project_id = g.project_id and t.group_type_index = g.group_type_index`;
@@ -36,8 +38,13 @@ export async function listGroups(
   const values = [query.projectId, types, prefixPattern(query.search ?? '')];
   return reading(readingPool, { projectId: query.projectId, signal }, async (client) => {
     const counted = await client.query(`select count(*)::int as count from groups g where ${where}`, values);
+    const order = 'order by group_type_index, group_key';
     const { rows } = await client.query(
-      `${SELECT} where ${where} order by g.group_type_index, g.group_key limit $4 offset $5`,
+      `select ${COLUMNS} from (
+         select *, sum(octet_length(properties::text)) over (${order} rows unbounded preceding) as bytes,
+           row_number() over (${order}) as number
+         from (${SELECT} where ${where} order by g.group_type_index, g.group_key limit $4 offset $5) as shown) as g
+       where ${fits('g')} ${order}`,
       [...values, query.limit, query.offset],
     );
     return { count: counted.rows[0].count, rows };

@@ -1,5 +1,5 @@
 import type { Pool, Queryable, Transaction } from './pool.ts';
-import { prefixPattern, reading } from './reading.ts';
+import { fits, prefixPattern, reading } from './reading.ts';
 
 export interface PersonRow {
   id: string;
@@ -82,11 +82,15 @@ export async function listPersons(
     const values: unknown[] = [query.projectId];
     const where = conditionsOf(query, values);
     const counted = await client.query(`select count(*)::int as count from persons p where ${where}`, values);
+    const order = 'order by p.created_at desc, p.id desc';
     const { rows } = await client.query(
       `with shown as (
-         select p.* from persons p where ${where} order by p.created_at desc, p.id desc
-         limit $${values.length + 1} offset $${values.length + 2})
-       select ${columns(`$${values.length + 3}`)} from shown p order by p.created_at desc, p.id desc`,
+         select p.* from persons p where ${where} ${order}
+         limit $${values.length + 1} offset $${values.length + 2}),
+       fitting as (
+         select p.*, sum(octet_length(p.properties::text)) over (${order} rows unbounded preceding) as bytes,
+           row_number() over (${order}) as number from shown p)
+       select ${columns(`$${values.length + 3}`)} from fitting p where ${fits('p')} ${order}`,
       [...values, query.limit, query.offset, query.distinctIds],
     );
     return { count: counted.rows[0].count, rows };

@@ -40,3 +40,12 @@ export function isStatementTimeout(error: unknown): boolean {
 
 /** Returns a pattern for LIKE that matches whatever begins with this text. */
 export const prefixPattern = (text: string) => `${text.replace(/[\\%_]/g, '\\$&')}%`;
+
+/** A page of a list ends before it has more than this, whatever its limit. */
+export const PAGE_BYTES = 16 * 1024 * 1024;
+
+/**
+ * Returns the condition for the rows of a page that fit into it, and for the first one. Each has its `number`, and as
+ * `bytes` the size of all rows up to it.
+ */
+export const fits = (table: string) => `(${table}.bytes <= ${PAGE_BYTES} or ${table}.number = 1)`;

@@ -7,6 +7,7 @@ import {
   QUERY_LIMITS,
   SIZE_LIMITS,
   WINDOW_FUNCTIONS,
+  WORK_LIMITS,
 } from '../hog/sql/index.ts';
 
 const WIDTH = 118;
@@ -67,6 +68,13 @@ export function limitsTable(): string {
     ['size of all patterns of a query, or of a document of filters', number(PATTERN_LIMITS.total)],
     ['bytes of a value that a query builds', number(SIZE_LIMITS.value)],
     ['bytes of all values that a query builds at the same time', number(SIZE_LIMITS.statement)],
+    [
+      'bytes of documents that a query reads for a row, counting each place that reads',
+      number(SIZE_LIMITS.documents),
+    ],
+    ['places that read documents of any size', number(SIZE_LIMITS.fewReads)],
+    ['steps of a search: the bytes of both texts, or of both lists, multiplied', number(WORK_LIMITS.search)],
+    ['characters of a format of dates', number(WORK_LIMITS.format)],
   ];
   return ['| Limit | Most |', '|---|---|', ...rows.map(([what, most]) => `| ${what} | ${most} |`)].join('\n');
 }

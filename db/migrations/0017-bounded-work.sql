@@ -55,7 +55,8 @@ begin
 end $$;
 
 -- Each place of a statement that reads a stored document has a copy of it until the row is done, and what reads it leaves
--- much more behind. These functions clean up after themselves, and can be stopped. Small documents do without them.
+-- much more behind. These functions clean up after themselves, and can be stopped. Small documents do without them, so
+-- plans do not count them.
 
 create function hq.refuse_document(size bigint, most bigint) returns void immutable parallel safe language plpgsql as $$
 begin
@@ -64,7 +65,7 @@ begin
 end $$;
 
 -- A document of at most that many bytes, or an error.
-create function hq.whole_document(document json, most bigint) returns json immutable parallel safe strict language plpgsql as $$
+create function hq.whole_document(document json, most bigint) returns json immutable parallel safe strict cost 0.001 language plpgsql as $$
 begin
   if octet_length(document::text) > most then
     perform hq.refuse_document(octet_length(document::text), most);
@@ -72,7 +73,7 @@ begin
   return document;
 end $$;
 
-create function hq.whole_text(value text, most bigint) returns text immutable parallel safe strict language plpgsql as $$
+create function hq.whole_text(value text, most bigint) returns text immutable parallel safe strict cost 0.001 language plpgsql as $$
 begin
   if octet_length(value) > most then
     perform hq.refuse_document(octet_length(value), most);
@@ -81,7 +82,7 @@ begin
 end $$;
 
 -- What is found in a document on a path. A step is k and a key, or n and the number of an element.
-create function hq.inside(document json, steps text[]) returns json immutable parallel safe language plpgsql as $$
+create function hq.inside(document json, steps text[]) returns json immutable parallel safe cost 0.001 language plpgsql as $$
 declare
   step text;
 begin
@@ -91,7 +92,7 @@ begin
   return document;
 end $$;
 
-create function hq.text_inside(document json, steps text[], most bigint) returns text immutable parallel safe language plpgsql as $$
+create function hq.text_inside(document json, steps text[], most bigint) returns text immutable parallel safe cost 0.001 language plpgsql as $$
 declare
   found text;
 begin
@@ -104,7 +105,7 @@ begin
 end $$;
 
 -- In binary form a document can have several times its bytes.
-create function hq.binary_inside(document json, steps text[], most bigint) returns jsonb immutable parallel safe language plpgsql as $$
+create function hq.binary_inside(document json, steps text[], most bigint) returns jsonb immutable parallel safe cost 0.001 language plpgsql as $$
 begin
   document := hq.inside(document, steps);
   -- As a number of jsonb, 1e+300 has all its digits when it is printed.

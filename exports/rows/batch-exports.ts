@@ -1,4 +1,5 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
+import { fits } from '../../db/reading.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { LOCK_KINDS } from './locks.ts';
 
@@ -174,8 +175,14 @@ export async function listBatchExports(
   const counted = await queryable.query(`select count(*)::int as count from batch_exports where ${where}`, [
     projectIds,
   ]);
+  const order = 'order by created_at desc, id desc';
   const { rows } = await queryable.query(
-    `select * from batch_exports where ${where} order by created_at desc, id desc limit $2 offset $3`,
+    `with shown as (select * from batch_exports where ${where} ${order} limit $2 offset $3),
+     fitting as (
+       select id, row_number() over (${order}) as number,
+         sum(octet_length(concat(config, filters, hogql_query, schema))) over (${order} rows unbounded preceding) as bytes
+       from shown)
+     select e.* from fitting f join shown e using (id) where ${fits('f')} ${order}`,
     [projectIds, limit, offset],
   );
   return { count: counted.rows[0].count, rows };

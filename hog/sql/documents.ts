@@ -5,10 +5,17 @@ import type { Printer } from './printer.ts';
 import { digits, join, type Sql, sql } from './sql.ts';
 import type { Stored } from './types.ts';
 
+/** Postgres compresses a document to this part of its bytes at best. */
+const COMPRESSED = 256;
 /** What the functions of Postgres leave behind at most, as multiples of a document's bytes. */
-const LEFT_BY = { text: digits(8), binary: digits(64) };
+const LEFT_BY = {
+  nothing: digits(COMPRESSED),
+  text: digits(8 * COMPRESSED),
+  binary: digits(64 * COMPRESSED),
+};
 
-const sizeOf = ({ root }: Stored): Sql => sql`octet_length((${root})::text)`;
+/** Prints what a document takes on the disk. Its true size would cost a copy of it. */
+const sizeOf = ({ root }: Stored): Sql => sql`pg_column_size(${root})`;
 const stepsOf = ({ steps }: Stored): Sql => sql`array[${join(steps)}]::text[]`;
 
 /** The step to a key, which is printed as a text. */
@@ -31,7 +38,7 @@ export function binaryInside(printer: Printer, stored: Stored, json: Sql): Sql {
 /** Prints a stored document as it is. */
 export function wholeDocument(printer: Printer, stored: Stored, json: Sql): Sql {
   const most = printer.sizes.document();
-  return sql`(case when ${sizeOf(stored)} <= ${most} then ${json} else hq.whole_document(${json}, ${most}) end)`;
+  return sql`(case when ${sizeOf(stored)} <= ${most} / ${LEFT_BY.nothing} then ${json} else hq.whole_document(${json}, ${most}) end)`;
 }
 
 /** Prints a stored text that can be as large as a document. */

@@ -7,7 +7,7 @@ import type { Place, Printer } from './printer.ts';
 import { type Sql, sql } from './sql.ts';
 import type { Value } from './types.ts';
 
-const MAX_KEY_LENGTH = 1_000;
+export const MAX_KEY_LENGTH = 1_000;
 
 function keyParameter(printer: Printer, key: string, span?: Span): Sql {
   if (key.length > MAX_KEY_LENGTH || key.includes('\0') || !key.isWellFormed()) {

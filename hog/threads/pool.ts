@@ -200,11 +200,12 @@ export class ThreadPool<Job, Answer> {
   }
 
   #start(): Slot<Job, Answer> {
+    const { NODE_COMPILE_CACHE } = process.env;
     const worker = new Worker(this.#options.entry, {
       stdout: false,
       stderr: false,
       // The threads need no flags or settings of the process. They take what is compiled already.
-      env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+      env: NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE } : {},
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 256 },
     });

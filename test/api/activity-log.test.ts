@@ -62,6 +62,24 @@ describe('the activity log', () => {
     }
   });
 
+  test('ends a page of very large entries early, and links to the rest', async () => {
+    const emil = await api.createTenant('Emil');
+    await api.pool.query(
+      `insert into activity_log (id, organization_id, scope, item_id, activity, detail)
+       select gen_random_uuid(), $1, 'Organization', '', 'updated', json_build_object('text', repeat('x', 500000))
+       from generate_series(1, 40)`,
+      [emil.organizationId],
+    );
+    const page = async (query: string) =>
+      (
+        await api.request(emil, 'GET', `/api/organizations/${emil.organizationId}/activity_log/${query}`)
+      ).json();
+    const first = await page('?limit=1000');
+    expect(first.results.length).toBe(33);
+    const second = await page(new URL(first.next).search);
+    expect([second.next, first.results.length + second.results.length]).toEqual([null, first.count]);
+  });
+
   test('a change that fails leaves no trace of itself', async () => {
     const anna = await api.createTenant('Anna');
     await api.request(anna, 'PATCH', '/api/users/@me/', {

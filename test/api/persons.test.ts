@@ -123,6 +123,24 @@ describe('the list', () => {
     expect(await ids(query)).toEqual(expected);
   });
 
+  test('a page of very large persons ends early, and the links lead to all of them', async () => {
+    const emil = await api.createTenant('Emil');
+    const text = 'x'.repeat(500_000);
+    for (let index = 0; index < 40; index += 1) {
+      await insertPerson(api.pool, emil.projectId, {
+        id: uuidv7(),
+        distinct_ids: [`d${index}`],
+        properties: { text },
+        created_at: '2026-01-01T00:00:00Z',
+      });
+    }
+    const first = await list('?limit=1000', emil);
+    expect([first.count, first.results.length]).toEqual([40, 33]);
+    const second = await list(new URL(first.next as string).search, emil);
+    expect([second.results.length, second.next]).toEqual([7, null]);
+    expect(new Set([...first.results, ...second.results].map(({ id }) => id)).size).toBe(40);
+  });
+
   test('has links that keep the filters and hold no key', async () => {
     const page = await list(`?search=Ad&limit=1&personal_api_key=${anna.key}`);
     expect(page).toMatchObject({

@@ -3,20 +3,32 @@
 import { typeOfName } from '../casts.ts';
 import { coerced } from '../coerce.ts';
 import { fault, unsupported } from '../errors.ts';
+import { jsonField, MAX_KEY_LENGTH } from '../json-path.ts';
 import { join, type Sql, sql } from '../sql.ts';
 import type { Type, Value } from '../types.ts';
 import { custom, type FunctionCall, type FunctionTable, literalText, MANY } from './spec.ts';
 
 /** Prints the value at a path as jsonb. It is NULL if there is none. */
 function at({ place, args, span }: FunctionCall, keys: Value[]): Sql {
-  const document = coerced(place, args[0]!, 'json', span);
-  if (keys.length === 0) return document;
-  const steps = keys.map((key) =>
-    key.type === 'int'
-      ? sql`hq.json_index(${key.sql})`
-      : sql`to_jsonb(${coerced(place, key, 'string', span)})`,
-  );
+  // In a document that is stored as text, keys are looked for before what is found becomes jsonb.
+  const known = args[0]!.stored ? literalKeys(keys) : [];
+  const value = known.length > 0 ? jsonField(place.printer, args[0]!, known, span) : args[0]!;
+  const document = coerced(place, value, 'json', span);
+  if (keys.length === known.length) return document;
+  const steps = keys
+    .slice(known.length)
+    .map((key) =>
+      key.type === 'int'
+        ? sql`hq.json_index(${key.sql})`
+        : sql`to_jsonb(${coerced(place, key, 'string', span)})`,
+    );
   return sql`hq.json_at(${document}, array[${join(steps)}]::jsonb[])`;
+}
+
+/** The keys at the beginning of a path that are literals. */
+function literalKeys(path: readonly Value[]): string[] {
+  const end = path.findIndex(({ literal }) => typeof literal !== 'string' || literal.length > MAX_KEY_LENGTH);
+  return path.slice(0, end === -1 ? path.length : end).map(({ literal }) => literal as string);
 }
 
 /**

@@ -23,6 +23,16 @@ const database = databaseForFile();
 const find = (row: BatchExportRow) => findBatchExportIn(database.pool, [row.project_id], row.id);
 
 describe('exports', () => {
+  test('with very large filters make a list end early, and the next page begins where it ends', async () => {
+    const { pool } = database;
+    const filters = [{ type: 'event', key: 'a', operator: 'exact', value: 'x'.repeat(500_000) }];
+    for (let index = 0; index < 40; index += 1) await newExport(pool, { project_id: 9_999, filters });
+    const first = await listBatchExports(pool, [9_999], { limit: 1_000, offset: 0 });
+    expect([first.count, first.rows.length]).toEqual([40, 33]);
+    const second = await listBatchExports(pool, [9_999], { limit: 1_000, offset: 33 });
+    expect(new Set([...first.rows, ...second.rows].map(({ id }) => id)).size).toBe(40);
+  });
+
   test('are stored as they were given, and changed field by field', async () => {
     const { pool } = database;
     const given = {

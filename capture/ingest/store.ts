@@ -46,7 +46,7 @@ interface Rows {
 }
 
 /** Writes the rows of a COPY. Between the slices of many, it waits for room, and others have their turn. */
-function inSlices(events: readonly PendingEvent[], sink: CopySink, rows: Rows): void | Promise<void> {
+export function inSlices(events: readonly PendingEvent[], sink: CopySink, rows: Rows): void | Promise<void> {
   const slice = (from: number): number => {
     const to = Math.min(from + SLICE, events.length);
     for (let at = from; at < to; at += 1) rows.write(events[at]!, at);

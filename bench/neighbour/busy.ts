@@ -1,5 +1,5 @@
 // A process that takes CPU time and does not talk to Sluice: what a full machine does to the probe by itself.
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { task, timeIsOver } from './http.ts';
 
 export interface BusyTask {
@@ -7,7 +7,7 @@ export interface BusyTask {
   share: number;
 }
 
-const SLICE = 20;
+const SLICE = 5;
 const { share } = task<BusyTask>();
 const over = timeIsOver();
 const start = process.cpuUsage();
@@ -17,7 +17,9 @@ while (!over.aborted) {
   const { user, system } = process.cpuUsage(start);
   // Whoever got less than the share catches up.
   if ((user + system) / 1000 < (performance.now() - begin) * share) {
-    for (const until = performance.now() + SLICE / 4; performance.now() < until; ) sum += Math.sqrt(sum + 1);
-  } else await pause(SLICE / 4);
+    for (const until = performance.now() + SLICE; performance.now() < until; ) sum += Math.sqrt(sum + 1);
+    // The end of its time is heard between slices only.
+    await nextTurn();
+  } else await pause(SLICE);
 }
 console.log(JSON.stringify({ sum }));

@@ -1,5 +1,5 @@
-import type { Pool } from '../../db/pool.ts';
-import { transaction } from '../../db/pool.ts';
+import { ensureEventPartitions } from '../../db/event-partitions.ts';
+import { type Pool, transaction } from '../../db/pool.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
 import { newProjectToken } from '../../tenancy/tokens.ts';
@@ -73,6 +73,8 @@ export async function createTenants(pool: Pool, port: number, options: { events:
      returning api_token`,
     [behaving.organizationId, Array.from({ length: options.coldKeys }, newProjectToken)],
   );
+  // Otherwise maintenance would move the rows into partitions during the measurement.
+  await ensureEventPartitions(pool, new Date(), 1);
   const hour = Math.floor(Date.now() / HOUR) * HOUR - HOUR;
   const client = await pool.connect();
   try {

@@ -113,8 +113,7 @@ export class Layers {
   /** Removes layers until the bytes are what is wanted, or no further layer is found. */
   async remove(isWanted: (bytes: Buffer) => boolean): Promise<void> {
     for (let layer = 0; layer < MAX_LAYERS; layer += 1) {
-      // To look through a large body, or to copy it, takes some milliseconds.
-      if (this.bytes.length > ONE_GO) await nextTurn();
+      await this.#othersTurn();
       // These are tried before anything is recognised: br of 64 KiB to 1 MiB, for example, begins with a bracket.
       for (let next = this.#left[0]; isUnmarked(next); next = this.#left[0]) {
         this.#left.shift();
@@ -139,6 +138,11 @@ export class Layers {
     return notJson(this.bytes, encoding);
   }
 
+  /** To look through a large body, or to copy it, takes some ten milliseconds. */
+  async #othersTurn(): Promise<void> {
+    if (this.bytes.length > ONE_GO) await nextTurn();
+  }
+
   async #removeOne(): Promise<boolean> {
     const marked = isGzip(this.bytes) ? 'gzip' : isZstd(this.bytes) ? 'zstd' : undefined;
     if (marked !== undefined) {
@@ -161,6 +165,7 @@ export class Layers {
     }
     if (declared !== 'base64' && !isBase64(this.bytes)) return false;
     if (declared === 'base64') this.#left.shift();
+    await this.#othersTurn();
     const plain = decodeBase64(this.bytes);
     if (!plain) {
       throw new DecodeError(

@@ -300,12 +300,21 @@ export class EventRows {
 }
 
 /** Writes rows of `event_ids`. The events come in the order of their keys. */
-export function writeIdRows(events: readonly PendingEvent[], flush: (chunk: Buffer) => void): void {
-  const bytes = new CopyBytes(flush);
-  for (const { head } of events) {
+export class IdRows {
+  readonly #bytes: CopyBytes;
+
+  constructor(flush: (chunk: Buffer) => void) {
+    this.#bytes = new CopyBytes(flush);
+  }
+
+  write({ head }: PendingEvent): void {
+    const bytes = this.#bytes;
     bytes.reserve(ID_ROW_BYTES);
     bytes.int16(ID_COLUMNS.length);
     bytes.piece(head.bytes, ...idFields(head));
   }
-  bytes.end();
+
+  end(): void {
+    this.#bytes.end();
+  }
 }

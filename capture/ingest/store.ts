@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CopySink } from '../../db/copy-in.ts';
 import {
   isKnownId,
@@ -10,12 +11,14 @@ import { uuidText } from '../../db/uuid-bytes.ts';
 import { storableTime } from '../captured-event.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { recycle } from './copy-bytes.ts';
-import { compareUuids, EventRows, type PendingEvent, uuidOf, writeIdRows } from './event-row.ts';
+import { compareUuids, EventRows, IdRows, type PendingEvent, uuidOf } from './event-row.ts';
 import type { EarlyLook } from './person-reader.ts';
 import type { PersonChanges, PersonRule } from './persons.ts';
 
 /** After so many rows, writing waits until Postgres has taken enough of them. */
 const SLICE = 500;
+/** After so many rows, others have their turn. Only a single large request has more in one transaction. */
+const MANY = 5_000;
 /** After a transaction with known ids, so many further ones expect known ids: a client that resends sends more. */
 const WARY = 16;
 
@@ -35,6 +38,31 @@ function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<Pendin
   }
   sorted.length = kept;
   return sorted;
+}
+
+interface Rows {
+  write(event: PendingEvent, index: number): void;
+  end(): void;
+}
+
+/** Writes the rows of a COPY. Between the slices of many, it waits for room, and others have their turn. */
+export function inSlices(events: readonly PendingEvent[], sink: CopySink, rows: Rows): void | Promise<void> {
+  const slice = (from: number): number => {
+    const to = Math.min(from + SLICE, events.length);
+    for (let at = from; at < to; at += 1) rows.write(events[at]!, at);
+    return to;
+  };
+  const rest = async (from: number) => {
+    for (let at = from; at < events.length; ) {
+      await sink.room();
+      if (at % MANY === 0) await nextTurn();
+      at = slice(at);
+    }
+    rows.end();
+  };
+  const at = slice(0);
+  if (at < events.length) return rest(at);
+  rows.end();
 }
 
 export interface Stored {
@@ -62,25 +90,15 @@ export function createStore(rule: PersonRule): StoreEvents {
     stamp: Buffer,
     asked?: EarlyLook,
   ): Promise<Written> {
+    if (events.length > MANY) await nextTurn();
     const resolved = await rule.resolve(client, events, stamp.readBigInt64BE().toString(), asked);
     const { persons } = resolved;
     const feed = (sink: CopySink): void | Promise<void> => {
       const rows = new EventRows(stamp, (chunk) => sink.write(chunk, recycle));
-      const slice = (from: number): number => {
-        const to = Math.min(from + SLICE, events.length);
-        for (let at = from; at < to; at += 1) rows.write(events[at]!, persons[at]!);
-        return to;
-      };
-      const rest = async (from: number) => {
-        for (let at = from; at < events.length; ) {
-          await sink.room();
-          at = slice(at);
-        }
-        rows.end();
-      };
-      const at = slice(0);
-      if (at < events.length) return rest(at);
-      rows.end();
+      return inSlices(events, sink, {
+        write: (event, index) => rows.write(event, persons[index]!),
+        end: () => rows.end(),
+      });
     };
     try {
       await writeEventsAndCommit(client, feed);
@@ -98,7 +116,7 @@ export function createStore(rule: PersonRule): StoreEvents {
   ): Promise<Written | undefined> {
     let stamp: Buffer;
     const asked = rule.askEarly(events);
-    const ids = (sink: CopySink) => writeIdRows(keys, (chunk) => sink.write(chunk, recycle));
+    const ids = (sink: CopySink) => inSlices(keys, sink, new IdRows((chunk) => sink.write(chunk, recycle)));
     try {
       stamp = await openWithNewIds(client, ids, asked?.next);
     } catch (error) {
@@ -112,6 +130,7 @@ export function createStore(rule: PersonRule): StoreEvents {
   return async (client, events) => {
     const duplicates = new Set<PendingEvent>();
     const keys = distinctInOrder(events, duplicates);
+    if (events.length > MANY) await nextTurn();
     const candidates = duplicates.size === 0 ? events : events.filter((one) => !duplicates.has(one));
     if (wary > 0) wary -= 1;
     else {

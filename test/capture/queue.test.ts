@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { prepare } from '../../capture/ingest/event-row.ts';
 import { type Queued, RequestQueue, Shares } from '../../capture/ingest/queue.ts';
+import { inSlices } from '../../capture/ingest/store.ts';
 import { capturedEvent } from './support.ts';
 
 interface Named extends Queued {
@@ -81,22 +82,48 @@ describe('the room for what waits', () => {
   });
 });
 
-test('the events of a large request are prepared in several turns, those of a usual one at once', async () => {
-  const events = Array.from({ length: 2_000 }, () =>
-    capturedEvent({ properties: { text: 'x'.repeat(1_000) } }),
-  );
-  expect(prepare(1, events.slice(0, 100))).not.toBeInstanceOf(Promise);
+/** How often others have their turn during some work. */
+async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   let [turns, isOver] = [0, false];
   const count = () => {
     turns += 1;
     if (!isOver) setImmediate(count);
   };
   setImmediate(count);
-  const prepared = await prepare(1, events);
+  await work();
   isOver = true;
+  return turns;
+}
+
+test('the events of a large request are prepared in several turns, those of a usual one at once', async () => {
+  const events = Array.from({ length: 2_000 }, () =>
+    capturedEvent({ properties: { text: 'x'.repeat(1_000) } }),
+  );
+  expect(prepare(1, events.slice(0, 100))).not.toBeInstanceOf(Promise);
+  let prepared = await prepare(1, []);
+  const turns = await turnsDuring(async () => {
+    prepared = await prepare(1, events);
+  });
   expect(turns).toBeGreaterThanOrEqual(3);
   expect(
     prepared.events.map(({ head }) => head.bytes.subarray(head.from, head.to).includes('x'.repeat(1_000))),
   ).toEqual(events.map(() => true));
   for (const chunk of prepared.chunks) chunk.release();
+});
+
+test('the rows of very many events are written in several turns, and in their order', async () => {
+  const { events } = await prepare(1, [capturedEvent()]);
+  const many = Array(20_000).fill(events[0]);
+  const written: number[] = [];
+  let isEnded = false;
+  const rows = {
+    write: (_event: unknown, index: number) => written.push(index),
+    end: () => {
+      isEnded = true;
+    },
+  };
+  const sink = { write: () => undefined, room: async () => undefined };
+  const turns = await turnsDuring(async () => inSlices(many, sink, rows));
+  expect(turns).toBeGreaterThanOrEqual(3);
+  expect([written, isEnded]).toEqual([many.map((_, index) => index), true]);
 });

@@ -588,6 +588,37 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/capture/persons.test.ts',
     named: 'no id to send',
   },
+  {
+    name: 'one project may use up the room for events that wait',
+    file: 'capture/ingest/queue.ts',
+    from: 'return fitsInto(this.#ofOne, own, more) && fitsInto(this.#most, this.total, more);',
+    to: 'return fitsInto(this.#most, this.total, more);',
+    test: 'test/capture/ingest.test.ts',
+    named: 'sends more than can be stored',
+  },
+  {
+    name: 'events of one project wait behind all of another',
+    file: 'capture/ingest/queue.ts',
+    from: 'let inTurn = [...this.#projects];',
+    to: 'let inTurn = [...this.#projects].slice(0, 1);',
+    test: 'test/capture/queue.test.ts',
+  },
+  {
+    name: 'an event may have any number of values',
+    file: 'capture/decode/outline.ts',
+    from: "return values > MAX_VALUES ? 'too many values' : undefined;",
+    to: "return values > 1e12 ? 'too many values' : undefined;",
+    test: 'test/capture/decode.test.ts',
+    named: 'a large body',
+  },
+  {
+    name: 'a page reads all of its events, however large they are',
+    file: 'db/events.ts',
+    from: 'and before <= ${given(room)}',
+    to: 'and ${given(room)}::int is not null',
+    test: 'test/api/events.test.ts',
+    named: 'reads no more',
+  },
   // Nothing may notice this one.
   {
     name: 'a text in the log of the API is worded differently',

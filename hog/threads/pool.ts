@@ -1,3 +1,5 @@
+import { getCompileCacheDir } from 'node:module';
+import path from 'node:path';
 import { Worker } from 'node:worker_threads';
 
 export interface ThreadPoolOptions {
@@ -81,6 +83,12 @@ interface Slot<Job, Answer> {
 }
 
 const NOBODY = '';
+
+/** Where this process keeps compiled code, if anywhere, as a variable for its threads. Node makes one directory in it for each version. */
+function compiledCode(): Record<string, string> {
+  const ofVersion = getCompileCacheDir();
+  return ofVersion === undefined ? {} : { NODE_COMPILE_CACHE: path.dirname(ofVersion) };
+}
 
 /**
  * A pool of threads for work whose cost users decide. Each thread does one job at a time. When a job takes too long,
@@ -200,12 +208,11 @@ export class ThreadPool<Job, Answer> {
   }
 
   #start(): Slot<Job, Answer> {
-    const { NODE_COMPILE_CACHE } = process.env;
     const worker = new Worker(this.#options.entry, {
       stdout: false,
       stderr: false,
       // The threads need no flags or settings of the process. They take what is compiled already.
-      env: NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE } : {},
+      env: compiledCode(),
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: 256 },
     });

@@ -391,8 +391,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'an attempt whose place was given to another one goes on',
     file: 'exports/rows/worker-places.ts',
-    from: 'where project_id = $1 and id = $2 and fence = $3`,\n    [projectId, id, fence, lease],',
-    to: 'where project_id = $1 and id = $2 and $3::bigint > 0`,\n    [projectId, id, fence, lease],',
+    from: 'where project_id = $1 and id = $2 and fence = $3`,\n    [projectId, id, fence, lease, stands],',
+    to: 'where project_id = $1 and id = $2 and $3::bigint > 0`,\n    [projectId, id, fence, lease, stands],',
     test: 'test/exports/rows/worker-places.test.ts',
   },
   {

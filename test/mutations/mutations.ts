@@ -628,4 +628,37 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/tenancy/tenancy.test.ts',
     harmless: true,
   },
+  // What a query may cost.
+  {
+    name: 'a search is not counted before it begins',
+    file: 'hog/sql/work.ts',
+    from: 'isShort([needle.literal]) ? text : sql`hq.searched(${text}, ${wanted}, ${MOST})`;',
+    to: 'isShort([needle.literal]) ? text : sql`coalesce(${text}, ${wanted})`;',
+    test: 'test/hog/sql/stopping.test.ts',
+    named: 'operators',
+  },
+  {
+    name: 'a property of a large document is read as one of a small document',
+    file: 'hog/sql/documents.ts',
+    from: '<= ${most} / ${LEFT_BY.text} then',
+    to: '<= ${most} / ${LEFT_BY.text} or true then',
+    test: 'test/hog/sql/documents.test.ts',
+    named: 'a property in many places',
+  },
+  {
+    name: 'a page of events is read whole, whatever its size',
+    file: 'db/events.ts',
+    from: ' and before <= ${given(room)}',
+    to: ' and before + ${given(room)} >= 0',
+    test: 'test/api/events.test.ts',
+    named: 'very large events',
+  },
+  {
+    name: 'a page of persons has no most bytes',
+    file: 'db/reading.ts',
+    from: '${table}.bytes <= ${PAGE_BYTES} or',
+    to: '${table}.bytes >= 0 or',
+    test: 'test/api/persons.test.ts',
+    named: 'very large persons',
+  },
 ];

@@ -36,8 +36,8 @@ async function refusalOf(source: string): Promise<string> {
 }
 
 /** At each place in the text, it only differs at its beginning, where a search looks last. */
-const LITERAL = `'b${'a'.repeat(50_000)}'`;
-const COMPUTED = "concat('b', repeat('a', 50000))";
+const LITERAL = `'b${'a'.repeat(1_500)}'`;
+const COMPUTED = "concat('b', repeat('a', 1500))";
 const TEXT = 'properties.long';
 
 /** Each function that searches, with `N` for what is searched for. */
@@ -75,8 +75,8 @@ const SEARCHES: Record<string, string> = {
   multiSearchAnyCaseInsensitiveUTF8: `multiSearchAnyCaseInsensitiveUTF8(${TEXT}, ['x', N])`,
   multiSearchFirstPosition: `multiSearchFirstPosition(${TEXT}, ['x', N])`,
   multiSearchFirstIndex: `multiSearchFirstIndex(${TEXT}, ['x', N])`,
-  hasAll: 'hasAll(range(900000), range(100000, 200000))',
-  hasAny: 'hasAny(range(100000), range(100000, 900000))',
+  hasAll: 'hasAll(range(20000), arrayReverse(range(20000)))',
+  hasAny: 'hasAny(range(20000), range(20000, 40000))',
 };
 
 describe('what would take long is refused before it begins', () => {

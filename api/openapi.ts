@@ -139,11 +139,14 @@ export async function serveDocumentation(app: FastifyInstance): Promise<void> {
     logo: { type: 'image/svg+xml', content: LOGO, href: DOCUMENTATION },
     uiConfig: { deepLinking: true, docExpansion: 'none' },
   });
+  // The document has hundreds of kilobytes and never changes, so it is written once.
+  const texts: { json?: Buffer; yaml?: Buffer } = {};
   app.get(DOCUMENTATION, { schema: { hide: true } as { hide: true } }, async (request, reply) => {
-    const json = wantsJson(request);
-    reply.type(
-      json ? 'application/vnd.oai.openapi+json; charset=utf-8' : 'application/vnd.oai.openapi; charset=utf-8',
-    );
-    return json ? JSON.stringify(app.swagger()) : app.swagger({ yaml: true });
+    if (wantsJson(request)) {
+      texts.json ??= Buffer.from(JSON.stringify(app.swagger()));
+      return reply.type('application/vnd.oai.openapi+json; charset=utf-8').send(texts.json);
+    }
+    texts.yaml ??= Buffer.from(app.swagger({ yaml: true }));
+    return reply.type('application/vnd.oai.openapi; charset=utf-8').send(texts.yaml);
   });
 }

@@ -155,12 +155,15 @@ export function createListener(options: ListenerOptions): Listener {
     isListening: () => listening,
     async close() {
       closed = true;
-      listening = false;
       clearInterval(check);
       clearTimeout(retry);
       const last = client;
       client = undefined;
-      await Promise.all([connecting, last?.end().catch(() => undefined)]);
+      // The driver forgets whoever waits for a connection that is ended while it opens.
+      if (last && !listening) abandonConnection(last, new Error('The listener is closed.'));
+      else await last?.end().catch(() => undefined);
+      listening = false;
+      await connecting;
     },
   };
 }

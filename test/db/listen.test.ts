@@ -125,3 +125,13 @@ test('without a database nothing is heard, and closing does not wait for one', a
   expect(listener.isListening()).toBe(false);
   await listener.close();
 });
+
+test('closing in the middle of the connecting ends it, at any moment', async () => {
+  for (let moment = 0; moment < 40; moment += 1) {
+    const listener = listen();
+    listener.subscribe('news', subscriber());
+    for (let turn = 0; turn < moment; turn += 1) await new Promise(setImmediate);
+    await listener.close();
+    expect(listener.isListening()).toBe(false);
+  }
+});

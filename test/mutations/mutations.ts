@@ -400,14 +400,16 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'exports/rows/place-queue.ts',
     from: 'then lane.standing else 0 end',
     to: 'then 0 else 0 end',
-    test: 'test/exports/standing.test.ts',
+    test: 'test/exports/rows/worker-places.test.ts',
+    named: 'do not get on hold the places',
   },
   {
     name: 'an attempt that stands still does not say so',
     file: 'exports/runs/attempt.ts',
     from: 'const isStanding = performance.now() - movedAt > stands;',
     to: 'const isStanding = performance.now() - movedAt < 0;',
-    test: 'test/exports/standing.test.ts',
+    test: 'test/exports/attempt.test.ts',
+    named: 'that stands still says so',
   },
   {
     name: 'an attempt that moves counts as one that stands still',

@@ -34,12 +34,19 @@ export function patternSize(pattern: string, { insensitive = false }: SizeOption
   for (let at = 0; at < pattern.length; at++) {
     const character = pattern[at] as string;
     switch (character) {
-      case '(':
+      case '(': {
+        const head = groupHead(pattern, at);
+        at += head.length;
+        if (head.onlyFlags) {
+          // Not a piece: a quantifier after it repeats the piece before it.
+          group.sum++;
+          break;
+        }
         piece(1);
         open.push(group);
         group = { sum: 0, last: 0 };
-        at += groupHead(pattern, at);
         break;
+      }
       case ')': {
         const inner = group.sum + group.last;
         const outer = open.pop();
@@ -98,11 +105,11 @@ export function patternSize(pattern: string, { insensitive = false }: SizeOption
 
 const COUNT = /^\{(\d{1,9})(,)?(\d{1,9})?\}/;
 
-/** Returns the length of what follows a `(`: `?:`, flags or a name. */
-function groupHead(pattern: string, at: number): number {
-  if (pattern[at + 1] !== '?') return 0;
-  const head = /^\?(?:P?<\w+>|[A-Za-z-]*:?)/.exec(pattern.slice(at + 1, at + 80));
-  return head?.[0].length ?? 0;
+/** Returns the length of what follows a `(`: `?:`, flags or a name. Flags alone, as in `(?i)`, have no group: they end it. */
+function groupHead(pattern: string, at: number): { length: number; onlyFlags: boolean } {
+  if (pattern[at + 1] !== '?') return { length: 0, onlyFlags: false };
+  const head = /^\?(?:P?<\w+>|[A-Za-z-]*[:)]?)/.exec(pattern.slice(at + 1, at + 80))?.[0] ?? '';
+  return { length: head.length, onlyFlags: head.endsWith(')') };
 }
 
 /** Returns the length of a class in brackets. A `]` at its beginning belongs to it. */

@@ -240,6 +240,8 @@ export class ThreadPool<Job, Answer> {
   #expire(slot: Slot<Job, Answer>): void {
     const { job } = slot;
     this.#release(slot, true);
+    // A timer can be early by a part of a millisecond. Nothing of the time is left all the same.
+    if (job) job.budget.usedMs = Math.max(job.budget.usedMs, job.budget.limitMs);
     const seconds = (job?.budget.limitMs ?? 0) / 1000;
     job?.reject(new ThreadError('timeout', `The job took longer than ${seconds} seconds`));
     this.#next();

@@ -172,7 +172,7 @@ describe('runs whose workflow is gone', () => {
     await killed.started.terminate('by hand');
     const young = await newExport(database.pool, idle);
     const { run: fresh } = await startRun(database.pool, runOf(keyOf(young), 0));
-    expect((await maintain()).counts.endOrphanedRuns).toBe(2);
+    await maintain();
     expect(await lost.now()).toMatchObject({
       status: 'Terminated',
       latest_error: 'Its workflow does not exist in Temporal any more.',
@@ -227,7 +227,7 @@ describe('backfills', () => {
   test('that nobody started are started: their maker was killed after the row', async () => {
     const row = await newExport(database.pool, { ...idle, destination_type: 'NoOp', config: {} });
     const one = await backfillOf(row, 0);
-    expect((await maintain()).counts.mendBackfills).toBe(1);
+    await maintain();
     await eventually(async () => (await one.now())?.status === 'Completed');
     expect((await maintain()).counts.mendBackfills).toBe(0);
   });

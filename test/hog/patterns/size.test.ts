@@ -42,6 +42,8 @@ describe('the size of a pattern', () => {
     ['\\W', 1],
     ['(?i)\\W', 62],
     ['(?i)[^a]', 62],
+    ['ab{5}(?i){20}c', 103],
+    ['(?i)(?:a)', 3],
     // What is not valid is measured all the same.
     [')(', 1],
     ['[a', 1],

@@ -1,10 +1,12 @@
 // `npm test` runs the formatter, the linter and the type check beside all tests, with a real Postgres and a real Temporal
 // server. Arguments go to jest (`npm test -- test/api/bodies`). The bare name of a folder of test/ means all tests in that
-// folder (`npm test -- exports`). `--long` adds the tests that take minutes and, without
-// other arguments, the mutations.
+// folder (`npm test -- exports`). `--long` adds the tests that take minutes and, without other arguments, the mutations.
+// With `--ci`, a few files that failed run once more, alone; what passes only then is named at the end.
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { passedLater, runsAgain, type TestReport, withSecondRun } from './test-report.ts';
 
 const root = path.dirname(import.meta.dirname);
 const bin = (name: string) => path.join(root, 'node_modules', '.bin', name);
@@ -55,21 +57,53 @@ const nodeArguments = [
   // What V8 keeps of compiled scripts would hold the modules of every earlier test file in memory.
   '--no-compilation-cache',
 ];
-const jest = await run(
-  process.execPath,
-  [...nodeArguments, path.join(root, 'node_modules/jest/bin/jest.js'), ...jestArguments],
-  {
-    env: {
-      ...process.env,
-      NODE_NO_WARNINGS: '1',
-      TEST_LONG: long ? '1' : '',
-    },
-  },
-);
+const runJest = async (options: string[]): Promise<number> => {
+  const jest = path.join(root, 'node_modules/jest/bin/jest.js');
+  const env = { ...process.env, NODE_NO_WARNINGS: '1', TEST_LONG: long ? '1' : '' };
+  return (await run(process.execPath, [...nodeArguments, jest, ...options], { env })).code;
+};
+
+/** Runs the tests. Runs the files that failed once more, and puts both reports together in the caller's file. */
+async function runTwice(): Promise<number> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'test-report-'));
+  try {
+    const wanted = jestArguments
+      .find((one) => one.startsWith('--outputFile='))
+      ?.slice('--outputFile='.length);
+    const [file, secondFile] = [wanted ?? path.join(folder, 'first.json'), path.join(folder, 'second.json')];
+    const code = await runJest(
+      wanted ? [...jestArguments, '--json'] : [...jestArguments, '--json', `--outputFile=${file}`],
+    );
+    if (code === 0 || !existsSync(file)) return code;
+    const read = (name: string): TestReport => JSON.parse(readFileSync(name, 'utf8'));
+    const first = read(file);
+    const names = runsAgain(first);
+    if (names.length === 0) return code;
+    console.error(`\n${names.length} failed. They run once more, alone:\n  ${names.join('\n  ')}\n`);
+    const secondCode = await runJest([
+      '--ci',
+      '--json',
+      `--outputFile=${secondFile}`,
+      '--runTestsByPath',
+      ...names,
+    ]);
+    if (!existsSync(secondFile)) return code;
+    const second = read(secondFile);
+    writeFileSync(file, JSON.stringify(withSecondRun(first, second)));
+    const later = passedLater(first, second);
+    if (later.length > 0)
+      console.error(`\nPassed only when run alone, which is a defect to mend:\n  ${later.join('\n  ')}\n`);
+    return secondCode;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const jest = await (jestArguments.includes('--ci') ? runTwice() : runJest(jestArguments));
 const [lint, types] = (await Promise.all(checks)) as [Ended, Ended];
 for (const { code, output } of [lint, types]) if (code !== 0) process.stderr.write(output);
 const mutations =
   long && jestArguments.length === 0
     ? (await run(process.execPath, [path.join(root, 'scripts/mutations.ts')])).code
     : 0;
-process.exit(lint.code || types.code || jest.code || mutations);
+process.exit(lint.code || types.code || jest || mutations);

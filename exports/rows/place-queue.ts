@@ -3,6 +3,7 @@ import type { Pool, Transaction } from '../../db/pool.ts';
 import {
   type Called,
   FAILING,
+  isProven,
   type Lane,
   locked,
   NEXT_FENCE,
@@ -14,22 +15,23 @@ import {
 } from './places.ts';
 
 /**
- * What is taken of a lane, and what there is. `standing` of the places are taken by exports that do not get on and may be
- * given away a second time.
+ * What is taken of a lane, and what there is. `spare` of the places are taken by exports that fail or are not proven, and
+ * may be given away a second time.
  */
 const STATE_OF_LANE = `
   room as (
-    select coalesce(sum(places), 0) as places, coalesce(sum(${SPARE}), 0) as spare
+    select coalesce(sum(places), 0) as places, coalesce(sum(${SPARE}), 0) as most_spare
     from batch_export_workers where lane = $1 and alive_until > ${NOW}),
   failing as (${FAILING}),
   taken as (
-    select project_id, batch_export_id, count(*) as places, count(f.project_id) as standing
-    from batch_export_places left join failing f using (project_id, batch_export_id)
+    select project_id, batch_export_id, count(*) as places,
+      count(*) filter (where f.project_id is not null or not ${isProven('p.project_id', 'p.batch_export_id')}) as doubtful
+    from batch_export_places p left join failing f using (project_id, batch_export_id)
     where lane = $1 and leased_until is not null group by 1, 2),
   lane as (
     select room.places, coalesce(sum(taken.places), 0) as taken,
-      least(coalesce(sum(taken.standing), 0), room.spare) as standing
-    from room left join taken on true group by room.places, room.spare)`;
+      least(coalesce(sum(taken.doubtful), 0), room.most_spare) as spare
+    from room left join taken on true group by room.places, room.most_spare)`;
 
 /** How many places are given away at once. The next caller continues. */
 const MOST_GIVEN = 100;
@@ -50,7 +52,7 @@ export async function giveFree(client: Transaction, lane: Lane, times: PlaceTime
      update batch_export_places set leased_until = null where (project_id, id) in (
        select project_id, id from batch_export_places
        where lane = $1 and leased_until is not null and worker is null order by queued_at desc
-       limit greatest(0, (select taken - standing - places from lane)))`,
+       limit greatest(0, (select taken - spare - places from lane)))`,
     [lane],
   );
   const given: Called[] = [];
@@ -67,8 +69,8 @@ export async function giveFree(client: Transaction, lane: Lane, times: PlaceTime
  * whose project got one longest ago; of a project, whose export has the fewest places, then got one longest ago; then who
  * has waited longest. An export that does not get on is set back for a time only, so that it gets its turn.
  *
- * If all places are taken, there is still one as long as exports that do not get on hold many of them. It is for exports
- * that get on, and have had a place before: a new one has yet to show that it does.
+ * If all places are taken, there is still one as long as exports that fail or are not proven hold many of them. It is for
+ * proven exports.
  */
 async function giveNext(
   client: Transaction,
@@ -80,7 +82,6 @@ async function giveNext(
      of_project as (select project_id, sum(places) as places from taken group by 1),
      turns as (select * from batch_export_turns where lane = $1),
      turns_of_project as (select project_id, max(given_at) as given_at from turns group by 1),
-     known as (select distinct project_id, batch_export_id from batch_export_turns),
      next as (
        select project_id, w.id from lane, batch_export_places w
        left join of_project p using (project_id)
@@ -88,10 +89,9 @@ async function giveNext(
        left join failing f using (project_id, batch_export_id)
        left join turns_of_project tp using (project_id)
        left join turns t using (project_id, batch_export_id)
-       left join known k using (project_id, batch_export_id)
        where w.lane = $1 and w.waiting_since is not null and w.leased_until is null
          and lane.taken < lane.places
-           + case when f.project_id is null and k.project_id is not null then lane.standing else 0 end
+           + case when f.project_id is null and ${isProven('w.project_id', 'w.batch_export_id')} then lane.spare else 0 end
        order by coalesce(p.places, 0),
          f.project_id is not null and w.waiting_since > ${NOW} - $3 * interval '1 millisecond',
          tp.given_at nulls first, coalesce(e.places, 0), t.given_at nulls first, w.queued_at, w.id

@@ -59,19 +59,24 @@ export const openRun = (project: string, id: string) => `exists (
   select from batch_export_runs r
   where r.project_id = ${project} and r.id = ${id} and r.status in ('Starting', 'Running'))`;
 
-/**
- * The exports that do not get on, in SQL: an attempt at one of their open runs has failed, or stands still. What they
- * hold does little, so a share of it does not keep others from working.
- */
+/** The exports that do not get on, in SQL: an attempt at one of their open runs has failed, or stands still. */
 export const FAILING = 'select distinct project_id, batch_export_id from batch_export_places where failed';
-/** How many places of a worker may be held by such exports and be given away a second time, in SQL. */
+/** Says in SQL that the last work of an export that ended was completed. A new export has yet to show that it gets on. */
+export const isProven = (project: string, exportId: string) => `coalesce((
+  select t.proven from batch_export_turns t
+  where t.project_id = ${project} and t.lane in ('exports', 'backfills') and t.batch_export_id = ${exportId}
+  order by t.given_at desc limit 1), false)`;
+
+/** How many places of a worker may be held by exports that fail or are not proven, and be given away a second time, in SQL. */
 export const SPARE = '(places + 1) / 2';
 
-/** Writes down that exports got a place. */
+/** Writes down that exports got a place. What is known of them goes along, so that the latest turn says it. */
 export const TURN_OF = (given: string) => `turn as (
-  insert into batch_export_turns (project_id, lane, batch_export_id, given_at)
-  select project_id, lane, batch_export_id, ${NOW} from ${given}
-  on conflict (project_id, lane, batch_export_id) do update set given_at = excluded.given_at)`;
+  insert into batch_export_turns (project_id, lane, batch_export_id, given_at, proven)
+  select project_id, lane, batch_export_id, ${NOW}, ${isProven(`${given}.project_id`, `${given}.batch_export_id`)}
+  from ${given}
+  on conflict (project_id, lane, batch_export_id)
+  do update set given_at = excluded.given_at, proven = excluded.proven)`;
 
 /** How long a process that stands still may hold the lock, in milliseconds. Everybody else waits for it. */
 const LONGEST_PAUSE = 5_000;

@@ -6,6 +6,7 @@ import {
   type Called,
   type Claim,
   FAILING,
+  isProven,
   locked,
   NEXT_FENCE,
   NOW,
@@ -117,7 +118,10 @@ async function enqueue(
   return rows[0]?.waiting_since;
 }
 
-/** Takes the place that is kept for the caller, if this worker has one free. */
+/**
+ * Takes the place that is kept for the caller, if this worker has one free. Of the places that are given away a second
+ * time, an export that fails or is not proven takes one only if no worker has another.
+ */
 async function takeKept(
   client: Transaction,
   { projectId, id, lane }: Claim,
@@ -125,17 +129,28 @@ async function takeKept(
   { lease }: PlaceTimes,
 ): Promise<{ kept: boolean; held?: { fence: number; attempts: number } }> {
   const { rows } = await client.query(
-    `with failing as (${FAILING}),
-     here as (
-       select count(worker) as taken, count(f.project_id) as standing
-       from batch_export_places left join failing f using (project_id, batch_export_id)
-       where lane = $3 and (worker = $4::uuid or (worker is null and project_id = $1 and id = $2))),
+    `with place as (
+       select worker, project_id = $1 and id = $2 as own,
+         f.project_id is not null or not ${isProven('p.project_id', 'p.batch_export_id')} as is_doubtful
+       from batch_export_places p left join (${FAILING}) f using (project_id, batch_export_id)
+       where lane = $3 and (worker is not null or (project_id = $1 and id = $2))),
+     taken as (
+       select count(worker) as everywhere, count(*) filter (where worker = $4::uuid) as here,
+         count(*) filter (where is_doubtful and (worker = $4::uuid or own)) as doubtful,
+         bool_or(is_doubtful) filter (where own) as is_doubtful
+       from place),
+     room as (
+       select sum(places) as everywhere, sum(places) filter (where id = $4::uuid) as here,
+         sum(${SPARE}) filter (where id = $4::uuid) as spare
+       from batch_export_workers where lane = $3 and alive_until > ${NOW}),
      held as (
        update batch_export_places set worker = $4::uuid, fence = ${NEXT_FENCE}, leased_until = ${within('$5')},
          attempts = attempts + 1, waiting_since = null, queued_at = null
+       from taken, room
        where project_id = $1 and id = $2 and leased_until is not null
-         and (select here.taken < places + least(here.standing, ${SPARE})
-           from batch_export_workers w, here where w.id = $4::uuid and w.lane = $3)
+         and taken.here < room.here + case
+           when taken.is_doubtful and taken.everywhere < room.everywhere then 0
+           else least(taken.doubtful, room.spare) end
        returning fence, attempts)
      select leased_until is not null as kept, held.fence, held.attempts
      from batch_export_places left join held on true where project_id = $1 and id = $2`,
@@ -182,15 +197,23 @@ export async function renewPlace(
   return rowCount === 1;
 }
 
+/** How an attempt ended. */
+export interface Ending {
+  /** True if no further attempt follows. */
+  over: boolean;
+  /** Undefined: it was told to stop, which says nothing about its export. */
+  completed?: boolean;
+}
+
 /**
- * Gives a place back at the end of an attempt. If the work is `over`, or its run has ended, nothing of it stays. Returns
+ * Gives a place back at the end of an attempt. If the work is over, or its run has ended, nothing of it stays. Returns
  * who gets the place.
  */
 export async function releasePlace(
   pool: Pool,
   { projectId, id, lane }: Pick<Claim, 'projectId' | 'id' | 'lane'>,
   fence: number,
-  { over, failed }: { over: boolean; failed: boolean },
+  { over, completed }: Ending,
   times: PlaceTimes,
 ): Promise<Called[]> {
   return locked(pool, lane, async (client) => {
@@ -198,13 +221,19 @@ export async function releasePlace(
       `with gone as (
          delete from batch_export_places p where project_id = $1 and id = $2 and fence = $3
            and ($4 or (kind = 'run' and not ${openRun('p.project_id', 'p.id')}))
-         returning 1),
+         returning batch_export_id),
        stays as (
-         update batch_export_places p set worker = null, leased_until = null, fence = ${NEXT_FENCE}, failed = failed or $5
+         update batch_export_places p set worker = null, leased_until = null, fence = ${NEXT_FENCE},
+           failed = failed or coalesce(not $5::boolean, false)
          where project_id = $1 and id = $2 and fence = $3
-           and not ($4 or (kind = 'run' and not ${openRun('p.project_id', 'p.id')})))
+           and not ($4 or (kind = 'run' and not ${openRun('p.project_id', 'p.id')}))
+         returning batch_export_id),
+       turn as (
+         update batch_export_turns set proven = $5
+         where project_id = $1 and lane = $6 and $5::boolean is not null
+           and batch_export_id in (select batch_export_id from gone union all select batch_export_id from stays))
        select exists (select from batch_export_places where lane = $6 and waiting_since is not null) as wanted`,
-      [projectId, id, fence, over, failed, lane],
+      [projectId, id, fence, over, completed ?? null, lane],
     );
     return rows[0].wanted ? giveFree(client, lane, times) : [];
   });

@@ -14,6 +14,7 @@ import {
 } from '../rows/place-workers.ts';
 import { type Called, type Claim, LANES, type Lane, type Place, type PlaceKey } from '../rows/places.ts';
 import {
+  type Ending,
   listKept,
   releasePlace,
   renewPlace,
@@ -105,14 +106,15 @@ export async function inPlace<T>(
   if (taken.outcome === 'elsewhere' && !isOld) throw new PlaceElsewhereError(rhythm.elsewhere);
   if (taken.outcome !== 'held') return attempt(undefined, work);
   const { fence, attempts } = taken;
-  let ending = { over: false, failed: false };
+  let ending: Ending = { over: false };
   try {
     const place = { fence, attempts, lease: rhythm.lease };
     const result = await attempt(place, isOld ? work : { ...work, number: attempts });
-    ending = { over: true, failed: false };
+    ending = { over: true, completed: true };
     return result;
   } catch (error) {
-    ending = { over: isOld || isFinal(error), failed: !work.signal.aborted };
+    const over = isOld || isFinal(error);
+    ending = work.signal.aborted ? { over } : { over, completed: false };
     throw error;
   } finally {
     await release(deps, claim, fence, ending);
@@ -188,7 +190,7 @@ async function release(
   deps: PlaceDependencies,
   claim: Omit<Claim, 'workflowId'>,
   fence: number,
-  ending: { over: boolean; failed: boolean },
+  ending: Ending,
 ): Promise<void> {
   try {
     await call(deps, await releasePlace(deps.pool, claim, fence, ending, rhythmOf(deps)));

@@ -2,10 +2,11 @@
 // look at: `npm test -- test/contract -u` accepts it.
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import type { Pool } from '../../db/pool.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { documentOf, operations } from '../support/routes.ts';
+import { connectTo } from '../support/temporal.ts';
 import { insertFile } from './export-row.ts';
 import { activityNames, lockNumbers, workerRegistry, workflowNames } from './parts.ts';
 
@@ -16,7 +17,7 @@ afterAll(() => client?.connection.close());
 beforeAll(async () => {
   anna = await api.createTenant('Anna');
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = api.config;
-  client = new Client({ connection: await Connection.connect({ address: address as string }), namespace });
+  client = await connectTo({ address: address as string, namespace });
 });
 
 const PROSE = new Set(['description', 'summary', 'title', 'example', 'examples']);

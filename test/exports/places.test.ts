@@ -141,19 +141,11 @@ test('a verification and a backfill get their turn beside dead ones', async () =
   const filled = await world.backfill(exported, hour(0), hour(2));
   await world.schedules.exports.startBackfill(exported, filled);
   const healthy = world.client.workflow.getHandle(filled.workflow_id);
-  await eventually(async () => (await sumPlaces(world.pool))[1]?.waiting === 5);
-  let done = false;
-  const both = Promise.all([verification, healthy.result()]).finally(() => {
-    done = true;
-  });
-  await eventually(async () => {
-    await letOneFail();
-    return done;
-  });
-  const [report, result] = await both;
+  // No attempt of the dead one ends. Its place is given away a second time, to an export that has shown that it gets on.
+  const [report, result] = await Promise.all([verification, healthy.result()]);
   expect(report).toMatchObject({ verdict: 'same' });
   expect(result).toMatchObject({ status: 'Completed', completed: 2 });
-  expect(silent.counts.get('dead-backfill')).toBeGreaterThan(0);
+  expect(silent.counts.get('dead-backfill')).toBe(1);
 });
 
 test('each worker takes no more than its own places, whichever one Temporal asks first', async () => {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
-  Client,
-  Connection,
+  type Client,
+  type Connection,
   type ScheduleDescription,
   ScheduleNotFoundError,
   ScheduleOverlapPolicy,
@@ -17,7 +17,7 @@ import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { searchAttributes } from '../../workflows/names.ts';
 import { eventually } from '../support/eventually.ts';
-import { allocateNamespace } from '../support/temporal.ts';
+import { allocateNamespace, connectTo } from '../support/temporal.ts';
 
 let schedules: Schedules;
 let client: Client;
@@ -28,7 +28,7 @@ beforeAll(async () => {
   namespace = allocated.namespace;
   const config = loadConfig({ TEMPORAL_ADDRESS: allocated.address, TEMPORAL_NAMESPACE: namespace });
   schedules = createSchedules(config, createLogger({ name: 'test', level: 'silent' }));
-  client = new Client({ connection: await Connection.connect({ address: allocated.address }), namespace });
+  client = await connectTo(allocated);
   await schedules.ensure();
 });
 afterAll(async () => {

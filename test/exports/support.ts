@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 import { afterAll, beforeAll } from '@jest/globals';
-import { Client, Connection, WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
+import { type Client, WorkflowFailedError, type WorkflowHandle } from '@temporalio/client';
 import { type Config, loadConfig } from '../../config.ts';
 import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import { type Pool, transaction } from '../../db/pool.ts';
@@ -29,7 +29,7 @@ import { createLogger } from '../../telemetry/logger.ts';
 import type { RunningWorker } from '../../worker/worker.ts';
 import { databaseForFile, type TestDatabase } from '../support/database.ts';
 import { insertEvents } from '../support/rows.ts';
-import { allocateNamespace } from '../support/temporal.ts';
+import { allocateNamespace, connectTo } from '../support/temporal.ts';
 import { startTestWorker } from '../support/worker.ts';
 
 export const logger = createLogger({ name: 'test', level: 'silent' });
@@ -127,8 +127,7 @@ export function exportWorldForFile({
     world.config = loadConfig(variables);
     world.schedules = createSchedules(world.config, logger);
     const channelArgs = { 'grpc.max_reconnect_backoff_ms': 2_000 };
-    const connection = await Connection.connect({ address, channelArgs });
-    world.client = new Client({ connection, namespace });
+    world.client = await connectTo({ address, namespace }, channelArgs);
     world.startWorker = async (more = {}) => {
       const config = loadConfig({ ...variables, ...more });
       const running = await startTestWorker({

@@ -42,10 +42,12 @@ interface Victim {
   handle: WorkflowHandle;
 }
 
-async function victim(onBucket: (bucket: S3Bucket) => void = () => undefined): Promise<Victim> {
+async function victim(
+  onBucket: (bucket: S3Bucket, row: BatchExportRow) => void = () => undefined,
+): Promise<Victim> {
   const bucket = await s3.bucket();
-  onBucket(bucket);
   const row = await world.create('S3', bucket.config);
+  onBucket(bucket, row);
   return { bucket, row, handle: await world.start(row, hourly(0)) };
 }
 
@@ -75,12 +77,14 @@ test('workers that are killed at every step of a run, and another that goes on',
   const parts = new Map<string, number>();
   const client = await world.pool.connect();
   let lastBucket: S3Bucket | undefined;
+  let lastExport = '';
   const isOf = (bucket: S3Bucket | undefined, url = '') => url.startsWith(`/${bucket?.config.bucket_name}/`);
   s3.harm = (request, response, forward) => {
     if (isManifest(request) && isOf(lastBucket, request.url) && !reached.has('before it is written down')) {
       reached.add('before it is written down');
       const begin = 'begin; set local idle_in_transaction_session_timeout = 0;';
-      void client.query(`${begin} select from batch_export_runs for update`).then(forward);
+      const lock = `select from batch_export_runs where batch_export_id = '${lastExport}' for update`;
+      void client.query(`${begin} ${lock}`).then(forward);
       return;
     }
     const step = [...buckets].find(([, bucket]) => isOf(bucket, request.url))?.[0];
@@ -103,8 +107,9 @@ test('workers that are killed at every step of a run, and another that goes on',
     victims.set(step, await victim((bucket) => buckets.set(step, bucket)));
   }
   // Its rows are where they belong, and nobody has written that down: the row is locked when it comes to it.
-  const last = await victim((bucket) => {
+  const last = await victim((bucket, row) => {
     lastBucket = bucket;
+    lastExport = row.id;
   });
   await eventually(async () => {
     const done = (await last.bucket.keys()).some((key) => key.endsWith('_manifest.json'));

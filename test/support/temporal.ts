@@ -1,5 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import path from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { closableCalls } from '../../schedules/closable-calls.ts';
 import { namespaceNames } from './names.ts';
 
 export interface TestNamespace {
@@ -25,4 +27,20 @@ export function allocateNamespace(): TestNamespace {
   throw new Error(
     'All Temporal namespaces of this run are taken; raise NAMESPACES in test/support/names.ts.',
   );
+}
+
+/** A client of a namespace. Its connection can be closed while a call is about to be repeated. */
+export async function connectTo(
+  { address, namespace }: TestNamespace,
+  channelArgs: Record<string, number> = {},
+): Promise<Client> {
+  const closing = new AbortController();
+  const interceptors = closableCalls(closing.signal);
+  const connection = await Connection.connect({ address, channelArgs, interceptors });
+  const close = connection.close.bind(connection);
+  connection.close = () => {
+    closing.abort();
+    return close();
+  };
+  return new Client({ connection, namespace });
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from '@jest/globals';
-import { Client, Connection } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { Runtime } from '@temporalio/worker';
 import { type Config, loadConfig } from '../../config.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
@@ -8,7 +8,7 @@ import { temporalLogger } from '../../worker/temporal-logger.ts';
 import { type RunningWorker, startWorker, type WorkerDependencies } from '../../worker/worker.ts';
 import { apiForFile, type TestApi } from './api.ts';
 import { asReader, databaseForFile, type TestDatabase } from './database.ts';
-import { allocateNamespace } from './temporal.ts';
+import { allocateNamespace, connectTo } from './temporal.ts';
 
 const logger = createLogger({ name: 'test', level: 'silent' });
 let isInstalled = false;
@@ -48,7 +48,7 @@ export function workerForFile(options: Pick<WorkerDependencies, 'products'> = {}
       TEMPORAL_NAMESPACE: namespace,
     });
     world.schedules = createSchedules(world.config, logger);
-    world.client = new Client({ connection: await Connection.connect({ address }), namespace });
+    world.client = await connectTo({ address, namespace });
     const { config, schedules, database } = world;
     worker = await startTestWorker({ config, pool: database.pool, schedules, ...options });
   });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Client, Connection, ScheduleNotFoundError } from '@temporalio/client';
+import { type Client, ScheduleNotFoundError } from '@temporalio/client';
 import { searchAttributes } from '../../workflows/names.ts';
 import type { Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
+import { connectTo } from '../support/temporal.ts';
 import { apiAndWorkerForFile } from '../support/worker.ts';
 
 const { api } = apiAndWorkerForFile();
@@ -10,10 +11,8 @@ let client: Client;
 afterAll(() => client?.connection.close());
 
 beforeAll(async () => {
-  client = new Client({
-    connection: await Connection.connect({ address: api.config.TEMPORAL_ADDRESS as string }),
-    namespace: api.config.TEMPORAL_NAMESPACE,
-  });
+  const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = api.config;
+  client = await connectTo({ address: address as string, namespace });
 });
 
 /** A schedule and a run of the project, on a queue that nobody works on, so that they last. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Pool } from '../../../db/pool.ts';
 import { withLogin } from '../../../db/roles/address.ts';
@@ -60,15 +61,12 @@ export interface EmptyDatabase {
   as(user: string): string;
 }
 
-let serial = 0;
-
 /** Runs `work` with an empty database that a new user owns, or may only use. */
 export async function withEmptyDatabase<T>(
   { attributes = '', owns = true }: { attributes?: string; owns?: boolean },
   work: (database: EmptyDatabase) => Promise<T>,
 ): Promise<T> {
-  serial += 1;
-  const name = `roles_${process.pid}_${serial}`;
+  const name = `roles_${randomUUID().replaceAll('-', '')}`;
   const server = process.env.TEST_POSTGRES_URL as string;
   await execute(server, `create role ${name} login password '${PASSWORD}' ${attributes}`);
   await execute(server, `create database ${name} ${owns ? `owner ${name}` : ''}`);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Client, Connection, ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
+import { type Client, ScheduleNotFoundError, WorkflowNotFoundError } from '@temporalio/client';
 import { activeRuns } from '../../../exports/rows/run-lists.ts';
 import { startRun } from '../../../exports/rows/runs.ts';
 import { MOST_VERIFICATIONS } from '../../../schedules/exports/verify.ts';
@@ -10,6 +10,7 @@ import { eventually } from '../../support/eventually.ts';
 import { reservePort } from '../../support/ports.ts';
 import { refusals } from '../../support/refusals.ts';
 import { insertEvents } from '../../support/rows.ts';
+import { connectTo } from '../../support/temporal.ts';
 
 const api = apiForFile();
 const HOUR = 3_600_000;
@@ -24,7 +25,7 @@ beforeAll(async () => {
   anna = await api.createTenant('Anna');
   exports = `/api/projects/${anna.projectId}/batch_exports/`;
   const { TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = api.config;
-  client = new Client({ connection: await Connection.connect({ address: address as string }), namespace });
+  client = await connectTo({ address: address as string, namespace });
 });
 afterAll(async () => client?.connection.close());
 

@@ -11,10 +11,12 @@ import {
 import type { Claim, PlaceTimes } from '../../../exports/rows/places.ts';
 import { beginAttempt, completeRun, holdsFence, markRunEnded, startRun } from '../../../exports/rows/runs.ts';
 import {
+  type Ending,
   listKept,
   releasePlace,
   renewPlace,
   stopAsking,
+  type Taken,
   takePlace,
 } from '../../../exports/rows/worker-places.ts';
 import { databaseForFile } from '../../support/database.ts';
@@ -46,11 +48,22 @@ const held = async (claim: Claim, at = worker, times = TIMES) => {
 };
 const announce = (places: number, at = worker) =>
   announceWorker(database.pool, at, { exports: places, backfills: 1 }, LONG);
-const release = (claim: Claim, fence: number, ending = { over: true, failed: false }) =>
+const release = (claim: Claim, fence: number, ending: Ending = { over: true, completed: true }) =>
   releasePlace(database.pool, claim, fence, ending, TIMES);
 /** Takes the place of one at work, and answers who gets it. */
-const next = async (claim: Claim, fence: number, ending?: { over: boolean; failed: boolean }) =>
+const next = async (claim: Claim, fence: number, ending?: Ending) =>
   (await release(claim, fence, ending)).map((one) => one.workflow_id);
+
+/** Such a claim of an export whose last work was completed, in the other lane and long ago. */
+const provenOf = async (given: Partial<Claim> = {}): Promise<Claim> => {
+  const claim = claimOf(given);
+  await database.pool.query(
+    `insert into batch_export_turns (project_id, lane, batch_export_id, given_at, proven)
+     values ($1, $2, $3, '2000-01-01', true) on conflict do nothing`,
+    [claim.projectId, claim.lane === 'exports' ? 'backfills' : 'exports', claim.exportId],
+  );
+  return claim;
+};
 
 beforeEach(async () => {
   await database.pool.query(
@@ -82,10 +95,10 @@ describe('who gets a place', () => {
   test('first the project that has the fewest, then the export that has the fewest, then who came first', async () => {
     await announce(3);
     const [busy, quiet] = [uuidv7(), uuidv7()];
-    const first = claimOf({ projectId: 1, exportId: busy });
+    const first = await provenOf({ projectId: 1, exportId: busy });
     const { fence } = await held(first);
-    await held(claimOf({ projectId: 1, exportId: busy }));
-    const ending = claimOf({ projectId: 3 });
+    await held(await provenOf({ projectId: 1, exportId: busy }));
+    const ending = await provenOf({ projectId: 3 });
     const end = await held(ending);
     for (const [workflowId, projectId, exportId] of [
       ['busy, early', 1, busy],
@@ -94,7 +107,9 @@ describe('who gets a place', () => {
       ['other project, early', 2, uuidv7()],
       ['other project, late', 2, uuidv7()],
     ] as const)
-      expect(await take(claimOf({ workflowId, projectId, exportId }))).toMatchObject({ outcome: 'waiting' });
+      expect(await take(await provenOf({ workflowId, projectId, exportId }))).toMatchObject({
+        outcome: 'waiting',
+      });
 
     expect(await next(ending, end.fence)).toEqual(['other project, early']);
     // Project 1 has one left, as many as project 2: then it matters what the exports have.
@@ -120,7 +135,7 @@ describe('who gets a place', () => {
     await announce(1);
     const [dead, fine] = [uuidv7(), uuidv7()];
     const attempt = claimOf({ exportId: dead });
-    await release(attempt, (await held(attempt)).fence, { over: false, failed: true });
+    await release(attempt, (await held(attempt)).fence, { over: false, completed: false });
     const working = claimOf({ exportId: fine });
     const { fence } = await held(working);
     await take(claimOf({ exportId: dead, workflowId: 'dead' }));
@@ -131,13 +146,13 @@ describe('who gets a place', () => {
   test('an export that fails stands behind its equals for a while, and then in its turn', async () => {
     await announce(1);
     const [dead, fine] = [uuidv7(), uuidv7()];
-    const attempt = claimOf({ exportId: dead });
+    const attempt = await provenOf({ exportId: dead });
     const { fence } = await held(attempt);
     // A new run of the same export counts as failing too, whichever run failed.
-    await take(claimOf({ exportId: dead, workflowId: 'dead', projectId: 1 }));
-    await take(claimOf({ exportId: fine, workflowId: 'fine', projectId: 1 }));
-    await take(claimOf({ exportId: uuidv7(), workflowId: 'fine, later', projectId: 1 }));
-    expect(await next(attempt, fence, { over: false, failed: true })).toEqual(['fine']);
+    await take(await provenOf({ exportId: dead, workflowId: 'dead', projectId: 1 }));
+    await take(await provenOf({ exportId: fine, workflowId: 'fine', projectId: 1 }));
+    await take(await provenOf({ exportId: uuidv7(), workflowId: 'fine, later', projectId: 1 }));
+    expect(await next(attempt, fence, { over: false, completed: false })).toEqual(['fine']);
 
     // The setback is over: among equals, each export has its turn. The place of the dead one is given away once more.
     const again = async () => {
@@ -153,8 +168,8 @@ describe('who gets a place', () => {
   });
 
   describe('where exports that do not get on hold the places', () => {
-    /** An export that has had a place before. */
-    const known = async (given: Partial<Claim> = {}) => {
+    /** An export whose last work was completed. */
+    const proven = async (given: Partial<Claim> = {}) => {
       const claim = claimOf(given);
       await release(claim, (await held(claim)).fence);
       return claim;
@@ -173,7 +188,7 @@ describe('who gets a place', () => {
     test('others get half as many again, and no more', async () => {
       await announce(3);
       const exportId = uuidv7();
-      await known({ exportId });
+      await proven({ exportId });
       await standing(3);
       const outcomes = [];
       for (let n = 0; n < 3; n += 1) outcomes.push(await outcome(claimOf({ exportId })));
@@ -183,7 +198,7 @@ describe('who gets a place', () => {
 
     test('those that stand still do not get them, nor those that are new', async () => {
       await announce(2);
-      const fine = await known();
+      const fine = await proven();
       const [dead] = await standing(2);
       const again = claimOf({ exportId: (dead as Claim).exportId, workflowId: 'dead again' });
       expect([await outcome(again), await outcome(claimOf()), await outcome(fine)]).toEqual([
@@ -195,19 +210,39 @@ describe('who gets a place', () => {
 
     test('nobody does while they move', async () => {
       await announce(2);
-      const fine = await known();
-      for (let n = 0; n < 2; n += 1) {
-        const claim = claimOf();
+      const fine = await proven();
+      for (const { exportId } of [await proven(), await proven()]) {
+        const claim = claimOf({ exportId });
         const { fence } = await held(claim);
         await renewPlace(database.pool, claim, { fence, lease: LONG });
       }
       expect(await outcome(fine)).toBe('waiting');
     });
 
+    test('the places of exports that never completed anything count as theirs, before they stand still', async () => {
+      await announce(2);
+      const fine = await proven();
+      for (let n = 0; n < 2; n += 1) await held(claimOf());
+      expect([await outcome(claimOf()), await outcome(fine)]).toEqual(['waiting', 'held']);
+    });
+
+    test.each<[what: string, ending: Ending, expected: Taken['outcome']]>([
+      ['failed for good', { over: true, completed: false }, 'waiting'],
+      ['was told to stop', { over: true }, 'held'],
+      ['was completed', { over: true, completed: true }, 'held'],
+    ])('what counts is the last work of an export, in either lane: it %s', async (_, ending, expected) => {
+      await announce(2);
+      const { exportId } = await proven();
+      const last = claimOf({ exportId, lane: 'backfills' });
+      await release(last, (await held(last)).fence, ending);
+      await standing(2);
+      expect(await outcome(claimOf({ exportId }))).toBe(expected);
+    });
+
     test('one that is kept so stays kept, for the worker that can do it', async () => {
       await announce(1);
       await announce(1, other);
-      const fine = await known();
+      const fine = await proven();
       for (const at of [worker, other]) {
         const claim = claimOf();
         const { fence } = await held(claim, at);
@@ -224,9 +259,9 @@ describe('who gets a place', () => {
 
     test('one that is kept for them is theirs, also if others come first', async () => {
       await announce(1);
-      const fine = await known();
+      const fine = await proven();
       const dead = claimOf({ workflowId: 'dead' });
-      await release(dead, (await held(dead)).fence, { over: false, failed: true });
+      await release(dead, (await held(dead)).fence, { over: false, completed: false });
       const first = claimOf();
       const { fence } = await held(first);
       expect(await outcome(dead)).toBe('waiting');
@@ -238,7 +273,7 @@ describe('who gets a place', () => {
 
     test('the place of one that ends goes to nobody until as many are left as there are', async () => {
       await announce(2);
-      const fine = await known();
+      const fine = await proven();
       const [first, second] = await standing(2);
       const { fence } = await held(claimOf({ exportId: fine.exportId }));
       expect(fence).toBeGreaterThan(0);
@@ -255,12 +290,12 @@ describe('who gets a place', () => {
   test('projects take turns, and so do the exports of a project, also where there is one place', async () => {
     await announce(1);
     const [flood, quiet] = [uuidv7(), uuidv7()];
-    const first = claimOf({ exportId: flood });
+    const first = await provenOf({ exportId: flood });
     const { fence } = await held(first);
     for (const workflowId of ['flood 1', 'flood 2', 'flood 3'])
-      await take(claimOf({ exportId: flood, workflowId }));
-    await take(claimOf({ exportId: quiet, workflowId: 'quiet' }));
-    await take(claimOf({ projectId: 2, workflowId: 'other project' }));
+      await take(await provenOf({ exportId: flood, workflowId }));
+    await take(await provenOf({ exportId: quiet, workflowId: 'quiet' }));
+    await take(await provenOf({ projectId: 2, workflowId: 'other project' }));
     const order = await next(first, fence);
     for (let n = 0; n < 4; n += 1) {
       await database.pool.query('delete from batch_export_places where leased_until is not null');
@@ -345,7 +380,7 @@ describe('a place', () => {
     await take(claimOf({ workflowId: 'deaf' }));
     await take(claimOf({ workflowId: 'hears' }));
     const short = { ...TIMES, reservation: 1 };
-    expect(await releasePlace(database.pool, first, fence, { over: true, failed: false }, short)).toEqual([
+    expect(await releasePlace(database.pool, first, fence, { over: true, completed: true }, short)).toEqual([
       expect.objectContaining({ workflow_id: 'deaf' }),
     ]);
     const called = () =>
@@ -374,14 +409,14 @@ describe('a place', () => {
   test('that was kept at a worker that is gone is kept no longer: it waits, in its old turn', async () => {
     await announce(1);
     await announce(1, other);
-    const working = claimOf();
+    const working = await provenOf();
     const { fence } = await held(working);
-    const second = claimOf();
+    const second = await provenOf();
     const theirs = await held(second, other);
     const exportId = uuidv7();
-    const waiting = claimOf({ exportId });
+    const waiting = await provenOf({ exportId });
     await take(waiting);
-    await take(claimOf({ exportId }));
+    await take(await provenOf({ exportId }));
     expect(await release(second, theirs.fence)).toMatchObject([{ id: waiting.id }]);
     await withdrawWorker(database.pool, other);
     expect(await take(waiting)).toMatchObject({ outcome: 'waiting' });
@@ -402,7 +437,7 @@ describe('a place', () => {
       expect(taken.attempts).toBe(attempts);
       const waiting = claimOf();
       await take(waiting);
-      await release(claim, taken.fence, { over: false, failed: true });
+      await release(claim, taken.fence, { over: false, completed: false });
       expect(await take(claim)).toMatchObject({ outcome: 'waiting' });
       await release(waiting, (await held(waiting)).fence);
     }
@@ -464,7 +499,7 @@ describe('a run', () => {
     const { fence } = await held(claim);
     await markRunEnded(database.pool, of, 'Cancelled', null);
     expect(await take(claimOf())).toMatchObject({ outcome: 'waiting' });
-    expect(await release(claim, fence, { over: false, failed: false })).toHaveLength(1);
+    expect(await release(claim, fence, { over: false })).toHaveLength(1);
     const { rows } = await database.pool.query('select from batch_export_places where id = $1', [claim.id]);
     expect(rows).toEqual([]);
   });
@@ -484,7 +519,7 @@ describe('a run', () => {
     const { of, claim } = await begun();
     await announce(1);
     const { fence } = await held(claim);
-    await release(claim, fence, { over: false, failed: true });
+    await release(claim, fence, { over: false, completed: false });
     expect(await forgetEnded(database.pool, 10)).toBe(0);
     await database.pool.query(`update batch_export_runs set status = 'Terminated' where id = $1`, [of.runId]);
     expect(await forgetEnded(database.pool, 10)).toBe(1);

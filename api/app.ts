@@ -12,6 +12,7 @@ import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
+import { letTakeTurns } from './fair-starts.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { KnownKeys } from './known-keys.ts';
@@ -72,6 +73,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     },
   }).withTypeProvider<ZodTypeProvider>();
 
+  letTakeTurns(app.server, proxies);
   boundSockets(app.server, {
     total: config.SLUICE_CONNECTIONS,
     perClient: config.SLUICE_CONNECTIONS_PER_ADDRESS,

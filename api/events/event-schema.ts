@@ -1,7 +1,7 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { z } from 'zod';
 import { parseElementsChain } from '../../capture/elements-chain.ts';
 import type { EventRow } from '../../db/events.ts';
+import { nextTurn } from '../../db/loop-turns.ts';
 import type { PersonOutline } from '../../db/persons.ts';
 import { freeForm, timestamp } from '../fields.ts';
 

@@ -28,16 +28,16 @@ const preview = (tenant: Tenant, what: object): Ask =>
 const regex = (value: string) => ({ key: 'plan', value, operator: 'regex', type: 'event' });
 const hogql = (key: string) => ({ key, type: 'hogql' });
 
-/** Filters whose patterns are large, many, nested or slow to match. */
+/** Filters whose patterns are large, many, nested or slow to match. The first four are refused. */
 const PATTERNS: (() => object[])[] = [
   () => times(60, () => regex(fresh() + '.{999}'.repeat(200))),
   () => times(700, () => regex(`${fresh()}(a|b|c){500}`)),
   () => times(40, () => regex(`${fresh()}((((a{1,9}){1,9}){1,9}){1,9}){1,9}`)),
-  () => times(30, () => regex(`${fresh()}${'(?:[a-z]{1,99}|[0-9]{1,99}){1,9}'.repeat(40)}`)),
-  () => times(20, () => hogql(`match(properties.plan, '${fresh()}${'.{99}'.repeat(90)}')`)),
+  () => times(200, () => hogql(`event =~ '${fresh()}(x{1,30}){1,30}'`)),
   () => times(10, () => hogql(`match(properties.$current_url, '^((((.*)*)*)*)*${fresh()}$')`)),
   () => [regex(`^(a+)+(b+)+(.*.*.*.*.*.*.*.*)*${fresh()}$`)],
-  () => times(200, () => hogql(`event =~ '${fresh()}(x{1,30}){1,30}'`)),
+  () => times(5, () => hogql(`match(properties.$current_url, '(.*a){1,60}${fresh()}$')`)),
+  () => times(9, () => hogql(`match(toString(properties), '(x+x+)+y${fresh()}')`)),
 ];
 
 export async function patterns({ tenant, keepAsking }: Means): Promise<void> {
@@ -57,25 +57,43 @@ function slowFilter(): object {
 
 export async function patches({ tenant, keepAsking }: Means): Promise<void> {
   const path = `${project(tenant)}/batch_exports/${tenant.exportId}/`;
-  await keepAsking('patch', 10, () => post(tenant, 'PATCH', path, { filters: times(40, slowFilter) }));
+  const patch = (filters: number) => () =>
+    post(tenant, 'PATCH', path, { filters: times(filters, slowFilter) });
+  await Promise.all([
+    // Reading so many filters takes longer than a change may take.
+    keepAsking('patch that takes too long', 5, patch(40)),
+    keepAsking('patch', 5, patch(5)),
+  ]);
 }
 
-const QUERIES = [
-  "select length(repeat(concat(event, repeat('a', 990)), 800000)) as a from events",
-  'select event, properties, person_properties from events order by properties.$current_url desc, properties.title',
-  'select arrayJoin(range(1, 100000)) as n, event from events',
-  "select event, replaceAll(toString(properties), 'a', repeat('b', 900)) as long from events order by long",
-  'select event, count() over (partition by properties.$current_url order by timestamp) as c from events order by c',
-  "select lower(concat(toString(properties), toString(properties), toString(properties))) as text from events where text like '%z%q%z%q%'",
+/** What a preview reads: columns, and a filter that few events or none pass. The first one is refused. */
+const QUERIES: [columns: string, filter?: string][] = [
+  ["length(repeat(concat(event, repeat('a', 990)), 800000)) as a"],
+  ['length(repeat(toString(properties), 500)) as a'],
+  ['repeat(toString(properties), 50) as a'],
+  ['arraySum(arrayMap(x -> x * 2, range(1, 1000))) as a'],
+  [
+    'properties, person_properties',
+    "lower(concat(toString(properties), toString(properties))) like '%z%q%z%q%'",
+  ],
+  ['timestamp', "match(toString(properties), '(.*a){1,40}FRESH$')"],
+  ['timestamp', "length(replaceAll(toString(properties), 'a', 'bbbb')) > 10000000"],
+  [
+    "arrayStringConcat(arrayMap(x -> toString(x), range(1, 300)), ',') as a",
+    "properties.$current_url = 'FRESH'",
+  ],
 ];
 
 export async function queries({ tenant, keepAsking }: Means): Promise<void> {
   const place = project(tenant);
   const deep = () => 40_000 + Math.floor(Math.random() * 9_000);
   await Promise.all([
-    ...QUERIES.map((query, n) =>
+    ...QUERIES.map(([columns, filter = "event <> 'FRESH'"], n) =>
       keepAsking(`query ${n + 1}`, 2, () =>
-        preview(tenant, { hogql_query: `${query} -- ${fresh()}`, limit: 100 }),
+        preview(tenant, {
+          ...{ hogql_query: `select event, ${columns} from events`, limit: 100 },
+          filters: [hogql(filter.replace('FRESH', fresh()))],
+        }),
       ),
     ),
     keepAsking('events', 4, () => get(tenant, `${place}/events/?limit=50000`)),

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../../db/loop-turns.ts';
 import { DecodeError, MAX_DEPTH, MAX_VALUES, ONE_GO } from './limits.ts';
 import { endOfString, type Obstacle, type Outline, obstacleOf, outline } from './outline.ts';
 

@@ -1,6 +1,6 @@
 // The layers around the JSON of a body: compression and base64, declared by the client or recognised in the bytes.
 import { isUtf8 } from 'node:buffer';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../../db/loop-turns.ts';
 import { type Compression, decompress, isGzip, isZstd } from './compression.ts';
 import { DecodeError, type Memory, ONE_GO } from './limits.ts';
 import { decompressLz64 } from './lz64.ts';

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { nextTurn } from '../../db/loop-turns.ts';
 import { MAX_DEPTH, MAX_VALUES } from './limits.ts';
 
 /** What keeps a part of a JSON text from being parsed. */

@@ -1,5 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { EVENT_ROW_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
+import { nextTurn } from '../../db/loop-turns.ts';
 import { cleanText } from '../../values/texts.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
 import type { Actor } from '../persons/people.ts';

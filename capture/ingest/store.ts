@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CopySink } from '../../db/copy-in.ts';
 import {
   isKnownId,
@@ -6,6 +5,7 @@ import {
   openWithSomeNewIds,
   writeEventsAndCommit,
 } from '../../db/event-writes.ts';
+import { nextTurn } from '../../db/loop-turns.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
 import { storableTime } from '../captured-event.ts';

@@ -1,4 +1,5 @@
-import { parentPort } from 'node:worker_threads';
+import os from 'node:os';
+import { isMainThread, parentPort } from 'node:worker_threads';
 import { type Failure, READY, type ThreadAnswer, type ThreadRequest } from './pool.ts';
 
 export interface Service<Job, Answer> {
@@ -7,8 +8,13 @@ export interface Service<Job, Answer> {
   isWorn?(error?: unknown): boolean;
 }
 
+/** So much lower is the priority of threads, which may be busy for seconds, than that of the thread that serves requests. */
+const NICE = 5;
+
 /** Answers the jobs of a pool. Called once by the module that a thread runs. A thread has no time limit of its own. */
 export function serveThread<Job, Answer>({ work, isWorn }: Service<Job, Answer>): void {
+  // On Linux a priority belongs to the thread. Elsewhere it would be that of the whole process.
+  if (!isMainThread && process.platform === 'linux') os.setPriority(NICE);
   parentPort?.postMessage(READY);
   parentPort?.on('message', async ({ id, job }: ThreadRequest<Job>) => {
     let sent: ThreadAnswer<Answer>;

@@ -3,8 +3,8 @@ import { requestArrived } from '../db/loop-turns.ts';
 import { isListed, type Network, networkList, parseNetwork, plainAddress } from '../values/addresses.ts';
 import { clientNetwork } from '../values/clients.ts';
 
-/** How many requests of one client begin in one turn of the event loop. */
-const PER_TURN = 8;
+/** How many requests begin in one turn of the event loop. */
+const PER_TURN = 4;
 /** Work on a larger body is done in pieces, which make way for smaller requests. */
 const SMALL_BODY = 64 * 1024;
 
@@ -30,16 +30,18 @@ export function senderOf(proxies: readonly string[]): (request: IncomingMessage)
 }
 
 /**
- * Lets clients take turns where each has few requests at once. One that sends hundreds at once would otherwise fill each
- * turn of the event loop, and a request of another one, which needs several turns, would wait for hundreds in each.
+ * Begins few requests in each turn of the event loop, of each client in turn. One that sends hundreds at once would
+ * otherwise fill every turn, and a request of another one needs several. Turns have to be short for new connections too:
+ * in each one, the server accepts a single connection.
  */
 export function fairStarts(
   handle: RequestListener,
   sender: (request: IncomingMessage) => string,
   perTurn = PER_TURN,
 ): RequestListener {
-  const begun = new Map<string, number>();
+  /** The requests of each client that wait. The client whose turn is next comes first. */
   const waiting = new Map<string, Request[]>();
+  let begun = 0;
   let isScheduled = false;
 
   function schedule(): void {
@@ -48,27 +50,29 @@ export function fairStarts(
   }
   function turn(): void {
     isScheduled = false;
-    begun.clear();
+    begun = 0;
     for (const [client, requests] of waiting) {
-      const next = requests.splice(0, perTurn);
-      if (requests.length === 0) waiting.delete(client);
-      begun.set(client, next.length);
+      if (begun === perTurn) return;
+      begun += 1;
       schedule();
-      for (const { request, response } of next) if (!request.socket.destroyed) handle(request, response);
+      const { request, response } = requests.shift() as Request;
+      waiting.delete(client);
+      if (requests.length > 0) waiting.set(client, requests);
+      if (!request.socket.destroyed) handle(request, response);
     }
   }
   return (request, response) => {
     if (!(Number(request.headers['content-length']) > SMALL_BODY)) requestArrived();
+    schedule();
+    if (begun < perTurn && waiting.size === 0) {
+      begun += 1;
+      handle(request, response);
+      return;
+    }
     const client = sender(request);
     const requests = waiting.get(client);
-    const already = begun.get(client) ?? 0;
-    schedule();
     if (requests) requests.push({ request, response });
-    else if (already >= perTurn) waiting.set(client, [{ request, response }]);
-    else {
-      begun.set(client, already + 1);
-      handle(request, response);
-    }
+    else waiting.set(client, [{ request, response }]);
   };
 }
 

@@ -1,6 +1,6 @@
 // Work that is too long for one turn of the event loop is done in pieces, with `nextTurn` between them.
 
-/** A piece that took fewer milliseconds needs no rest after it. */
+/** Pieces that took fewer milliseconds together need no rest after them. */
 const SHORT = 5;
 const LONGEST_REST = 100;
 
@@ -8,6 +8,8 @@ const waiting: (() => void)[] = [];
 let isWorking = false;
 let arrived = 0;
 let answeredTo = 0;
+/** For how many milliseconds work was done since the last rest. */
+let worked = 0;
 
 /** Says that a request has arrived for which long work should make way. */
 export function requestArrived(): void {
@@ -16,8 +18,8 @@ export function requestArrived(): void {
 
 /**
  * Resolves when the next piece of long work may be done. There is one piece at a time in the whole process. If requests
- * arrived during a piece, the next one begins after a rest that is as long as the piece was, so that requests have half
- * of the time, whatever comes in large bodies.
+ * arrived meanwhile, the next one begins after a rest that is as long as the work was, so that requests have half of the
+ * time, whatever comes in large bodies.
  */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
@@ -37,10 +39,12 @@ function work(): void {
   next();
   // Before this comes what has arrived meanwhile.
   setImmediate(() => {
-    const took = performance.now() - began;
-    const isWaitedFor = arrived !== answeredTo;
+    worked += performance.now() - began;
+    if (worked < SHORT) return work();
+    const rest = arrived === answeredTo ? 0 : Math.min(worked, LONGEST_REST);
     answeredTo = arrived;
-    if (took < SHORT || !isWaitedFor) work();
-    else setTimeout(work, Math.min(took, LONGEST_REST));
+    worked = 0;
+    if (rest > 0) setTimeout(work, rest);
+    else work();
   });
 }

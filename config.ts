@@ -62,7 +62,7 @@ const variables = {
   SLUICE_READING_POOL: positive
     .default(4)
     .describe(
-      'Number of expensive lists and searches that an API process runs at once. A project runs half of them at most.',
+      'Number of expensive lists and searches that an API process runs at once. A project runs half of them at most, and no more than half as many as the machine has cores.',
     ),
   SLUICE_MIGRATE: flag
     .default(true)

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { type Pool, type Transaction, transaction } from './pool.ts';
 import { type Asker, Turns } from './turns.ts';
 
@@ -5,13 +6,19 @@ const STATEMENT_TIMEOUT = '15s';
 
 const turns = new WeakMap<Pool, Turns>();
 
+/** A project has half of the turns at most, and no more turns than half of the processor's cores. */
+export const shares = (atOnce: number, cores = availableParallelism()) => ({
+  atOnce,
+  perAsker: Math.max(1, Math.floor(Math.min(atOnce, cores) / 2)),
+});
+
 /**
  * Runs work that may keep a connection busy for as long as its caller likes. Each connection of the pool is a turn, and
  * projects share the turns fairly. Such work must not wait for other such work. The pool is for such work alone:
  * everybody else uses another one.
  */
 export function inTurn<T>(pool: Pool, asker: Asker, work: () => Promise<T>): Promise<T> {
-  const shared = turns.get(pool) ?? new Turns({ atOnce: pool.options.max });
+  const shared = turns.get(pool) ?? new Turns(shares(pool.options.max));
   turns.set(pool, shared);
   return shared.take(asker, work);
 }

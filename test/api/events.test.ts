@@ -8,6 +8,7 @@ import { createPool, type Pool } from '../../db/pool.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { turnsDuring } from '../support/loop.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { insertPerson } from '../support/rows.ts';
 
@@ -409,15 +410,10 @@ describe('paging', () => {
       ...{ uuid: uuidv7(), event: 'e', distinct_id: 'u', timestamp: '2026-05-06T07:08:09.123Z' },
       ...{ properties: JSON.stringify({ text: 'x'.repeat(1_000) }), elements_chain: '' },
     };
-    let [turns, isOver] = [0, false];
-    const count = () => {
-      turns += 1;
-      if (!isOver) setImmediate(count);
-    };
-    setImmediate(count);
     const pieces: string[] = [];
-    for await (const piece of pageTexts(Array(2_000).fill(row), new Map(), null)) pieces.push(piece);
-    isOver = true;
+    const turns = await turnsDuring(async () => {
+      for await (const piece of pageTexts(Array(2_000).fill(row), new Map(), null)) pieces.push(piece);
+    });
     expect(eventPage.parse(JSON.parse(pieces.join(''))).results).toHaveLength(2_000);
     expect(pieces.length).toBeGreaterThan(10);
     expect(Math.max(...pieces.map((one) => one.length))).toBeLessThan(200_000);

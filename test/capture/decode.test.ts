@@ -15,7 +15,7 @@ import { readLargeJson } from '../../capture/decode/json.ts';
 import { MAX_BODY_BYTES, MAX_VALUES, ONE_GO } from '../../capture/decode/limits.ts';
 import { decompressLz64 } from '../../capture/decode/lz64.ts';
 import { parseEvents } from '../../capture/parse/parse.ts';
-import { nextTurn } from '../../db/loop-turns.ts';
+import { turnsDuring } from '../support/loop.ts';
 
 const EVENT = { api_key: 'phc_a', event: 'käufe 😀', distinct_id: 'u?>~', properties: { a: [1, 2] } };
 const JSON_TEXT = JSON.stringify(EVENT);
@@ -463,18 +463,8 @@ describe('a large body', () => {
   });
 
   test('of one long text lets others have their turn while it is read', async () => {
-    // The turns of an earlier test are over.
-    await nextTurn();
-    await new Promise(setImmediate);
-    let [turns, isOver] = [0, false];
-    const count = () => {
-      turns += 1;
-      if (!isOver) setImmediate(count);
-    };
-    setImmediate(count);
     const text = `{"api_key":"k","event":"e","properties":{"a":"${'x'.repeat(2 * ONE_GO)}"}}`;
-    await decodeBody({ bytes: bytes(text) });
-    isOver = true;
+    const turns = await turnsDuring(() => decodeBody({ bytes: bytes(text) }));
     expect(turns).toBeGreaterThanOrEqual(3);
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { prepare } from '../../capture/ingest/event-row.ts';
 import { type Queued, RequestQueue, Shares } from '../../capture/ingest/queue.ts';
 import { inSlices } from '../../capture/ingest/store.ts';
+import { turnsDuring } from '../support/loop.ts';
 import { capturedEvent } from './support.ts';
 
 interface Named extends Queued {
@@ -81,19 +82,6 @@ describe('the room for what waits', () => {
     expect(shares.hasRoom(2, amount(1))).toBe(false);
   });
 });
-
-/** How often others have their turn during some work. */
-async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
-  let [turns, isOver] = [0, false];
-  const count = () => {
-    turns += 1;
-    if (!isOver) setImmediate(count);
-  };
-  setImmediate(count);
-  await work();
-  isOver = true;
-  return turns;
-}
 
 test('the events of a large request are prepared in several turns, those of a usual one at once', async () => {
   const events = Array.from({ length: 2_000 }, () =>

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createPool, isLockTimeout, type Pool, transaction } from '../../db/pool.ts';
-import { inTurn, isStatementTimeout, reading } from '../../db/reading.ts';
+import { inTurn, isStatementTimeout, reading, shares } from '../../db/reading.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -20,9 +20,17 @@ const atWork = async () => {
   return rows.map((row) => row.query);
 };
 
-test('each project has half of the connections at most, and projects follow each other', async () => {
+test.each([
+  ['half of the turns', { turns: 4, cores: 16 }, 2],
+  ['no more turns than half of the cores', { turns: 20, cores: 4 }, 2],
+  ['one turn, whatever there is', { turns: 1, cores: 1 }, 1],
+])('a project has %s', (_, { turns, cores }, expected) => {
+  expect(shares(turns, cores)).toEqual({ atOnce: turns, perAsker: expected });
+});
+
+test('each project has its share of the connections at most, and projects follow each other', async () => {
   const { pool } = database;
-  const half = pool.options.max / 2;
+  const { perAsker: most } = shares(pool.options.max);
   const begun: string[] = [];
   const ends = new Map<string, () => void>();
   const ask = (projectId: number, name: string) =>
@@ -32,19 +40,19 @@ test('each project has half of the connections at most, and projects follow each
       const { rows } = await client.query("select current_setting('statement_timeout') as timeout");
       return rows[0].timeout;
     });
-  const greedy = Array.from({ length: half + 3 }, (_, number) => ask(1, `greedy ${number}`));
-  await eventually(async () => begun.length === half);
+  const greedy = Array.from({ length: most + 3 }, (_, number) => ask(1, `greedy ${number}`));
+  await eventually(async () => begun.length === most);
   // The others do not even wait for a connection.
-  expect([pool.waitingCount, pool.totalCount]).toEqual([0, half]);
+  expect([pool.waitingCount, pool.totalCount]).toEqual([0, most]);
   const modest = ask(2, 'modest');
   await eventually(async () => begun.includes('modest'));
-  expect(begun).toHaveLength(half + 1);
-  while (ends.size > 0 || begun.length < half + 4) {
+  expect(begun).toHaveLength(most + 1);
+  while (ends.size > 0 || begun.length < most + 4) {
     for (const [name, end] of ends) {
       ends.delete(name);
       end();
     }
-    await eventually(async () => ends.size > 0 || begun.length === half + 4);
+    await eventually(async () => ends.size > 0 || begun.length === most + 4);
   }
   expect(new Set(await Promise.all([...greedy, modest]))).toEqual(new Set(['15s']));
 });

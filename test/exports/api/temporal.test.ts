@@ -318,8 +318,10 @@ test('a project has so many verifications under way, and those that are can be a
       start_at: iso(Math.floor(Date.now() / HOUR) * HOUR - hours * HOUR),
       wait_seconds: 1,
     });
-  const begun = Array.from({ length: MOST_VERIFICATIONS }, (_, number) => verify(number + 1));
-  expect((await Promise.all(begun)).map((one) => one.status)).toEqual(begun.map(() => 202));
+  for (let hours = 1; hours <= MOST_VERIFICATIONS; hours += 4) {
+    const begun = await Promise.all([0, 1, 2, 3].map((more) => verify(hours + more)));
+    expect(begun.map((one) => one.status)).toEqual([202, 202, 202, 202]);
+  }
   // Those that are counted too late are begun.
   let hours = MOST_VERIFICATIONS;
   const refused = await eventually(async () => {

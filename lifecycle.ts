@@ -25,7 +25,10 @@ export interface ProcessContext {
     /** The address of the database for a role. The reader has none before the database is prepared. */
     addressOf(role: Role): Address;
     /** Creates a pool of connections, by default as the server. `name` is shown in pg_stat_activity. */
-    connect(name: string, options: Pick<PoolOptions, 'size' | 'patience' | 'limits'> & { role?: Role }): Pool;
+    connect(
+      name: string,
+      options: Pick<PoolOptions, 'size' | 'patience' | 'limits' | 'makesWay'> & { role?: Role },
+    ): Pool;
     /**
      * Resolves when the database is reachable and up to date, and its roles are known. Calls `onAway` if it has to wait
      * for the database.

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { abandonConnection } from './abandon-connection.ts';
+import { lowerPriority } from './backend-priority.ts';
 
 export type Pool = pg.Pool;
 /** What a query needs: the pool, or the client of a transaction. */
@@ -39,6 +40,8 @@ export interface PoolOptions {
   patience?: number;
   /** How long Postgres lets the connections of this pool work and wait. Without it, without end. */
   limits?: PoolLimits | undefined;
+  /** Whether its queries make way for those of other pools where Postgres runs on the same machine. */
+  makesWay?: boolean;
 }
 
 /** Bounds in milliseconds that Postgres itself keeps. */
@@ -102,6 +105,7 @@ export function createPool(options: PoolOptions): Pool {
   });
   // An idle connection that breaks (Postgres restarted) must not end the process; the pool drops it.
   pool.on('error', (error) => options.onError?.(error));
+  if (options.makesWay) pool.on('connect', lowerPriority);
   return pool;
 }
 

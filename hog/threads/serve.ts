@@ -9,7 +9,7 @@ export interface Service<Job, Answer> {
 }
 
 /** So much lower is the priority of threads, which may be busy for seconds, than that of the thread that serves requests. */
-const NICE = 5;
+const NICE = 10;
 
 /** Answers the jobs of a pool. Called once by the module that a thread runs. A thread has no time limit of its own. */
 export function serveThread<Job, Answer>({ work, isWorn }: Service<Job, Answer>): void {

@@ -74,11 +74,13 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
   }).withTypeProvider<ZodTypeProvider>();
 
   letTakeTurns(app.server, proxies);
-  boundSockets(app.server, {
+  const endIdle = boundSockets(app.server, {
     total: config.SLUICE_CONNECTIONS,
     perClient: config.SLUICE_CONNECTIONS_PER_ADDRESS,
     proxies,
   });
+  // A connection on which nothing has come yet would keep the server open until its time is over.
+  app.addHook('preClose', async () => endIdle());
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(sendError);
   // These two record every route that is added later, so they come first.

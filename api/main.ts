@@ -15,6 +15,7 @@ import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
+import { listen } from './listen.ts';
 
 const DRAIN_PAUSE = 25;
 /** Milliseconds that the health checks wait for a database that takes long to prepare. */
@@ -49,6 +50,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       role,
       size: sizes[kind],
       limits: LIMITS[kind],
+      makesWay: LIMITS[kind] === COSTLY,
       ...(patience === undefined ? {} : { patience }),
     });
   // Each kind of work has connections of its own, so that none waits behind another.
@@ -114,7 +116,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     config.SLUICE_METRICS_PORT > 0
       ? await serveMetrics(registry, { host: config.SLUICE_HOST, port: config.SLUICE_METRICS_PORT })
       : undefined;
-  await app.listen({ host: config.SLUICE_HOST, port: config.PORT }).catch((error) => {
+  const close = await listen(app, { host: config.SLUICE_HOST, port: config.PORT }).catch((error) => {
     throw error.code === 'EADDRINUSE'
       ? new Error(`Port ${config.PORT} (PORT) is in use by another program; free it or set another one.`)
       : error;
@@ -139,7 +141,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       // New requests are answered as long as others are in flight. /_readyz tells balancers to go elsewhere.
       const end = Date.now() + (config.SLUICE_SHUTDOWN_SECONDS * 1000) / 2;
       while (answering > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
-      await app.close();
+      await close();
       metrics?.close();
       geoip?.close();
       await ingest.close();

@@ -21,9 +21,9 @@ const isAtWork = (open: Open): boolean => open.size > 0 && [...open].every((requ
 /**
  * Bounds the connections of each client and of all. When there is one too many, the oldest that is not at work is
  * closed, so that a client with very many idle or slow ones loses these, and a new one gets through. Only if all are at
- * work is the new one closed.
+ * work is the new one closed. Returns what ends those without a request, and whatever comes later.
  */
-export function boundSockets(server: Server, { total, perClient, proxies }: SocketLimits): void {
+export function boundSockets(server: Server, { total, perClient, proxies }: SocketLimits): () => void {
   // In the order in which they came.
   const all = new Map<Socket, Open>();
   const clients = new Map<string, Map<Socket, Open>>();
@@ -52,8 +52,13 @@ export function boundSockets(server: Server, { total, perClient, proxies }: Sock
     if (own?.size === 0) clients.delete(client);
   }
 
+  let isEnding = false;
   const clientOf = new WeakMap<Socket, string>();
   server.on('connection', (socket: Socket) => {
+    if (isEnding) {
+      socket.destroy();
+      return;
+    }
     const client = clientNetwork(socket.remoteAddress);
     clientOf.set(socket, client);
     const open: Open = new Set();
@@ -69,4 +74,8 @@ export function boundSockets(server: Server, { total, perClient, proxies }: Sock
     open?.add(request);
     response.once('close', () => open?.delete(request));
   });
+  return () => {
+    isEnding = true;
+    for (const [socket, open] of all) if (open.size === 0) socket.destroy();
+  };
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import net from 'node:net';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { apiForFile, type Tenant } from '../support/api.ts';
@@ -128,6 +129,16 @@ describe('over a real connection', () => {
     // Whose key it was is still being looked up; nobody waits for that any more but the pool.
     await eventually(async () => api.pool.idleCount === api.pool.totalCount);
   });
+});
+
+test('a connection on which nothing comes does not keep the API open', async () => {
+  const app = await api.rebuild({});
+  const port = Number(new URL(await app.listen({ host: '127.0.0.1', port: 0 })).port);
+  const silent = net.connect(port, '127.0.0.1');
+  await once(app.server, 'connection');
+  const [gone] = [once(silent, 'close'), await app.close()];
+  silent.resume();
+  await gone;
 });
 
 describe('health', () => {

@@ -53,6 +53,8 @@ export interface Decoded {
   mayNeedCleaning: boolean;
   /** Whether bytes that are not UTF-8 were replaced by U+FFFD. */
   invalidUtf8: boolean;
+  /** Whether each step with the body takes a turn of its own. */
+  isLarge?: boolean;
   /** The events of a large body, parsed in parts so that other requests get their turn. */
   chunks?: () => AsyncGenerator<Chunk>;
   /** The number of events in `chunks`. */
@@ -171,9 +173,10 @@ export async function readLargeJson(text: string, invalidUtf8: boolean): Promise
   await nextTurn();
   const rest = plan.list ? text.slice(0, plan.list.start) + text.slice(plan.list.end) : text;
   const root = parseText(rest);
-  // What is done with a large value takes as long again.
+  // Each step with a large value takes as long again.
   await nextTurn();
-  const decoded: Decoded = { root, mayNeedCleaning: mayNeedCleaning(rest), invalidUtf8 };
+  const decoded: Decoded = { root, mayNeedCleaning: mayNeedCleaning(rest), invalidUtf8, isLarge: true };
+  await nextTurn();
   return plan.list ? { ...decoded, chunks: () => readElements(text, plan), count: plan.count } : decoded;
 }
 

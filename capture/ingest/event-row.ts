@@ -22,15 +22,16 @@ function cleanCopy(value: unknown): unknown {
   return value;
 }
 
-/**
- * The properties as JSON that Postgres can store and read. The chain of elements is left out if it has its own column.
- */
-export function propertiesText(properties: Record<string, unknown>, withoutElementsChain: boolean): string {
-  const kept = withoutElementsChain ? { ...properties, $elements_chain: undefined } : properties;
-  const text = JSON.stringify(kept);
+/** The JSON of properties, or what is stored instead where Postgres could not read it. */
+function readableText(text: string, properties: Record<string, unknown>): string {
   // Both are rare. The first search is cheap, and most texts need no second one.
-  if (text.includes('\\u') && UNREADABLE_ESCAPE.test(text)) return JSON.stringify(cleanCopy(kept));
+  if (text.includes('\\u') && UNREADABLE_ESCAPE.test(text)) return JSON.stringify(cleanCopy(properties));
   return text;
+}
+
+/** The properties as JSON that Postgres can store and read. */
+export function propertiesText(properties: Record<string, unknown>): string {
+  return readableText(JSON.stringify(properties), properties);
 }
 
 /** At most what the fields of a head take besides their texts. */
@@ -190,11 +191,20 @@ function remains(event: CapturedEvent): CapturedEvent {
 
 const heads = new RowHeads();
 
-function textsOf({ properties }: CapturedEvent, index: number) {
+interface EventTexts {
+  /** The properties without the chain of elements, which has its own column. */
+  readonly kept: Record<string, unknown>;
+  readonly elementsChain: string;
+  properties: string;
+  isReadable: boolean;
+}
+
+function textsOf({ properties }: CapturedEvent, index: number): EventTexts {
   const { $elements_chain: chain } = properties;
   const elementsChain = typeof chain === 'string' ? cleanText(chain) : '';
+  const kept = elementsChain === '' ? properties : { ...properties, $elements_chain: undefined };
   try {
-    return { properties: propertiesText(properties, elementsChain !== ''), elementsChain };
+    return { kept, elementsChain, properties: JSON.stringify(kept), isReadable: false };
   } catch (error) {
     // JSON.stringify fails on values that nest too deep. A BigInt or a cycle could only come from our own code.
     throw new EventsRefusedError(`The properties of the event at index ${index} cannot be stored as JSON.`, {
@@ -210,6 +220,8 @@ class Preparation {
   readonly #chunks: SharedChunk[] = [];
   readonly #events: PendingEvent[] = [];
   #bytes = 0;
+  /** The texts of an event that is so large that each step of its row takes a turn of its own. */
+  #begun: EventTexts | undefined;
 
   constructor(projectId: number, events: readonly CapturedEvent[]) {
     this.#projectId = projectId;
@@ -220,7 +232,7 @@ class Preparation {
   next(): PreparedEvents | undefined {
     const end = this.#bytes + SLICE_BYTES;
     try {
-      while (this.#events.length < this.#given.length && this.#bytes < end) this.#one();
+      while (this.#events.length < this.#given.length && this.#bytes < end) if (!this.#one()) break;
     } catch (error) {
       for (const chunk of this.#chunks) chunk.release();
       throw error;
@@ -229,13 +241,26 @@ class Preparation {
     return { events: this.#events, chunks: this.#chunks, bytes: this.#bytes };
   }
 
-  #one(): void {
+  /** Begins the next row. Returns false if that takes another turn. */
+  #one(): boolean {
     const index = this.#events.length;
     const event = this.#given[index] as CapturedEvent;
-    const head = heads.write(this.#projectId, event, textsOf(event, index), this.#chunks);
+    const texts = this.#begun ?? textsOf(event, index);
+    if (!this.#begun && texts.properties.length + texts.elementsChain.length > SLICE_BYTES) {
+      this.#begun = texts;
+      return false;
+    }
+    if (!texts.isReadable) {
+      texts.properties = readableText(texts.properties, texts.kept);
+      texts.isReadable = true;
+      if (this.#begun) return false;
+    }
+    this.#begun = undefined;
+    const head = heads.write(this.#projectId, event, texts, this.#chunks);
     if (!head) throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
     this.#bytes += OVERHEAD + head.to - head.from;
     this.#events.push({ projectId: this.#projectId, event: remains(event), head });
+    return true;
   }
 }
 

@@ -158,7 +158,7 @@ export async function resolveGroups(
         });
       const all = [...updates.values()].map((update) => ({
         update,
-        row: { ...update.values, text: propertiesText(update.set, false) },
+        row: { ...update.values, text: propertiesText(update.set) },
       }));
       const fits = (one: (typeof all)[number]) => Buffer.byteLength(one.row.text) <= MOST_GROUP_PROPERTIES;
       const written = all.filter(fits);

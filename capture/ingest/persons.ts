@@ -56,8 +56,6 @@ const CACHE_BYTES = 48 * 1024 * 1024;
 /** How often a transaction reads persons again that others have changed meanwhile, before it gives up. */
 const MOST_LOOKS = 10;
 
-const clean = (properties: Readonly<Record<string, unknown>>) => propertiesText(properties, false);
-
 /** Told of persons that became part of others, in the transaction that makes them so and holds the locks on them. */
 export type PersonsMerged = (client: Transaction, merges: readonly PersonMerge[]) => Promise<void>;
 
@@ -107,7 +105,7 @@ export function createPersonRule(personsMerged?: PersonsMerged): PersonRule {
       const found = await (looks === 0 && early ? early.found() : reader.look(client, names));
       const people = new People({
         known: (projectId, distinctId) => found.get(idKey(projectId, distinctId)),
-        write: clean,
+        write: propertiesText,
       });
       const notices = new Map<PendingEvent, PersonNotice[]>();
       const actors = events.map((pending) =>

@@ -1,3 +1,4 @@
+import { nextTurn } from '../../db/loop-turns.ts';
 import { cleanValue } from '../../values/texts.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { type Decoded, Unparsed } from '../decode/json.ts';
@@ -259,7 +260,7 @@ function parseAll(decoded: Decoded, context: ParseContext): Parsed | Promise<Par
   context.expect?.(events);
   if (decoded.chunks) return parseChunks(decoded, decoded.chunks, parser);
   parser.add(envelope.events, decoded.mayNeedCleaning);
-  return finish(decoded, parser);
+  return decoded.isLarge ? nextTurn().then(() => finish(decoded, parser)) : finish(decoded, parser);
 }
 
 async function parseChunks(
@@ -268,6 +269,7 @@ async function parseChunks(
   parser: EventParser,
 ): Promise<Parsed> {
   for await (const { values, mayNeedCleaning } of chunks()) parser.add(values, mayNeedCleaning);
+  await nextTurn();
   return finish(decoded, parser);
 }
 

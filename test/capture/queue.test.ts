@@ -99,6 +99,25 @@ test('the events of a large request are prepared in several turns, those of a us
   for (const chunk of prepared.chunks) chunk.release();
 });
 
+test('a very large event is prepared in several turns, between events that stay in their order', async () => {
+  const text = 'x'.repeat(2_000_000);
+  const events = ['first', `${text}\u0000`, 'last'].map((one) =>
+    capturedEvent({ properties: { text: one } }),
+  );
+  let prepared = await prepare(1, []);
+  const turns = await turnsDuring(async () => {
+    prepared = await prepare(1, events);
+  });
+  expect(turns).toBeGreaterThanOrEqual(2);
+  const written = prepared.events.map(({ head }) => head.bytes.toString('utf8', head.from, head.to));
+  expect(written.map((one) => one.match(/\{"text":"(?:first|x+\ufffd|last)"\}/)?.[0].length)).toEqual([
+    '{"text":"first"}'.length,
+    text.length + '{"text":"?"}'.length,
+    '{"text":"last"}'.length,
+  ]);
+  for (const chunk of prepared.chunks) chunk.release();
+});
+
 test('the rows of very many events are written in several turns, and in their order', async () => {
   const { events } = await prepare(1, [capturedEvent()]);
   const many = Array(20_000).fill(events[0]);

@@ -20,7 +20,7 @@ const world = exportWorldForFile({
   settings: () => ({ SLUICE_EXPORT_CONCURRENCY: '3' }),
   patience: { attempts: 1, delay: () => 0 },
   // Only an attempt that fails says that its export does not get on.
-  rhythm: { pause: () => 50, stands: 3_600_000, places: { announce: 1_000, ask: 100 } },
+  rhythm: { pause: () => 50, stands: 3_600_000, places: { announce: 1_000, ask: 100, reservation: 600_000 } },
 });
 const PLACES = 2;
 

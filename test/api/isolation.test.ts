@@ -298,16 +298,24 @@ describe("another tenant's ids", () => {
     ['events, with a query', { hogql_query: 'select uuid as uuid, properties.plan as plan from events' }],
     ['persons', { model: 'persons' }],
     ['sessions', { model: 'sessions' }],
-  ])('and rows are in no preview of an export of %s', async (_what, fields) => {
-    const of = async (key: Tenant) => {
-      const body = { name: 'x', interval: 'hour', destination: { type: 'NoOp', config: {} }, ...fields };
-      const url = `/api/projects/${key.projectId}/batch_exports/preview/`;
-      const answer = await api.request(key, 'POST', url, body);
-      expect([answer.statusCode, answer.statusCode === 200 || answer.body]).toEqual([200, true]);
-      return answer.json<{ rows: unknown[] }>().rows.length;
-    };
-    expect([await of(anna), (await of(ben)) > 0]).toEqual([0, true]);
-  });
+  ])(
+    'and rows are in no preview of an export of %s, also with the second wall off',
+    async (_what, fields) => {
+      // The server's role sees all rows, so only the query itself keeps projects apart.
+      const unwalled = await api.rebuild({ reader: api.pool });
+      const of = async (key: Tenant, app = api.app) => {
+        const payload = { name: 'x', interval: 'hour', destination: { type: 'NoOp', config: {} }, ...fields };
+        const url = `/api/projects/${key.projectId}/batch_exports/preview/`;
+        const headers = { authorization: `Bearer ${key.key}` };
+        const answer = await app.inject({ method: 'POST', url, headers, payload });
+        expect([answer.statusCode, answer.statusCode === 200 || answer.body]).toEqual([200, true]);
+        return answer.json<{ rows: unknown[] }>().rows.length;
+      };
+      for (const app of [api.app, unwalled])
+        expect([await of(anna, app), (await of(ben, app)) > 0]).toEqual([0, true]);
+      await unwalled.close();
+    },
+  );
 
   test('turn up in no list and no count', async () => {
     const { body: organizations } = await api.request(anna, 'GET', '/api/organizations/');

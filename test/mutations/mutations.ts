@@ -121,9 +121,9 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'the result of a test repeats secrets that a server sent back',
-    file: 'destinations/settings.ts',
-    from: 'withoutSecrets(said, secretValues(destination.fields, config))',
-    to: 'withoutSecrets(said, [])',
+    file: 'destinations/errors.ts',
+    from: "clean.replaceAll(form, '***')",
+    to: 'clean',
     test: 'test/api/secrets.test.ts',
     named: 'no answer of any route',
   },

@@ -344,7 +344,13 @@ describe.each(subjects)('$name', (subject) => {
     };
 
     test('the manifest is written last, and says what is there', async () => {
-      const manifest = await send();
+      const shown: unknown[] = [];
+      const fence = async () => {
+        shown.push((await open().verify(RUN)).manifest);
+      };
+      const manifest = await send({ fence });
+      // At the beginning, before each of three files, and before the manifest.
+      expect(shown).toEqual([null, null, null, null, null]);
       const keys = open().keys(RUN);
       expect(manifest).toMatchObject({
         version: 1,

@@ -175,8 +175,8 @@ describe('who gets a place', () => {
       return claim;
     };
     /** Attempts at work of different exports that stand still. */
-    const standing = async (count: number) => {
-      const claims = Array.from({ length: count }, () => claimOf());
+    const standing = async (count: number, given: Partial<Claim> = {}) => {
+      const claims = Array.from({ length: count }, () => claimOf(given));
       for (const claim of claims) {
         const { fence } = await held(claim);
         expect(await renewPlace(database.pool, claim, { fence, lease: LONG }, true)).toBe(true);
@@ -206,6 +206,15 @@ describe('who gets a place', () => {
         'waiting',
         'held',
       ]);
+    });
+
+    test('nor does one that stands still, though its last work was completed', async () => {
+      await announce(2);
+      const { exportId } = await proven();
+      const fine = await proven();
+      await standing(1, { exportId });
+      await standing(1);
+      expect([await outcome(claimOf({ exportId })), await outcome(fine)]).toEqual(['waiting', 'held']);
     });
 
     test('nobody does while they move', async () => {

@@ -19,6 +19,8 @@ const silent = silentServerForFile();
 const world = exportWorldForFile({
   settings: () => ({ SLUICE_EXPORT_CONCURRENCY: '3' }),
   patience: { attempts: 1, delay: () => 0 },
+  // Who holds a place keeps it until the test takes it away, so nothing else is a reason to call whoever waits.
+  limits: { answer: 600_000, idle: 600_000 },
   // Only an attempt that fails says that its export does not get on.
   rhythm: { pause: () => 50, stands: 3_600_000, places: { announce: 1_000, ask: 100, reservation: 600_000 } },
 });

@@ -19,8 +19,6 @@ const silent = silentServerForFile();
 const world = exportWorldForFile({
   settings: () => ({ SLUICE_EXPORT_CONCURRENCY: '3' }),
   patience: { attempts: 1, delay: () => 0 },
-  // Who holds a place keeps it until the test takes it away, so nothing else is a reason to call whoever waits.
-  limits: { answer: 600_000, idle: 600_000 },
   // Only an attempt that fails says that its export does not get on.
   rhythm: { pause: () => 50, stands: 3_600_000, places: { announce: 1_000, ask: 100, reservation: 600_000 } },
 });
@@ -187,7 +185,7 @@ test('a run that waits can be cancelled, by its workflow and by its row', async 
 });
 
 test('a signal that was lost is sent again', async () => {
-  const [first] = await fill(0);
+  const [first, second] = await fill(0);
   const waiting = await fine();
   const handle = await world.start(waiting, hourly(0));
   await eventually(() => waits(waiting));
@@ -202,6 +200,12 @@ test('a signal that was lost is sent again', async () => {
   expect(await statusOf(waiting)).toBe('Starting');
   exports.callToPlace = callToPlace;
   expect(await handle.result()).toMatchObject({ status: 'Completed' });
+  // The other place was not given back meanwhile, which would have called whoever waits as well.
+  const { rows } = await world.pool.query(
+    'select attempts, worker is not null as works from batch_export_places where batch_export_id = $1',
+    [second?.row.id],
+  );
+  expect(rows).toEqual([{ attempts: 1, works: true }]);
 });
 
 test('maintenance tells those who were not told, and forgets verifications whose workflow is gone', async () => {

@@ -45,7 +45,8 @@ async function runTests(copy: string, { test, named }: Mutation): Promise<Report
       '--experimental-vm-modules',
       path.join(copy, 'node_modules/jest/bin/jest.js'),
       ...['--rootDir', copy, '--config', path.join(copy, 'jest.config.mjs')],
-      ...['--ci', '--silent', '--json', '--outputFile', file],
+      // A test that fails may leave a server open, which would keep jest from ending.
+      ...['--ci', '--silent', '--forceExit', '--json', '--outputFile', file],
       ...(named === undefined ? [] : ['--testNamePattern', named]),
       test,
     ],

@@ -360,10 +360,10 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/workflows/maintenance-steps.test.ts',
   },
   {
-    name: 'steps of maintenance wait for each other',
+    name: 'a step of maintenance that takes long holds up the others',
     file: 'workflows/maintenance.ts',
-    from: 'void Promise.all(steps.map(begin)).then(() => {',
-    to: 'void steps.reduce((before, step) => before.then(() => begin(step)), Promise.resolve()).then(() => {',
+    from: 'for (const step of idle) void begin(step);',
+    to: 'void idle;',
     test: 'test/workflows/maintenance-steps.test.ts',
   },
   {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { activityInfo } from '@temporalio/activity';
 import { PRODUCTS } from '../../products.ts';
 import type { Product, Work } from '../../tenancy/product.ts';
 import type { MaintenanceInput, MaintenanceReport } from '../../workflows/maintenance.ts';
@@ -9,6 +10,10 @@ import { workerForFile } from '../support/worker.ts';
 /** What `hangs` does. The schedule runs it too, so it is done at once unless a test says otherwise. */
 let hang: (work: Work) => Promise<number> = async () => 0;
 let steadyRuns = 0;
+/** The workflows whose step `hangs` is at work, and those whose next step did not wait for it. */
+const hanging = new Set<string>();
+const impatient: string[] = [];
+const workflow = () => activityInfo().workflowExecution?.workflowId ?? '';
 
 /** A product whose steps make trouble. */
 const trouble: Product<unknown> = {
@@ -25,8 +30,24 @@ const trouble: Product<unknown> = {
         throw new Error('this step cannot be done');
       },
     },
-    { name: 'hangs', summary: 'things done', run: (_deps, work) => hang(work) },
-    { name: 'followsHangs', summary: 'things done', after: 'hangs', run: async () => 1 },
+    {
+      name: 'hangs',
+      summary: 'things done',
+      run: async (_deps, work) => {
+        const own = workflow();
+        hanging.add(own);
+        return hang(work).finally(() => hanging.delete(own));
+      },
+    },
+    {
+      name: 'followsHangs',
+      summary: 'things done',
+      after: 'hangs',
+      run: async () => {
+        if (hanging.has(workflow())) impatient.push(workflow());
+        return 1;
+      },
+    },
     {
       name: 'steady',
       summary: 'things done',
@@ -68,6 +89,7 @@ test('a step that throws and one that hangs do not keep the others from being do
 
 test('while a step takes long, the others go on as if it were not there', async () => {
   const until = steadyRuns + 4;
+  impatient.splice(0);
   hang = async ({ signal, beat }) => {
     await eventually(async () => {
       signal.throwIfAborted();
@@ -81,5 +103,6 @@ test('while a step takes long, the others go on as if it were not there', async 
   // Once, and again whenever the steps take longer than the pause.
   expect(counts.hangs).toBeGreaterThan(0);
   expect(counts.followsHangs).toBeGreaterThan(0);
+  expect(impatient).toEqual([]);
   expect(counts.steady).toBeGreaterThan(7);
 });

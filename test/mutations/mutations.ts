@@ -256,7 +256,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'exports/ending.ts',
     from: 'await stopped.catch(() => undefined);\n',
     to: '',
-    test: 'test/exports/backfill-cancel.test.ts',
+    test: 'test/exports/towards-temporal.test.ts',
   },
   {
     name: 'an automatic pause leaves no entry in the activity log',
@@ -277,7 +277,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'exports/sync-row.ts',
     from: 'if (synced?.last_updated_at === row.last_updated_at) return changed;',
     to: 'if (synced) return changed;',
-    test: 'test/exports/drift.test.ts',
+    test: 'test/exports/towards-temporal.test.ts',
   },
   {
     name: 'intervals change while a backfill goes through them',

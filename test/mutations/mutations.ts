@@ -801,6 +801,15 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'destinations/file-run.ts',
     from: 'if (await wrote?.(keys.manifest)) return { seen, manifest: undefined, isDamaged: true };',
     to: '',
-    test: 'test/exports/leftovers.test.ts',
+    test: 'test/destinations/conformance.test.ts',
+    named: 'taken over by the export that wrote it',
+  },
+  {
+    name: 'an export does not know what it wrote when its manifest is damaged',
+    file: 'exports/rows/traces.ts',
+    from: 'and manifest_key = $5 limit 1',
+    to: 'and manifest_key <> $5 limit 1',
+    test: 'test/exports/verify.test.ts',
+    named: 'with something else as its manifest',
   },
 ];

@@ -138,12 +138,14 @@ export async function transaction<T>(
     await client.query('commit');
     return result;
   } catch (error) {
+    // If the connection broke between two queries, the second one only says that there is none.
+    const cause = broken ?? error;
     if (!broken) {
       await client.query('rollback').catch((failure: Error) => {
         broken = failure;
       });
     }
-    throw signal?.aborted ? signal.reason : error;
+    throw signal?.aborted ? signal.reason : cause;
   } finally {
     signal?.removeEventListener('abort', abort);
     client.off('error', onError);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createPool, isLockTimeout, type Pool, transaction } from '../../db/pool.ts';
+import { createPool, isDatabaseUnavailable, isLockTimeout, type Pool, transaction } from '../../db/pool.ts';
 import { inTurn, isStatementTimeout, reading, shares } from '../../db/reading.ts';
 import { databaseForFile } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -110,6 +110,18 @@ test('a wait for a lock ends, a statement ends, a transaction ends, and nothing 
     for (;;) await client.query('select pg_sleep(0.01)');
   });
   await expect(long).rejects.toThrow(/transaction timeout|terminat/);
+  // The end comes while nobody asks anything. The next query fails for its reason.
+  const idle = transaction(hasty, async (client) => {
+    const broken = new Promise((resolve) => client.once('error', resolve));
+    await client.query("insert into notes values ('fifth')");
+    await broken;
+    await client.query('select 1');
+  });
+  const error = await idle.catch((one) => one);
+  expect([error.message, isDatabaseUnavailable(error)]).toEqual([
+    expect.stringContaining('transaction timeout'),
+    true,
+  ]);
   await hasty.end();
   expect((await pool.query('select text from notes')).rows).toEqual([{ text: 'first' }]);
 });

@@ -1,20 +1,5 @@
 // Reads and changes syntax trees of any kind.
-import type { Expr } from '../hog/ast/index.ts';
-
-type Node = Record<string, unknown> & { kind: string };
-
-const isNode = (value: unknown): value is Node =>
-  typeof value === 'object' && value !== null && typeof (value as Node).kind === 'string';
-
-/** Lists all nodes, from the root down. */
-export function* nodesOf(value: unknown): Generator<Node> {
-  if (Array.isArray(value)) {
-    for (const one of value) yield* nodesOf(one);
-  } else if (typeof value === 'object' && value !== null) {
-    if (isNode(value)) yield value;
-    for (const [key, one] of Object.entries(value)) if (key !== 'span') yield* nodesOf(one);
-  }
-}
+import { type Expr, isNode, nodesOf } from '../hog/ast/index.ts';
 
 /** Returns the expression with its table before every field, so that no alias of the same name can replace a field. */
 export function qualified(expr: Expr, table: string): Expr {

@@ -1,0 +1,335 @@
+// Checks and compiles what a function is made of. It knows neither the database nor threads.
+import { type Expr, nodesOf, type Program } from '../hog/ast/index.ts';
+import { type Bytecode, compileBytecode } from '../hog/bytecode/index.ts';
+import { SourceError } from '../hog/errors.ts';
+import type { Parser } from '../hog/parser/index.ts';
+import {
+  type ActionStep,
+  actionIds,
+  FilterError,
+  functionFilterExpression,
+  functionHogqlSources,
+  readFilters,
+  readFunctionFilters,
+} from '../properties/index.ts';
+import { readsAsSubtraction, unknownCalls } from './code-faults.ts';
+import {
+  type CompiledContent,
+  type Content,
+  FunctionError,
+  type GivenFilters,
+  type GivenInput,
+  type GivenMapping,
+  type InputSchema,
+  type StoredInput,
+  type StoredInputs,
+  type StoredMapping,
+} from './rules/definition.ts';
+import { requireUniqueKeys, type SettledInput, settleInputs, sortInputs } from './rules/inputs.ts';
+import { type FunctionTypeName, typeOf } from './rules/types.ts';
+import { type SiteInputs, type SiteMapping, siteProgram, siteTemplate, Template } from './site.ts';
+
+/** The secret inputs of a function. */
+export interface SecretInputs {
+  inputs: StoredInputs;
+  /** Those of the mappings, in their order. */
+  mappings: { name: string | null; inputs: StoredInputs }[];
+}
+
+export const NO_SECRETS: SecretInputs = Object.freeze({ inputs: {}, mappings: [] });
+
+/** What a function is compiled from. It can be sent to a thread. */
+export interface FunctionSource {
+  type: FunctionTypeName;
+  content: Content;
+  /** The secrets that are stored already. */
+  secrets: SecretInputs;
+  /** Whether filters that cannot be compiled are a fault. A function that does not run may have such filters. */
+  isEnabled: boolean;
+  /** The project's conditions that leave out events of test accounts. */
+  testAccounts: unknown;
+  /** The steps of the actions that the filters name. */
+  actions: [id: number, steps: readonly ActionStep[]][];
+  /** Milliseconds. Relative dates in filters count from here. */
+  now: number;
+  timezone: string;
+}
+
+/** Returns the ids of the actions that filters name. Throws no error: filters that cannot be read name none. */
+export function namedActions({ filters, mappings }: Pick<Content, 'filters' | 'mappings'>): number[] {
+  const documents = [filters, ...(mappings ?? []).map((one) => one.filters ?? {})];
+  const ids = documents.flatMap((document) => {
+    try {
+      return actionIds(readFunctionFilters(document));
+    } catch {
+      return [];
+    }
+  });
+  return [...new Set(ids)];
+}
+
+/** Checks and compiles a function. Throws a FunctionError that names the first field that is wrong. */
+export async function compileFunction(parser: Parser, source: FunctionSource): Promise<CompiledContent> {
+  const { content, type, secrets } = source;
+  const job = new Compilation(parser, source);
+  requireUniqueKeys(content.inputs_schema, 'inputs_schema');
+  const inputs = await job.inputs(content.inputs_schema, content.inputs, secrets.inputs, 'inputs');
+  const mappings: Mapped[] = [];
+  for (const [index, one] of (content.mappings ?? []).entries()) mappings.push(await job.mapping(one, index));
+  // A mapping chooses the events. What is left to the function are conditions that hold for all of them.
+  const { events: _events, actions: _actions, ...common } = content.filters;
+  const filters = await job.filters(mappings.length > 0 ? common : content.filters, 'filters');
+  const compiled = {
+    ...content,
+    inputs: inputs.stored,
+    filters: filters.stored,
+    masking: await job.masking(content.masking),
+    mappings: content.mappings ? mappings.map(({ stored }) => stored) : null,
+  };
+  if (typeOf(type).language === 'ts') {
+    const transpiled = siteProgram(content.hog, {
+      inputs: inputs.site,
+      filters: filters.tree,
+      mappings: content.mappings ? mappings.map(({ site }) => site) : null,
+    });
+    return { ...compiled, bytecode: null, transpiled, warnings: [] };
+  }
+  return { ...compiled, ...(await job.program(content.hog)), transpiled: null };
+}
+
+/** An input or a filter, compiled in both forms: as it is stored, and for the program of a page. */
+interface Inputs {
+  stored: StoredInputs;
+  site: SiteInputs;
+}
+interface Filters {
+  stored: Record<string, unknown>;
+  tree: Expr;
+}
+interface Mapped {
+  stored: StoredMapping;
+  site: SiteMapping;
+}
+
+/** Matches no event. Takes the place of filters that cannot be compiled. */
+const NEVER: Expr = { kind: 'constant', value: false };
+
+/** A text that is a template may be told to be one, or may only look like one of another language. */
+const LIQUID = /\{\{|\{%/;
+/** A text without braces or backslashes stands for itself. */
+const PLAIN = /^[^{\\]*$/;
+
+class Compilation {
+  readonly #parser: Parser;
+  readonly #source: FunctionSource;
+  readonly #isSite: boolean;
+
+  constructor(parser: Parser, source: FunctionSource) {
+    this.#parser = parser;
+    this.#source = source;
+    this.#isSite = typeOf(source.type).language === 'ts';
+  }
+
+  async program(hog: string): Promise<{ bytecode: Bytecode; warnings: string[] }> {
+    const fault = (error: unknown): never => {
+      if (!(error instanceof SourceError)) throw error;
+      throw new FunctionError('hog', 'Hog code has errors.', { reason: placed(error) });
+    };
+    const tree: Program = await this.#parser.program(hog).catch(fault);
+    refuseHyphens(tree, hog, 'hog');
+    try {
+      const bytecode = compileBytecode(tree, hog);
+      return { bytecode, warnings: unknownCalls(bytecode, this.#source.type) };
+    } catch (error) {
+      return fault(error);
+    }
+  }
+
+  async inputs(
+    schemas: readonly InputSchema[],
+    given: Readonly<Record<string, GivenInput | null>>,
+    stored: StoredInputs,
+    field: string,
+  ): Promise<Inputs> {
+    const settled = settleInputs(schemas, given, stored, field);
+    const parsed = new Map<string, SettledInput & { value: unknown }>();
+    const reads = new Map<string, string[]>();
+    for (const one of settled) {
+      const { key } = one.schema;
+      const names = new Set<string>();
+      const value = one.isTemplate
+        ? await this.#parsed(templateOf(one), names, `${field}__${key}`)
+        : one.input.value;
+      parsed.set(key, { ...one, value });
+      reads.set(key, [...names]);
+    }
+    const sorted = sortInputs(reads, field).map((key) => parsed.get(key) as SettledInput & { value: unknown });
+    const form = this.#isSite ? 'transpiled' : 'bytecode';
+    return {
+      site: sorted.map(({ schema, value }) => [schema.key, value]),
+      stored: Object.fromEntries(
+        sorted.map(({ schema, input, isTemplate, value }, order): [string, StoredInput] => [
+          schema.key,
+          { ...input, ...(isTemplate ? { [form]: this.#printed(value) } : {}), order },
+        ]),
+      ),
+    };
+  }
+
+  /** Parses every text in a value, and notes which other inputs these texts read. */
+  async #parsed(value: unknown, names: Set<string>, field: string): Promise<unknown> {
+    if (typeof value === 'string') return this.#template(value, names, field);
+    if (Array.isArray(value)) {
+      const list: unknown[] = [];
+      for (const one of value) list.push(await this.#parsed(one, names, field));
+      return list;
+    }
+    if (typeof value !== 'object' || value === null) return value;
+    const entries: [string, unknown][] = [];
+    for (const [key, one] of Object.entries(value)) entries.push([key, await this.#parsed(one, names, field)]);
+    return Object.fromEntries(entries);
+  }
+
+  /** Prints every template in a value as code. */
+  #printed(value: unknown): unknown {
+    if (value instanceof Template) return this.#isSite ? siteTemplate(value.tree) : compileBytecode(value.tree);
+    if (Array.isArray(value)) return value.map((one) => this.#printed(one));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, this.#printed(one)]));
+  }
+
+  async #template(text: string, names: Set<string>, field: string): Promise<Template> {
+    try {
+      const tree = await this.#templateTree(text);
+      refuseHyphens(tree, text, field);
+      for (const name of inputsOf(tree)) names.add(name);
+      this.#refuseUnknownGlobals(tree, field);
+      // Finds what no machine runs, with its place in the text.
+      compileBytecode(tree, text);
+      return new Template(tree);
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error;
+      const hint = LIQUID.test(text)
+        ? ' The text looks like Liquid: set the templating of the input to liquid.'
+        : '';
+      throw new FunctionError(field, `Invalid template: ${error.message}${hint}`, { reason: placed(error) });
+    }
+  }
+
+  #templateTree(text: string): Promise<Expr> {
+    if (PLAIN.test(text)) return Promise.resolve({ kind: 'constant', value: text });
+    return this.#parser.template(text);
+  }
+
+  /** Transformations run before an event has a person and groups. */
+  #refuseUnknownGlobals(tree: Expr, field: string): void {
+    if (this.#source.type !== 'transformation') return;
+    for (const name of globalsOf(tree)) {
+      if (!MISSING_IN_TRANSFORMATIONS.has(name)) continue;
+      throw new FunctionError(
+        field,
+        `Variable not available in transformations: ${name}. A transformation sees project, event and inputs.`,
+      );
+    }
+  }
+
+  async mapping(given: GivenMapping, index: number): Promise<Mapped> {
+    const field = `mappings__${index}`;
+    const schemas = given.inputs_schema ?? [];
+    requireUniqueKeys(schemas, `${field}__inputs_schema`);
+    const secrets = secretsOf(this.#source.secrets, given.name ?? null, index);
+    const inputs = await this.inputs(schemas, given.inputs ?? {}, secrets, `${field}__inputs`);
+    const filters = await this.filters(given.filters ?? {}, `${field}__filters`);
+    const isDisabled = given.disabled === true;
+    return {
+      stored: { ...given, inputs: inputs.stored, filters: filters.stored },
+      site: { inputs: inputs.site, filters: filters.tree, isDisabled },
+    };
+  }
+
+  async filters(given: GivenFilters, field: string): Promise<Filters> {
+    const { bytecode: _bytecode, bytecode_error: _error, transpiled: _transpiled, ...document } = given;
+    try {
+      const tree = await this.#filterTree(document);
+      const code = this.#isSite ? { transpiled: siteTemplate(tree) } : { bytecode: compileBytecode(tree) };
+      return { stored: { ...document, ...code }, tree };
+    } catch (error) {
+      if (!(error instanceof FilterError || error instanceof SourceError)) throw error;
+      const where = error instanceof FilterError && error.path !== '' ? ` (${error.path})` : '';
+      const message = `${error.message}${where}`;
+      if (this.#source.isEnabled) throw new FunctionError(field, `Invalid filter configuration: ${message}`);
+      return { stored: { ...document, bytecode: null, bytecode_error: message }, tree: NEVER };
+    }
+  }
+
+  async #filterTree(document: GivenFilters): Promise<Expr> {
+    const filters = readFunctionFilters(document);
+    const { now, timezone } = this.#source;
+    const testAccounts = readFilters(this.#source.testAccounts ?? []);
+    const actions = new Map(this.#source.actions);
+    const hogql = new Map<string, Expr>();
+    for (const text of functionHogqlSources(filters, { testAccounts, actions })) {
+      hogql.set(text, await this.#parser.expression(text));
+    }
+    const moment = { now, timezone };
+    return functionFilterExpression(filters, { moment, scope: 'realtime', hogql, testAccounts, actions });
+  }
+
+  async masking(given: Content['masking']): Promise<CompiledContent['masking']> {
+    if (!given) return null;
+    try {
+      return { ...given, bytecode: compileBytecode(await this.#templateTree(given.hash), given.hash) };
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error;
+      throw new FunctionError('masking__hash', `Invalid template: ${error.message}`, { reason: placed(error) });
+    }
+  }
+}
+
+const MISSING_IN_TRANSFORMATIONS: ReadonlySet<string> = new Set(['person', 'groups', 'source', 'request']);
+
+/** The stored secrets of a mapping: of the one with its name, or else of the nameless one in its place. */
+function secretsOf({ mappings }: SecretInputs, name: string | null, index: number): StoredInputs {
+  const found = name === null ? mappings[index] : mappings.find((one) => one.name === name);
+  return found && found.name === name ? found.inputs : {};
+}
+
+/** What of an input is a template. The design of an email belongs to its editor. */
+function templateOf({ schema, input }: SettledInput): unknown {
+  if (schema.type !== 'email' && schema.type !== 'native_email') return input.value;
+  const { design: _design, ...mail } = input.value as Record<string, unknown>;
+  return mail;
+}
+
+/** The names that an expression reads and does not declare, such as `event`. */
+function* globalsOf(tree: Expr): Generator<string> {
+  for (const node of nodesOf(tree)) if (node.kind === 'field') yield (node.chain as string[])[0] as string;
+}
+
+/** The inputs that a template reads: `inputs.url` and `inputs['url']`. */
+function* inputsOf(tree: Expr): Generator<string> {
+  for (const node of nodesOf(tree)) {
+    if (node.kind === 'field') {
+      const [first, second] = node.chain as string[];
+      if (first === 'inputs' && second !== undefined) yield second;
+    } else if (node.kind === 'arrayAccess') {
+      const { object, property } = node as unknown as { object: Expr; property: Expr };
+      const isInputs = object.kind === 'field' && object.chain.length === 1 && object.chain[0] === 'inputs';
+      if (isInputs && property.kind === 'constant') yield String(property.value);
+    }
+  }
+}
+
+/** The sentence of an error in a text, and below it the line with a mark under the place. */
+const placed = ({ message, excerpt }: SourceError): string => (excerpt ? `${message}\n${excerpt}` : message);
+
+function refuseHyphens(tree: Program | Expr, text: string, field: string): void {
+  const found = readsAsSubtraction(tree, text);
+  if (!found) return;
+  const { path, key, whole } = found;
+  throw new FunctionError(
+    field,
+    `${whole} is read as a subtraction. Write ${path}['${key}'] for a property whose name has a hyphen, or put spaces ` +
+      'around the minus sign.',
+  );
+}

@@ -1,0 +1,67 @@
+import { type Failure, ThreadError, ThreadPool } from '../hog/threads/pool.ts';
+import type { FunctionSource } from './compile.ts';
+import { type CompiledContent, type Fault, FunctionError } from './rules/definition.ts';
+
+export interface FunctionCompilerOptions {
+  threads?: number;
+  /** How long one function may take. After that, its thread is ended. */
+  timeoutMs?: number;
+  maxWaiting?: number;
+  /** The most functions of one project that wait. */
+  maxWaitingOfOne?: number;
+}
+
+/** Checks and compiles functions, in threads of its own: users decide what that costs. */
+export interface FunctionCompiler {
+  /** Throws a FunctionError, a FunctionCompilerBusyError, or the reason of the signal when it is aborted. */
+  compile(projectId: number, source: FunctionSource, signal?: AbortSignal): Promise<CompiledContent>;
+  close(): Promise<void>;
+}
+
+export const FUNCTION_COMPILER_DEFAULTS = {
+  // One more than needed: one project never has all threads.
+  threads: 2,
+  timeoutMs: 15_000,
+  maxWaiting: 200,
+  maxWaitingOfOne: 20,
+} satisfies Required<FunctionCompilerOptions>;
+
+/** A function was not compiled, but may be later: too many are waiting. */
+export class FunctionCompilerBusyError extends Error {
+  override readonly name = 'FunctionCompilerBusyError';
+}
+
+export function createFunctionCompiler(options: FunctionCompilerOptions = {}): FunctionCompiler {
+  const { timeoutMs, ...settings } = { ...FUNCTION_COMPILER_DEFAULTS, ...options };
+  const pool = new ThreadPool<FunctionSource, CompiledContent>({
+    entry: new URL('./thread.ts', import.meta.url),
+    ...settings,
+  });
+  return {
+    compile: (projectId, source, signal) =>
+      pool
+        .run(source, { limitMs: timeoutMs, usedMs: 0 }, String(projectId), signal)
+        .catch((error: unknown) => {
+          throw error instanceof ThreadError ? translated(error, timeoutMs) : error;
+        }),
+    close: () => pool.close(),
+  };
+}
+
+function translated({ code, message, failure }: ThreadError, limitMs: number): Error {
+  if (failure) return thrown(failure);
+  if (code === 'busy') {
+    return new FunctionCompilerBusyError('Too many functions are being compiled at the moment. Try again.');
+  }
+  const what = code === 'timeout' ? `takes more than ${limitMs / 1000} seconds to compile` : 'is too large';
+  return new FunctionError('hog', `The function ${what}. Make it simpler.`, {
+    ...(code === 'lost' ? { reason: message } : {}),
+  });
+}
+
+/** Restores an error of a thread. */
+function thrown({ name, message, fault }: Failure): Error {
+  if (name !== 'FunctionError') return new Error(`The function could not be compiled: ${name}: ${message}`);
+  const { field, message: sentence, ...more } = fault as Fault;
+  return new FunctionError(field, sentence, more);
+}

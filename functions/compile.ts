@@ -13,6 +13,7 @@ import {
   readFunctionFilters,
 } from '../properties/index.ts';
 import { readsAsSubtraction, unknownCalls } from './code-faults.ts';
+import type { SecretInputs } from './reads/secrets.ts';
 import {
   type CompiledContent,
   type Content,
@@ -28,15 +29,6 @@ import {
 import { requireUniqueKeys, type SettledInput, settleInputs, sortInputs } from './rules/inputs.ts';
 import { type FunctionTypeName, typeOf } from './rules/types.ts';
 import { type SiteInputs, type SiteMapping, siteProgram, siteTemplate, Template } from './site.ts';
-
-/** The secret inputs of a function. */
-export interface SecretInputs {
-  inputs: StoredInputs;
-  /** Those of the mappings, in their order. */
-  mappings: { name: string | null; inputs: StoredInputs }[];
-}
-
-export const NO_SECRETS: SecretInputs = Object.freeze({ inputs: {}, mappings: [] });
 
 /** What a function is compiled from. It can be sent to a thread. */
 export interface FunctionSource {
@@ -163,7 +155,9 @@ class Compilation {
       parsed.set(key, { ...one, value });
       reads.set(key, [...names]);
     }
-    const sorted = sortInputs(reads, field).map((key) => parsed.get(key) as SettledInput & { value: unknown });
+    const sorted = sortInputs(reads, field).map(
+      (key) => parsed.get(key) as SettledInput & { value: unknown },
+    );
     const form = this.#isSite ? 'transpiled' : 'bytecode';
     return {
       site: sorted.map(({ schema, value }) => [schema.key, value]),
@@ -186,13 +180,15 @@ class Compilation {
     }
     if (typeof value !== 'object' || value === null) return value;
     const entries: [string, unknown][] = [];
-    for (const [key, one] of Object.entries(value)) entries.push([key, await this.#parsed(one, names, field)]);
+    for (const [key, one] of Object.entries(value))
+      entries.push([key, await this.#parsed(one, names, field)]);
     return Object.fromEntries(entries);
   }
 
   /** Prints every template in a value as code. */
   #printed(value: unknown): unknown {
-    if (value instanceof Template) return this.#isSite ? siteTemplate(value.tree) : compileBytecode(value.tree);
+    if (value instanceof Template)
+      return this.#isSite ? siteTemplate(value.tree) : compileBytecode(value.tree);
     if (Array.isArray(value)) return value.map((one) => this.#printed(one));
     if (typeof value !== 'object' || value === null) return value;
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, this.#printed(one)]));
@@ -255,9 +251,11 @@ class Compilation {
       return { stored: { ...document, ...code }, tree };
     } catch (error) {
       if (!(error instanceof FilterError || error instanceof SourceError)) throw error;
-      const where = error instanceof FilterError && error.path !== '' ? ` (${error.path})` : '';
-      const message = `${error.message}${where}`;
-      if (this.#source.isEnabled) throw new FunctionError(field, `Invalid filter configuration: ${message}`);
+      const { message } = error;
+      if (this.#source.isEnabled) {
+        const reason = error instanceof FilterError ? error.path : placed(error);
+        throw new FunctionError(field, `Invalid filter configuration: ${message}`, reason ? { reason } : {});
+      }
       return { stored: { ...document, bytecode: null, bytecode_error: message }, tree: NEVER };
     }
   }
@@ -281,7 +279,9 @@ class Compilation {
       return { ...given, bytecode: compileBytecode(await this.#templateTree(given.hash), given.hash) };
     } catch (error) {
       if (!(error instanceof SourceError)) throw error;
-      throw new FunctionError('masking__hash', `Invalid template: ${error.message}`, { reason: placed(error) });
+      throw new FunctionError('masking__hash', `Invalid template: ${error.message}`, {
+        reason: placed(error),
+      });
     }
   }
 }

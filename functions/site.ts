@@ -87,8 +87,10 @@ export function siteProgram(source: string, { inputs, filters, mappings }: SiteP
   const mapped =
     mappings
       ?.filter(({ isDisabled }) => !isDisabled)
-      .map((one) => `{ inputs: ${writtenInputs(one.inputs, trees)}, matches: ${writtenFilter(one.filters, trees)} }`) ??
-    null;
+      .map(
+        (one) =>
+          `{ inputs: ${writtenInputs(one.inputs, trees)}, matches: ${writtenFilter(one.filters, trees)} }`,
+      ) ?? null;
   let code: string;
   try {
     code = trees.length > 0 ? transpileAll(trees).code : '[]';

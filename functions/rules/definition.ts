@@ -1,7 +1,6 @@
 // What a function is made of, as clients send it and as it is stored.
 import { z } from 'zod';
 
-
 const freeForm = z.record(z.string(), z.unknown());
 const text = z.string();
 
@@ -159,5 +158,3 @@ export class FunctionError extends Error {
     this.fault = { field, message, ...more };
   }
 }
-
-export const MAX_HOG_BYTES = 100 * 1024;

@@ -109,11 +109,11 @@ function settleInput(
   stored: StoredInputs,
   field: string,
 ): SettledInput | undefined {
-  let input: StoredInput = valueOf(given);
+  let input: StoredInput = givenPart(given);
   if (schema.secret && keepsSecret(given)) {
     const kept = Object.hasOwn(stored, schema.key) ? stored[schema.key] : undefined;
     if (!kept && given) throw new FunctionError(field, NO_SECRET);
-    input = valueOf(kept);
+    input = givenPart(kept);
   }
   if (schema.required && isMissing(input.value)) {
     if (isMissing(schema.default)) {
@@ -125,14 +125,15 @@ function settleInput(
   if (isBlank(input.value)) return { schema, input, isTemplate: false };
   const fault = CHECKS[schema.type]?.(input.value, schema);
   if (fault) throw new FunctionError(field, fault);
-  const isTemplate = COMPILED.has(schema.type) && schema.templating !== false && input.templating !== 'liquid';
+  const isTemplate =
+    COMPILED.has(schema.type) && schema.templating !== false && input.templating !== 'liquid';
   return { schema, input, isTemplate };
 }
 
 const isMissing = (value: unknown) => value === undefined || value === null || value === '';
 
 /** The value of an input, without what is computed from it. */
-function valueOf(input: GivenInput | StoredInput | null | undefined): StoredInput {
+function givenPart(input: GivenInput | StoredInput | null | undefined): StoredInput {
   const { value, templating } = input ?? {};
   return {
     ...(value === undefined ? {} : { value }),

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import { shownContent } from '../../functions/reads/shown-function.ts';
+import type { ShownFunctionRow } from '../../functions/rows/functions.ts';
+import { contentFields, filters, inputSchema, mapping, masking } from '../../functions/rules/definition.ts';
+import { LAST_ORDER } from '../../functions/rules/limits.ts';
+import { statusOf } from '../../functions/rules/status.ts';
+import { TYPE_NAMES } from '../../functions/rules/types.ts';
+import type { Template } from '../../functions/templates/template.ts';
+import { freeForm, instant, optionalText, timestamp } from '../fields.ts';
+import { basicUser, basicUserView } from '../tenancy/user-schema.ts';
+import { functionTemplate, templateView } from './template-schema.ts';
+
+const status = z
+  .object({
+    state: z.int().meta({
+      description: '0: not enabled. 1: healthy. 2: degraded. 3: disabled for a time. 4: disabled.',
+    }),
+    rating: z.number().meta({ description: 'From 0 to 1: `tokens` as a share of all.' }),
+    tokens: z.int().meta({ description: 'What runs may still cost before the function is slowed down.' }),
+  })
+  .meta({ id: 'FunctionStatus' });
+
+const type = z.enum(TYPE_NAMES);
+const order = z.int().min(0).max(LAST_ORDER);
+
+/** A function in a list. */
+export const functionItem = z
+  .object({
+    id: z.uuid(),
+    type,
+    name: z.string().nullable(),
+    description: z.string(),
+    created_at: timestamp,
+    created_by: basicUser.nullable(),
+    updated_at: timestamp,
+    enabled: z.boolean(),
+    hog: z.string(),
+    filters: freeForm,
+    icon_url: z.string().nullable(),
+    template: functionTemplate.nullable(),
+    status,
+    execution_order: z.int().nullable(),
+  })
+  .meta({ id: 'FunctionItem' });
+
+/** A whole function. */
+export const hogFunction = functionItem
+  .extend({
+    deleted: z.boolean(),
+    bytecode: z.array(z.unknown()).nullable(),
+    transpiled: z.string().nullable(),
+    inputs_schema: z.array(freeForm),
+    inputs: z.record(z.string(), freeForm).meta({ description: 'A secret input is shown as `{"secret": true}`.' }),
+    masking: freeForm.nullable(),
+    mappings: z.array(freeForm).nullable(),
+    template_id: z.string().nullable(),
+    version: z.int().meta({ description: 'Counts the changes of what the function does.' }),
+    warnings: z.array(z.string()).meta({
+      description: 'What is most likely wrong, although the function can be stored: calls of what does not exist.',
+    }),
+    compile_error: z.string().nullable().meta({
+      description:
+        'Why the function could not be compiled again after something that its filters name had changed. The last ' +
+        'version that could be compiled runs on.',
+    }),
+  })
+  .meta({ id: 'Function' });
+export type FunctionView = z.output<typeof hogFunction>;
+
+export function functionItemView(row: ShownFunctionRow, template: Template | undefined): z.output<typeof functionItem> {
+  return {
+    ...{ id: row.id, type: row.type, name: row.name, description: row.description },
+    created_at: row.created_at,
+    created_by: row.creator && basicUserView(row.creator),
+    updated_at: row.updated_at,
+    ...{ enabled: row.enabled, hog: row.hog, filters: row.filters, icon_url: row.icon_url },
+    template: template ? templateView(template) : null,
+    status: statusOf(row),
+    execution_order: row.execution_order,
+  };
+}
+
+export function functionView(row: ShownFunctionRow, template: Template | undefined): FunctionView {
+  return {
+    ...functionItemView(row, template),
+    ...(shownContent(row) as Pick<FunctionView, 'inputs_schema' | 'inputs' | 'masking' | 'mappings'>),
+    deleted: row.deleted_at !== null,
+    ...{ bytecode: row.bytecode, transpiled: row.transpiled, template_id: row.template_id },
+    ...{ version: row.version, warnings: row.warnings, compile_error: row.compile_error },
+  };
+}
+
+const fields = {
+  name: optionalText(400).nullable(),
+  description: z.string().max(10_000),
+  enabled: z.boolean(),
+  deleted: z.boolean(),
+  hog: contentFields.hog,
+  inputs_schema: z.array(inputSchema).max(1_000).nullable(),
+  inputs: contentFields.inputs.nullable(),
+  filters: filters.nullable(),
+  masking: masking.nullable(),
+  mappings: z.array(mapping).max(100).nullable(),
+  icon_url: z.string().max(2_000).nullable(),
+  template_id: z.string().max(400).nullable(),
+  execution_order: order.nullable(),
+  _create_in_folder: z.string().meta({ description: 'Has no effect.' }),
+};
+
+export const newFunction = z.object({ type, ...fields }).partial().meta({ id: 'NewFunction' });
+export const changedFunction = z
+  .object({
+    type,
+    ...fields,
+    base_updated_at: instant.meta({
+      description: 'The `updated_at` on which the change is based. If the function has changed since, the answer is 409.',
+    }),
+  })
+  .partial()
+  .meta({ id: 'ChangedFunction' });
+export const newOrders = z.object({
+  orders: z.record(z.string(), order).default({}).meta({
+    description: 'The new places of transformations by their ids.',
+  }),
+});

@@ -1,0 +1,154 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { isUuid } from '../../db/uuid.ts';
+import { changeFunction } from '../../functions/commands/change.ts';
+import { createFunction } from '../../functions/commands/create.ts';
+import { rearrangeFunctions } from '../../functions/commands/rearrange.ts';
+import { findFunction, listFunctions, type ShownFunctionRow } from '../../functions/rows/functions.ts';
+import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
+import type { App, FunctionRouteDependencies } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { page, pageOf, paginated } from '../pagination.ts';
+import {
+  changedFunction,
+  functionItem,
+  functionItemView,
+  functionView,
+  hogFunction,
+  newFunction,
+  newOrders,
+} from './function-schema.ts';
+import { functionQuery, isFull, listQueryOf } from './list-query.ts';
+
+export const PREFIX = '/api/projects/:project_id/hog_functions/';
+const TAGS = ['functions'];
+const params = z.object({ project_id: z.string() });
+const functionParams = params.extend({ id: z.string() });
+export const READ = 'hog_function:read';
+export const WRITE = 'hog_function:write';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The function of the path, as it was before the body was validated. Only routes with `finds` have it. */
+    hogFunction: ShownFunctionRow;
+  }
+}
+
+/** Adds the routes that create, read, change and order functions. */
+export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void {
+  const { pool, publicUrl } = deps;
+  const view = (row: ShownFunctionRow) => functionView(row, templateOf(row));
+  const templateOf = ({ template_id: id }: ShownFunctionRow) => (id === null ? undefined : deps.template(id));
+
+  /** Finds the function of the path before the body is validated: an unknown one is 404 whatever the body contains. */
+  const finds = (deleted: boolean) => async (request: FastifyRequest) => {
+    const { id } = request.params as { id: string };
+    const key = { projectId: request.project.id, functionId: id };
+    const row = isUuid(id) ? await findFunction(pool, key, { deleted }) : undefined;
+    if (!row) throw errors.notFound();
+    request.hogFunction = row;
+  };
+
+  app.get(
+    PREFIX,
+    {
+      config: { access: { scope: READ } },
+      schema: {
+        tags: TAGS,
+        summary: 'List functions in the order of their execution',
+        params,
+        querystring: functionQuery,
+        response: { 200: page(z.union([hogFunction, functionItem])) },
+      },
+    },
+    async (request) => {
+      const wanted = pageOf(request.query);
+      const { count, rows } = await listFunctions(pool, {
+        ...listQueryOf(request.query),
+        ...wanted,
+        projectId: request.project.id,
+      });
+      const shown = isFull(request.query) ? view : (row: ShownFunctionRow) => functionItemView(row, templateOf(row));
+      return paginated(request, publicUrl, wanted, count, rows.map(shown));
+    },
+  );
+
+  app.post(
+    PREFIX,
+    {
+      config: { access: { scope: WRITE } },
+      schema: {
+        tags: TAGS,
+        summary: 'Create a function',
+        description: 'It is compiled, and does not run unless `enabled` is true. A template fills what you leave out.',
+        params,
+        body: newFunction,
+        response: { 201: hogFunction },
+      },
+    },
+    async (request, reply) => {
+      const { project, body } = request;
+      const row = await createFunction(deps, actorOf(request), project.id, body, clientSignal(reply));
+      reply.code(201);
+      return view(row);
+    },
+  );
+
+  app.get(
+    `${PREFIX}:id/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: finds(false),
+      schema: { tags: TAGS, summary: 'Retrieve a function', params: functionParams, response: { 200: hogFunction } },
+    },
+    async ({ hogFunction: row }) => view(row),
+  );
+
+  for (const [method, body, summary] of [
+    ['PUT', newFunction, 'Change a function; fields that you leave out keep their values'],
+    ['PATCH', changedFunction, 'Change some fields of a function'],
+  ] as const) {
+    app.route({
+      method,
+      url: `${PREFIX}:id/`,
+      config: { access: { scope: WRITE } },
+      preValidation: finds(true),
+      schema: {
+        tags: TAGS,
+        summary,
+        description:
+          'Secret inputs that you leave out, or send as `{"secret": true}`, keep their values. `{"deleted": true}` ' +
+          'deletes the function, and `{"deleted": false}` brings it back.',
+        params: functionParams,
+        body,
+        response: { 200: hogFunction },
+      },
+      handler: async (request, reply) => {
+        const { project, hogFunction: row } = request;
+        const { template_id: _kept, ...change } = request.body;
+        const key = { projectId: project.id, functionId: row.id };
+        return view(await changeFunction(deps, actorOf(request), key, change, clientSignal(reply)));
+      },
+    });
+  }
+
+  app.patch(
+    `${PREFIX}rearrange/`,
+    {
+      config: { access: { scope: WRITE } },
+      schema: {
+        tags: TAGS,
+        summary: 'Give transformations other places in their order',
+        description: 'Answers with all transformations of the project in their new order.',
+        params,
+        body: newOrders,
+        response: { 200: z.array(hogFunction) },
+      },
+    },
+    async (request) => {
+      const orders = new Map(Object.entries(request.body.orders));
+      return (await rearrangeFunctions(deps, actorOf(request), request.project.id, orders)).map(view);
+    },
+  );
+}

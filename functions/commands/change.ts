@@ -1,0 +1,156 @@
+import { type Transaction, transaction } from '../../db/pool.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import {
+  type FunctionFields,
+  type FunctionKey,
+  type FunctionRow,
+  findFunction,
+  findVersion,
+  keyOf,
+  type ShownFunctionRow,
+  updateFunction,
+} from '../rows/functions.ts';
+import { auditFunction, functionChanges } from './audit.ts';
+import { placeOf } from './create.ts';
+import type { FunctionCommandDependencies } from './dependencies.ts';
+import { type ContentFields, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
+
+/** A change also says which version of the function it is based on. */
+export interface FunctionChange extends FunctionInput {
+  /** When the function was last updated, as the user knows it. Refused if somebody has changed it since. */
+  base_updated_at?: string | undefined;
+}
+
+const CONTENT = ['hog', 'inputs_schema', 'inputs', 'filters', 'masking', 'mappings'] as const;
+/** How often a change is computed again because somebody else has changed other fields meanwhile. */
+const MOST_TRIES = 10;
+const RETRY_SECONDS = 1;
+
+/**
+ * Changes a function. The change is computed before the transaction, because that may take long. If somebody else
+ * changes other fields meanwhile, it is computed again. If they change one of these fields, it is refused.
+ */
+export async function changeFunction(
+  deps: FunctionCommandDependencies,
+  actor: Actor,
+  key: FunctionKey,
+  change: FunctionChange,
+  signal?: AbortSignal,
+): Promise<ShownFunctionRow> {
+  const { base_updated_at: base, ...input } = change;
+  let first: FunctionRow | undefined;
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const read = await findVersion(deps.pool, key);
+    if (!read || (read.row.deleted_at && input.deleted !== false)) throw refuse.absent();
+    const { row } = read;
+    first ??= row;
+    if (base !== undefined && Date.parse(base) !== Date.parse(row.updated_at)) throw stale('the function');
+    refuseOverwriting(first, row, input);
+    refuseOtherType(row, input);
+    const prepared = await prepare(deps, row, input, signal);
+    signal?.throwIfAborted();
+    const changed = await transaction(deps.pool, async (client) => {
+      const current = await findVersion(client, key, { lock: true });
+      if (!current) throw refuse.absent();
+      if (current.rowVersion !== read.rowVersion) return undefined;
+      return store(client, actor, row, input, prepared);
+    });
+    if (changed) return changed;
+  }
+  throw refuse.contested('Others are changing this function at the same time. Try again.', RETRY_SECONDS);
+}
+
+const stale = (what: string) =>
+  refuse.contested(
+    `Somebody else has changed ${what} meanwhile. Read the function again, and repeat your change if it still fits.`,
+    RETRY_SECONDS,
+  );
+
+/** Refuses a change of a field that somebody else changed while this change was being computed. */
+function refuseOverwriting(before: FunctionRow, now: FunctionRow, input: FunctionInput): void {
+  if (before === now) return;
+  for (const field of [
+    ...CONTENT,
+    'name',
+    'description',
+    'enabled',
+    'icon_url',
+    'execution_order',
+  ] as const) {
+    if (input[field] === undefined) continue;
+    if (JSON.stringify(before[field]) !== JSON.stringify(now[field])) throw stale(`\`${field}\``);
+  }
+}
+
+function refuseOtherType({ type }: FunctionRow, input: FunctionInput): void {
+  if (input.type !== undefined && input.type !== type) {
+    throw refuse.invalid('type', 'Cannot modify the type of an existing function');
+  }
+}
+
+/** Compiles the function anew if the change may lead to other code. */
+async function prepare(
+  deps: FunctionCommandDependencies,
+  row: FunctionRow,
+  input: FunctionInput,
+  signal: AbortSignal | undefined,
+): Promise<Partial<ContentFields>> {
+  const touches = CONTENT.some((field) => input[field] !== undefined);
+  if (!touches && input.enabled === undefined && input.deleted !== false) return {};
+  const subject = { projectId: row.project_id, functionId: row.id, current: row };
+  const content = mergeContent(row, input);
+  return prepareContent(deps, subject, row.type, content, input.enabled ?? row.enabled, signal);
+}
+
+async function store(
+  client: Transaction,
+  actor: Actor,
+  before: FunctionRow,
+  input: FunctionInput,
+  prepared: Partial<ContentFields>,
+): Promise<ShownFunctionRow> {
+  const key = keyOf(before);
+  const enabled = input.enabled ?? before.enabled;
+  const returns = before.deleted_at !== null && input.deleted === false;
+  const enables = enabled && (!before.enabled || returns);
+  const order = await placeOf(client, key, before.type, {
+    order: input.execution_order === undefined ? null : input.execution_order,
+    moves: returns || (enables && input.execution_order === undefined),
+    enables,
+  });
+  const isMoved = input.execution_order !== undefined || order !== null;
+  const patch: Partial<FunctionFields> = {
+    ...prepared,
+    ...(input.name === undefined ? {} : { name: input.name }),
+    ...(input.description === undefined ? {} : { description: input.description }),
+    ...(input.icon_url === undefined ? {} : { icon_url: input.icon_url }),
+    ...{ enabled },
+    ...(isMoved ? { execution_order: order } : {}),
+    ...(input.deleted === undefined ? {} : { deleted_at: input.deleted ? new Date().toISOString() : null }),
+  };
+  const isOther = CONTENT.some(
+    (field) => patch[field] !== undefined && JSON.stringify(patch[field]) !== JSON.stringify(before[field]),
+  );
+  const secretsReplaced = givesSecret(before, input);
+  if (isOther || secretsReplaced) patch.version = before.version + 1;
+  await updateFunction(client, key, patch);
+  const after = (await findFunction(client, key, { deleted: true })) as ShownFunctionRow;
+  const detail = functionChanges(before, after, secretsReplaced);
+  const activity = input.deleted === true && !before.deleted_at ? 'deleted' : 'updated';
+  if (detail.changes.length > 0) await auditFunction(client, actor, key, activity, detail);
+  return after;
+}
+
+/** Answers whether a change brings the value of a secret input. */
+function givesSecret(
+  before: FunctionRow,
+  { inputs, inputs_schema: schemas, mappings }: FunctionInput,
+): boolean {
+  const brings = (keys: typeof schemas, values: typeof inputs) =>
+    (keys ?? []).some(({ secret, key }) => secret && values?.[key]?.value !== undefined);
+  return (
+    brings(schemas ?? before.inputs_schema, inputs) ||
+    (mappings ?? []).some((one) => brings(one.inputs_schema, one.inputs))
+  );
+}

@@ -1,0 +1,106 @@
+import { type Transaction, transaction } from '../../db/pool.ts';
+import { lockProject } from '../../db/projects.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import {
+  countEnabled,
+  type FunctionKey,
+  findFunction,
+  hasFunctions,
+  insertFunction,
+  lastOrder,
+  type ShownFunctionRow,
+} from '../rows/functions.ts';
+import { lockOrders } from '../rows/locks.ts';
+import { LAST_ORDER, MOST_TRANSFORMATIONS } from '../rules/limits.ts';
+import { type FunctionTypeName, typeOf } from '../rules/types.ts';
+import { auditFunction } from './audit.ts';
+import type { FunctionCommandDependencies } from './dependencies.ts';
+import { contentOf, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
+
+/** Creates a function. A template fills what the input leaves out. */
+export async function createFunction(
+  deps: FunctionCommandDependencies,
+  actor: Actor,
+  projectId: number,
+  input: FunctionInput,
+  signal?: AbortSignal,
+): Promise<ShownFunctionRow> {
+  const { pool, mostFunctions } = deps;
+  const key = { projectId, functionId: uuidv7() };
+  const { template_id: templateId, enabled = false } = input;
+  const template = templateId ? deps.template(templateId) : undefined;
+  if (templateId && (!template || template.status === 'hidden')) {
+    throw refuse.invalid('template_id', `No template found for id '${templateId}'`);
+  }
+  const type = input.type ?? template?.type ?? 'destination';
+  if (template && template.type !== type) {
+    throw refuse.invalid(
+      'template_id',
+      `The template '${template.id}' is for functions of type ${template.type}, not ${type}.`,
+    );
+  }
+  const sent = Object.fromEntries(Object.entries(input).filter(([, value]) => !isEmpty(value)));
+  const content = mergeContent(undefined, { ...input, ...contentOf(template), ...sent });
+  const prepared = await prepareContent(deps, key, type, content, enabled, signal);
+  return transaction(pool, async (client) => {
+    if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
+    if (await hasFunctions(client, projectId, mostFunctions)) {
+      throw refuse.invalid(
+        null,
+        `This project already has ${mostFunctions} functions, the most that it may have. Delete one before creating ` +
+          'another.',
+      );
+    }
+    const order = input.execution_order ?? null;
+    await insertFunction(client, {
+      ...prepared,
+      project_id: projectId,
+      id: key.functionId,
+      ...{ type, enabled, template_id: templateId ?? null },
+      name: input.name ?? template?.name ?? null,
+      description: input.description || template?.description || '',
+      icon_url: input.icon_url || template?.icon_url || null,
+      execution_order: await placeOf(client, key, type, { order, moves: true, enables: enabled }),
+      created_by: actor.kind === 'user' ? actor.userId : null,
+    });
+    const row = (await findFunction(client, key)) as ShownFunctionRow;
+    await auditFunction(client, actor, key, 'created', { name: row.name, type });
+    return row;
+  });
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
+
+interface Move {
+  /** The place that the user asks for. Null: none. */
+  order: number | null;
+  /** Whether the function goes to the end if nobody asks for a place. */
+  moves: boolean;
+  /** Whether it becomes enabled. */
+  enables: boolean;
+}
+
+/**
+ * Finds the place of a function in the order of its type. Only one change at a time can do this in a project, so no two
+ * functions get the same place by themselves.
+ */
+export async function placeOf(
+  client: Transaction,
+  key: FunctionKey,
+  type: FunctionTypeName,
+  { order, moves, enables }: Move,
+): Promise<number | null> {
+  if (!typeOf(type).isOrdered) return order;
+  await lockOrders(client, key.projectId);
+  if (enables && (await countEnabled(client, key, type)) >= MOST_TRANSFORMATIONS) {
+    throw refuse.invalid(
+      'type',
+      `Maximum of ${MOST_TRANSFORMATIONS} enabled transformation functions allowed per team. Please disable one first.`,
+    );
+  }
+  if (order !== null || !moves) return order;
+  return Math.min((await lastOrder(client, key, type)) + 1, LAST_ORDER);
+}

@@ -1,0 +1,147 @@
+import type { Pool } from '../../db/pool.ts';
+import { findProject } from '../../db/projects.ts';
+import { refuse } from '../../refusals.ts';
+import { type FunctionSource, namedActions } from '../compile.ts';
+import { NO_SECRETS, openInputs, sealInputs } from '../reads/secrets.ts';
+import type { FunctionFields, FunctionRow } from '../rows/functions.ts';
+import type {
+  Content,
+  GivenFilters,
+  GivenInput,
+  GivenMapping,
+  GivenMasking,
+  InputSchema,
+} from '../rules/definition.ts';
+import { MAX_HOG_BYTES } from '../rules/limits.ts';
+import { type FunctionTypeName, typeOf } from '../rules/types.ts';
+import type { Template } from '../templates/template.ts';
+import type { FunctionCommandDependencies } from './dependencies.ts';
+import { refusing } from './refusals.ts';
+
+/** What decides what a function does. Fields that are left out keep their values. */
+export interface ContentInput {
+  hog?: string | undefined;
+  inputs_schema?: InputSchema[] | null | undefined;
+  inputs?: Record<string, GivenInput | null> | null | undefined;
+  filters?: GivenFilters | null | undefined;
+  masking?: GivenMasking | null | undefined;
+  mappings?: GivenMapping[] | null | undefined;
+}
+
+/** What a user sets about a function. */
+export interface FunctionInput extends ContentInput {
+  type?: FunctionTypeName | undefined;
+  name?: string | null | undefined;
+  description?: string | undefined;
+  icon_url?: string | null | undefined;
+  template_id?: string | null | undefined;
+  enabled?: boolean | undefined;
+  deleted?: boolean | undefined;
+  execution_order?: number | null | undefined;
+}
+
+export interface Subject {
+  projectId: number;
+  functionId: string;
+  /** The function as it is stored. Undefined: it is a new one. */
+  current?: FunctionRow | undefined;
+}
+
+export type ContentFields = Pick<
+  FunctionFields,
+  | 'hog'
+  | 'inputs_schema'
+  | 'inputs'
+  | 'filters'
+  | 'masking'
+  | 'mappings'
+  | 'secrets'
+  | 'secret_keys'
+  | 'bytecode'
+  | 'transpiled'
+  | 'warnings'
+  | 'compile_error'
+>;
+
+type PrepareDependencies = Pick<
+  FunctionCommandDependencies,
+  'pool' | 'compiler' | 'compiling' | 'keyring' | 'actionSteps'
+>;
+
+/** Returns what a new function with a template does where its user says nothing. */
+export const contentOf = (template: Template | undefined): ContentInput =>
+  template ? { hog: template.hog, inputs_schema: template.inputs_schema } : {};
+
+/** Merges what a user sets into what is stored. */
+export function mergeContent(current: FunctionRow | undefined, input: ContentInput): Content {
+  const { hog = current?.hog, inputs_schema, inputs, filters, masking, mappings } = input;
+  if (!hog) throw refuse.invalid('hog', 'Required.', { code: 'required' });
+  const given = <T>(sent: T | null | undefined, kept: T | undefined, otherwise: T): T =>
+    sent === undefined ? (kept ?? otherwise) : (sent ?? otherwise);
+  const merged = given<Content['mappings']>(mappings, current?.mappings ?? undefined, null);
+  return {
+    hog,
+    inputs_schema: given(inputs_schema, current?.inputs_schema, []),
+    inputs: given<Content['inputs']>(inputs, current?.inputs, {}),
+    filters: given(filters, current?.filters, {}),
+    masking: masking === undefined ? (current?.masking ?? null) : masking,
+    // An empty list in a new function means that it has no mappings. In a change it means that it never runs.
+    mappings: current || merged === null || merged.length > 0 ? merged : null,
+  };
+}
+
+/** Refuses what a type does not have. */
+export function checkContent(type: FunctionTypeName, { hog, mappings }: Content): void {
+  if (Buffer.byteLength(hog) > MAX_HOG_BYTES) {
+    throw refuse.invalid(
+      'hog',
+      'HOG code exceeds maximum size of 100KB. Simplify the function or split it into several functions.',
+    );
+  }
+  if (mappings && !typeOf(type).hasMappings) {
+    throw refuse.invalid('mappings', 'Mappings are only allowed for destinations.');
+  }
+}
+
+/**
+ * Checks and compiles a function after a change, in a thread and without a connection or a lock in hand: both may take
+ * long.
+ */
+export async function prepareContent(
+  deps: PrepareDependencies,
+  { projectId, functionId, current }: Subject,
+  type: FunctionTypeName,
+  content: Content,
+  isEnabled: boolean,
+  signal?: AbortSignal,
+): Promise<ContentFields> {
+  checkContent(type, content);
+  return refusing(async () => {
+    const stored = current ? openInputs(deps.keyring, current) : NO_SECRETS;
+    const surroundings = await surroundingsOf(deps, projectId, content);
+    const source: FunctionSource = { type, content, secrets: stored, isEnabled, ...surroundings };
+    const asker = { projectId, signal };
+    const compiled = await deps.compiling.take(asker, () => deps.compiler.compile(projectId, source, signal));
+    const { hog, inputs_schema, filters, masking, bytecode, transpiled, warnings } = compiled;
+    return {
+      ...{ hog, inputs_schema, filters, masking, bytecode, transpiled, warnings, compile_error: null },
+      ...sealInputs(deps.keyring, functionId, compiled),
+    };
+  });
+}
+
+/** Reads what filters take from elsewhere: conditions of the project, and actions. */
+export async function surroundingsOf(
+  { pool, actionSteps }: { pool: Pool } & Pick<FunctionCommandDependencies, 'actionSteps'>,
+  projectId: number,
+  content: Pick<Content, 'filters' | 'mappings'>,
+): Promise<Pick<FunctionSource, 'testAccounts' | 'actions' | 'now' | 'timezone'>> {
+  const ids = namedActions(content);
+  const [project, actions] = await Promise.all([
+    findProject(pool, projectId),
+    ids.length > 0 ? actionSteps(pool, projectId, ids) : new Map(),
+  ]);
+  if (!project) throw refuse.absent('Project not found.');
+  const { test_account_filters: testAccounts, timezone } = project;
+  return { testAccounts, actions: [...actions], now: Date.now(), timezone };
+}

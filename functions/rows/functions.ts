@@ -1,0 +1,277 @@
+import type { Queryable, Transaction } from '../../db/pool.ts';
+import { fits, prefixPattern } from '../../db/reading.ts';
+import type { UserRow } from '../../db/users.ts';
+import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
+import type { FunctionTypeName } from '../rules/types.ts';
+
+export interface FunctionRow {
+  project_id: number;
+  id: string;
+  type: FunctionTypeName;
+  name: string | null;
+  description: string;
+  icon_url: string | null;
+  template_id: string | null;
+  enabled: boolean;
+  execution_order: number | null;
+  hog: string;
+  inputs_schema: InputSchema[];
+  /** Without the secret ones. */
+  inputs: StoredInputs;
+  filters: Record<string, unknown>;
+  masking: CompiledContent['masking'];
+  /** Without their secret inputs. */
+  mappings: StoredMapping[] | null;
+  /** The secret inputs, sealed by `reads/secrets.ts`. Null: there are none. */
+  secrets: string | null;
+  /** Which inputs are secret and have a value: those of the function, and those of each mapping. */
+  secret_keys: { inputs: string[]; mappings: string[][] };
+  bytecode: unknown[] | null;
+  transpiled: string | null;
+  warnings: string[];
+  version: number;
+  compile_error: string | null;
+  created_by: number | null;
+  created_at: string;
+  updated_at: string;
+  deleted_at: string | null;
+}
+
+/** A function with who made it. */
+export interface ShownFunctionRow extends FunctionRow {
+  creator: UserRow | null;
+}
+
+const WRITABLE = [
+  ...([
+    'type',
+    'name',
+    'description',
+    'icon_url',
+    'template_id',
+    'enabled',
+    'execution_order',
+    'hog',
+  ] as const),
+  ...([
+    'inputs_schema',
+    'inputs',
+    'filters',
+    'masking',
+    'mappings',
+    'secrets',
+    'secret_keys',
+    'bytecode',
+  ] as const),
+  ...(['transpiled', 'warnings', 'version', 'compile_error', 'created_by', 'deleted_at'] as const),
+] as const;
+const JSON_COLUMNS: ReadonlySet<string> = new Set([
+  ...['inputs_schema', 'inputs', 'filters', 'masking', 'mappings', 'secret_keys', 'bytecode', 'warnings'],
+]);
+
+export type FunctionFields = Pick<FunctionRow, (typeof WRITABLE)[number]>;
+
+/** Identifies a function. */
+export interface FunctionKey {
+  projectId: number;
+  functionId: string;
+}
+
+export const keyOf = (row: Pick<FunctionRow, 'project_id' | 'id'>): FunctionKey => ({
+  projectId: row.project_id,
+  functionId: row.id,
+});
+
+const stored = (column: string, value: unknown): unknown =>
+  JSON_COLUMNS.has(column) && value !== null ? JSON.stringify(value) : value;
+
+const SHOWN = `select f.*, to_json(u) as creator from functions f left join users u on u.id = f.created_by`;
+
+export async function insertFunction(
+  queryable: Queryable,
+  row: Partial<FunctionFields> & Pick<FunctionRow, 'project_id' | 'id'>,
+): Promise<void> {
+  const given = WRITABLE.filter((column) => row[column] !== undefined);
+  const columns = ['project_id', 'id', ...given];
+  const values = [row.project_id, row.id, ...given.map((column) => stored(column, row[column]))];
+  await queryable.query(
+    `insert into functions (${columns.join(', ')}) values (${columns.map((_, index) => `$${index + 1}`).join(', ')})`,
+    values,
+  );
+}
+
+/** Changes a function. False: there is no such function. */
+export async function updateFunction(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  patch: Partial<FunctionFields>,
+): Promise<boolean> {
+  const given = WRITABLE.filter((column) => patch[column] !== undefined);
+  const assignments = given.map((column, index) => `${column} = $${index + 3}, `).join('');
+  const { rowCount } = await queryable.query(
+    `update functions set ${assignments}updated_at = clock_timestamp() where project_id = $1 and id = $2`,
+    [projectId, functionId, ...given.map((column) => stored(column, patch[column]))],
+  );
+  return rowCount === 1;
+}
+
+/** Finds a function, also one that is deleted if `deleted` is set. */
+export async function findFunction(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  { deleted = false }: { deleted?: boolean } = {},
+): Promise<ShownFunctionRow | undefined> {
+  const { rows } = await queryable.query(
+    `${SHOWN} where f.project_id = $1 and f.id = $2 and (f.deleted_at is null or $3)`,
+    [projectId, functionId, deleted],
+  );
+  return rows[0];
+}
+
+/** A function and the version of its row. Every change of the row makes another version. */
+export interface VersionedFunction {
+  row: FunctionRow;
+  rowVersion: string;
+}
+
+/** Finds a function, deleted or not. With `lock`, nobody else can change it until the transaction ends. */
+export async function findVersion(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  { lock = false }: { lock?: boolean } = {},
+): Promise<VersionedFunction | undefined> {
+  const { rows } = await queryable.query(
+    `select *, xmin::text as row_version from functions where project_id = $1 and id = $2 ${lock ? 'for update' : ''}`,
+    [projectId, functionId],
+  );
+  if (!rows[0]) return undefined;
+  const { row_version: rowVersion, ...row } = rows[0];
+  return { row, rowVersion };
+}
+
+export interface FunctionQuery {
+  projectId: number;
+  types?: readonly string[] | undefined;
+  /** Whether they are enabled. Both values: all. */
+  enabled?: readonly boolean[] | undefined;
+  id?: string | undefined;
+  createdBy?: number | undefined;
+  createdAt?: string | undefined;
+  updatedAt?: string | undefined;
+  /** A part of the name or of the description. */
+  search?: string | undefined;
+  /** The filters of a function contain one of these documents. */
+  filters?: readonly unknown[] | undefined;
+  limit: number;
+  offset: number;
+}
+
+/** Lists functions in the order of their execution. With `search`, those whose name has the text come first. */
+export async function listFunctions(
+  queryable: Queryable,
+  query: FunctionQuery,
+): Promise<{ count: number; rows: ShownFunctionRow[] }> {
+  const values: unknown[] = [query.projectId];
+  const given = (value: unknown) => `$${values.push(value)}`;
+  const conditions = ['f.project_id = $1', 'f.deleted_at is null'];
+  if (query.types) conditions.push(`f.type = any(${given(query.types)}::text[])`);
+  if (query.enabled) conditions.push(`f.enabled = any(${given(query.enabled)}::boolean[])`);
+  if (query.id !== undefined) conditions.push(`f.id = ${given(query.id)}::uuid`);
+  if (query.createdBy !== undefined) conditions.push(`f.created_by = ${given(query.createdBy)}::bigint`);
+  if (query.createdAt !== undefined) conditions.push(`f.created_at = ${given(query.createdAt)}::timestamptz`);
+  if (query.updatedAt !== undefined) conditions.push(`f.updated_at = ${given(query.updatedAt)}::timestamptz`);
+  let order = 'f.execution_order nulls last, f.updated_at desc, f.id';
+  if (query.search) {
+    const pattern = given(`%${prefixPattern(query.search)}`);
+    conditions.push(`(f.name ilike ${pattern} or f.description ilike ${pattern})`);
+    order = `coalesce(f.name ilike ${pattern}, false) desc, ${order}`;
+  }
+  if (query.filters) {
+    const documents = given(query.filters.map((one) => JSON.stringify(one)));
+    conditions.push(`f.filters::jsonb @> any(${documents}::jsonb[])`);
+  }
+  const where = `where ${conditions.join(' and ')}`;
+  const counted = await queryable.query(`select count(*)::int as count from functions f ${where}`, values);
+  // A page of large functions ends early, so that nobody asks for gigabytes by one request.
+  const { rows } = await queryable.query(
+    `with wanted as (
+       select f.*, row_number() over (order by ${order}) as number from functions f ${where}
+       order by ${order} limit ${given(query.limit)} offset ${given(query.offset)}),
+     fitting as (
+       select id, number, sum(octet_length(concat(hog, inputs_schema, inputs, filters, mappings, bytecode, transpiled)))
+         over (order by number rows unbounded preceding) as bytes from wanted)
+     select w.*, to_json(u) as creator from fitting f join wanted w using (id) left join users u on u.id = w.created_by
+     where ${fits('f')} order by f.number`,
+    values,
+  );
+  return { count: counted.rows[0].count, rows };
+}
+
+/** Answers whether a project has at least so many functions that are not deleted. */
+export async function hasFunctions(
+  queryable: Queryable,
+  projectId: number,
+  atLeast: number,
+): Promise<boolean> {
+  const { rows } = await queryable.query(
+    'select from functions where project_id = $1 and deleted_at is null offset $2 limit 1',
+    [projectId, atLeast - 1],
+  );
+  return rows.length > 0;
+}
+
+/** Counts the enabled functions of a type, without one of them. */
+export async function countEnabled(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  type: FunctionTypeName,
+): Promise<number> {
+  const { rows } = await queryable.query(
+    `select count(*)::int as count from functions
+     where project_id = $1 and type = $3 and enabled and deleted_at is null and id <> $2`,
+    [projectId, functionId, type],
+  );
+  return rows[0].count;
+}
+
+/** Returns the last place in the order of a type, without one of its functions. 0: none has a place. */
+export async function lastOrder(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  type: FunctionTypeName,
+): Promise<number> {
+  const { rows } = await queryable.query(
+    `select coalesce(max(execution_order), 0) as last from functions
+     where project_id = $1 and type = $3 and deleted_at is null and id <> $2`,
+    [projectId, functionId, type],
+  );
+  return rows[0].last;
+}
+
+/** Lists the functions of a type that are not deleted, in their order, and locks them until the transaction ends. */
+export async function lockOrdered(
+  client: Transaction,
+  projectId: number,
+  type: FunctionTypeName,
+): Promise<Pick<FunctionRow, 'id' | 'name' | 'execution_order'>[]> {
+  const { rows } = await client.query(
+    `select id, name, execution_order from functions
+     where project_id = $1 and type = $2 and deleted_at is null order by id for update`,
+    [projectId, type],
+  );
+  return rows;
+}
+
+/** Lists the functions of a type that are not deleted, in their order. */
+export async function listOrdered(
+  queryable: Queryable,
+  projectId: number,
+  type: FunctionTypeName,
+): Promise<ShownFunctionRow[]> {
+  const { rows } = await queryable.query(
+    `${SHOWN} where f.project_id = $1 and f.type = $2 and f.deleted_at is null
+     order by f.execution_order nulls last, f.created_at, f.id`,
+    [projectId, type],
+  );
+  return rows;
+}

@@ -1,0 +1,4 @@
+/** How many transformations of a project may be enabled at once. Each event passes through all of them. */
+export const MOST_TRANSFORMATIONS = 20;
+export const LAST_ORDER = 32_767;
+export const MAX_HOG_BYTES = 100 * 1024;

@@ -12,7 +12,7 @@ create table actions (
   post_to_slack boolean not null default false,
   slack_message_format text not null default '',
   steps jsonb not null,
-  -- What matches its events, compiled from the steps. Not `jsonb`, because constants may contain the character 0.
+  -- What matches its events, compiled from the steps. It is only read as a whole.
   bytecode json not null,
   pinned_at timestamptz,
   created_at timestamptz not null default clock_timestamp(),

@@ -1,7 +1,8 @@
+import { ACTIONS } from './actions/manifest.ts';
 import { EXPORTS } from './exports/manifest.ts';
 
 /** The manifests of all products; see `tenancy/product.ts`. */
-export const PRODUCTS = [EXPORTS];
+export const PRODUCTS = [EXPORTS, ACTIONS];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
 /** What the maintenance of all products needs. */

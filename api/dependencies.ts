@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import type { ActionCompiler } from '../actions/compiler.ts';
 import type { Ingest } from '../capture/ingest.ts';
 import type { TransformEvents } from '../capture/transform.ts';
 import type { Config } from '../config.ts';
@@ -47,7 +48,9 @@ export interface ApiDependencies {
   transform?: TransformEvents | undefined;
   /** Compiles filters and columns of exports. */
   compiler: ModelCompiler;
-  /** The turns of projects at the compiler. */
+  /** Compiles the steps of actions. */
+  actionCompiler: ActionCompiler;
+  /** The turns of projects at the compilers. */
   compiling: Turns;
   /** Connects to other servers, to test destinations. */
   egress: Egress;

@@ -1,6 +1,7 @@
 // The API process. It serves HTTP until it is told to stop.
 import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { createActionCompiler } from '../actions/compiler.ts';
 import { addPlaces } from '../capture/add-places.ts';
 import { createIngest } from '../capture/ingest.ts';
 import { apiPools } from '../config.ts';
@@ -68,6 +69,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   });
   const schedules = createSchedules(config, logger);
   const compiler = createCompiler();
+  const actionCompiler = createActionCompiler();
   // A project has one thread at most, so another one always finds a free thread soon.
   const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
@@ -95,6 +97,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     transform,
     schedules,
     compiler,
+    actionCompiler,
     compiling,
     egress,
     keyring,
@@ -146,7 +149,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       geoip?.close();
       await ingest.close();
       await schedules.close();
-      await Promise.all([compiler.close(), egress.close()]);
+      await Promise.all([compiler.close(), actionCompiler.close(), egress.close()]);
       await keys.withdraw();
       const pools = [pool, readingPool, reader, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);

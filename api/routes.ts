@@ -1,4 +1,5 @@
 import type { Warnings } from '../capture/warnings.ts';
+import { actionRoutes } from './actions/actions.ts';
 import { captureRoutes } from './capture/routes.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { eventRoutes } from './events/events.ts';
@@ -43,6 +44,7 @@ export const ROUTES: Routes = {
     personRoutes,
     groupRoutes,
     batchExportRoutes,
+    actionRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

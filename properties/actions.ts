@@ -1,10 +1,11 @@
 import { build, type Expr } from '../hog/ast/index.ts';
-import { selectorTest, tagNameTest } from './elements.ts';
+import { allowedSize, type PatternBudget } from '../hog/patterns/index.ts';
+import { selectorPattern, selectorTest, tagNameTest } from './elements.ts';
 import { at } from './errors.ts';
 import { type ExpressionOptions, filterExpression } from './expression.ts';
 import type { FilterGroup } from './filter.ts';
 import { conjunction, disjunction, TRUE } from './nodes.ts';
-import { compileRegex } from './regex.ts';
+import { compileRegex, ofPattern } from './regex.ts';
 
 export type TextMatching = 'exact' | 'contains' | 'regex';
 
@@ -30,6 +31,34 @@ const AUTOCAPTURE = '$autocapture';
  */
 export function actionExpression(steps: readonly ActionStep[], options: ExpressionOptions): Expr {
   return disjunction(steps.map((step, index) => conjunction(stepTests(step, `steps.${index}`, options))));
+}
+
+/**
+ * Checks the regular expressions, the selector and the tag name of a step, also those that its event makes no use of, and
+ * counts them. Throws a FilterError whose path begins with `path`.
+ */
+export function checkStep(step: ActionStep, path: string, patterns: PatternBudget): void {
+  const spend = (pattern: string) => ofPattern(() => patterns.spend(allowedSize(pattern)));
+  for (const [field, value, matching] of [
+    ['url', step.url, step.urlMatching],
+    ['href', step.href, step.hrefMatching],
+    ['text', step.text, step.textMatching],
+  ] as const) {
+    if (value === null || matching !== 'regex') continue;
+    at(`${path}.${field}`, () => {
+      spend(value);
+      compileRegex(value);
+    });
+  }
+  const { selector, tagName } = step;
+  if (selector !== null) {
+    at(`${path}.selector`, () => {
+      const pattern = selectorPattern(selector);
+      spend(pattern);
+      compileRegex(pattern);
+    });
+  }
+  if (tagName !== null) at(`${path}.tag_name`, () => tagNameTest(tagName));
 }
 
 function stepTests(step: ActionStep, path: string, options: ExpressionOptions): Expr[] {

@@ -27,14 +27,17 @@ const MAX_PARTS = 30;
  * Builds the condition for a CSS selector. It supports tags, classes, ids, `[attribute="value"]`, `:nth-child(n)`,
  * descendants and `>`.
  */
-export function selectorTest(selector: string): Expr {
+export const selectorTest = (selector: string): Expr => chainMatches(selectorPattern(selector));
+
+/** Returns the regular expression that finds the elements of a CSS selector in a chain. */
+export function selectorPattern(selector: string): string {
   const inOrder = readSelector(selector).reverse();
   const last = inOrder.length - 1;
   const pattern = inOrder.map((part, index) => {
     const link = index === 0 ? '(^|;)' : (inOrder[index - 1] as Part).direct ? ';' : ';(.*;)?';
     return link + elementPattern(part, index === last);
   });
-  return chainMatches(pattern.join(''));
+  return pattern.join('');
 }
 
 function elementPattern(part: Part, last: boolean): string {

@@ -26,9 +26,14 @@ export interface ExpressionOptions {
 }
 
 /** Returns the texts of all `hogql` filters of a document. Parse them and pass the results as the option `hogql`. */
-export function hogqlSources(node: FilterNode): string[] {
-  if (node.kind === 'group') return [...new Set(node.values.flatMap(hogqlSources))];
-  return node.type === 'hogql' ? [node.key] : [];
+export const hogqlSources = (node: FilterNode): string[] => [
+  ...new Set(hogqlFilters(node).map((one) => one.key)),
+];
+
+/** Lists the `hogql` filters of a document. Their keys are the texts, and their paths say where they stand. */
+export function hogqlFilters(node: FilterNode): PropertyFilter[] {
+  if (node.kind === 'group') return node.values.flatMap(hogqlFilters);
+  return node.type === 'hogql' ? [node] : [];
 }
 
 export function filterExpression(node: FilterNode, options: ExpressionOptions): Expr {

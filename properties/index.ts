@@ -1,6 +1,6 @@
-export { type ActionStep, actionExpression, type TextMatching } from './actions.ts';
+export { type ActionStep, actionExpression, checkStep, type TextMatching } from './actions.ts';
 export { FilterError, type FilterErrorCode } from './errors.ts';
-export { type ExpressionOptions, filterExpression, hogqlSources } from './expression.ts';
+export { type ExpressionOptions, filterExpression, hogqlFilters, hogqlSources } from './expression.ts';
 export type { FilterGroup, FilterNode, FilterType, FilterValue, PropertyFilter, Scalar } from './filter.ts';
 export * from './function-filters.ts';
 export {
@@ -11,5 +11,5 @@ export {
   type Semantics,
 } from './matcher.ts';
 export { NEGATIVE, OPERATORS, type Operator, operatorOf } from './operators.ts';
-export { FILTER_LIMITS, type ReadOptions, readFilters } from './read.ts';
+export { FILTER_LIMITS, FilterBudget, type ReadOptions, readFilters } from './read.ts';
 export type { Test } from './test-table.ts';

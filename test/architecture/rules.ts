@@ -71,7 +71,10 @@ function product(name: string, beside: readonly string[]): Record<string, Place>
 }
 
 /** The products, each with what it may import beside the platform. */
-export const PRODUCTS = { exports: ['models', 'destinations'] } as const;
+export const PRODUCTS = {
+  exports: ['models', 'destinations'],
+  actions: [],
+} as const;
 
 /** Who may import whom. docs/architecture.md prints this as a table. */
 export const PLACES: Record<string, Place> = {
@@ -81,6 +84,7 @@ export const PLACES: Record<string, Place> = {
     imports: Object.keys(PRODUCTS).map((name) => `${name}/manifest.ts`),
   },
   ...product('exports', PRODUCTS.exports),
+  ...product('actions', PRODUCTS.actions),
   'api (app)': {
     paths: ['api/app.ts', 'api/main.ts', 'api/routes.ts'],
     holds: 'the API process: the list of routes, and what it is put together from',
@@ -99,7 +103,7 @@ export const PLACES: Record<string, Place> = {
   'api/areas': {
     paths: [
       ...['api/capture/', 'api/remote-config.ts', 'api/exports/', 'api/tenancy/', 'api/people/'],
-      ...['api/events/', 'api/health.ts'],
+      ...['api/events/', 'api/actions/', 'api/health.ts'],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [

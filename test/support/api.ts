@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from '@jest/globals';
 import type { InjectOptions, LightMyRequestResponse } from 'fastify';
+import { type ActionCompiler, createActionCompiler } from '../../actions/compiler.ts';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDependencies, App } from '../../api/dependencies.ts';
 import { ROUTES, type Routes } from '../../api/routes.ts';
@@ -48,6 +49,7 @@ export interface TestApi {
   config: Config;
   schedules: Schedules;
   compiler: ModelCompiler;
+  actionCompiler: ActionCompiler;
   egress: Egress;
   keyring: Keyring | undefined;
   /** A request with the tenant's key, or with none. */
@@ -110,7 +112,7 @@ export function apiForFile(
     await api.ingest?.close();
     await api.listener?.close();
     await api.schedules?.close();
-    await Promise.all([api.compiler?.close(), api.egress?.close()]);
+    await Promise.all([api.compiler?.close(), api.actionCompiler?.close(), api.egress?.close()]);
   });
   const database = databaseForFile();
   const api = {
@@ -150,6 +152,7 @@ export function apiForFile(
     api.reader = database.reader;
     api.schedules = createSchedules(api.config, logger);
     api.compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
+    api.actionCompiler = createActionCompiler({ threads: 1, timeoutMs: 60_000 });
     api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
     const keys = api.config.SLUICE_ENCRYPTION_KEYS;
     api.keyring = keys ? parseKeyring(keys) : undefined;
@@ -171,6 +174,7 @@ export function apiForFile(
       ingest: api.ingest,
       schedules: api.schedules,
       compiler: api.compiler,
+      actionCompiler: api.actionCompiler,
       compiling: new Turns({ atOnce: 2 }),
       egress: api.egress,
       keyring: api.keyring,

@@ -145,6 +145,7 @@ const variables = {
   SLUICE_EXPORTS_PER_PROJECT: positive
     .default(1_000)
     .describe('Maximum number of batch exports of a project.'),
+  SLUICE_FUNCTIONS_PER_PROJECT: positive.default(1_000).describe('Maximum number of functions of a project.'),
   SLUICE_EXPORT_PAUSE_AFTER: z.coerce
     .number()
     .int()

@@ -8,6 +8,7 @@ import { apiPools } from '../config.ts';
 import { createListener } from '../db/listen.ts';
 import { Turns } from '../db/turns.ts';
 import { createEgress } from '../egress/egress.ts';
+import { createFunctionCompiler } from '../functions/compiler.ts';
 import { openGeoip } from '../geoip/geoip.ts';
 import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
 import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
@@ -70,6 +71,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const schedules = createSchedules(config, logger);
   const compiler = createCompiler();
   const actionCompiler = createActionCompiler();
+  const functionCompiler = createFunctionCompiler();
   // A project has one thread at most, so another one always finds a free thread soon.
   const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
@@ -98,6 +100,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     schedules,
     compiler,
     actionCompiler,
+    functionCompiler,
     compiling,
     egress,
     keyring,
@@ -149,7 +152,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       geoip?.close();
       await ingest.close();
       await schedules.close();
-      await Promise.all([compiler.close(), actionCompiler.close(), egress.close()]);
+      await Promise.all([compiler, actionCompiler, functionCompiler, egress].map((one) => one.close()));
       await keys.withdraw();
       const pools = [pool, readingPool, reader, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);

@@ -47,10 +47,20 @@ export interface FunctionSource {
   timezone: string;
 }
 
+type Filtered = Pick<Content, 'filters' | 'mappings'>;
+
+const documentsOf = ({ filters, mappings }: Filtered) => [
+  filters,
+  ...(mappings ?? []).map((one) => one.filters ?? {}),
+];
+
+/** Answers whether filters leave out the project's test accounts. */
+export const namesTestAccounts = (content: Filtered): boolean =>
+  documentsOf(content).some((document) => Boolean(document.filter_test_accounts));
+
 /** Returns the ids of the actions that filters name. Throws no error: filters that cannot be read name none. */
-export function namedActions({ filters, mappings }: Pick<Content, 'filters' | 'mappings'>): number[] {
-  const documents = [filters, ...(mappings ?? []).map((one) => one.filters ?? {})];
-  const ids = documents.flatMap((document) => {
+export function namedActions(content: Filtered): number[] {
+  const ids = documentsOf(content).flatMap((document) => {
     try {
       return actionIds(readFunctionFilters(document));
     } catch {

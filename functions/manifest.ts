@@ -1,8 +1,9 @@
 import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
+import { type FunctionRunDependencies, recompileFunctions } from './runs/recompile.ts';
 
 /** Describes functions to the rest of Sluice. */
-export const FUNCTIONS: Product = {
+export const FUNCTIONS: Product<{ functions: FunctionRunDependencies }> = {
   name: 'functions',
   docs: 'docs/functions.md',
   tables: [
@@ -13,5 +14,11 @@ export const FUNCTIONS: Product = {
   sealed: [{ table: 'functions', column: 'secrets' }],
   scopes: ['hog_function'],
   lockKinds: LOCK_KINDS,
-  maintenance: [],
+  maintenance: [
+    {
+      name: 'recompileFunctions',
+      summary: 'functions compiled again',
+      run: ({ functions }, work) => recompileFunctions(functions, work),
+    },
+  ],
 };

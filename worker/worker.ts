@@ -1,4 +1,5 @@
 import { NativeConnection, Worker } from '@temporalio/worker';
+import { stepsOf, versionsOf } from '../actions/reads/steps-of.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
 import type { Config } from '../config.ts';
@@ -10,6 +11,7 @@ import { closeExportRoot } from '../exports/runs/export-root.ts';
 import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';
 import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
+import { createFunctionCompiler } from '../functions/compiler.ts';
 import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
@@ -96,10 +98,12 @@ export async function startWorker({
     rhythm,
   };
   const tools = createExportTools(config, shared);
+  const functionCompiler = createFunctionCompiler({ threads: 1 });
   let announcement: Announcement | undefined;
   const close = async () => {
     await announcement?.close();
     await connection.close();
+    await functionCompiler.close();
     await tools.close();
   };
   const { exportRoot } = tools.dependencies;
@@ -115,6 +119,13 @@ export async function startWorker({
       schedules,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
       exports: tools.dependencies,
+      functions: {
+        pool,
+        compiler: functionCompiler,
+        actions: { steps: stepsOf, versions: versionsOf },
+        keyring: tools.dependencies.keyring,
+        logger,
+      },
     };
     const common = {
       connection,

@@ -50,24 +50,33 @@ export const hogFunction = functionItem
     bytecode: z.array(z.unknown()).nullable(),
     transpiled: z.string().nullable(),
     inputs_schema: z.array(freeForm),
-    inputs: z.record(z.string(), freeForm).meta({ description: 'A secret input is shown as `{"secret": true}`.' }),
+    inputs: z
+      .record(z.string(), freeForm)
+      .meta({ description: 'A secret input is shown as `{"secret": true}`.' }),
     masking: freeForm.nullable(),
     mappings: z.array(freeForm).nullable(),
     template_id: z.string().nullable(),
     version: z.int().meta({ description: 'Counts the changes of what the function does.' }),
     warnings: z.array(z.string()).meta({
-      description: 'What is most likely wrong, although the function can be stored: calls of what does not exist.',
-    }),
-    compile_error: z.string().nullable().meta({
       description:
-        'Why the function could not be compiled again after something that its filters name had changed. The last ' +
-        'version that could be compiled runs on.',
+        'What is most likely wrong, although the function can be stored: calls of what does not exist.',
     }),
+    compile_error: z
+      .string()
+      .nullable()
+      .meta({
+        description:
+          'Why the function could not be compiled again after something that its filters name had changed. The last ' +
+          'version that could be compiled runs on.',
+      }),
   })
   .meta({ id: 'Function' });
 export type FunctionView = z.output<typeof hogFunction>;
 
-export function functionItemView(row: ShownFunctionRow, template: Template | undefined): z.output<typeof functionItem> {
+export function functionItemView(
+  row: ShownFunctionRow,
+  template: Template | undefined,
+): z.output<typeof functionItem> {
   return {
     ...{ id: row.id, type: row.type, name: row.name, description: row.description },
     created_at: row.created_at,
@@ -107,13 +116,17 @@ const fields = {
   _create_in_folder: z.string().meta({ description: 'Has no effect.' }),
 };
 
-export const newFunction = z.object({ type, ...fields }).partial().meta({ id: 'NewFunction' });
+export const newFunction = z
+  .object({ type, ...fields })
+  .partial()
+  .meta({ id: 'NewFunction' });
 export const changedFunction = z
   .object({
     type,
     ...fields,
     base_updated_at: instant.meta({
-      description: 'The `updated_at` on which the change is based. If the function has changed since, the answer is 409.',
+      description:
+        'The `updated_at` on which the change is based. If the function has changed since, the answer is 409.',
     }),
   })
   .partial()

@@ -69,7 +69,9 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
         ...wanted,
         projectId: request.project.id,
       });
-      const shown = isFull(request.query) ? view : (row: ShownFunctionRow) => functionItemView(row, templateOf(row));
+      const shown = isFull(request.query)
+        ? view
+        : (row: ShownFunctionRow) => functionItemView(row, templateOf(row));
       return paginated(request, publicUrl, wanted, count, rows.map(shown));
     },
   );
@@ -81,7 +83,8 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
       schema: {
         tags: TAGS,
         summary: 'Create a function',
-        description: 'It is compiled, and does not run unless `enabled` is true. A template fills what you leave out.',
+        description:
+          'It is compiled, and does not run unless `enabled` is true. A template fills what you leave out.',
         params,
         body: newFunction,
         response: { 201: hogFunction },
@@ -100,7 +103,12 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
     {
       config: { access: { scope: READ } },
       preValidation: finds(false),
-      schema: { tags: TAGS, summary: 'Retrieve a function', params: functionParams, response: { 200: hogFunction } },
+      schema: {
+        tags: TAGS,
+        summary: 'Retrieve a function',
+        params: functionParams,
+        response: { 200: hogFunction },
+      },
     },
     async ({ hogFunction: row }) => view(row),
   );

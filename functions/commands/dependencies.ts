@@ -1,8 +1,8 @@
-import type { Pool, Queryable } from '../../db/pool.ts';
+import type { Pool } from '../../db/pool.ts';
 import type { Turns } from '../../db/turns.ts';
-import type { ActionStep } from '../../properties/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
 import type { FunctionCompiler } from '../compiler.ts';
+import type { Actions } from '../surroundings.ts';
 import type { Template } from '../templates/template.ts';
 
 /** What the commands of functions need. Each command takes a part of it. */
@@ -13,12 +13,8 @@ export interface FunctionCommandDependencies {
   compiling: Turns;
   /** The keys for secret inputs. Without it no secret can be stored. */
   keyring: Keyring | undefined;
-  /** Reads the steps of the actions that filters name. */
-  actionSteps: (
-    queryable: Queryable,
-    projectId: number,
-    ids: readonly number[],
-  ) => Promise<ReadonlyMap<number, readonly ActionStep[]>>;
+  /** The actions that filters name. */
+  actions: Actions;
   /** Finds a template by its id. */
   template: (id: string) => Template | undefined;
   /** How many functions a project may have. */

@@ -1,7 +1,5 @@
-import type { Pool } from '../../db/pool.ts';
-import { findProject } from '../../db/projects.ts';
 import { refuse } from '../../refusals.ts';
-import { type FunctionSource, namedActions } from '../compile.ts';
+import type { FunctionSource } from '../compile.ts';
 import { NO_SECRETS, openInputs, sealInputs } from '../reads/secrets.ts';
 import type { FunctionFields, FunctionRow } from '../rows/functions.ts';
 import type {
@@ -14,6 +12,7 @@ import type {
 } from '../rules/definition.ts';
 import { MAX_HOG_BYTES } from '../rules/limits.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
+import { surroundingsOf } from '../surroundings.ts';
 import type { Template } from '../templates/template.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
 import { refusing } from './refusals.ts';
@@ -60,12 +59,13 @@ export type ContentFields = Pick<
   | 'bytecode'
   | 'transpiled'
   | 'warnings'
+  | 'compiled_from'
   | 'compile_error'
 >;
 
 type PrepareDependencies = Pick<
   FunctionCommandDependencies,
-  'pool' | 'compiler' | 'compiling' | 'keyring' | 'actionSteps'
+  'pool' | 'compiler' | 'compiling' | 'keyring' | 'actions'
 >;
 
 /** Returns what a new function with a template does where its user says nothing. */
@@ -118,30 +118,15 @@ export async function prepareContent(
   checkContent(type, content);
   return refusing(async () => {
     const stored = current ? openInputs(deps.keyring, current) : NO_SECRETS;
-    const surroundings = await surroundingsOf(deps, projectId, content);
+    const { surroundings, origins } = await surroundingsOf(deps, projectId, content);
     const source: FunctionSource = { type, content, secrets: stored, isEnabled, ...surroundings };
     const asker = { projectId, signal };
     const compiled = await deps.compiling.take(asker, () => deps.compiler.compile(projectId, source, signal));
     const { hog, inputs_schema, filters, masking, bytecode, transpiled, warnings } = compiled;
     return {
       ...{ hog, inputs_schema, filters, masking, bytecode, transpiled, warnings, compile_error: null },
+      compiled_from: origins,
       ...sealInputs(deps.keyring, functionId, compiled),
     };
   });
-}
-
-/** Reads what filters take from elsewhere: conditions of the project, and actions. */
-export async function surroundingsOf(
-  { pool, actionSteps }: { pool: Pool } & Pick<FunctionCommandDependencies, 'actionSteps'>,
-  projectId: number,
-  content: Pick<Content, 'filters' | 'mappings'>,
-): Promise<Pick<FunctionSource, 'testAccounts' | 'actions' | 'now' | 'timezone'>> {
-  const ids = namedActions(content);
-  const [project, actions] = await Promise.all([
-    findProject(pool, projectId),
-    ids.length > 0 ? actionSteps(pool, projectId, ids) : new Map(),
-  ]);
-  if (!project) throw refuse.absent('Project not found.');
-  const { test_account_filters: testAccounts, timezone } = project;
-  return { testAccounts, actions: [...actions], now: Date.now(), timezone };
 }

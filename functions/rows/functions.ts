@@ -30,11 +30,21 @@ export interface FunctionRow {
   transpiled: string | null;
   warnings: string[];
   version: number;
+  /** What the filters take from elsewhere, as of the last compilation. Null: they take nothing. */
+  compiled_from: Origins | null;
   compile_error: string | null;
   created_by: number | null;
   created_at: string;
   updated_at: string;
   deleted_at: string | null;
+}
+
+/** What filters take from elsewhere. */
+export interface Origins {
+  /** The project's conditions that leave out test accounts. Null: the filters do not name them. */
+  testAccounts: unknown;
+  /** The actions that the filters name and that exist. */
+  actions: [id: number, version: number][];
 }
 
 /** A function with who made it. */
@@ -63,10 +73,28 @@ const WRITABLE = [
     'secret_keys',
     'bytecode',
   ] as const),
-  ...(['transpiled', 'warnings', 'version', 'compile_error', 'created_by', 'deleted_at'] as const),
+  ...([
+    'transpiled',
+    'warnings',
+    'version',
+    'compiled_from',
+    'compile_error',
+    'created_by',
+    'deleted_at',
+  ] as const),
 ] as const;
 const JSON_COLUMNS: ReadonlySet<string> = new Set([
-  ...['inputs_schema', 'inputs', 'filters', 'masking', 'mappings', 'secret_keys', 'bytecode', 'warnings'],
+  ...[
+    'inputs_schema',
+    'inputs',
+    'filters',
+    'masking',
+    'mappings',
+    'secret_keys',
+    'bytecode',
+    'warnings',
+    'compiled_from',
+  ],
 ]);
 
 export type FunctionFields = Pick<FunctionRow, (typeof WRITABLE)[number]>;
@@ -274,4 +302,34 @@ export async function listOrdered(
     [projectId, type],
   );
   return rows;
+}
+
+/** Lists functions whose filters take something from elsewhere, in the order of their keys, after one of them. */
+export async function pageDependent(
+  queryable: Queryable,
+  after: FunctionKey | null,
+  limit: number,
+): Promise<VersionedFunction[]> {
+  const { rows } = await queryable.query(
+    `select *, xmin::text as row_version from functions
+     where compiled_from is not null and deleted_at is null and ($1::int is null or (project_id, id) > ($1, $2::uuid))
+     order by project_id, id limit $3`,
+    [after?.projectId ?? null, after?.functionId ?? null, limit],
+  );
+  return rows.map(({ row_version: rowVersion, ...row }) => ({ row, rowVersion }));
+}
+
+/** Stores the result of another compilation, unless somebody has changed the function meanwhile. It is no change by a user. */
+export async function storeCompiled(
+  queryable: Queryable,
+  { row, rowVersion }: VersionedFunction,
+  patch: Partial<FunctionFields>,
+): Promise<boolean> {
+  const given = WRITABLE.filter((column) => patch[column] !== undefined);
+  const assignments = given.map((column, index) => `${column} = $${index + 4}`);
+  const { rowCount } = await queryable.query(
+    `update functions set ${assignments.join(', ')} where project_id = $1 and id = $2 and xmin::text = $3`,
+    [row.project_id, row.id, rowVersion, ...given.map((column) => stored(column, patch[column]))],
+  );
+  return rowCount === 1;
 }

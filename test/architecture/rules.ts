@@ -74,6 +74,7 @@ function product(name: string, beside: readonly string[]): Record<string, Place>
 export const PRODUCTS = {
   exports: ['models', 'destinations'],
   actions: [],
+  functions: [],
 } as const;
 
 /** Who may import whom. docs/architecture.md prints this as a table. */
@@ -85,6 +86,7 @@ export const PLACES: Record<string, Place> = {
   },
   ...product('exports', PRODUCTS.exports),
   ...product('actions', PRODUCTS.actions),
+  ...product('functions', PRODUCTS.functions),
   'api (app)': {
     paths: ['api/app.ts', 'api/main.ts', 'api/routes.ts'],
     holds: 'the API process: the list of routes, and what it is put together from',
@@ -103,7 +105,7 @@ export const PLACES: Record<string, Place> = {
   'api/areas': {
     paths: [
       ...['api/capture/', 'api/remote-config.ts', 'api/exports/', 'api/tenancy/', 'api/people/'],
-      ...['api/events/', 'api/actions/', 'api/health.ts'],
+      ...['api/events/', 'api/actions/', 'api/functions/', 'api/health.ts'],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [

@@ -12,6 +12,7 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import { Turns } from '../../db/turns.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
+import { createFunctionCompiler, type FunctionCompiler } from '../../functions/compiler.ts';
 import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { PRODUCTS } from '../../products.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
@@ -50,6 +51,7 @@ export interface TestApi {
   schedules: Schedules;
   compiler: ModelCompiler;
   actionCompiler: ActionCompiler;
+  functionCompiler: FunctionCompiler;
   egress: Egress;
   keyring: Keyring | undefined;
   /** A request with the tenant's key, or with none. */
@@ -112,7 +114,8 @@ export function apiForFile(
     await api.ingest?.close();
     await api.listener?.close();
     await api.schedules?.close();
-    await Promise.all([api.compiler?.close(), api.actionCompiler?.close(), api.egress?.close()]);
+    const { compiler, actionCompiler, functionCompiler, egress } = api;
+    await Promise.all([compiler, actionCompiler, functionCompiler, egress].map((one) => one?.close()));
   });
   const database = databaseForFile();
   const api = {
@@ -153,6 +156,7 @@ export function apiForFile(
     api.schedules = createSchedules(api.config, logger);
     api.compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
     api.actionCompiler = createActionCompiler({ threads: 1, timeoutMs: 60_000 });
+    api.functionCompiler = createFunctionCompiler({ threads: 1, timeoutMs: 60_000 });
     api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
     const keys = api.config.SLUICE_ENCRYPTION_KEYS;
     api.keyring = keys ? parseKeyring(keys) : undefined;
@@ -175,6 +179,7 @@ export function apiForFile(
       schedules: api.schedules,
       compiler: api.compiler,
       actionCompiler: api.actionCompiler,
+      functionCompiler: api.functionCompiler,
       compiling: new Turns({ atOnce: 2 }),
       egress: api.egress,
       keyring: api.keyring,

@@ -30,6 +30,9 @@ create table functions (
   warnings json not null default '[]',
   -- Counts the changes of what the function does.
   version integer not null default 1,
+  -- What the filters take from elsewhere, as of the last compilation: the project's conditions for test accounts, and
+  -- the versions of actions. Null: they take nothing.
+  compiled_from json,
   -- Why the function could not be compiled again after something that it names had changed. The last version that
   -- could be compiled goes on. Null: it is up to date.
   compile_error text,
@@ -42,6 +45,10 @@ create table functions (
 );
 create index functions_in_order on functions (project_id, execution_order nulls last, updated_at desc, id)
   where deleted_at is null;
+
+-- Those that maintenance compares with what they were compiled from.
+create index functions_dependent on functions (project_id, id)
+  where compiled_from is not null and deleted_at is null;
 
 -- What programs print, and what became of them.
 create table function_logs (

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ActionCompiler } from '../actions/compiler.ts';
-import { stepsOf, versionsOf } from '../actions/reads/steps-of.ts';
 import type { Ingest } from '../capture/ingest.ts';
 import type { TransformEvents } from '../capture/transform.ts';
 import type { Config } from '../config.ts';
@@ -11,9 +10,7 @@ import type { Pool } from '../db/pool.ts';
 import type { Turns } from '../db/turns.ts';
 import type { Egress } from '../egress/egress.ts';
 import type { ExportCommandDependencies } from '../exports/commands/dependencies.ts';
-import type { FunctionCommandDependencies } from '../functions/commands/dependencies.ts';
 import type { FunctionCompiler } from '../functions/compiler.ts';
-import { findTemplate } from '../functions/templates/index.ts';
 import type { ModelCompiler } from '../models/index.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
@@ -100,21 +97,3 @@ export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDepen
     ...{ exportRoot, publicUrl, mostExports, diskOf: 'the API server' },
   };
 };
-
-/** What the routes of functions need: what their commands need, and the address of the API for links. */
-export interface FunctionRouteDependencies extends FunctionCommandDependencies {
-  publicUrl: string;
-  readingPool: Pool;
-}
-
-export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteDependencies => ({
-  pool: deps.pool,
-  readingPool: deps.readingPool,
-  compiler: deps.functionCompiler,
-  compiling: deps.compiling,
-  keyring: deps.keyring,
-  actions: { steps: stepsOf, versions: versionsOf },
-  template: findTemplate,
-  mostFunctions: deps.config.SLUICE_FUNCTIONS_PER_PROJECT,
-  publicUrl: deps.config.SLUICE_PUBLIC_URL,
-});

@@ -23,12 +23,19 @@ export class ApiError extends Error {
   readonly status: number;
   readonly body: ErrorBody;
   readonly headers: Record<string, string>;
+  /** Whether the answer has only a status and headers. */
+  readonly isSilent: boolean;
 
-  constructor(status: number, body: ErrorBody, headers: Record<string, string> = {}) {
+  constructor(status: number, body: ErrorBody, headers: Record<string, string> = {}, isSilent = false) {
     super(body.detail);
     this.status = status;
     this.body = body;
     this.headers = headers;
+    this.isSilent = isSilent;
+  }
+
+  withoutBody(): ApiError {
+    return new ApiError(this.status, this.body, this.headers, true);
   }
 }
 
@@ -173,12 +180,9 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   const answer = toApiError(error, request);
   if (answer.status >= 500)
     request.log.error({ err: error, url: request.routeOptions.url }, 'request failed');
-  return reply
-    .code(answer.status)
-    .header('x-request-id', request.id)
-    .headers(answer.headers)
-    .type('application/json; charset=utf-8')
-    .send(answer.body);
+  reply.code(answer.status).header('x-request-id', request.id).headers(answer.headers);
+  if (answer.isSilent) return reply.send();
+  return reply.type('application/json; charset=utf-8').send(answer.body);
 }
 
 const BAD_HTTP: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };

@@ -1,11 +1,19 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { errors } from './errors.ts';
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Nothing of this path is ever deleted. A DELETE gets 405 without a body, as the clients of such paths expect it. */
+    isNeverDeleted?: true;
+  }
+}
+
 interface KnownPath {
   pattern: RegExp;
   methods: Set<string>;
   /** The number of parameters in the path. */
   parameters: number;
+  isNeverDeleted: boolean;
 }
 
 function toPattern(url: string): RegExp {
@@ -35,17 +43,19 @@ export function knowPaths(app: FastifyInstance): KnownPaths {
   const namesake = (url: string, path: KnownPath | undefined) => {
     if (path) namesakes.set(url, [...(namesakes.get(url) ?? []), path]);
   };
-  app.addHook('onRoute', ({ url, method }) => {
+  app.addHook('onRoute', ({ url, method, config }) => {
     let entry = known.get(url);
     if (!entry) {
-      entry = { pattern: toPattern(url), methods: new Set(), parameters: (url.match(/:|\*/g) ?? []).length };
-      for (const [other, { pattern, parameters }] of known) {
-        if (parameters > entry.parameters && pattern.test(url)) namesake(other, entry);
-        else if (parameters < entry.parameters && entry.pattern.test(other)) namesake(url, known.get(other));
+      const parameters = (url.match(/:|\*/g) ?? []).length;
+      entry = { pattern: toPattern(url), methods: new Set(), parameters, isNeverDeleted: false };
+      for (const [other, { pattern, parameters: others }] of known) {
+        if (others > parameters && pattern.test(url)) namesake(other, entry);
+        else if (others < parameters && entry.pattern.test(other)) namesake(url, known.get(other));
       }
       known.set(url, entry);
     }
     for (const one of [method].flat()) entry.methods.add(one);
+    entry.isNeverDeleted ||= config?.isNeverDeleted === true;
   });
   return {
     refusal(request) {
@@ -61,7 +71,9 @@ export function knowPaths(app: FastifyInstance): KnownPaths {
       }
       methods.delete('OPTIONS');
       if (methods.size === 0 || methods.has(request.method)) return errors.notFound('Endpoint not found.');
-      return errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
+      const refusal = errors.methodNotAllowed(request.method, [...methods, 'OPTIONS'].sort());
+      const isSilent = matching.some((one) => one.parameters === fewest && one.isNeverDeleted);
+      return isSilent && request.method === 'DELETE' ? refusal.withoutBody() : refusal;
     },
     isMistaken(request) {
       const others = namesakes.get(request.routeOptions.url ?? '');

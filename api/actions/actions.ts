@@ -86,7 +86,7 @@ export function actionRoutes(app: App, deps: ApiDependencies): void {
   app.get(
     `${PREFIX}:id/`,
     {
-      config: { access: { scope: 'action:read' } },
+      config: { access: { scope: 'action:read' }, isNeverDeleted: true },
       preValidation: find,
       schema: { tags: TAGS, summary: 'Retrieve an action', params: actionParams, response: { 200: action } },
     },

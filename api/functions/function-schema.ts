@@ -119,7 +119,8 @@ const fields = {
 export const newFunction = z
   .object({ type, ...fields })
   .partial()
-  .meta({ id: 'NewFunction' });
+  .meta({ anyOf: [{ required: ['hog'] }, { required: ['template_id'] }] });
+export const wholeFunction = z.object({ type, ...fields }).partial();
 export const changedFunction = z
   .object({
     type,
@@ -129,10 +130,10 @@ export const changedFunction = z
         'The `updated_at` on which the change is based. If the function has changed since, the answer is 409.',
     }),
   })
-  .partial()
-  .meta({ id: 'ChangedFunction' });
+  .partial();
 export const newOrders = z.object({
-  orders: z.record(z.string(), order).default({}).meta({
-    description: 'The new places of transformations by their ids.',
-  }),
+  // Nothing is said to be an empty order, which the command refuses.
+  orders: z
+    .preprocess((value) => value ?? {}, z.record(z.string(), order))
+    .meta({ description: 'The new places of transformations by their ids.' }),
 });

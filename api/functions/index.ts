@@ -1,4 +1,5 @@
-import { type ApiDependencies, type App, functionRouteDependencies } from '../dependencies.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { functionRouteDependencies } from './dependencies.ts';
 import { resourceRoutes } from './resource.ts';
 
 /** Adds all routes of functions. */

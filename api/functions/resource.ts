@@ -7,9 +7,10 @@ import { rearrangeFunctions } from '../../functions/commands/rearrange.ts';
 import { findFunction, listFunctions, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
-import type { App, FunctionRouteDependencies } from '../dependencies.ts';
+import type { App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { page, pageOf, paginated } from '../pagination.ts';
+import type { FunctionRouteDependencies } from './dependencies.ts';
 import {
   changedFunction,
   functionItem,
@@ -18,6 +19,7 @@ import {
   hogFunction,
   newFunction,
   newOrders,
+  wholeFunction,
 } from './function-schema.ts';
 import { functionQuery, isFull, listQueryOf } from './list-query.ts';
 
@@ -101,7 +103,7 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
   app.get(
     `${PREFIX}:id/`,
     {
-      config: { access: { scope: READ } },
+      config: { access: { scope: READ }, isNeverDeleted: true },
       preValidation: finds(false),
       schema: {
         tags: TAGS,
@@ -114,7 +116,7 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
   );
 
   for (const [method, body, summary] of [
-    ['PUT', newFunction, 'Change a function; fields that you leave out keep their values'],
+    ['PUT', wholeFunction, 'Change a function; fields that you leave out keep their values'],
     ['PATCH', changedFunction, 'Change some fields of a function'],
   ] as const) {
     app.route({

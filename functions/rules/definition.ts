@@ -51,7 +51,7 @@ export const inputValue = z
       description: 'True without a value: the stored secret stays as it is.',
     }),
   })
-  .meta({ id: 'FunctionInput' });
+  .meta({ id: 'FunctionInputValue' });
 export type GivenInput = z.output<typeof inputValue>;
 
 /** An input as it is stored: with its place in the order of evaluation, and compiled where it is a template. */

@@ -180,7 +180,7 @@ export const PLACES: Record<string, Place> = {
         'tenancy',
         'capture',
         'models',
-        ...Object.keys(PRODUCTS).flatMap((name) => [name, `${name}/runs`]),
+        ...Object.keys(PRODUCTS).flatMap((name) => [name, `${name}/reads`, `${name}/runs`]),
         ...PLATFORM,
         ...LEAVES,
       ],

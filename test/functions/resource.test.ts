@@ -43,7 +43,7 @@ describe('a new function', () => {
     });
   });
 
-  test.each([
+  test.each<[what: string, body: object, attr: string, code: string, detail: string | RegExp]>([
     ['no program', {}, 'hog', 'required', 'Required.'],
     ['an empty program', { hog: '' }, 'hog', 'required', 'Required.'],
     [
@@ -72,22 +72,30 @@ describe('a new function', () => {
     [
       'mappings of a transformation',
       { hog: 'return event', type: 'transformation', mappings: [{ name: 'a' }] },
-      ...['mappings', 'invalid_input', 'Mappings are only allowed for destinations.'],
+      'mappings',
+      'invalid_input',
+      'Mappings are only allowed for destinations.',
     ],
     [
       'a program of more than 100 KB',
       { hog: `// ${'x'.repeat(100 * 1024)}\nreturn 1` },
-      ...['hog', 'invalid_input', /^HOG code exceeds maximum size of 100KB\./],
+      'hog',
+      'invalid_input',
+      /^HOG code exceeds maximum size of 100KB\./,
     ],
     [
       'masking that is too short',
       { hog: 'return 1', masking: { ttl: 59, hash: 'x' } },
-      ...['masking__ttl', 'min_value', /60/],
+      'masking__ttl',
+      'min_value',
+      /60/,
     ],
     [
       'a schema of an unknown type',
       { hog: 'return 1', inputs_schema: [{ key: 'a', type: 'nope' }] },
-      ...['inputs_schema__0__type', 'invalid_choice', '"nope" is not a valid choice.'],
+      'inputs_schema__0__type',
+      'invalid_choice',
+      '"nope" is not a valid choice.',
     ],
     [
       'a schema with a key twice',
@@ -98,14 +106,14 @@ describe('a new function', () => {
           { key: 'a', type: 'number' },
         ],
       },
-      ...['inputs_schema__1__key', 'invalid_input', /used twice/],
+      'inputs_schema__1__key',
+      'invalid_input',
+      /used twice/,
     ],
   ])('is refused with %s', async (_what, body, attr, code, detail) => {
     const { status, body: answer } = await create(body);
     expect(answer).toMatchObject({ type: 'validation_error', attr, code });
-    expect(answer.detail).toMatch(
-      detail instanceof RegExp ? detail : new RegExp(`^${escaped(detail as string)}$`),
-    );
+    expect(answer.detail).toMatch(detail instanceof RegExp ? detail : new RegExp(`^${escaped(detail)}$`));
     expect(status).toBe(400);
   });
 

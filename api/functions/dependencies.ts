@@ -1,0 +1,23 @@
+import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
+import type { Pool } from '../../db/pool.ts';
+import type { FunctionCommandDependencies } from '../../functions/commands/dependencies.ts';
+import { findTemplate } from '../../functions/templates/index.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+
+/** What the routes of functions need: what their commands need, and the address of the API for links. */
+export interface FunctionRouteDependencies extends FunctionCommandDependencies {
+  publicUrl: string;
+  readingPool: Pool;
+}
+
+export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteDependencies => ({
+  pool: deps.pool,
+  readingPool: deps.readingPool,
+  compiler: deps.functionCompiler,
+  compiling: deps.compiling,
+  keyring: deps.keyring,
+  actions: { steps: stepsOf, versions: versionsOf },
+  template: findTemplate,
+  mostFunctions: deps.config.SLUICE_FUNCTIONS_PER_PROJECT,
+  publicUrl: deps.config.SLUICE_PUBLIC_URL,
+});

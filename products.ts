@@ -1,8 +1,9 @@
 import { ACTIONS } from './actions/manifest.ts';
 import { EXPORTS } from './exports/manifest.ts';
+import { INTEGRATIONS } from './integrations/manifest.ts';
 
 /** The manifests of all products; see `tenancy/product.ts`. */
-export const PRODUCTS = [EXPORTS, ACTIONS];
+export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
 /** What the maintenance of all products needs. */

@@ -5,6 +5,7 @@ import type { ApiDependencies, App } from './dependencies.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { batchExportRoutes } from './exports/index.ts';
+import { integrationRoutes } from './integrations/integrations.ts';
 import { groupRoutes } from './people/groups.ts';
 import { personRoutes } from './people/persons.ts';
 import type { Lane } from './public/lane.ts';
@@ -45,6 +46,7 @@ export const ROUTES: Routes = {
     groupRoutes,
     batchExportRoutes,
     actionRoutes,
+    integrationRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

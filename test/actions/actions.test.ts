@@ -536,7 +536,9 @@ describe('actions of another project', () => {
 
 test('the examples of the documentation are taken', async () => {
   const page = readFileSync(path.resolve(import.meta.dirname, '../../docs/actions.md'), 'utf8');
-  const [created, changed] = [...page.matchAll(/ -d '(\{[^']+\})'/g)].map((match) => JSON.parse(match[1] as string));
+  const [created, changed] = [...page.matchAll(/ -d '(\{[^']+\})'/g)].map((match) =>
+    JSON.parse(match[1] as string),
+  );
   const made = await create(created);
   expect(made.steps).toHaveLength(2);
   expect((await ask('PATCH', `${made.id}/`, changed)).json()).toMatchObject({ deleted: true });

@@ -1,7 +1,7 @@
 // To which hosts the secrets of an integration may go.
 import { isLocal, plainAddress } from '../../values/addresses.ts';
 
-const NAME = /^[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,62}[a-z0-9_])?)*$/;
+const NAME = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/;
 /** Characters that would make something else than a host of a text in a URL. */
 const FOREIGN = /[\s/:@?#\\%*[\]]/;
 const LONGEST = 253;

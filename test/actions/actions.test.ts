@@ -2,9 +2,13 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
+import { lockNamesake } from '../../actions/rows/actions.ts';
+import { LOCK_KINDS } from '../../actions/rows/locks.ts';
+import { transaction } from '../../db/pool.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { run } from '../../hog/vm/index.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { refusals } from '../support/refusals.ts';
 
@@ -166,8 +170,27 @@ describe('an action', () => {
   });
 
   test('gets a name once, however many ask at the same time', async () => {
-    const answers = await Promise.all(Array.from({ length: 6 }, () => ask('POST', '', { name: 'Race' })));
-    expect(answers.map((one) => one.statusCode).sort()).toEqual([201, 400, 400, 400, 400, 400]);
+    let answer: ReturnType<typeof ask> | undefined;
+    let isAnswered = false;
+    await transaction(api.pool, async (client) => {
+      // Somebody else has asked for the name and not saved yet.
+      expect(await lockNamesake(client, anna.projectId, 'Race', null)).toBeUndefined();
+      answer = ask('POST', '', { name: 'Race' }).finally(() => {
+        isAnswered = true;
+      });
+      await eventually(async () => {
+        const { rows } = await api.pool.query(
+          `select from pg_locks where locktype = 'advisory' and classid = $1 and not granted`,
+          [LOCK_KINDS.actionNames],
+        );
+        return isAnswered || rows.length > 0;
+      });
+      await client.query(
+        `insert into actions (project_id, name, steps, bytecode) values ($1, 'Race', '[]', '[]')`,
+        [anna.projectId],
+      );
+    });
+    expect((await answer)?.json()).toMatchObject({ attr: 'name', code: 'unique' });
   });
 
   test('is written into the activity log', async () => {

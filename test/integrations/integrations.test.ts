@@ -9,6 +9,7 @@ import { parseKeyring } from '../../secrets/envelope.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { refusals } from '../support/refusals.ts';
+import { documentOf } from '../support/routes.ts';
 
 const api = apiForFile();
 let anna: Tenant;
@@ -318,6 +319,20 @@ describe('hosts', () => {
 });
 
 describe('a request', () => {
+  test('with a body that is not JSON is refused without repeating it', async () => {
+    for (const body of [
+      `{"kind":"slack","config":{"access_token":xoxb-${CANARY}}}`,
+      `{"kind":"slack","config":{"access_token":"xoxb-${CANARY}",}}`,
+      `"${CANARY}`,
+      `${CANARY}`,
+    ]) {
+      const answer = await api.request(anna, 'POST', at(anna), body, { 'content-type': 'application/json' });
+      seen.push(answer.body);
+      expect([answer.statusCode, answer.json().code]).toEqual([400, 'parse_error']);
+      expect(answer.body).not.toMatch(/Cana|1234/);
+    }
+  });
+
   test.each([
     [{}, 'kind', 'required'],
     [{ kind: 'slack' }, 'config', 'required'],
@@ -504,6 +519,22 @@ describe('integrations of another project', () => {
     for (const id of [0, -1, 1.5, 2 ** 31, Number.NaN]) expect(await resolve(id)).toBeUndefined();
   });
 });
+
+test('the document of the API tells the keys of each kind, and which are in no answer', () => {
+  const body = documentOf(api.app).paths['/api/projects/{project_id}/integrations/']?.post?.requestBody as {
+    content: Record<string, { schema: { oneOf: Variant[] } }>;
+  };
+  const variants = body.content['application/json']?.schema.oneOf ?? [];
+  expect(variants.map((one) => one.properties.kind.enum)).toEqual(KIND_NAMES.map((one) => [one]));
+  for (const [index, { fields }] of KINDS.entries()) {
+    const keys = variants[index]?.properties.config.properties ?? {};
+    expect(Object.keys(keys).filter((key) => keys[key]?.writeOnly)).toEqual(secretKeys(fields));
+  }
+});
+
+interface Variant {
+  properties: { kind: { enum: string[] }; config: { properties: Record<string, { writeOnly?: boolean }> } };
+}
 
 test('the examples of the documentation are taken, and the page names every kind', async () => {
   const page = readFileSync(path.resolve(import.meta.dirname, '../../docs/integrations.md'), 'utf8');

@@ -941,4 +941,20 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/integrations/substitution.test.ts',
     named: 'wherever it goes',
   },
+  {
+    name: 'steps are compiled without a turn',
+    file: 'actions/commands/prepare.ts',
+    from: 'return await compiling.take({ projectId, signal }, () =>',
+    to: 'return await (async (_: Turns, work: () => Promise<Bytecode>) => work())(compiling, () =>',
+    test: 'test/actions/compiler.test.ts',
+    named: 'waits for the turn',
+  },
+  {
+    name: 'a broken body is repeated',
+    file: 'api/bodies.ts',
+    from: ".replace(EXCERPT, '')",
+    to: '',
+    test: 'test/integrations/integrations.test.ts',
+    named: 'that is not JSON',
+  },
 ];

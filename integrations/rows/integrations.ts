@@ -1,12 +1,6 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits } from '../../db/reading.ts';
-import type { UserRow } from '../../db/users.ts';
-
-type Creator = Pick<
-  UserRow,
-  | ('id' | 'uuid' | 'distinct_id' | 'first_name' | 'last_name' | 'email')
-  | ('is_email_verified' | 'hedgehog_config' | 'role_at_organization')
->;
+import { type ShownUser, shownUser } from '../../db/users.ts';
 
 export interface IntegrationRow {
   project_id: number;
@@ -16,7 +10,7 @@ export interface IntegrationRow {
   /** The secret keys of the configuration, encrypted by `reads/settings.ts`. */
   secrets: string;
   created_at: string;
-  created_by: Creator | null;
+  created_by: ShownUser | null;
   updated_at: string;
 }
 
@@ -32,10 +26,7 @@ export const keyOf = (row: Pick<IntegrationRow, 'project_id' | 'id'>): Integrati
 });
 
 const COLUMNS = `i.project_id, i.id, i.kind, i.config, i.secrets, i.created_at, i.updated_at,
-  (select json_build_object('id', u.id, 'uuid', u.uuid, 'distinct_id', u.distinct_id,
-      'first_name', u.first_name, 'last_name', u.last_name, 'email', u.email, 'is_email_verified', u.is_email_verified,
-      'hedgehog_config', u.hedgehog_config, 'role_at_organization', u.role_at_organization)
-    from users u where u.id = i.created_by) as created_by`;
+  ${shownUser('i.created_by')} as created_by`;
 
 /** Takes an id for a new integration. Its secrets are sealed for this id. */
 export async function nextIntegrationId(queryable: Queryable): Promise<number> {

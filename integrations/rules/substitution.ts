@@ -79,8 +79,9 @@ export function substitute(
   const names = Object.keys(headers);
   const texts = [url, ...names, ...Object.values(headers), body ?? ''];
   const found = all.filter(({ placeholder: { marker } }) => texts.some((text) => text.includes(marker)));
+  const seen = texts.filter((text) => text !== '').map(seenThrough);
   for (const { of, placeholder } of all) {
-    if (texts.some((text) => isHidden(text, placeholder.marker))) {
+    if (seen.some((text) => isHidden(text, placeholder.marker))) {
       throw new SubstitutionError(
         `${called(of, placeholder)} is encoded in this request, so it cannot be put in. Use it as it is, or use ` +
           'the placeholder `authorization` if there is one.',
@@ -138,15 +139,26 @@ function inBody(headers: OutgoingRequest['headers'], body: string): (one: Placeh
   return ({ value }) => value;
 }
 
-/** Answers whether a text contains a marker in another form: in percent or hexadecimal encoding, or in base64. */
-function isHidden(text: string, marker: string): boolean {
-  if (text === '') return false;
-  const decoded = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+/** A text, and what it is in other encodings. */
+interface SeenThrough {
+  plain: string;
+  decoded: string;
+  lower: string;
+}
+
+const seenThrough = (plain: string): SeenThrough => ({
+  plain,
+  decoded: plain.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),
-  );
-  const count = (one: string) => one.split(marker).length;
-  if (count(decoded) > count(text)) return true;
-  if (text.toLowerCase().includes(Buffer.from(marker).toString('hex'))) return true;
+  ),
+  lower: plain.toLowerCase(),
+});
+
+/** Answers whether a text contains a marker in another form: in percent or hexadecimal encoding, or in base64. */
+function isHidden({ plain, decoded, lower }: SeenThrough, marker: string): boolean {
+  const count = (text: string) => text.split(marker).length;
+  if (count(decoded) > count(plain)) return true;
+  if (lower.includes(Buffer.from(marker).toString('hex'))) return true;
   return base64Forms(marker).some((form) => decoded.includes(form));
 }
 

@@ -522,6 +522,18 @@ describe('other products', () => {
   });
 });
 
+test('projects that become one may have actions of the same name', async () => {
+  const olga = await api.createTenant('Olga');
+  const made = await api.request(olga, 'POST', '/api/projects/', { name: 'target' });
+  const target = { ...olga, projectId: made.json().id };
+  const ids = [(await create({ name: 'Same' }, olga)).id, (await create({ name: 'Same' }, target)).id];
+  const url = `/api/organizations/${olga.organizationId}/environments_rollback/`;
+  const moved = await api.request(olga, 'POST', url, { [olga.projectId]: target.projectId });
+  expect(moved.statusCode).toBe(200);
+  const list = (await ask('GET', '', undefined, target)).json().results as Shown[];
+  expect(list.map((one) => one.id).sort()).toEqual(ids.sort());
+});
+
 describe('actions of another project', () => {
   test('are like actions that do not exist: the answer, and the queries', async () => {
     const { id } = await create({ name: 'Of Ben', steps: [{ event: 'secret' }] }, ben);

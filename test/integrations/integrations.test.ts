@@ -412,6 +412,17 @@ describe('secrets', () => {
     await expect(resolve(other)).rejects.toThrow('it belongs to another row');
   });
 
+  test('are read in the project to which their integration moves', async () => {
+    const olga = await api.createTenant('Olga');
+    const target = (await api.request(olga, 'POST', '/api/projects/', { name: 'target' })).json().id;
+    const id = await create('slack', exampleOf('slack').config, olga);
+    const url = `/api/organizations/${olga.organizationId}/environments_rollback/`;
+    expect((await api.request(olga, 'POST', url, { [olga.projectId]: target })).statusCode).toBe(200);
+    expect(await resolve(id, olga)).toBeUndefined();
+    const moved = await resolve(id, { ...olga, projectId: target });
+    expect(moved?.substitution.placeholders[0]?.value).toContain(CANARY);
+  });
+
   test('whose key is lost can be replaced', async () => {
     const id = await create('slack');
     const lost = parseKeyring(`k2:${Buffer.alloc(32, 9).toString('base64')}`);

@@ -834,7 +834,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'actions/rows/actions.ts',
     from: "'select id, steps, version from actions where project_id = $1",
     to: "'select id, steps, version from actions where $1::int > 0",
-    test: 'test/actions/actions.test.ts',
+    test: 'test/actions/matching.test.ts',
     named: 'get the steps of the actions',
   },
   {
@@ -850,7 +850,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'actions/rows/actions.ts',
     from: "const MATCHING: readonly string[] = ['steps', 'deleted'];",
     to: "const MATCHING: readonly string[] = ['deleted'];",
-    test: 'test/actions/actions.test.ts',
+    test: 'test/actions/matching.test.ts',
     named: 'learn by the version',
   },
   {
@@ -858,7 +858,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'properties/actions.ts',
     from: 'patterns.spend(allowedSize(pattern))',
     to: 'allowedSize(pattern)',
-    test: 'test/actions/actions.test.ts',
+    test: 'test/actions/bodies.test.ts',
     named: 'patterns that are too large together',
   },
   {
@@ -882,7 +882,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: 'integrations/kinds/config.ts',
     from: ' && !isSecret(fields.shape[key])',
     to: '',
-    test: 'test/integrations/integrations.test.ts',
+    test: 'test/integrations/kinds.test.ts',
     named: 'always without its secrets',
   },
   {

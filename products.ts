@@ -1,9 +1,10 @@
 import { ACTIONS } from './actions/manifest.ts';
 import { EXPORTS } from './exports/manifest.ts';
 import { FUNCTIONS } from './functions/manifest.ts';
+import { INTEGRATIONS } from './integrations/manifest.ts';
 
 /** The manifests of all products; see `tenancy/product.ts`. */
-export const PRODUCTS = [EXPORTS, ACTIONS, FUNCTIONS];
+export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS, FUNCTIONS];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
 /** What the maintenance of all products needs. */

@@ -20,7 +20,7 @@ export interface ActionSource {
  */
 export async function compileSteps(
   { steps, moment }: ActionSource,
-  parser: () => Promise<Pick<Parser, 'expression'>>,
+  parser: Pick<Parser, 'expression'>,
 ): Promise<Bytecode> {
   const budget = new FilterBudget();
   const read = readSteps(steps, budget);
@@ -30,8 +30,7 @@ export async function compileSteps(
     step.properties ? hogqlFilters(step.properties) : [],
   )) {
     if (hogql.has(source)) continue;
-    const engine = await parser();
-    hogql.set(source, await placed(`${path}.key`, () => expressionOf(engine, source)));
+    hogql.set(source, await placed(`${path}.key`, () => expressionOf(parser, source)));
   }
   return placed('steps', async () =>
     compileBytecode(actionExpression(read, { moment, scope: 'realtime', hogql })),

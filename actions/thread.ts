@@ -3,18 +3,7 @@ import { createOwnParser } from '../hog/parser/index.ts';
 import { serveThread } from '../hog/threads/serve.ts';
 import { type ActionSource, compileSteps } from './compile-steps.ts';
 
-// Most actions have no text to parse, so the parser is loaded when the first one has.
-let loading: ReturnType<typeof createOwnParser> | undefined;
-let isWorn = () => false;
+// Loaded before the thread is ready, so that loading it does not count as time of the first action.
+const { parser, isWorn } = await createOwnParser();
 
-async function parser() {
-  loading ??= createOwnParser();
-  const own = await loading;
-  isWorn = own.isWorn;
-  return own.parser;
-}
-
-serveThread({
-  work: (source: ActionSource) => compileSteps(source, parser),
-  isWorn: () => isWorn(),
-});
+serveThread({ work: (source: ActionSource) => compileSteps(source, parser), isWorn });

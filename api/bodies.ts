@@ -57,11 +57,14 @@ function parseJson(bytes: Buffer): unknown {
       ? JSON.parse(text, (key, entry) => (key === '__proto__' ? undefined : entry))
       : JSON.parse(text);
   } catch (error) {
-    throw errors.parseError((error as Error).message);
+    throw errors.parseError((error as Error).message.replace(EXCERPT, ''));
   }
   if (UNSTORABLE.test(text)) refuseUnstorableText(value);
   return value;
 }
+
+/** The end of a message of the engine that repeats a part of the body. The body may contain secrets. */
+const EXCERPT = /, (?:\.{3})?"[\s\S]*"(?:\.{3})? is not valid JSON$/;
 
 // Looking at each key and text takes longer than parsing, so this is only done where the text gives a reason.
 /** A text that can have the key `__proto__`, perhaps with letters as escapes. */

@@ -6,6 +6,7 @@ import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { batchExportRoutes } from './exports/index.ts';
 import { functionRoutes } from './functions/index.ts';
+import { integrationRoutes } from './integrations/integrations.ts';
 import { groupRoutes } from './people/groups.ts';
 import { personRoutes } from './people/persons.ts';
 import type { Lane } from './public/lane.ts';
@@ -47,6 +48,7 @@ export const ROUTES: Routes = {
     batchExportRoutes,
     actionRoutes,
     functionRoutes,
+    integrationRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

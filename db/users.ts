@@ -19,6 +19,20 @@ export interface UserRow {
   date_joined: string;
 }
 
+/** What others see of a user. */
+export type ShownUser = Pick<
+  UserRow,
+  | ('id' | 'uuid' | 'distinct_id' | 'first_name' | 'last_name' | 'email')
+  | ('is_email_verified' | 'hedgehog_config' | 'role_at_organization')
+>;
+
+/** Returns the SQL that selects a ShownUser by a column with an id. Null: there is no such user, or no longer. */
+export const shownUser = (column: string): string =>
+  `(select json_build_object('id', u.id, 'uuid', u.uuid, 'distinct_id', u.distinct_id, 'first_name', u.first_name,
+      'last_name', u.last_name, 'email', u.email, 'is_email_verified', u.is_email_verified,
+      'hedgehog_config', u.hedgehog_config, 'role_at_organization', u.role_at_organization)
+    from users u where u.id = ${column})`;
+
 /** Inserts a user and returns the row. Returns undefined if the e-mail address is taken. */
 export async function insertUser(
   queryable: Queryable,

@@ -2,7 +2,6 @@ import type { Product } from './product.ts';
 
 /** What scopes name beside the scopes of products. Some of it has no routes yet, but keys for it can be made. */
 const VOCABULARY = [
-  'action',
   'activity_log',
   'cohort',
   'early_access_feature',

@@ -1,6 +1,6 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits } from '../../db/reading.ts';
-import type { UserRow } from '../../db/users.ts';
+import { type ShownUser, shownUser } from '../../db/users.ts';
 import { LOCK_KINDS } from './locks.ts';
 
 export type Matching = 'exact' | 'contains' | 'regex';
@@ -19,12 +19,6 @@ export interface StepDocument {
   url_matching: Matching | null;
 }
 
-type Creator = Pick<
-  UserRow,
-  | ('id' | 'uuid' | 'distinct_id' | 'first_name' | 'last_name' | 'email')
-  | ('is_email_verified' | 'hedgehog_config' | 'role_at_organization')
->;
-
 export interface ActionRow {
   project_id: number;
   id: number;
@@ -37,7 +31,7 @@ export interface ActionRow {
   bytecode: unknown[];
   pinned_at: string | null;
   created_at: string;
-  created_by: Creator | null;
+  created_by: ShownUser | null;
   updated_at: string;
   deleted: boolean;
   version: number;
@@ -66,12 +60,8 @@ export const keyOf = (row: Pick<ActionRow, 'project_id' | 'id'>): ActionKey => (
 });
 
 const COLUMNS = `a.project_id, a.id, a.name, a.description, a.tags, a.post_to_slack, a.slack_message_format, a.steps,
-  a.bytecode, a.pinned_at, a.created_at, a.updated_at, a.deleted, a.version, a.changed_at`;
-/** The user who created the action, as the API shows users. */
-const CREATOR = `(select json_build_object('id', u.id, 'uuid', u.uuid, 'distinct_id', u.distinct_id,
-    'first_name', u.first_name, 'last_name', u.last_name, 'email', u.email, 'is_email_verified', u.is_email_verified,
-    'hedgehog_config', u.hedgehog_config, 'role_at_organization', u.role_at_organization)
-  from users u where u.id = a.created_by) as created_by`;
+  a.bytecode, a.pinned_at, a.created_at, a.updated_at, a.deleted, a.version, a.changed_at,
+  ${shownUser('a.created_by')} as created_by`;
 
 const stored = (column: string, value: unknown): unknown =>
   JSON_COLUMNS.has(column) ? JSON.stringify(value) : value;
@@ -85,7 +75,7 @@ export async function insertAction(
     `with a as (
        insert into actions (${columns.join(', ')})
        values (${columns.map((_, index) => `$${index + 1}`).join(', ')}) returning *)
-     select ${COLUMNS}, ${CREATOR} from a`,
+     select ${COLUMNS} from a`,
     columns.map((column) => stored(column, row[column])),
   );
   return rows[0];
@@ -106,7 +96,7 @@ export async function updateAction(
     `with a as (
        update actions set ${assignments.join('')}${changes}updated_at = clock_timestamp()
        where project_id = $1 and id = $2 returning *)
-     select ${COLUMNS}, ${CREATOR} from a`,
+     select ${COLUMNS} from a`,
     [projectId, actionId, ...given.map((column) => stored(column, patch[column]))],
   );
   return rows[0];
@@ -118,7 +108,7 @@ export async function findAction(
   { projectId, actionId }: ActionKey,
 ): Promise<ActionRow | undefined> {
   const { rows } = await queryable.query(
-    `select ${COLUMNS}, ${CREATOR} from actions a where a.project_id = $1 and a.id = $2`,
+    `select ${COLUMNS} from actions a where a.project_id = $1 and a.id = $2`,
     [projectId, actionId],
   );
   return rows[0];
@@ -130,7 +120,7 @@ export async function lockAction(
   { projectId, actionId }: ActionKey,
 ): Promise<ActionRow | undefined> {
   const { rows } = await client.query(
-    `select ${COLUMNS}, ${CREATOR} from actions a where a.project_id = $1 and a.id = $2 for update of a`,
+    `select ${COLUMNS} from actions a where a.project_id = $1 and a.id = $2 for update of a`,
     [projectId, actionId],
   );
   return rows[0];
@@ -153,7 +143,7 @@ export async function listActions(
        select id, row_number() over (${order}) as number,
          sum(octet_length(concat(description, tags, steps, bytecode))) over (${order} rows unbounded preceding) as bytes
        from shown)
-     select ${COLUMNS}, ${CREATOR} from fitting f join shown a using (id) where ${fits('f')}
+     select ${COLUMNS} from fitting f join shown a using (id) where ${fits('f')}
      order by a.created_at desc, a.id desc`,
     [projectId, limit, offset],
   );

@@ -75,6 +75,7 @@ export const PRODUCTS = {
   exports: ['models', 'destinations'],
   actions: [],
   functions: [],
+  integrations: ['integrations/kinds'],
 } as const;
 
 /** Who may import whom. docs/architecture.md prints this as a table. */
@@ -87,6 +88,14 @@ export const PLACES: Record<string, Place> = {
   ...product('exports', PRODUCTS.exports),
   ...product('actions', PRODUCTS.actions),
   ...product('functions', PRODUCTS.functions),
+  ...product('integrations', PRODUCTS.integrations),
+  'integrations/kinds': {
+    paths: ['integrations/kinds/'],
+    holds: 'the kinds of integrations: settings, secrets and hosts of each; a registry',
+    imports: ['integrations/rules', ...PURE_LEAVES],
+    neverPackages: IO,
+    product: 'integrations',
+  },
   'api (app)': {
     paths: ['api/app.ts', 'api/main.ts', 'api/routes.ts'],
     holds: 'the API process: the list of routes, and what it is put together from',
@@ -105,11 +114,12 @@ export const PLACES: Record<string, Place> = {
   'api/areas': {
     paths: [
       ...['api/capture/', 'api/remote-config.ts', 'api/exports/', 'api/tenancy/', 'api/people/'],
-      ...['api/events/', 'api/actions/', 'api/functions/', 'api/health.ts'],
+      ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts'],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [
       ...['api', 'api/public', 'capture', 'tenancy', 'models', 'destinations', 'config.ts'],
+      'integrations/kinds',
       ...Object.keys(PRODUCTS).flatMap((name) =>
         ['', '/rules', '/rows', '/reads', '/commands'].map((one) => `${name}${one}`),
       ),

@@ -1,0 +1,57 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { Keyring } from '../../secrets/envelope.ts';
+import { findKind } from '../kinds/registry.ts';
+import { findIntegration } from '../rows/integrations.ts';
+import { markerOf, type Substitution } from '../rules/substitution.ts';
+import { openConfig } from './settings.ts';
+import { shownIntegration } from './shown.ts';
+
+/** The largest id that the database has. */
+const MAX_ID = 2 ** 31 - 1;
+
+/** An integration as a run uses it. */
+export interface ResolvedIntegration {
+  id: number;
+  kind: string;
+  /** What a program may see: the configuration without its secrets, and a placeholder for each secret that it may send. */
+  inputs: Record<string, unknown>;
+  /** What puts the secrets into requests. The runtime keeps it to itself. */
+  substitution: Substitution;
+}
+
+/**
+ * Reads an integration of a project for a run. Undefined: the project has no such integration. Throws a SecretError if its
+ * secrets cannot be decrypted. `seed` is a random secret of the run, see `markerOf`.
+ */
+export async function resolveIntegration(
+  queryable: Queryable,
+  keyring: Keyring | undefined,
+  projectId: number,
+  integrationId: number,
+  seed: string,
+): Promise<ResolvedIntegration | undefined> {
+  if (!Number.isInteger(integrationId) || integrationId < 1 || integrationId > MAX_ID) return undefined;
+  const row = await findIntegration(queryable, { projectId, integrationId });
+  const kind = row && findKind(row.kind);
+  if (!kind) return undefined;
+  const config = openConfig(keyring, kind, row);
+  const placeholders = Object.entries(kind.values(config)).map(([name, { value, form }]) => ({
+    ...{ name, value, form },
+    marker: markerOf(seed, row.id, name),
+  }));
+  return {
+    id: row.id,
+    kind: row.kind,
+    inputs: {
+      ...shownIntegration(row).config,
+      ...Object.fromEntries(placeholders.map(({ name, marker }) => [name, marker])),
+    },
+    substitution: {
+      integrationId: row.id,
+      kind: row.kind,
+      placeholders,
+      hosts: kind.hosts(config),
+      signing: kind.signing?.(config) ?? null,
+    },
+  };
+}

@@ -1,5 +1,6 @@
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
 import { isHogClosure } from '../runtime/hogvm.ts';
+import { changeList, lend, own } from '../runtime/lists.ts';
 import type { Meter } from '../runtime/meter.ts';
 import {
   compare,
@@ -15,6 +16,7 @@ import {
 } from '../runtime/operators.ts';
 import { checkArgumentCount, checkArity, library, type Surroundings } from '../runtime/stl.ts';
 import {
+  COST,
   closureMessage,
   costOf,
   errorValue,
@@ -199,10 +201,19 @@ function between(value: HogValue, low: HogValue, high: HogValue, negated: boolea
   return negated ? first || second : first && second;
 }
 
+/** Calls a list function whose result goes into the variable that its list comes from. */
+function change(run: Run, name: string, args: HogValue[]): HogValue {
+  if (run.functions.has(name)) return callName(run, name, args);
+  run.meter.step();
+  return own(changeList(name, args, true, run.meter));
+}
+
 function set(run: Run, object: HogValue, key: HogValue, value: HogValue): void {
   run.meter.step();
-  const grown = setProperty(object, key, value, run.meter);
-  if (grown > 0) run.meter.allocate(grown);
+  const length = Array.isArray(object) ? object.length : 0;
+  setProperty(object, key, value, run.meter);
+  const gap = Array.isArray(object) ? object.length - length : 1;
+  run.meter.allocate(COST * gap + (typeof value === 'string' ? value.length : 0));
 }
 
 const same = (right: HogValue, left: HogValue): boolean =>
@@ -241,6 +252,8 @@ export const table = Object.freeze({
   name: callName,
   named,
   text: written,
+  change,
+  lend,
   matcher: likeMatcher,
   raise,
   caught,

@@ -1,10 +1,11 @@
 import crypto from 'node:crypto';
 import { HogFailure, runtimeFailure } from './errors.ts';
 import { type ExecOptions, isHogDate, isHogDateTime, printHogStringOutput, STL } from './hogvm.ts';
+import { changeList, listChanges } from './lists.ts';
 import type { Meter } from './meter.ts';
 import { checkSearch, like, matches } from './operators.ts';
 import { regexExtract, regexMatch } from './regex.ts';
-import { costOf, type HogValue } from './values.ts';
+import { COST, costOf, type HogValue } from './values.ts';
 import { checkZones, secondsIn } from './zones.ts';
 
 /** What library functions can use besides their arguments. The caller of the run provides all of it. */
@@ -184,6 +185,12 @@ const own = new Map<string, LibraryFunction['call']>(
     notLike: ([subject, pattern]) => !like(subject, pattern, false),
     notILike: ([subject, pattern]) => !like(subject, pattern, true),
     match: ([subject, pattern]) => matches(subject, pattern, false),
+    ...Object.fromEntries(
+      [...listChanges.keys()].map((name) => [
+        name,
+        (args: HogValue[], { meter }: Surroundings) => changeList(name, args, false, meter),
+      ]),
+    ),
   }),
 );
 
@@ -201,6 +208,15 @@ const NULL_FOR_NULL = new Map<string, number>([
 ]);
 
 const EMPTY_FOR_NULL = new Set(['keys', 'values']);
+
+/** Functions that look at a list or a dictionary without looking at each element. */
+const SHALLOW = new Set([
+  ...['length', 'empty', 'notEmpty', 'typeof', 'isNull', 'isNotNull', 'ifNull', 'coalesce', 'assumeNotNull'],
+  ...['tuple', 'if', 'multiIf', 'not', 'and', 'or', 'equals', 'notEquals', ...listChanges.keys()],
+]);
+
+/** Functions that look at the elements of a list or a dictionary, but not inside of them. */
+const LEVEL = new Set(['keys', 'values', 'has', 'indexOf', 'in', 'arrayReverse']);
 
 /** Functions that read a text in a time zone: how each builds its result from the seconds since 1970. */
 const OF_LOCAL_TIME = new Map<string, (seconds: number, zone: HogValue) => HogValue>([
@@ -220,6 +236,8 @@ function wrap(name: string): LibraryFunction {
   const guard = guards.get(name);
   const nullable = NULL_FOR_NULL.get(name);
   const emptyForNull = EMPTY_FOR_NULL.has(name);
+  const shallow = SHALLOW.has(name);
+  const level = LEVEL.has(name);
   return Object.freeze({
     name,
     minArgs: original.minArgs ?? 0,
@@ -229,15 +247,18 @@ function wrap(name: string): LibraryFunction {
       if (emptyForNull && args[0] === null) return [];
       for (const one of args) {
         if (typeof one === 'string') around.meter.work(one.length);
-        // The cost is computed on each call, because the value may have grown.
-        else if (typeof one === 'object' && one !== null) costOf(one, around.meter);
+        // The cost is computed on each call, because values inside of it may have grown.
+        else if (typeof one !== 'object' || one === null || shallow) continue;
+        else if (level)
+          around.meter.work(COST * (Array.isArray(one) ? one.length : one instanceof Map ? one.size : 1));
+        else costOf(one, around.meter);
       }
       checkZones(name, args);
       guard?.(args, around.meter);
       const seconds = ofLocalTime && secondsIn(args[0], args[1]);
       const result = ofLocalTime && seconds != null ? ofLocalTime(seconds, args[1]) : call(args, around);
       if (typeof result === 'string') around.meter.allocate(result.length);
-      else if (Array.isArray(result)) around.meter.work(result.length * 8);
+      else if (Array.isArray(result) && !shallow) around.meter.work(result.length * COST);
       return result === undefined ? null : result;
     },
   });

@@ -1,6 +1,7 @@
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
+import { changeList, listChanges, own } from '../runtime/lists.ts';
 import { getGlobal } from '../runtime/operators.ts';
-import { checkArgumentCount, checkArity, library } from '../runtime/stl.ts';
+import { checkArgumentCount, checkArity, type LibraryFunction, library } from '../runtime/stl.ts';
 import {
   closureMessage,
   costOf,
@@ -13,8 +14,12 @@ import {
   toHog,
   toHost,
 } from '../runtime/values.ts';
+import { Use } from './borrow.ts';
 import { hogLibrary, libraryChunk } from './hog-library.ts';
 import type { Machine } from './machine.ts';
+
+/** The length of a call in the bytecode: the instruction, the name and the number of arguments. */
+const CALL_LENGTH = 3;
 
 interface Waiting {
   name: string;
@@ -92,7 +97,11 @@ export function callGlobal(machine: Machine, name: string, count: number): Waiti
   }
   if (asyncFunctions.has(name)) return wait(machine, name, take(machine, count));
   if (library.has(name)) {
-    machine.stack.push(callNative(machine, name, count));
+    machine.stack.push(
+      machine.uses && listChanges.has(name)
+        ? callChange(machine, name, count)
+        : callNative(machine, name, count),
+    );
     return null;
   }
   if (hogLibrary.has(libraryChunk(name))) {
@@ -116,6 +125,15 @@ function callNative(machine: Machine, name: string, count: number): HogValue {
   checkArgumentCount(count, machine.meter);
   checkArity(fn, count);
   return fn.call(take(machine, count), machine.env.around);
+}
+
+/** Calls a list function. If the bytecode says so, it changes the list in place. */
+function callChange(machine: Machine, name: string, count: number): HogValue {
+  const use = machine.uses?.[machine.frame.ip - CALL_LENGTH];
+  if (use !== Use.IN_PLACE && use !== Use.FRESH) return callNative(machine, name, count);
+  checkArity(library.get(name) as LibraryFunction, count);
+  const args = take(machine, count);
+  return own(changeList(name, args, use === Use.IN_PLACE, machine.meter));
 }
 
 /** Calls a library function that is written in Hog. */

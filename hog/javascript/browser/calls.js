@@ -33,5 +33,24 @@ export function callsOf(library) {
     }
     return newClosure('stl', name, library[name]?.[1] || 0, named(name));
   };
-  return { name: call, named, text, missing };
+  /**
+   * Changes the list of a variable in place if the variable owns it, and otherwise copies it first.
+   * @type {(run: Run, name: string, args: Value[]) => Value}
+   */
+  const change = (run, name, args) => {
+    const { functions } = run.options;
+    if ((functions && Object.hasOwn(functions, name)) || !Object(args[0]).__isHogOwned) {
+      const result = call(run, name, args);
+      if (Array.isArray(result)) Object(result).__isHogOwned = !functions || !Object.hasOwn(functions, name);
+      return result;
+    }
+    takeStep(run);
+    const [list, value] = args;
+    if (name === 'arrayPushBack') list.push(value);
+    else if (name === 'arrayPushFront') list.unshift(value);
+    else if (name === 'arrayPopBack') list.pop();
+    else list.shift();
+    return list;
+  };
+  return { name: call, named, text, missing, change };
 }

@@ -193,6 +193,10 @@ export const operators = {
   closure: (name, argCount, body) => newClosure('local', name, argCount, body),
   call: callValue,
   matcher: likeOf,
+  lend: (value) => {
+    if (Array.isArray(value)) Object(value).__isHogOwned = false;
+    return value;
+  },
   raise,
   caught: (_run, thrown) => {
     if (thrown?.hogError) return thrown.hogError;

@@ -1,6 +1,6 @@
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
 import { isHogClosure } from '../runtime/hogvm.ts';
-import { changeList, lend, own } from '../runtime/lists.ts';
+import { changeList, lend, own, SORTING } from '../runtime/lists.ts';
 import type { Meter } from '../runtime/meter.ts';
 import {
   compare,
@@ -99,8 +99,12 @@ export function callValue(run: Run, args: HogValue[], callee: HogValue): HogValu
   return enter(run, () => body(...args));
 }
 
+/** Returns whether this is `arraySort(key, list)`, which calls a function. */
+const sortsByKey = (name: string, args: HogValue[]): boolean =>
+  args.length === 2 && SORTING.has(name) && isHogClosure(args[0]);
+
 function callLibrary(run: Run, name: string, args: HogValue[]): HogValue {
-  const native = library.get(name);
+  const native = sortsByKey(name, args) ? undefined : library.get(name);
   if (native) {
     checkArgumentCount(args.length, run.meter);
     checkArity(native, args.length);
@@ -136,7 +140,7 @@ export function whole(run: Run, value: HogValue): unknown {
  * Returns a caller for a library function. The lookup happens once. A host function of the same name takes precedence.
  */
 function named(name: string): (run: Run, args: HogValue[]) => HogValue {
-  const native = library.get(name);
+  const native = SORTING.has(name) ? undefined : library.get(name);
   if (!native) return (run, args) => callName(run, name, args);
   return (run, args) => {
     if (run.functions.size > 0) return callName(run, name, args);

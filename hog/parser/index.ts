@@ -2,6 +2,7 @@
 // SourceError.
 import type { Expr, Placeholder, Program, SelectNode } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
+import { withBraces } from './braces.ts';
 import { Cache } from './cache.ts';
 import { toExpr } from './convert-expression.ts';
 import { toSelect } from './convert-select.ts';
@@ -77,7 +78,8 @@ export async function createOwnParser(): Promise<{ parser: Parser; isWorn(): boo
   return { parser: parserOf(ownEngine(engine), PARSER_DEFAULTS), isWorn: () => engine.isWorn };
 }
 
-function parserOf(engine: Engine, settings: Required<ParserOptions>): Parser {
+function parserOf(plain: Engine, settings: Required<ParserOptions>): Parser {
+  const engine = withBraces(plain);
   const cache = new Cache<Outcome>(settings.cacheEntries, settings.cacheCharacters);
   const inFlight = new Map<string, Promise<Tree>>();
 

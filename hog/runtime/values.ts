@@ -145,8 +145,12 @@ export function toHog(value: unknown, depth = 0): HogValue {
   return map;
 }
 
-/** Converts a Hog value to plain data for the host. A cyclic reference becomes null. */
+/**
+ * Converts a Hog value to plain data for the host. A cyclic reference becomes null, and half a surrogate pair becomes
+ * U+FFFD, because neither JSON nor a database can carry it.
+ */
 export function toHost(value: HogValue, marked: Set<object> = new Set()): unknown {
+  if (typeof value === 'string') return value.toWellFormed();
   if (typeof value !== 'object' || value === null) return value === undefined ? null : value;
   if (isHogDateTime(value) || isHogDate(value)) return value;
   if (isHogClosure(value) || isHogCallable(value)) return printHogValue(value);
@@ -160,7 +164,7 @@ export function toHost(value: HogValue, marked: Set<object> = new Set()): unknow
     const entries = value instanceof Map ? value : Object.entries(value);
     for (const [key, item] of entries) {
       // Assignment would treat `__proto__` specially, but here it is an ordinary key.
-      Object.defineProperty(object, typeof key === 'string' ? key : printHogValue(key), {
+      Object.defineProperty(object, typeof key === 'string' ? key.toWellFormed() : printHogValue(key), {
         value: toHost(item, marked),
         enumerable: true,
         configurable: true,

@@ -1,5 +1,5 @@
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
-import { changeList, listChanges, own } from '../runtime/lists.ts';
+import { changeList, listChanges, own, SORTING } from '../runtime/lists.ts';
 import { getGlobal } from '../runtime/operators.ts';
 import { checkArgumentCount, checkArity, type LibraryFunction, library } from '../runtime/stl.ts';
 import {
@@ -96,7 +96,7 @@ export function callGlobal(machine: Machine, name: string, count: number): Waiti
     return null;
   }
   if (asyncFunctions.has(name)) return wait(machine, name, take(machine, count));
-  if (library.has(name)) {
+  if (library.has(name) && !sortsByKey(machine, name, count)) {
     machine.stack.push(
       machine.uses && listChanges.has(name)
         ? callChange(machine, name, count)
@@ -125,6 +125,12 @@ function callNative(machine: Machine, name: string, count: number): HogValue {
   checkArgumentCount(count, machine.meter);
   checkArity(fn, count);
   return fn.call(take(machine, count), machine.env.around);
+}
+
+/** Returns whether this is `arraySort(key, list)`, which is written in Hog. With a list alone it is not. */
+function sortsByKey({ stack, reversed }: Machine, name: string, count: number): boolean {
+  if (count !== 2 || !SORTING.has(name)) return false;
+  return isHogClosure(stack.values[stack.height - (reversed ? 1 : 2)]);
 }
 
 /** Calls a list function. If the bytecode says so, it changes the list in place. */
@@ -158,7 +164,7 @@ export function callClosure(machine: Machine, closure: HogValue, count: number):
   const { callable } = closure;
   const name = callable.name ?? '';
   if (callable.__hogCallable__ === 'stl') {
-    if (hogLibrary.has(libraryChunk(name))) callWritten(machine, name, count);
+    if (!library.has(name) || sortsByKey(machine, name, count)) callWritten(machine, name, count);
     else machine.stack.push(callNative(machine, name, count));
     return null;
   }

@@ -1,8 +1,11 @@
 import type { Engine } from './engine.ts';
 import { escapedBraces, type SourceKind } from './scan.ts';
 
-/** Characters for private use. One that a text does not contain can stand for something in it. */
-const MARKS = Array.from({ length: 64 }, (_, i) => String.fromCharCode(0xe000 + i));
+/**
+ * A character that stands for the backslash. It has one byte, because the parser counts some places in bytes, and JSON
+ * contains it as it is.
+ */
+const MARK = '\u007f';
 
 /**
  * Makes an engine that reads `\\}` in template strings as a brace, as people write it beside `\\{`. The parser itself
@@ -19,23 +22,18 @@ export function withBraces(engine: Engine): Engine {
         marked.map(({ text }) => text),
         budget,
       );
-      return answers.map((answer, i) => {
-        const mark = marked[i]?.mark;
-        return mark === undefined ? answer : answer.replaceAll(mark, '');
-      });
+      return answers.map((answer, i) => (marked[i]?.isMarked ? answer.replaceAll(MARK, '') : answer));
     },
   };
 }
 
-function markBraces(kind: SourceKind, source: string): { text: string; mark?: string } {
-  const places = escapedBraces(source, kind);
-  const mark = places.length > 0 ? MARKS.find((one) => !source.includes(one)) : undefined;
-  if (mark === undefined) return { text: source };
+function markBraces(kind: SourceKind, source: string): { text: string; isMarked: boolean } {
+  const places = source.includes(MARK) ? [] : escapedBraces(source, kind);
   let text = '';
   let from = 0;
   for (const at of places) {
-    text += `${source.slice(from, at)}}${mark}`;
+    text += `${source.slice(from, at)}}${MARK}`;
     from = at + 2;
   }
-  return { text: text + source.slice(from), mark };
+  return { text: text + source.slice(from), isMarked: places.length > 0 };
 }

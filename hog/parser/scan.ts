@@ -30,7 +30,7 @@ export function checkDepth(source: string, kind: SourceKind, maxDepth: number): 
 export function escapedBraces(source: string, kind: SourceKind): number[] {
   const found: number[] = [];
   if (!source.includes('\\}')) return found;
-  scan(source, kind, { escape: (at) => source[at + 1] === '}' && found.push(at) });
+  scan(source, kind, { backslash: (at) => source[at + 1] === '}' && found.push(at) });
   return found;
 }
 
@@ -39,10 +39,10 @@ interface Visitor {
   open?(at: number): void;
   close?(): void;
   /** A backslash in the text of a template string. */
-  escape?(at: number): void;
+  backslash?(at: number): void;
 }
 
-function scan(source: string, kind: SourceKind, { open, close, escape }: Visitor): void {
+function scan(source: string, kind: SourceKind, { open, close, backslash }: Visitor): void {
   // The context of the current character: code, or the text of a template string. A template string ends with ' or with
   // the source.
   const stack: ('code' | 'template')[] = [kind === 'template' ? 'template' : 'code'];
@@ -50,7 +50,7 @@ function scan(source: string, kind: SourceKind, { open, close, escape }: Visitor
     const character = source[i] as string;
     if (stack.at(-1) === 'template') {
       if (character === '\\') {
-        escape?.(i);
+        backslash?.(i);
         i++;
       } else if (character === '{') {
         open?.(i);

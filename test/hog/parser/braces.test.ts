@@ -9,7 +9,7 @@ test.each([
   ["return f'\\{x\\}'", '{x}'],
   ["return f'a \\} {1 + 1} \\}{f'\\{in\\}'}'", 'a } 2 }{in}'],
   ["let a := f'\\}'; if (a = '}') { return f'\\{{a}\\}' } else { return 1 }", '{}}'],
-  ["return f'\\}\ue000\ue001'", '}\ue000\ue001'],
+  ["return f'é\\}😀'", 'é}😀'],
   ["return f'\\\\\\}'", '\\}'],
 ])('%s', async (source, expected) => {
   expect(run(compileBytecode(await parser.program(source), source))).toMatchObject({ result: expected });
@@ -24,5 +24,6 @@ test.each([
 
 test('after an escaped brace, places in the text are right', async () => {
   await expect(parser.program("let a := f'\\}';\nlet b := )")).rejects.toMatchObject({ line: 2, column: 10 });
+  await expect(parser.program("let a := f'xx';\nlet b := )")).rejects.toMatchObject({ line: 2, column: 10 });
   await expect(parser.program("return '\\}'")).rejects.toMatchObject({ code: 'syntax' });
 });

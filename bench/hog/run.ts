@@ -1,5 +1,5 @@
 // `npm run bench -- hog` measures filters on the reference VM, on Sluice's VM and as JavaScript; the times of the
-// parser; and the compilation of filter documents and texts for all three back ends. results.json beside this file
+// parser; lists that programs build; and the compilation of filter documents and texts for all three back ends. results.json beside this file
 // contains the recorded figures (`--write` replaces them).
 import crypto from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -14,6 +14,7 @@ import { createSchema, printStatement, selection } from '../../hog/sql/index.ts'
 import { run } from '../../hog/vm/index.ts';
 import { measureDocument } from './filter-bench.ts';
 import { events, filters } from './filters.ts';
+import { measureChanges, measureLists } from './list-bench.ts';
 
 const MEASURE_MS = 500;
 const external = { crypto, regex: { match: regexMatch, extract: regexExtract } };
@@ -115,14 +116,18 @@ const texts = {
   thousandLinesToBytecodeMs: bytecodeMs,
   thousandLinesToJavaScriptMs: javaScriptMs,
 };
+const lists = await measureLists(parser);
 await parser.close();
 console.log(texts);
+console.table(lists);
+const changes = await measureChanges();
+console.log('a function of 200 lines, in ms:', changes);
 const document = measureDocument();
 console.log('a document of 50 conditions, in ms:', document);
 if (process.argv.includes('--write')) {
   const file = path.join(import.meta.dirname, 'results.json');
   writeFileSync(
     file,
-    `${JSON.stringify({ node: process.version, filters: rows, texts, document }, null, 2)}\n`,
+    `${JSON.stringify({ node: process.version, filters: rows, texts, lists, changes, document }, null, 2)}\n`,
   );
 }

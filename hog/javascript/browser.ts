@@ -2,10 +2,11 @@
 // JavaScript in browser/. It is type-checked and tested here, and browsers run it unchanged.
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { library } from '../runtime/stl.ts';
+import { isNullable, library, strictFunctions } from '../runtime/stl.ts';
+import { wantedBy } from './browser/arguments.js';
 import { writtenFunctions } from './written.ts';
 
-const FILES = ['values', 'calendar', 'dates', 'operators', 'calls'];
+const FILES = ['values', 'arguments', 'calendar', 'dates', 'operators', 'calls'];
 /** Each of these files exports a table of Hog functions. The table has the name of the file. */
 const FUNCTION_FILES = ['texts', 'json', 'data', 'moments'];
 
@@ -103,11 +104,11 @@ return { ${calls.join(',\n')} };
 })()`;
 }
 
-/** Returns the text of a library entry: the allowed numbers of arguments and the function. */
+/** Returns the text of a library entry: the allowed numbers of arguments, the function, and what it wants. */
 function withArguments(name: string, text: string): string {
   const native = library.get(name);
   const written = writtenFunctions.get(name)?.arity;
   const fewest = native?.minArgs ?? written ?? 0;
   const most = native ? native.maxArgs : (written ?? null);
-  return `[${fewest}, ${most}, ${text}]`;
+  return `[${fewest}, ${most}, ${text}, ${JSON.stringify(wantedBy(name))}, ${strictFunctions.has(name)}, ${isNullable(name)}, ${!native}]`;
 }

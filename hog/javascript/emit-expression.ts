@@ -2,6 +2,7 @@ import type { Call, Compare, CompareOperator, Constant, Expr, Field, Tag } from 
 import { SourceError } from '../errors.ts';
 import { emitLambda } from './emit-statement.ts';
 import type { Emitter } from './emitter.ts';
+import { onlyLooks, runs, variableOf } from './owners.ts';
 
 const COMPARISONS: Record<CompareOperator, string> = {
   '==': 'eq',
@@ -66,9 +67,9 @@ export function emitExpr(emitter: Emitter, node: Expr): string {
     case 'dict':
       return `R.dict([${list(node.items.flat())}])`;
     case 'arrayAccess':
-      return `R.get(${one(node.object)}, ${one(node.property)})`;
+      return `R.get(${emitLookedAt(emitter, node.object, [node.property])}, ${one(node.property)})`;
     case 'tupleAccess':
-      return `R.get(${one(node.tuple)}, ${literal(node.index)})`;
+      return `R.get(${emitLookedAt(emitter, node.tuple, [])}, ${literal(node.index)})`;
     case 'tag':
       return emitTag(emitter, node);
     default:
@@ -90,8 +91,22 @@ export function literal(value: Constant['value']): string {
 function emitField(emitter: Emitter, { chain }: Field): string {
   const [name, ...path] = chain as [string, ...string[]];
   const variable = emitter.lookup(name);
+  if (variable && path.length === 0 && emitter.owners.names.has(name)) return `R.lend(${variable})`;
   if (variable) return path.reduce((object, key) => `R.get(${object}, ${literal(key)})`, variable);
   return `${emitter.globalReader(chain)}(G)`;
+}
+
+/**
+ * Emits an expression whose value is only looked at, after the `others` were evaluated. A list that a variable owns is
+ * not lent if they cannot change the variable.
+ */
+export function emitLookedAt(emitter: Emitter, node: Expr, others: Expr[]): string {
+  const name = variableOf(node);
+  const variable = name === null ? null : emitter.lookup(name);
+  if (name === null || variable === null || !emitter.owners.names.has(name)) return emitExpr(emitter, node);
+  const run = runs(others, (one) => emitter.lookup(one) !== null);
+  const safe = run === 'none' || (run === 'others' && !emitter.owners.shared.has(name));
+  return safe ? variable : emitExpr(emitter, node);
 }
 
 /**
@@ -183,12 +198,12 @@ function emitCall(emitter: Emitter, node: Call): string {
   const variable = emitter.lookup(node.name);
   const call = variable
     ? `R.call(E, ${list(node.params ?? node.args)}, ${variable})`
-    : emitNamed(emitter, emitter.called(node.name), node.params ?? node.args);
+    : emitNamed(emitter, emitter.called(node.name), node.params ?? node.args, onlyLooks(node));
   return outer === null ? call : `R.call(E, ${outer}, ${call})`;
 }
 
-function emitNamed(emitter: Emitter, name: string, args: Expr[]): string {
-  const codes = args.map((one) => emitExpr(emitter, one));
+function emitNamed(emitter: Emitter, name: string, args: Expr[], looks: boolean): string {
+  const codes = args.map((one) => (looks ? emitLookedAt(emitter, one, args) : emitExpr(emitter, one)));
   if (name === 'toString' && codes.length === 1) return `R.text(E, ${codes[0]})`;
   return `${emitter.constant(`R.named(${literal(name)})`)}(E, [${codes.join(', ')}])`;
 }

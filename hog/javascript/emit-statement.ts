@@ -1,5 +1,6 @@
 import type {
   Block,
+  Call,
   Expr,
   ForInStatement,
   ForStatement,
@@ -11,8 +12,9 @@ import type {
   VariableAssignment,
   VariableDeclaration,
 } from '../ast/index.ts';
-import { emitExpr, literal } from './emit-expression.ts';
+import { emitExpr, emitLookedAt, literal } from './emit-expression.ts';
 import type { Emitter } from './emitter.ts';
+import { changedName } from './owners.ts';
 
 /**
  * Emits a program or an expression: the body of a function that takes the runtime table and returns a function of
@@ -83,20 +85,32 @@ function emitDeclaration(emitter: Emitter, node: VariableDeclaration): string {
   return `let ${name} = ${node.expr ? emitExpr(emitter, node.expr) : 'null'};`;
 }
 
-function emitAssignment(emitter: Emitter, { target, value }: VariableAssignment): string {
-  const emit = (node: Expr) => emitExpr(emitter, node);
+function emitAssignment(emitter: Emitter, node: VariableAssignment): string {
+  const { target, value } = node;
+  const emit = (one: Expr) => emitExpr(emitter, one);
   if (target.kind === 'tupleAccess') {
-    return `R.set(E, ${emit(target.tuple)}, ${literal(target.index)}, ${emit(value)})`;
+    return `R.set(E, ${emitLookedAt(emitter, target.tuple, [value])}, ${literal(target.index)}, ${emit(value)})`;
   }
   if (target.kind === 'arrayAccess') {
-    return `R.set(E, ${emit(target.object)}, ${emit(target.property)}, ${emit(value)})`;
+    const object = emitLookedAt(emitter, target.object, [target.property, value]);
+    return `R.set(E, ${object}, ${emit(target.property)}, ${emit(value)})`;
   }
   const [name, ...path] = target.kind === 'field' ? target.chain : [];
   const variable = emitter.lookup(name as string) as string;
   const last = path.pop();
-  if (last === undefined) return `${variable} = ${emit(value)}`;
+  if (last === undefined) {
+    return `${variable} = ${changedName(node) === null ? emit(value) : emitChange(emitter, value as Call)}`;
+  }
   const object = path.reduce((from, key) => `R.get(${from}, ${literal(key)})`, variable);
   return `R.set(E, ${object}, ${literal(last)}, ${emit(value)})`;
+}
+
+/** Emits the call of a list function whose result goes into the variable that its list comes from. */
+function emitChange(emitter: Emitter, call: Call): string {
+  if (emitter.lookup(call.name) !== null) return emitExpr(emitter, call);
+  const [list, ...rest] = call.args as [Expr, ...Expr[]];
+  const args = [emitLookedAt(emitter, list, rest), ...rest.map((one) => emitExpr(emitter, one))];
+  return `R.change(E, ${literal(emitter.called(call.name))}, [${args.join(', ')}])`;
 }
 
 function emitFor(emitter: Emitter, node: ForStatement): string {
@@ -112,7 +126,7 @@ function emitForIn(emitter: Emitter, node: ForInStatement): string {
   return emitter.within(() => {
     const [collection, keys, values] = [emitter.fresh('c'), emitter.fresh('k'), emitter.fresh('l')];
     const [index, limit] = [emitter.fresh('i'), emitter.fresh('n')];
-    const head = [`const ${collection} = ${emitExpr(emitter, node.collection)};`];
+    const head = [`const ${collection} = ${emitLookedAt(emitter, node.collection, [])};`];
     if (node.keyVar !== null) head.push(`const ${keys} = R.name(E, "keys", [${collection}]);`);
     head.push(`const ${values} = R.name(E, "values", [${collection}]);`, `let ${index} = 1;`);
     head.push(`const ${limit} = R.name(E, "length", [${values}]);`);

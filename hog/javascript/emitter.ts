@@ -1,4 +1,5 @@
 import { globalReader } from './emit-expression.ts';
+import type { Owners } from './owners.ts';
 
 interface Scope {
   /** Maps Hog names to JavaScript names. */
@@ -15,6 +16,11 @@ export class Emitter {
   readonly #constants = new Map<string, string>();
   readonly #called = new Set<string>();
   readonly #globals = new Set<string>();
+  readonly owners: Owners;
+
+  constructor(owners: Owners) {
+    this.owners = owners;
+  }
 
   fresh(prefix: string): string {
     return `${prefix}${this.#count++}`;

@@ -8,6 +8,7 @@ import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
 import { activate } from './charge.ts';
 import { emitEntry } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
+import { ownersOf } from './owners.ts';
 import { failureOf, type Run, table, whole } from './runtime.ts';
 
 export { type Transpiled, transpile, transpileAll } from './transpile.ts';
@@ -42,7 +43,7 @@ type Entry = (globals: object, run: Run) => unknown;
  */
 export function compileJavaScript(node: Program | Expr, source?: string): Compiled {
   compileBytecode(node, source);
-  const emitter = new Emitter();
+  const emitter = new Emitter(ownersOf(node));
   let code: string;
   let entry: Entry;
   try {

@@ -1,5 +1,6 @@
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
 import { isHogClosure } from '../runtime/hogvm.ts';
+import { changeList, lend, own, SORTING } from '../runtime/lists.ts';
 import type { Meter } from '../runtime/meter.ts';
 import {
   compare,
@@ -15,6 +16,7 @@ import {
 } from '../runtime/operators.ts';
 import { checkArgumentCount, checkArity, library, type Surroundings } from '../runtime/stl.ts';
 import {
+  COST,
   closureMessage,
   costOf,
   errorValue,
@@ -97,8 +99,12 @@ export function callValue(run: Run, args: HogValue[], callee: HogValue): HogValu
   return enter(run, () => body(...args));
 }
 
+/** Returns whether this is `arraySort(key, list)`, which calls a function. */
+const sortsByKey = (name: string, args: HogValue[]): boolean =>
+  args.length === 2 && SORTING.has(name) && isHogClosure(args[0]);
+
 function callLibrary(run: Run, name: string, args: HogValue[]): HogValue {
-  const native = library.get(name);
+  const native = sortsByKey(name, args) ? undefined : library.get(name);
   if (native) {
     checkArgumentCount(args.length, run.meter);
     checkArity(native, args.length);
@@ -134,7 +140,7 @@ export function whole(run: Run, value: HogValue): unknown {
  * Returns a caller for a library function. The lookup happens once. A host function of the same name takes precedence.
  */
 function named(name: string): (run: Run, args: HogValue[]) => HogValue {
-  const native = library.get(name);
+  const native = SORTING.has(name) ? undefined : library.get(name);
   if (!native) return (run, args) => callName(run, name, args);
   return (run, args) => {
     if (run.functions.size > 0) return callName(run, name, args);
@@ -199,10 +205,19 @@ function between(value: HogValue, low: HogValue, high: HogValue, negated: boolea
   return negated ? first || second : first && second;
 }
 
+/** Calls a list function whose result goes into the variable that its list comes from. */
+function change(run: Run, name: string, args: HogValue[]): HogValue {
+  if (run.functions.has(name)) return callName(run, name, args);
+  run.meter.step();
+  return own(changeList(name, args, true, run.meter));
+}
+
 function set(run: Run, object: HogValue, key: HogValue, value: HogValue): void {
   run.meter.step();
-  const grown = setProperty(object, key, value, run.meter);
-  if (grown > 0) run.meter.allocate(grown);
+  const length = Array.isArray(object) ? object.length : 0;
+  setProperty(object, key, value, run.meter);
+  const gap = Array.isArray(object) ? object.length - length : 1;
+  run.meter.allocate(COST * gap + (typeof value === 'string' ? value.length : 0));
 }
 
 const same = (right: HogValue, left: HogValue): boolean =>
@@ -241,6 +256,8 @@ export const table = Object.freeze({
   name: callName,
   named,
   text: written,
+  change,
+  lend,
   matcher: likeMatcher,
   raise,
   caught,

@@ -5,6 +5,7 @@ import { library } from '../runtime/stl.ts';
 import { browserTable, isInBrowser } from './browser.ts';
 import { emitEntry } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
+import { ownersOf } from './owners.ts';
 import { writtenFunctions } from './written.ts';
 
 /**
@@ -40,7 +41,7 @@ export function transpileAll(nodes: (Program | Expr)[], source?: string): Transp
 function part(node: Program | Expr, source?: string): { code: string; stl: string[] } {
   // The bytecode compiler refuses programs that no back end supports.
   compileBytecode(node, source);
-  const emitter = new Emitter();
+  const emitter = new Emitter(ownersOf(node));
   const code = emitted(emitter, node, source);
   const own = [...code.matchAll(/R\.name\(E, "(\w+)"/g)].map(([, name]) => name as string);
   if (code.includes('R.text(')) own.push('toString');

@@ -33,6 +33,11 @@ const arrayMap: Written['call'] = (run, [fn, list]) => {
   return result;
 };
 
+function sortByKey(run: Run, name: string, [key, list]: HogValue[]): HogValue {
+  const values = native(run, 'values', [list]);
+  return native(run, name, [values, arrayMap(run, [key, values])]);
+}
+
 function member(run: Run, name: string, id: HogValue, ids: HogValue): boolean {
   if (compare('==', ids, null)) {
     const reason = `${name}() requires cohort membership to be loaded for this evaluation`;
@@ -91,6 +96,8 @@ export const writtenFunctions: ReadonlyMap<string, Written> = new Map<string, Wr
       },
     },
   ],
+  ['arraySort', { arity: 2, call: (run, args) => sortByKey(run, 'arraySort', args) }],
+  ['arrayReverseSort', { arity: 2, call: (run, args) => sortByKey(run, 'arrayReverseSort', args) }],
   ['inCohort', { arity: 2, call: (run, [id, ids]) => member(run, 'inCohort', id, ids) }],
   ['notInCohort', { arity: 2, call: (run, [id, ids]) => !member(run, 'notInCohort', id, ids) }],
   [

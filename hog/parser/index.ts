@@ -2,13 +2,15 @@
 // SourceError.
 import type { Expr, Placeholder, Program, SelectNode } from '../ast/index.ts';
 import { SourceError } from '../errors.ts';
+import { withBraces } from './braces.ts';
 import { Cache } from './cache.ts';
 import { toExpr } from './convert-expression.ts';
 import { toSelect } from './convert-select.ts';
 import { type Engine, TEMPLATE_PREFIX, WasmEngine } from './engine.ts';
+import { EXAMPLE } from './example.ts';
 import { answerOf } from './messages.ts';
 import { ownEngine, threadedEngine } from './pool.ts';
-import { readProgram } from './program.ts';
+import { isParsed, readProgram } from './program.ts';
 import { createReader } from './reader.ts';
 import { checkDepth, type SourceKind } from './scan.ts';
 import { readTerms, splitTerms } from './terms.ts';
@@ -41,6 +43,8 @@ export interface Parser {
    * text.
    */
   template(source: string): Promise<Expr>;
+  /** Starts all threads, and lets them read an example. Programs that come later are then read about twice as fast. */
+  warm(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -58,6 +62,11 @@ export const PARSER_DEFAULTS = {
 
 /** The most levels of a tree. Operators such as `1 + 1 + …`, and `else if`, nest without brackets. */
 const MAX_TREE_DEPTH = 1_000;
+
+/** The cache of pieces of programs has a part of the characters of the other, because it keeps the parser's long answers. */
+const PIECES_SHARE = 8;
+
+const LONGEST_WARMING = 60_000;
 
 type Tree = Program | Expr;
 type Outcome = { tree: Tree } | { error: SourceError };
@@ -77,8 +86,12 @@ export async function createOwnParser(): Promise<{ parser: Parser; isWorn(): boo
   return { parser: parserOf(ownEngine(engine), PARSER_DEFAULTS), isWorn: () => engine.isWorn };
 }
 
-function parserOf(engine: Engine, settings: Required<ParserOptions>): Parser {
+/** Creates a parser for an engine. */
+export function parserOf(plain: Engine, settings: Required<ParserOptions>): Parser {
+  const engine = withBraces(plain);
   const cache = new Cache<Outcome>(settings.cacheEntries, settings.cacheCharacters);
+  // After a change in a program, only the statements that it touches are parsed again.
+  const pieces = new Cache<string>(settings.cacheEntries, settings.cacheCharacters / PIECES_SHARE);
   const inFlight = new Map<string, Promise<Tree>>();
 
   async function read(kind: SourceKind, source: string): Promise<Tree> {
@@ -87,7 +100,8 @@ function parserOf(engine: Engine, settings: Required<ParserOptions>): Parser {
     const limitMs = kind === 'program' ? settings.programTimeoutMs : settings.timeoutMs;
     const budget = { limitMs, usedMs: 0 };
     if (kind === 'program') {
-      const parse = (texts: string[]) => engine.parse('program', texts, budget);
+      const parse = (texts: string[]) =>
+        parsedBefore(pieces, texts, (unknown) => engine.parse('program', unknown, budget));
       return readProgram(source, { parse, lanes: engine.lanes, maxDepth: MAX_TREE_DEPTH });
     }
     const terms = kind === 'expression' && splitTerms(source);
@@ -134,8 +148,32 @@ function parserOf(engine: Engine, settings: Required<ParserOptions>): Parser {
     expression: (source) => parse('expression', source) as Promise<Expr>,
     select: (source) => parse('select', source) as Promise<SelectNode | Placeholder>,
     template: (source) => parse('template', source) as Promise<Expr>,
+    async warm() {
+      const budget = { limitMs: LONGEST_WARMING, usedMs: 0 };
+      const lane = async () => {
+        // One request for each statement, so that texts of users get in between.
+        for (const text of EXAMPLE) await engine.parse('program', [text], budget);
+      };
+      await Promise.all(Array.from({ length: engine.lanes }, lane));
+    },
     close: () => engine.close(),
   };
+}
+
+/** Parses the texts that are not in the cache. The answers contain no places in the whole program. */
+async function parsedBefore(
+  known: Cache<string>,
+  texts: string[],
+  parse: (texts: string[]) => Promise<string[]>,
+): Promise<string[]> {
+  const found = texts.map((text) => known.get(text));
+  const unknown = texts.filter((_text, i) => found[i] === undefined);
+  const answers = unknown.length > 0 ? await parse(unknown) : [];
+  for (const [i, answer] of answers.entries()) {
+    if (isParsed(answer)) known.set(unknown[i] as string, answer);
+  }
+  const next = answers.values();
+  return found.map((one) => one ?? (next.next().value as string));
 }
 
 function check(source: string, kind: SourceKind, maxBytes: number, maxDepth: number): void {

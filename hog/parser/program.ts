@@ -75,6 +75,9 @@ function joined(programs: Program[]): Program {
   return Object.freeze(program);
 }
 
+/** Returns whether an answer of the parser is a program, and not an error. */
+export const isParsed = (json: string): boolean => json.startsWith('{"declarations"');
+
 /** Parses all pieces. Returns the index of the first piece that fails, or the number of pieces if none does. */
 async function parsePieces(
   pieces: Piece[],
@@ -90,7 +93,7 @@ async function parsePieces(
       for (const [at, { piece, index }] of chunk.entries()) {
         const json = jsons[at] as string;
         answers.set(piece, json);
-        if (!json.startsWith('{"declarations"')) failed = Math.min(failed, index);
+        if (!isParsed(json)) failed = Math.min(failed, index);
       }
     }
   };

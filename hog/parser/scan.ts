@@ -10,24 +10,50 @@ const CLOSING = new Set([')', ']', '}']);
  * depth. Brackets in strings and comments do not count; the `{}` inside template strings do.
  */
 export function checkDepth(source: string, kind: SourceKind, maxDepth: number): void {
+  let depth = 0;
+  scan(source, kind, {
+    open: (at) => {
+      if (++depth > maxDepth) {
+        throw new SourceError('too_deep', `Brackets are nested more than ${maxDepth} deep`, source, {
+          start: at,
+          end: at + 1,
+        });
+      }
+    },
+    close: () => {
+      depth = Math.max(0, depth - 1);
+    },
+  });
+}
+
+/** Returns the offsets of `\\}` in the texts of template strings. */
+export function escapedBraces(source: string, kind: SourceKind): number[] {
+  const found: number[] = [];
+  if (!source.includes('\\}')) return found;
+  scan(source, kind, { backslash: (at) => source[at + 1] === '}' && found.push(at) });
+  return found;
+}
+
+interface Visitor {
+  /** A bracket opens or closes. The `}` that ends an expression in a template string counts too. */
+  open?(at: number): void;
+  close?(): void;
+  /** A backslash in the text of a template string. */
+  backslash?(at: number): void;
+}
+
+function scan(source: string, kind: SourceKind, { open, close, backslash }: Visitor): void {
   // The context of the current character: code, or the text of a template string. A template string ends with ' or with
   // the source.
   const stack: ('code' | 'template')[] = [kind === 'template' ? 'template' : 'code'];
-  let depth = 0;
-  const open = (at: number) => {
-    if (++depth > maxDepth) {
-      throw new SourceError('too_deep', `Brackets are nested more than ${maxDepth} deep`, source, {
-        start: at,
-        end: at + 1,
-      });
-    }
-  };
   for (let i = 0; i < source.length; i++) {
     const character = source[i] as string;
     if (stack.at(-1) === 'template') {
-      if (character === '\\') i++;
-      else if (character === '{') {
-        open(i);
+      if (character === '\\') {
+        backslash?.(i);
+        i++;
+      } else if (character === '{') {
+        open?.(i);
         stack.push('code');
       } else if (character === "'" && stack.length > 1) stack.pop();
       continue;
@@ -46,10 +72,10 @@ export function checkDepth(source: string, kind: SourceKind, maxDepth: number): 
       if (end === -1) return;
       i = end + 1;
     } else if (OPENING.has(character)) {
-      open(i);
+      open?.(i);
       if (character === '{') stack.push('code');
     } else if (CLOSING.has(character)) {
-      depth = Math.max(0, depth - 1);
+      close?.();
       if (character === '}' && stack.length > 1) stack.pop();
     }
   }

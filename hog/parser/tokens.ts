@@ -34,7 +34,7 @@ const QUOTED: Record<string, RegExp> = {
   '"': new RegExp(String.raw`"(?:[^\\"]|${ESCAPE}|\\"|"")*"`, 'y'),
   '`': new RegExp(String.raw`\x60(?:[^\\\x60]|${ESCAPE}|\\'|\x60\x60)*\x60`, 'y'),
 };
-const TEMPLATE_TEXT = new RegExp(String.raw`(?:[^\\'{]|${ESCAPE}|\\'|\\\{|'')*`, 'y');
+const TEMPLATE_TEXT = new RegExp(String.raw`(?:[^\\'{]|${ESCAPE}|\\'|\\[{}]|'')*`, 'y');
 /** A `<` that may open or close a tag. Inside tags, other rules apply. */
 const TAG = /<\/|<[A-Za-z_][A-Za-z0-9_-]*[\s/>#-]/y;
 const SIGN = /:=|::|->|[()[\]{};,.:?=<>!~*/%+|-]/y;

@@ -2,7 +2,8 @@ import { runtimeFailure } from './errors.ts';
 import { isHogCallable, isHogClosure, unifyComparisonTypes } from './hogvm.ts';
 import type { Meter } from './meter.ts';
 import { regexMatch } from './regex.ts';
-import { checkWhole, costOf, describe, type HogValue, toHog } from './values.ts';
+import { resize, sizeOf } from './sizes.ts';
+import { checkWhole, describe, type HogValue, toHog } from './values.ts';
 
 export type Ordering = '==' | '!=' | '<' | '<=' | '>' | '>=';
 
@@ -176,9 +177,11 @@ const MAX_GAP = 1_000_000;
 export function setProperty(object: HogValue, key: HogValue, value: HogValue, meter: Meter): number {
   if (object instanceof Map) {
     const known = object.has(key);
-    const before = known ? costOf(object.get(key), meter) : -costOf(key, meter);
+    const before = known ? sizeOf(object.get(key), meter) : -sizeOf(key, meter);
+    const grown = sizeOf(value, meter) - before;
     object.set(key, value);
-    return costOf(value, meter) - before;
+    resize(object, grown, value, meter);
+    return grown;
   }
   if (Array.isArray(object) && typeof key === 'number') {
     if (!(key >= 1) || !Number.isInteger(key)) throw runtimeFailure('Hog arrays start from index 1');
@@ -186,9 +189,11 @@ export function setProperty(object: HogValue, key: HogValue, value: HogValue, me
     if (gap > MAX_GAP) throw runtimeFailure(`Can not set element ${key} of a list of ${object.length}`);
     for (let i = 1; i < gap; i++) object.push(null);
     if (gap > 1) meter.allocate(gap * 8);
-    const before = gap > 0 ? 0 : costOf(object[key - 1], meter);
+    const before = gap > 0 ? 0 : sizeOf(object[key - 1], meter);
+    const grown = sizeOf(value, meter) - before + Math.max(0, gap - 1) * 8;
     object[key - 1] = value;
-    return costOf(value, meter) - before + Math.max(0, gap - 1) * 8;
+    resize(object, grown, value, meter);
+    return grown;
   }
   throw runtimeFailure(
     typeof object === 'object' && object !== null

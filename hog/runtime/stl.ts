@@ -1,10 +1,20 @@
 import crypto from 'node:crypto';
-import { HogFailure, runtimeFailure } from './errors.ts';
-import { type ExecOptions, isHogDate, isHogDateTime, printHogStringOutput, STL } from './hogvm.ts';
+import {
+  complaint,
+  explained,
+  rounded,
+  sortedBy,
+  wantedBy,
+  wellFormedJson,
+  withoutHalves,
+} from '../javascript/browser/arguments.js';
+import { asFailure, HogFailure, runtimeFailure } from './errors.ts';
+import { type ExecOptions, printHogStringOutput, STL } from './hogvm.ts';
+import { changeList, listChanges } from './lists.ts';
 import type { Meter } from './meter.ts';
 import { checkSearch, like, matches } from './operators.ts';
 import { regexExtract, regexMatch } from './regex.ts';
-import { costOf, type HogValue } from './values.ts';
+import { COST, costOf, type HogValue } from './values.ts';
 import { checkZones, secondsIn } from './zones.ts';
 
 /** What library functions can use besides their arguments. The caller of the run provides all of it. */
@@ -69,13 +79,6 @@ const searching: Guard = ([whole, part]) => checkSearch(text(whole), String(part
 /** The longest date format. The date package of the reference VM is slow with long formats. */
 const MAX_FORMAT = 10_000;
 
-/** Refuses arguments that are not dates. The reference functions would use the current date instead. */
-const needsDate =
-  (at: number): Guard =>
-  (args) => {
-    if (!isHogDate(args[at]) && !isHogDateTime(args[at])) throw runtimeFailure('Expected a DateTime');
-  };
-
 const guards = new Map<string, Guard>(
   Object.entries<Guard>({
     range: (args, meter) => {
@@ -106,12 +109,6 @@ const guards = new Map<string, Guard>(
         throw runtimeFailure(`The format is longer than ${MAX_FORMAT} characters`);
       }
     },
-    dateAdd: needsDate(2),
-    addDays: needsDate(0),
-    toStartOfHour: needsDate(0),
-    toStartOfDay: needsDate(0),
-    toStartOfWeek: needsDate(0),
-    toStartOfMonth: needsDate(0),
     position: searching,
     positionCaseInsensitive: searching,
     multiSearchAnyCaseInsensitive: ([whole, parts]) => {
@@ -152,12 +149,36 @@ function formatted([value, format, zone]: HogValue[], meter: Meter): HogValue {
 
 const HEX = '0123456789abcdef';
 
+const reference = (name: string, args: HogValue[]): HogValue =>
+  (STL[name] as (typeof STL)[string]).fn(args, name, options);
+
+/** Looks into a value. The reference fails if something on the way is null. */
+function foundIn(name: string, args: HogValue[], otherwise: HogValue): HogValue {
+  try {
+    return reference(name, args);
+  } catch (error) {
+    if (error instanceof TypeError) return otherwise;
+    throw error;
+  }
+}
+
+/** Sorts a list. With keys, which `arraySort(key, list)` has computed, it sorts by them. */
+const sorted = (name: string, list: HogValue, keys: HogValue): HogValue =>
+  Array.isArray(list) && Array.isArray(keys)
+    ? sortedBy(list, keys, name === 'arrayReverseSort')
+    : reference(name, [list]);
+
 /** The functions that need the clock, randomness or printing, and those that share their code with operators. */
 const own = new Map<string, LibraryFunction['call']>(
   Object.entries<LibraryFunction['call']>({
     print: (args, around) => {
       for (const one of args) around.meter.allocate(costOf(one, around.meter));
-      around.print(args.map((one) => printHogStringOutput(one)).join(' '));
+      around.print(
+        args
+          .map((one) => printHogStringOutput(one))
+          .join(' ')
+          .toWellFormed(),
+      );
       return null;
     },
     now: (_args, around) => ({ __hogDateTime__: true, dt: clockOf(around, 'now') / 1000, zone: 'UTC' }),
@@ -184,6 +205,29 @@ const own = new Map<string, LibraryFunction['call']>(
     notLike: ([subject, pattern]) => !like(subject, pattern, false),
     notILike: ([subject, pattern]) => !like(subject, pattern, true),
     match: ([subject, pattern]) => matches(subject, pattern, false),
+    round: ([value, digits]) => rounded(value, digits),
+    reverse: ([text]) => [...(text as string)].reverse().join(''),
+    substring: (args) => withoutHalves(reference('substring', args) as string),
+    jsonStringify: (args) => {
+      const json = reference('jsonStringify', args);
+      return typeof json === 'string' ? wellFormedJson(json) : json;
+    },
+    // Where nothing is found, there is nothing to count.
+    JSONLength: (args) => foundIn('JSONLength', args, 0),
+    JSONHas: (args) => foundIn('JSONHas', args, false),
+    tryBase64Decode: (args) => (typeof args[0] === 'string' ? reference('tryBase64Decode', args) : ''),
+    fromUnixTimestamp: ([value]) =>
+      reference('fromUnixTimestamp', [typeof value === 'string' ? Number(value) : value]),
+    fromUnixTimestampMilli: ([value]) =>
+      reference('fromUnixTimestampMilli', [typeof value === 'string' ? Number(value) : value]),
+    arraySort: ([list, keys]) => sorted('arraySort', list, keys),
+    arrayReverseSort: ([list, keys]) => sorted('arrayReverseSort', list, keys),
+    ...Object.fromEntries(
+      [...listChanges.keys()].map((name) => [
+        name,
+        (args: HogValue[], { meter }: Surroundings) => changeList(name, args, false, meter),
+      ]),
+    ),
   }),
 );
 
@@ -200,7 +244,25 @@ const NULL_FOR_NULL = new Map<string, number>([
   ['splitByString', 1],
 ]);
 
+/** Returns whether a function returns null if its first argument is null. */
+export const isNullable = (name: string): boolean => NULL_FOR_NULL.get(name) === 0;
+
 const EMPTY_FOR_NULL = new Set(['keys', 'values']);
+
+/** Functions that look at a list or a dictionary without looking at each element. */
+const SHALLOW = new Set([
+  ...['length', 'empty', 'notEmpty', 'typeof', 'isNull', 'isNotNull', 'ifNull', 'coalesce', 'assumeNotNull'],
+  ...['tuple', 'if', 'multiIf', 'not', 'and', 'or', 'equals', 'notEquals', ...listChanges.keys()],
+]);
+
+/** Functions that look at the elements of a list or a dictionary, but not inside of them. */
+const LEVEL = new Set(['keys', 'values', 'has', 'indexOf', 'in', 'arrayReverse']);
+
+/** Functions whose arguments are checked before the call, because the reference makes broken values of wrong ones. */
+export const strictFunctions: ReadonlySet<string> = new Set(
+  `trim trimLeft trimRight reverse base64Encode base64Decode addDays dateAdd toStartOfDay toStartOfHour toStartOfWeek toStartOfMonth fromUnixTimestamp fromUnixTimestampMilli
+  toDateTime toUnixTimestamp toUnixTimestampMilli toTimeZone formatDateTime`.split(/\s+/),
+);
 
 /** Functions that read a text in a time zone: how each builds its result from the seconds since 1970. */
 const OF_LOCAL_TIME = new Map<string, (seconds: number, zone: HogValue) => HogValue>([
@@ -220,6 +282,16 @@ function wrap(name: string): LibraryFunction {
   const guard = guards.get(name);
   const nullable = NULL_FOR_NULL.get(name);
   const emptyForNull = EMPTY_FOR_NULL.has(name);
+  const shallow = SHALLOW.has(name);
+  const level = LEVEL.has(name);
+  const wanted = wantedBy(name);
+  const isStrict = strictFunctions.has(name);
+  /** Puts an error into words of the language. Exceeded limits stay as they are. */
+  const failureOf = (error: unknown, args: HogValue[]): HogFailure => {
+    const failure = asFailure(error);
+    if (failure.code !== 'runtime') return failure;
+    return runtimeFailure(explained(name, args, wanted, error));
+  };
   return Object.freeze({
     name,
     minArgs: original.minArgs ?? 0,
@@ -229,15 +301,25 @@ function wrap(name: string): LibraryFunction {
       if (emptyForNull && args[0] === null) return [];
       for (const one of args) {
         if (typeof one === 'string') around.meter.work(one.length);
-        // The cost is computed on each call, because the value may have grown.
-        else if (typeof one === 'object' && one !== null) costOf(one, around.meter);
+        // The cost is computed on each call, because values inside of it may have grown.
+        else if (typeof one !== 'object' || one === null || shallow) continue;
+        else if (level)
+          around.meter.work(COST * (Array.isArray(one) ? one.length : one instanceof Map ? one.size : 1));
+        else costOf(one, around.meter);
       }
+      const wrong = isStrict ? complaint(name, args, wanted) : null;
+      if (wrong !== null) throw runtimeFailure(wrong);
       checkZones(name, args);
       guard?.(args, around.meter);
       const seconds = ofLocalTime && secondsIn(args[0], args[1]);
-      const result = ofLocalTime && seconds != null ? ofLocalTime(seconds, args[1]) : call(args, around);
+      let result: HogValue;
+      try {
+        result = ofLocalTime && seconds != null ? ofLocalTime(seconds, args[1]) : call(args, around);
+      } catch (error) {
+        throw failureOf(error, args);
+      }
       if (typeof result === 'string') around.meter.allocate(result.length);
-      else if (Array.isArray(result)) around.meter.work(result.length * 8);
+      else if (Array.isArray(result) && !shallow) around.meter.work(result.length * COST);
       return result === undefined ? null : result;
     },
   });

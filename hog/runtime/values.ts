@@ -29,7 +29,7 @@ interface MarkedList extends Array<HogValue> {
  */
 export const MAX_VALUE_DEPTH = 500;
 
-const COST = 8;
+export const COST = 8;
 
 export function markTuple(list: HogValue[]): HogValue[] {
   (list as MarkedList).__isHogTuple = true;
@@ -46,11 +46,16 @@ export const isTuple = (value: HogValue): boolean =>
 export function costOf(value: HogValue, meter: Meter): number {
   if (typeof value === 'string') return COST + value.length;
   if (typeof value !== 'object' || value === null) return COST;
-  const walk: Walk = { total: 0, path: [], limit: meter.limits.maxMemory };
+  return measureWhole(value, meter).total;
+}
+
+/** Returns the size of a value, and how deep it is nested. Fails if either exceeds its limit. */
+export function measureWhole(value: object, meter: Meter): { total: number; deepest: number } {
+  const walk: Walk = { total: 0, deepest: 0, path: [], limit: meter.limits.maxMemory };
   addCost(value, walk);
   if (walk.total > walk.limit) meter.outOfMemory(walk.total);
   meter.step(walk.total >> 7);
-  return walk.total;
+  return walk;
 }
 
 /** The largest value, in bytes, that an operator converts to a number or a text. */
@@ -61,7 +66,7 @@ const WHOLE_LIMIT = 8 * 1024 * 1024;
  * list twice on every level. JavaScript would create the whole text.
  */
 export function checkWhole(value: object): void {
-  const walk: Walk = { total: 0, path: [], limit: WHOLE_LIMIT };
+  const walk: Walk = { total: 0, deepest: 0, path: [], limit: WHOLE_LIMIT };
   addCost(value, walk);
   if (walk.total > walk.limit) {
     throw new HogFailure('memory', `A value is larger than ${WHOLE_LIMIT} bytes as text`);
@@ -70,6 +75,7 @@ export function checkWhole(value: object): void {
 
 interface Walk {
   total: number;
+  deepest: number;
   /** The containers around the current value, to detect cycles. */
   path: object[];
   limit: number;
@@ -86,6 +92,7 @@ function addContents(value: object, walk: Walk): void {
   if (path.includes(value)) return;
   if (path.length > MAX_VALUE_DEPTH) tooDeep();
   path.push(value);
+  walk.deepest = Math.max(walk.deepest, path.length);
   if (Array.isArray(value)) {
     for (const item of value) {
       if (typeof item === 'number') walk.total += COST;
@@ -105,7 +112,7 @@ function addContents(value: object, walk: Walk): void {
   path.pop();
 }
 
-function tooDeep(): never {
+export function tooDeep(): never {
   throw new HogFailure('depth', `A value is nested more than ${MAX_VALUE_DEPTH} levels deep`);
 }
 
@@ -138,8 +145,12 @@ export function toHog(value: unknown, depth = 0): HogValue {
   return map;
 }
 
-/** Converts a Hog value to plain data for the host. A cyclic reference becomes null. */
+/**
+ * Converts a Hog value to plain data for the host. A cyclic reference becomes null, and half a surrogate pair becomes
+ * U+FFFD, because neither JSON nor a database can carry it.
+ */
 export function toHost(value: HogValue, marked: Set<object> = new Set()): unknown {
+  if (typeof value === 'string') return value.toWellFormed();
   if (typeof value !== 'object' || value === null) return value === undefined ? null : value;
   if (isHogDateTime(value) || isHogDate(value)) return value;
   if (isHogClosure(value) || isHogCallable(value)) return printHogValue(value);
@@ -153,7 +164,7 @@ export function toHost(value: HogValue, marked: Set<object> = new Set()): unknow
     const entries = value instanceof Map ? value : Object.entries(value);
     for (const [key, item] of entries) {
       // Assignment would treat `__proto__` specially, but here it is an ordinary key.
-      Object.defineProperty(object, typeof key === 'string' ? key : printHogValue(key), {
+      Object.defineProperty(object, typeof key === 'string' ? key.toWellFormed() : printHogValue(key), {
         value: toHost(item, marked),
         enumerable: true,
         configurable: true,

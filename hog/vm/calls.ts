@@ -1,6 +1,7 @@
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
+import { changeList, listChanges, own, SORTING } from '../runtime/lists.ts';
 import { getGlobal } from '../runtime/operators.ts';
-import { checkArgumentCount, checkArity, library } from '../runtime/stl.ts';
+import { checkArgumentCount, checkArity, type LibraryFunction, library } from '../runtime/stl.ts';
 import {
   closureMessage,
   costOf,
@@ -13,8 +14,12 @@ import {
   toHog,
   toHost,
 } from '../runtime/values.ts';
+import { Use } from './borrow.ts';
 import { hogLibrary, libraryChunk } from './hog-library.ts';
 import type { Machine } from './machine.ts';
+
+/** The length of a call in the bytecode: the instruction, the name and the number of arguments. */
+const CALL_LENGTH = 3;
 
 interface Waiting {
   name: string;
@@ -91,8 +96,12 @@ export function callGlobal(machine: Machine, name: string, count: number): Waiti
     return null;
   }
   if (asyncFunctions.has(name)) return wait(machine, name, take(machine, count));
-  if (library.has(name)) {
-    machine.stack.push(callNative(machine, name, count));
+  if (library.has(name) && !sortsByKey(machine, name, count)) {
+    machine.stack.push(
+      machine.uses && listChanges.has(name)
+        ? callChange(machine, name, count)
+        : callNative(machine, name, count),
+    );
     return null;
   }
   if (hogLibrary.has(libraryChunk(name))) {
@@ -118,6 +127,21 @@ function callNative(machine: Machine, name: string, count: number): HogValue {
   return fn.call(take(machine, count), machine.env.around);
 }
 
+/** Returns whether this is `arraySort(key, list)`, which is written in Hog. With a list alone it is not. */
+function sortsByKey({ stack, reversed }: Machine, name: string, count: number): boolean {
+  if (count !== 2 || !SORTING.has(name)) return false;
+  return isHogClosure(stack.values[stack.height - (reversed ? 1 : 2)]);
+}
+
+/** Calls a list function. If the bytecode says so, it changes the list in place. */
+function callChange(machine: Machine, name: string, count: number): HogValue {
+  const use = machine.uses?.[machine.frame.ip - CALL_LENGTH];
+  if (use !== Use.IN_PLACE && use !== Use.FRESH) return callNative(machine, name, count);
+  checkArity(library.get(name) as LibraryFunction, count);
+  const args = take(machine, count);
+  return own(changeList(name, args, use === Use.IN_PLACE, machine.meter));
+}
+
 /** Calls a library function that is written in Hog. */
 function callWritten(machine: Machine, name: string, count: number): void {
   const chunk = libraryChunk(name);
@@ -140,7 +164,7 @@ export function callClosure(machine: Machine, closure: HogValue, count: number):
   const { callable } = closure;
   const name = callable.name ?? '';
   if (callable.__hogCallable__ === 'stl') {
-    if (hogLibrary.has(libraryChunk(name))) callWritten(machine, name, count);
+    if (!library.has(name) || sortsByKey(machine, name, count)) callWritten(machine, name, count);
     else machine.stack.push(callNative(machine, name, count));
     return null;
   }

@@ -1,5 +1,6 @@
 import { type Bytecode, Op } from '../bytecode/index.ts';
 import { asFailure, HogFailure, runtimeFailure } from '../runtime/errors.ts';
+import { isOwned, lend } from '../runtime/lists.ts';
 import type { Meter } from '../runtime/meter.ts';
 import { getProperty, setProperty } from '../runtime/operators.ts';
 import {
@@ -12,6 +13,7 @@ import {
   uncaught,
 } from '../runtime/values.ts';
 import { binaryOperations } from './binary.ts';
+import { Use, type Uses, usesOf } from './borrow.ts';
 import { callClosure, callGlobal, makeClosure, readGlobal } from './calls.ts';
 import type { Environment, Frame, Handler, MachineState, Stop } from './frames.ts';
 import { hogLibrary } from './hog-library.ts';
@@ -30,6 +32,8 @@ export class Machine {
   asyncSteps: number;
   frame: Frame;
   code: Bytecode;
+  /** How the current code uses the lists of its variables. */
+  uses: Uses | null = null;
   readonly #root: Bytecode;
 
   constructor(root: Bytecode, state: MachineState, env: Environment) {
@@ -89,6 +93,18 @@ export class Machine {
     const code = chunk === 'root' ? this.#root : hogLibrary.get(chunk)?.code;
     if (!code) throw new HogFailure('bytecode', `Invalid bytecode: unknown chunk ${chunk}`);
     this.code = code;
+    this.uses = usesOf(code);
+  }
+
+  /** Lends a list that the instruction before `at` has read from a variable, unless it is only looked at. */
+  #loaded(value: HogValue, at: number): void {
+    if (this.uses === null || !isOwned(value)) return;
+    const use = this.uses[at - 1];
+    if (use === Use.BORROWED) return;
+    if (use === Use.BORROWED_ALONE && this.code[at - 1] === Op.GET_LOCAL) {
+      if (!this.stack.isCaptured(this.code[at] as number)) return;
+    }
+    lend(value);
   }
 
   /** Leaves the current function. Returns true if it is the program itself. */
@@ -175,13 +191,17 @@ export class Machine {
           break;
         }
         case Op.GET_LOCAL:
-          stack.load(code[frame.ip++] as number);
+          this.#loaded(stack.load(code[frame.ip] as number), frame.ip++);
           break;
         case Op.SET_LOCAL:
           stack.store(code[frame.ip++] as number);
           break;
         case Op.GET_UPVALUE:
-          stack.push(stack.readCaptured(frame.closure.upvalues[code[frame.ip++] as number]));
+          {
+            const value = stack.readCaptured(frame.closure.upvalues[code[frame.ip] as number]);
+            stack.push(value);
+            this.#loaded(value, frame.ip++);
+          }
           break;
         case Op.SET_UPVALUE:
           stack.writeCaptured(frame.closure.upvalues[code[frame.ip++] as number], stack.pop());
@@ -194,7 +214,7 @@ export class Machine {
         }
         case Op.SET_PROPERTY: {
           const [object, key, value] = stack.take(3);
-          stack.grow(setProperty(object, key, value, meter));
+          stack.changed(setProperty(object, key, value, meter));
           break;
         }
         case Op.DICT: {

@@ -1,5 +1,6 @@
 import { HogFailure } from '../runtime/errors.ts';
 import type { Meter } from '../runtime/meter.ts';
+import { sizeOf } from '../runtime/sizes.ts';
 import { costOf, type HogValue } from '../runtime/values.ts';
 
 /** A captured variable, which closures share. Its value is on the stack until its scope ends. */
@@ -22,6 +23,8 @@ export class Stack {
   readonly #costs: number[] = [];
   readonly #meter: Meter;
   #memory = 0;
+  /** By how much values have grown since everything was measured. */
+  #changed = 0;
   maxMemory: number;
   /** The start of the current frame. Values below it cannot be popped. */
   base = 0;
@@ -33,11 +36,11 @@ export class Stack {
     this.captured = new Map(captured.map((one) => [one.id, one]));
     this.#open = new Map(captured.filter((one) => !one.closed).map((one) => [one.location, one]));
     for (const value of values) {
-      const cost = costOf(value, meter);
+      const cost = sizeOf(value, meter);
       this.#costs.push(cost);
       this.grow(cost);
     }
-    for (const one of captured) if (one.closed) this.grow(costOf(one.value, meter));
+    for (const one of captured) if (one.closed) this.grow(sizeOf(one.value, meter));
   }
 
   get height(): number {
@@ -47,12 +50,35 @@ export class Stack {
   grow(bytes: number): void {
     this.#memory += bytes;
     if (this.#memory <= this.maxMemory) return;
-    this.maxMemory = this.#memory;
+    if (this.#memory > this.#meter.limits.maxMemory) this.#count();
+    this.maxMemory = Math.max(this.maxMemory, this.#memory);
+  }
+
+  /**
+   * Counts what changing a list or a dictionary has added to it. The remembered sizes of values around it do not change,
+   * so everything is counted anew before they can be wrong by more than the limit.
+   */
+  changed(bytes: number): void {
+    this.grow(bytes);
+    this.#changed += Math.max(0, bytes);
+    if (this.#changed > this.#meter.limits.maxMemory) this.#count();
+  }
+
+  /** Measures all values anew. Fails if they exceed the limit. */
+  #count(): void {
+    this.#changed = 0;
+    this.#memory = this.captured.size * CAPTURE_COST;
+    for (const one of this.captured.values()) if (one.closed) this.#memory += costOf(one.value, this.#meter);
+    for (const [place, value] of this.values.entries()) {
+      const cost = costOf(value, this.#meter);
+      this.#costs[place] = cost;
+      this.#memory += cost;
+    }
     if (this.#memory > this.#meter.limits.maxMemory) this.#meter.outOfMemory(this.#memory);
   }
 
   push(value: HogValue): void {
-    const cost = typeof value === 'number' || typeof value === 'boolean' ? 8 : costOf(value, this.#meter);
+    const cost = typeof value === 'number' || typeof value === 'boolean' ? 8 : sizeOf(value, this.#meter);
     this.values.push(value === undefined ? null : value);
     this.#costs.push(cost);
     this.grow(cost);
@@ -84,12 +110,14 @@ export class Stack {
   }
 
   /** Copies a variable to the top. Its size is already known. */
-  load(slot: number): void {
+  load(slot: number): HogValue {
     const place = this.#place(slot);
     const cost = this.#costs[place] as number;
-    this.values.push(this.values[place]);
+    const value = this.values[place];
+    this.values.push(value);
     this.#costs.push(cost);
     this.grow(cost);
+    return value;
   }
 
   /** Moves the top value into a variable. */
@@ -103,7 +131,7 @@ export class Stack {
   }
 
   #set(place: number, value: HogValue): void {
-    const cost = costOf(value, this.#meter);
+    const cost = sizeOf(value, this.#meter);
     const before = this.#costs[place] as number;
     this.values[place] = value;
     this.#costs[place] = cost;
@@ -125,6 +153,11 @@ export class Stack {
     for (let i = height; i < this.#costs.length; i++) this.#memory -= this.#costs[i] as number;
     this.values.length = height;
     this.#costs.length = height;
+  }
+
+  /** Returns whether closures share the variable in a slot of the current frame. */
+  isCaptured(slot: number): boolean {
+    return this.#open.size > 0 && this.#open.has(this.base + slot);
   }
 
   /** Captures the variable in a slot of the current frame and returns its id. */
@@ -153,7 +186,7 @@ export class Stack {
   writeCaptured(id: number | undefined, value: HogValue): void {
     const one = this.#capturedAt(id);
     if (one.closed) {
-      this.grow(costOf(value, this.#meter) - costOf(one.value, this.#meter));
+      this.grow(sizeOf(value, this.#meter) - sizeOf(one.value, this.#meter));
       one.value = value;
     } else if (one.location < this.values.length) this.#set(one.location, value);
   }

@@ -237,7 +237,7 @@ export const PLACES: Record<string, Place> = {
   },
   hog: {
     paths: ['hog/'],
-    holds: 'the Hog language; pure',
+    holds: 'the Hog language, functions of the host, and Liquid templates; pure',
     imports: ['values'],
     neverPackages: PURE,
     // It reads files of its own, once: code that runs in browsers.

@@ -1,4 +1,5 @@
 /** @import { BrowserFunction, Run, Value } from './types.ts' */
+import { rounded, sortedBy } from './arguments.js';
 import { secondsOf } from './dates.js';
 
 import { callValue, compare } from './operators.js';
@@ -77,6 +78,25 @@ export function listOf(value) {
   return Array.isArray(value) ? [...value] : [];
 }
 
+/**
+ * Sorts a list, by the keys that a function returns if there is one.
+ * @type {(args: Value[], run: Run, isReverse: boolean) => Value[]}
+ */
+export function sorted(args, run, isReverse) {
+  const [first, second] = args;
+  if (isClosure(first) && args.length === 2) {
+    const list = valuesOf(second);
+    return sortedBy(
+      list,
+      list.map((one) => callValue(run, [one], first)),
+      isReverse,
+    );
+  }
+  if (Array.isArray(first) && Array.isArray(second)) return sortedBy(first, second, isReverse);
+  const list = listOf(first).sort();
+  return isReverse ? list.reverse() : list;
+}
+
 /** @type {(args: Value[], run: Run, name: string) => Value} */
 export function failure([message, payload], _run, name) {
   return newError(name, message, payload);
@@ -89,7 +109,9 @@ export function failure([message, payload], _run, name) {
 export const data = {
   toInt: ([value]) => {
     if (isDateTime(value)) return Math.floor(value.dt);
-    const number = isDate(value) ? daysOf(value) : Number.parseInt(value, 10);
+    const number = isDate(value)
+      ? daysOf(value)
+      : Number.parseInt(value, /^\s*[+-]?0x/i.test(value) ? 16 : 10);
     return Number.isNaN(number) ? null : number;
   },
   toFloat: ([value]) => {
@@ -97,7 +119,7 @@ export const data = {
     const number = isDate(value) ? daysOf(value) : Number.parseFloat(value);
     return Number.isNaN(number) ? null : number;
   },
-  round: ([value]) => Math.round(value),
+  round: ([value, digits]) => rounded(value, digits),
   floor: ([value]) => Math.floor(value),
   min2: ([a, b]) => [b, a][Number(a < b)],
   plus: ([a, b]) => a + b,
@@ -147,9 +169,9 @@ export const data = {
   arrayPushFront: ([list, value]) => [value, ...listOf(list)],
   arrayPopBack: ([list]) => listOf(list).slice(0, -1),
   arrayPopFront: ([list]) => listOf(list).slice(1),
-  arraySort: ([list]) => listOf(list).sort(),
+  arraySort: (args, run) => sorted(args, run, false),
   arrayReverse: ([list]) => listOf(list).reverse(),
-  arrayReverseSort: ([list]) => listOf(list).sort().reverse(),
+  arrayReverseSort: (args, run) => sorted(args, run, true),
   arrayStringConcat: ([list, separator = '']) => (Array.isArray(list) ? list.join(separator) : ''),
   arrayMap: ([fn, list], run) => valuesOf(list).map((one) => callValue(run, [one], fn)),
   arrayFilter: ([fn, list], run) => valuesOf(list).filter((one) => callValue(run, [one], fn)),

@@ -1,5 +1,6 @@
 /** @import { BrowserFunction, Value } from './types.ts' */
 
+import { wellFormedJson } from './arguments.js';
 import {
   fail,
   isCallable,
@@ -79,8 +80,14 @@ export function toJson(value, around = []) {
  */
 export const json = {
   jsonParse: ([text]) => fromJson(JSON.parse(text)),
-  jsonStringify: ([value, indent]) =>
-    JSON.stringify(toJson(value), null, indent > 0 ? indent : undefined) ?? null,
+  jsonStringify: ([value, indent]) => {
+    const json = JSON.stringify(
+      toJson(value),
+      null,
+      typeof indent === 'number' && indent > 0 ? indent : undefined,
+    );
+    return json === undefined ? null : wellFormedJson(json);
+  },
   isValidJSON: ([text]) => {
     try {
       JSON.parse(text);
@@ -117,6 +124,7 @@ export const json = {
   JSONLength: ([value, ...path]) => {
     const found = extracted(value, path);
     if (found === undefined || (typeof value !== 'object' && typeof value !== 'string')) return 0;
+    if (found === null) return 0;
     if (Array.isArray(found)) return found.length;
     if (found instanceof Map) return found.size;
     return typeof found !== 'object' || !/^\s*[[{n]/.test(typeof value === 'string' ? value : '{')

@@ -36,7 +36,8 @@ export const moments = {
     secondsOf(value) ?? parseDate(value, zone || 'UTC')?.seconds ?? Number.NaN,
   toUnixTimestampMilli: ([value, zone]) =>
     (secondsOf(value) ?? parseDate(value, zone || 'UTC')?.seconds ?? Number.NaN) * 1000,
-  fromUnixTimestamp: ([value]) => newDateTime(isDate(value) ? secondsOf(value) : value),
+  fromUnixTimestamp: ([value]) =>
+    newDateTime(isDate(value) ? secondsOf(value) : typeof value === 'string' ? Number(value) : value),
   fromUnixTimestampMilli: ([value]) => newDateTime(value / 1000),
   toTimeZone: ([value, zone]) => (isDateTime(value) ? { ...value, zone } : fail('Expected a DateTime')),
   formatDateTime: ([value, format, zone]) => formatDate(value, format, zone),

@@ -2,6 +2,7 @@
 import { parseDate } from './calendar.js';
 import { secondsOf } from './dates.js';
 import {
+  describe,
   fail,
   isCallable,
   isClosure,
@@ -70,8 +71,8 @@ export function regexOf(pattern, flags = '') {
     .replace(/\\[Az]/g, (one) => (one === '\\A' ? '^(?<![\\s\\S])' : '$(?![\\s\\S])'));
   try {
     return new RegExp(source, [...new Set(`${flags}${given?.[1]?.replace('U', '') ?? ''}`)].join(''));
-  } catch (error) {
-    return fail(`Invalid regular expression: ${Object(error).message}`);
+  } catch {
+    return fail(`Invalid regular expression: \`${text}\``);
   }
 }
 
@@ -96,8 +97,7 @@ export function matchesOf(text, pattern, insensitive) {
 export function contains(container, item) {
   if (Array.isArray(container)) return container.includes(item);
   if (typeof container === 'string') return container.includes(String(item));
-  const kind = container instanceof Map ? 'a dictionary' : print(container);
-  return fail(`\`in\` needs a list, a tuple or a string, not ${kind}`);
+  return fail(`\`in\` needs a list, a tuple or a string, not ${describe(container)}`);
 }
 
 /** @type {(object: Value, key: Value) => Value} */
@@ -133,7 +133,7 @@ export function takeStep(run) {
 
 /** @type {(run: Run, args: Value[], callee: Value) => Value} */
 export function callValue(run, args, callee) {
-  if (!isClosure(callee)) fail(`Only functions can be called, not ${print(callee)}`);
+  if (!isClosure(callee)) fail(`Only functions can be called, not ${describe(callee)}`);
   const { argCount, __hogCallable__: kind } = callee.callable;
   if (kind === 'stl') return callee.body(run, args);
   if (args.length > argCount) fail(`Too many arguments. Passed ${args.length}, expected ${argCount}`);
@@ -193,6 +193,10 @@ export const operators = {
   closure: (name, argCount, body) => newClosure('local', name, argCount, body),
   call: callValue,
   matcher: likeOf,
+  lend: (value) => {
+    if (Array.isArray(value)) Object(value).__isHogOwned = false;
+    return value;
+  },
   raise,
   caught: (_run, thrown) => {
     if (thrown?.hogError) return thrown.hogError;

@@ -1,4 +1,5 @@
 /** @import { BrowserFunction, Value } from './types.ts' */
+import { withoutHalves } from './arguments.js';
 import { isoText, pad } from './dates.js';
 
 import { likeOf, matchesOf, regexOf } from './operators.js';
@@ -50,7 +51,7 @@ export const texts = {
   toUUID: ([value]) => asText(value),
   lower: ([text]) => text?.toLowerCase() ?? null,
   upper: ([text]) => text?.toUpperCase() ?? null,
-  reverse: ([text]) => text?.split('').reverse().join('') ?? null,
+  reverse: ([text]) => (text === null ? null : Array.from(String(text)).reverse().join('')),
   length: ([value]) => value?.length ?? null,
   empty: ([value]) => isEmpty(value),
   notEmpty: ([value]) => !isEmpty(value),
@@ -68,7 +69,9 @@ export const texts = {
     if (typeof text !== 'string') return '';
     const start = from - 1;
     const count = typeof length === 'number' ? length : text.length - start;
-    return start < 0 || count < 0 || !(start < text.length) ? '' : text.slice(start, start + count);
+    return start < 0 || count < 0 || !(start < text.length)
+      ? ''
+      : withoutHalves(text.slice(start, start + count));
   },
   like: ([text, pattern]) => likeOf(String(pattern), false)(String(text)),
   ilike: ([text, pattern]) => likeOf(String(pattern), true)(String(text)),

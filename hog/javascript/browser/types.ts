@@ -18,8 +18,21 @@ export interface BrowserOptions {
 /** The implementation of a Hog function. */
 export type BrowserFunction = (args: Value[], run: Run, name: string) => Value;
 
-/** A Hog function with the fewest and the most arguments that it takes. A null maximum means any number. */
-export type LibraryEntry = [fewest: number, most: number | null, body: BrowserFunction];
+/**
+ * A Hog function with the fewest and the most arguments that it takes, and what it wants of them. A null maximum means
+ * any number. The arguments of a strict function are checked before the call.
+ */
+export type LibraryEntry = [
+  fewest: number,
+  most: number | null,
+  body: BrowserFunction,
+  wanted: (string | null)[],
+  isStrict: boolean,
+  /** Null as the first argument is answered with null. */
+  isNullable: boolean,
+  /** The function takes exactly as many arguments as it names. */
+  isExact: boolean,
+];
 
 /** The date and time that a clock shows. */
 export interface Local {

@@ -124,6 +124,16 @@ export function print(value, around = []) {
   return `{${entries.map(([key, item]) => `${one(key)}: ${one(item)}`).join(', ')}}`;
 }
 
+/**
+ * Describes a value for a message.
+ * @type {(value: Value) => string}
+ */
+export function describe(value) {
+  if (Array.isArray(value)) return 'a list';
+  if (value instanceof Map) return 'a dictionary';
+  return typeof value === 'object' && value !== null ? 'an object' : print(value);
+}
+
 /** @type {(value: Value) => string} */
 export function printOut(value) {
   return typeof value === 'string' ? value : print(value);

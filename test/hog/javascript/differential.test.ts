@@ -77,7 +77,7 @@ test('the machine gives what the reference machine gives', () => {
     const globals = randomGlobals(random);
     const node = randomExpr(random, 1 + random.below(3));
     // Of these the reference makes JavaScript's undefined, or leaves the stack out of balance.
-    if (/"name":"(length|if|multiIf)"/.test(JSON.stringify(node))) continue;
+    if (/"name":"(length|if|multiIf|tryBase64Decode)"/.test(JSON.stringify(node))) continue;
     const code = compileBytecode(node);
     const ours = run(code, { globals });
     if (ours.status === 'failed' && ours.error.code !== 'runtime') continue;
@@ -86,9 +86,9 @@ test('the machine gives what the reference machine gives', () => {
       external: { crypto, regex: { match: regexMatch, extract: regexExtract } },
     });
     // Newer versions of the reference give null where this one fails on null, and so does this project.
-    if (/of null|null to object/.test(String(reference.error))) continue;
-    // What is no date it takes for today.
-    if (ours.status === 'failed' && ours.error.message === 'Expected a DateTime') continue;
+    if (/of null|null to object|in null/.test(String(reference.error))) continue;
+    // It makes something of wrong arguments: today, or a time without a number.
+    if (ours.status === 'failed' && / needs a /.test(ours.error.message)) continue;
     compared++;
     const theirs = reference.error ? 'failed' : exact(toHost(reference.result));
     const got = ours.status === 'finished' ? exact(ours.result) : ours.status;

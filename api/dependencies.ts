@@ -11,6 +11,7 @@ import type { Turns } from '../db/turns.ts';
 import type { Egress } from '../egress/egress.ts';
 import type { ExportCommandDependencies } from '../exports/commands/dependencies.ts';
 import type { FunctionCompiler } from '../functions/compiler.ts';
+import type { Runner } from '../functions/runner.ts';
 import type { ModelCompiler } from '../models/index.ts';
 import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
@@ -53,6 +54,8 @@ export interface ApiDependencies {
   actionCompiler: ActionCompiler;
   /** Checks and compiles functions. */
   functionCompiler: FunctionCompiler;
+  /** Runs functions to try them. */
+  functionRunner: Runner;
   /** The turns of projects at the compilers. */
   compiling: Turns;
   /** Connects to other servers, to test destinations. */

@@ -9,6 +9,7 @@ import { createListener } from '../db/listen.ts';
 import { Turns } from '../db/turns.ts';
 import { createEgress } from '../egress/egress.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
+import { createRunner } from '../functions/runner.ts';
 import { openGeoip } from '../geoip/geoip.ts';
 import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
 import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
@@ -72,6 +73,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const compiler = createCompiler();
   const actionCompiler = createActionCompiler();
   const functionCompiler = createFunctionCompiler();
+  const functionRunner = createRunner();
   // A project has one thread at most, so another one always finds a free thread soon.
   const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
@@ -101,6 +103,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     compiler,
     actionCompiler,
     functionCompiler,
+    functionRunner,
     compiling,
     egress,
     keyring,
@@ -152,7 +155,9 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       geoip?.close();
       await ingest.close();
       await schedules.close();
-      await Promise.all([compiler, actionCompiler, functionCompiler, egress].map((one) => one.close()));
+      await Promise.all(
+        [compiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) => one.close()),
+      );
       await keys.withdraw();
       const pools = [pool, readingPool, reader, lanePool, ingestPool];
       await Promise.all([...pools.map((one) => one.end()), listener.close()]);

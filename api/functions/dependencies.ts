@@ -1,11 +1,14 @@
 import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { FunctionCommandDependencies } from '../../functions/commands/dependencies.ts';
+import type { TryDependencies } from '../../functions/commands/try-function.ts';
 import { findTemplate } from '../../functions/templates/index.ts';
+import { resolveIntegration } from '../../integrations/reads/resolve.ts';
+import { type Substitution, secretValues, substitute } from '../../integrations/rules/substitution.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
 /** What the routes of functions need: what their commands need, and the address of the API for links. */
-export interface FunctionRouteDependencies extends FunctionCommandDependencies {
+export interface FunctionRouteDependencies extends FunctionCommandDependencies, TryDependencies {
   publicUrl: string;
   readingPool: Pool;
 }
@@ -16,6 +19,13 @@ export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteD
   compiler: deps.functionCompiler,
   compiling: deps.compiling,
   keyring: deps.keyring,
+  runner: deps.functionRunner,
+  egress: deps.egress,
+  integrations: {
+    resolve: (projectId, id, seed) => resolveIntegration(deps.pool, deps.keyring, projectId, id, seed),
+    substitute: (request, substitutions) => substitute(request, substitutions as readonly Substitution[]),
+    secretValues: (substitutions) => secretValues(substitutions as readonly Substitution[]),
+  },
   actions: { steps: stepsOf, versions: versionsOf },
   template: findTemplate,
   mostFunctions: deps.config.SLUICE_FUNCTIONS_PER_PROJECT,

@@ -1,8 +1,11 @@
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { functionRouteDependencies } from './dependencies.ts';
+import { invocationRoutes } from './invocations.ts';
 import { resourceRoutes } from './resource.ts';
 
 /** Adds all routes of functions. */
 export function functionRoutes(app: App, api: ApiDependencies): void {
-  resourceRoutes(app, functionRouteDependencies(api));
+  const deps = functionRouteDependencies(api);
+  resourceRoutes(app, deps);
+  invocationRoutes(app, deps);
 }

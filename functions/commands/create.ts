@@ -13,8 +13,10 @@ import {
   type ShownFunctionRow,
 } from '../rows/functions.ts';
 import { lockOrders } from '../rows/locks.ts';
+import type { Content } from '../rules/definition.ts';
 import { LAST_ORDER, MOST_TRANSFORMATIONS } from '../rules/limits.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
+import type { Template } from '../templates/template.ts';
 import { auditFunction } from './audit.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
 import { contentOf, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
@@ -29,20 +31,8 @@ export async function createFunction(
 ): Promise<ShownFunctionRow> {
   const { pool, mostFunctions } = deps;
   const key = { projectId, functionId: uuidv7() };
-  const { template_id: templateId, enabled = false } = input;
-  const template = templateId ? deps.template(templateId) : undefined;
-  if (templateId && (!template || template.status === 'hidden')) {
-    throw refuse.invalid('template_id', `No template found for id '${templateId}'`);
-  }
-  const type = input.type ?? template?.type ?? 'destination';
-  if (template && template.type !== type) {
-    throw refuse.invalid(
-      'template_id',
-      `The template '${template.id}' is for functions of type ${template.type}, not ${type}.`,
-    );
-  }
-  const sent = Object.fromEntries(Object.entries(input).filter(([, value]) => !isEmpty(value)));
-  const content = mergeContent(undefined, { ...input, ...contentOf(template), ...sent });
+  const { enabled = false } = input;
+  const { type, template, content } = newContent(deps, input);
   const prepared = await prepareContent(deps, key, type, content, enabled, signal);
   return transaction(pool, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
@@ -58,7 +48,7 @@ export async function createFunction(
       ...prepared,
       project_id: projectId,
       id: key.functionId,
-      ...{ type, enabled, template_id: templateId ?? null },
+      ...{ type, enabled, template_id: template?.id ?? null },
       name: input.name ?? template?.name ?? null,
       description: input.description || template?.description || '',
       icon_url: input.icon_url || template?.icon_url || null,
@@ -69,6 +59,27 @@ export async function createFunction(
     await auditFunction(client, actor, key, 'created', { name: row.name, type });
     return row;
   });
+}
+
+/** What a new function is made of: what its user says, and what a template says where the user says nothing. */
+export function newContent(
+  deps: Pick<FunctionCommandDependencies, 'template'>,
+  input: FunctionInput,
+): { type: FunctionTypeName; template: Template | undefined; content: Content } {
+  const { template_id: templateId } = input;
+  const template = templateId ? deps.template(templateId) : undefined;
+  if (templateId && (!template || template.status === 'hidden')) {
+    throw refuse.invalid('template_id', `No template found for id '${templateId}'`);
+  }
+  const type = input.type ?? template?.type ?? 'destination';
+  if (template && template.type !== type) {
+    throw refuse.invalid(
+      'template_id',
+      `The template '${template.id}' is for functions of type ${template.type}, not ${type}.`,
+    );
+  }
+  const sent = Object.fromEntries(Object.entries(input).filter(([, value]) => !isEmpty(value)));
+  return { type, template, content: mergeContent(undefined, { ...input, ...contentOf(template), ...sent }) };
 }
 
 const isEmpty = (value: unknown): boolean =>

@@ -1,8 +1,9 @@
 import { refuse } from '../../refusals.ts';
 import type { FunctionSource } from '../compile.ts';
 import { NO_SECRETS, openInputs, sealInputs } from '../reads/secrets.ts';
-import type { FunctionFields, FunctionRow } from '../rows/functions.ts';
+import type { FunctionFields, FunctionRow, Origins } from '../rows/functions.ts';
 import type {
+  CompiledContent,
   Content,
   GivenFilters,
   GivenInput,
@@ -103,30 +104,50 @@ export function checkContent(type: FunctionTypeName, { hog, mappings }: Content)
   }
 }
 
+/** A function as it would be stored, and what it was compiled from. */
+interface Compiled {
+  compiled: CompiledContent;
+  origins: Origins | null;
+}
+
 /**
  * Checks and compiles a function after a change, in a thread and without a connection or a lock in hand: both may take
  * long.
  */
+export async function compileContent(
+  deps: PrepareDependencies,
+  { projectId, current }: Pick<Subject, 'projectId' | 'current'>,
+  type: FunctionTypeName,
+  content: Content,
+  isEnabled: boolean,
+  signal?: AbortSignal,
+): Promise<Compiled> {
+  checkContent(type, content);
+  return refusing(async () => {
+    const secrets = current ? openInputs(deps.keyring, current) : NO_SECRETS;
+    const { surroundings, origins } = await surroundingsOf(deps, projectId, content);
+    const source: FunctionSource = { type, content, secrets, isEnabled, ...surroundings };
+    const asker = { projectId, signal };
+    const compiled = await deps.compiling.take(asker, () => deps.compiler.compile(projectId, source, signal));
+    return { compiled, origins };
+  });
+}
+
+/** Compiles a function and seals its secrets, so that it can be stored. */
 export async function prepareContent(
   deps: PrepareDependencies,
-  { projectId, functionId, current }: Subject,
+  subject: Subject,
   type: FunctionTypeName,
   content: Content,
   isEnabled: boolean,
   signal?: AbortSignal,
 ): Promise<ContentFields> {
-  checkContent(type, content);
-  return refusing(async () => {
-    const stored = current ? openInputs(deps.keyring, current) : NO_SECRETS;
-    const { surroundings, origins } = await surroundingsOf(deps, projectId, content);
-    const source: FunctionSource = { type, content, secrets: stored, isEnabled, ...surroundings };
-    const asker = { projectId, signal };
-    const compiled = await deps.compiling.take(asker, () => deps.compiler.compile(projectId, source, signal));
-    const { hog, inputs_schema, filters, masking, bytecode, transpiled, warnings } = compiled;
-    return {
-      ...{ hog, inputs_schema, filters, masking, bytecode, transpiled, warnings, compile_error: null },
-      compiled_from: origins,
-      ...sealInputs(deps.keyring, functionId, compiled),
-    };
-  });
+  const { compiled, origins } = await compileContent(deps, subject, type, content, isEnabled, signal);
+  const { hog, inputs_schema, filters, masking, bytecode, transpiled, warnings } = compiled;
+  const sealed = await refusing(() => sealInputs(deps.keyring, subject.functionId, compiled));
+  return {
+    ...{ hog, inputs_schema, filters, masking, bytecode, transpiled, warnings },
+    ...{ compiled_from: origins, compile_error: null },
+    ...sealed,
+  };
 }

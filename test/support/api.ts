@@ -13,6 +13,7 @@ import { Turns } from '../../db/turns.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
 import { createFunctionCompiler, type FunctionCompiler } from '../../functions/compiler.ts';
+import { createRunner, type Runner } from '../../functions/runner.ts';
 import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { PRODUCTS } from '../../products.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
@@ -52,6 +53,7 @@ export interface TestApi {
   compiler: ModelCompiler;
   actionCompiler: ActionCompiler;
   functionCompiler: FunctionCompiler;
+  functionRunner: Runner;
   egress: Egress;
   keyring: Keyring | undefined;
   /** A request with the tenant's key, or with none. */
@@ -114,8 +116,10 @@ export function apiForFile(
     await api.ingest?.close();
     await api.listener?.close();
     await api.schedules?.close();
-    const { compiler, actionCompiler, functionCompiler, egress } = api;
-    await Promise.all([compiler, actionCompiler, functionCompiler, egress].map((one) => one?.close()));
+    const { compiler, actionCompiler, functionCompiler, functionRunner, egress } = api;
+    await Promise.all(
+      [compiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) => one?.close()),
+    );
   });
   const database = databaseForFile();
   const api = {
@@ -157,6 +161,7 @@ export function apiForFile(
     api.compiler = createCompiler({ threads: 1, timeoutMs: 60_000 });
     api.actionCompiler = createActionCompiler({ threads: 1, timeoutMs: 60_000 });
     api.functionCompiler = createFunctionCompiler({ threads: 1, timeoutMs: 60_000 });
+    api.functionRunner = createRunner({ threads: 2 });
     api.egress = createEgress({ allow: api.config.SLUICE_EGRESS_ALLOW });
     const keys = api.config.SLUICE_ENCRYPTION_KEYS;
     api.keyring = keys ? parseKeyring(keys) : undefined;
@@ -180,6 +185,7 @@ export function apiForFile(
       compiler: api.compiler,
       actionCompiler: api.actionCompiler,
       functionCompiler: api.functionCompiler,
+      functionRunner: api.functionRunner,
       compiling: new Turns({ atOnce: 2 }),
       egress: api.egress,
       keyring: api.keyring,

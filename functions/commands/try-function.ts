@@ -1,0 +1,276 @@
+import { randomUUID } from 'node:crypto';
+import type { Egress } from '../../egress/egress.ts';
+import type { Bytecode } from '../../hog/bytecode/index.ts';
+import { refuse } from '../../refusals.ts';
+import { fetchFor, type Integrations, type ShownFetch, type Substitution } from '../effects.ts';
+import type { CompiledContent, InputSchema, StoredInputs } from '../rules/definition.ts';
+import { filterGlobals, type Globals } from '../rules/globals.ts';
+import { InvocationLog, type LogEntry } from '../rules/logs.ts';
+import { redactor } from '../rules/redact.ts';
+import { type FunctionTypeName, typeOf } from '../rules/types.ts';
+import { type Begun, type Frame, integrationInputs, type Step } from '../run.ts';
+import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
+
+export interface TryDependencies {
+  runner: Runner;
+  egress: Pick<Egress, 'fetch'>;
+  integrations: Integrations;
+}
+
+/** What is tried: a compiled function, and the event that it is tried with. */
+export interface Trial {
+  projectId: number;
+  type: FunctionTypeName;
+  content: CompiledContent;
+  globals: Globals;
+  /** Whether requests are only shown. */
+  isMocked: boolean;
+  frame: Frame;
+}
+
+/** What became of one invocation: of the function, or of one of its mappings. */
+export interface TriedInvocation {
+  /** The name of the mapping. Null: the function has none. */
+  mapping: string | null;
+  status: 'success' | 'error' | 'skipped';
+  result: unknown;
+  errors: string[];
+  fetches: ShownFetch[];
+  /** The events that the program asked to capture. They are not stored. */
+  captured: unknown[];
+  steps: number;
+  memory: number;
+}
+
+export interface Tried {
+  status: 'success' | 'error' | 'skipped';
+  result: unknown;
+  errors: string[];
+  logs: LogEntry[];
+  invocations: TriedInvocation[];
+  duration_ms: number;
+}
+
+const RETRY_SECONDS = 5;
+const NOT_MATCHING = 'Mapping trigger not matching filters was ignored.';
+
+/** Runs a function once with an event. Nothing is stored. Requests leave only if they are not mocked. */
+export async function tryFunction(deps: TryDependencies, trial: Trial, signal?: AbortSignal): Promise<Tried> {
+  if (!typeOf(trial.type).isTestable) {
+    throw refuse.invalid('type', `Functions of type ${trial.type} cannot be tried with an event.`);
+  }
+  const began = performance.now();
+  try {
+    const attempt = new Attempt(deps, trial, signal);
+    const invocations = await attempt.run();
+    const status = (['error', 'success'] as const).find((one) =>
+      invocations.some((tried) => tried.status === one),
+    );
+    const ran = invocations.filter((one) => one.status !== 'skipped');
+    return {
+      status: status ?? 'skipped',
+      result: ran.at(-1)?.result ?? null,
+      errors: invocations.flatMap(({ errors }) => errors),
+      logs: attempt.log.entries,
+      invocations,
+      duration_ms: Math.round(performance.now() - began),
+    };
+  } catch (error) {
+    if (error instanceof RunnerBusyError) throw refuse.unavailable(error.message, RETRY_SECONDS);
+    throw error;
+  }
+}
+
+/** A set of inputs under which the program runs, if its filters match. */
+interface Variant {
+  mapping: string | null;
+  filters: Bytecode | null;
+  inputs: StoredInputs;
+  schemas: readonly InputSchema[];
+}
+
+const bytecodeOf = (filters: Record<string, unknown> | undefined) =>
+  (filters?.bytecode ?? null) as Bytecode | null;
+
+/** The function once for each mapping, or once. A mapping's inputs come after those of the function and win. */
+function variantsOf({ inputs, inputs_schema: schemas, mappings }: CompiledContent): Variant[] {
+  const shift = Object.keys(inputs).length;
+  return (mappings ?? []).map((one, index): Variant => {
+    const own = Object.entries(one.inputs ?? {});
+    return {
+      mapping: one.name ?? `Mapping ${index + 1}`,
+      filters: bytecodeOf(one.filters),
+      inputs: {
+        ...inputs,
+        ...Object.fromEntries(
+          own.map(([key, input]) => [key, { ...input, order: (input.order ?? 0) + shift }]),
+        ),
+      },
+      schemas: [...schemas, ...(one.inputs_schema ?? [])],
+    };
+  });
+}
+
+class Attempt {
+  readonly log: InvocationLog;
+  readonly #deps: TryDependencies;
+  readonly #trial: Trial;
+  readonly #signal: AbortSignal | undefined;
+  readonly #seed: string;
+  #redact = redactor([], {});
+
+  constructor(deps: TryDependencies, trial: Trial, signal: AbortSignal | undefined) {
+    this.#deps = deps;
+    this.#trial = trial;
+    this.#signal = signal;
+    this.#seed = randomUUID();
+    this.log = new InvocationLog(Date.now, (text) => this.#redact.text(text));
+  }
+
+  async run(): Promise<TriedInvocation[]> {
+    const { content, globals, frame, projectId } = this.#trial;
+    const { inputs, inputs_schema: schemas } = content;
+    const mapped = content.mappings ? variantsOf(content) : null;
+    const variants = mapped ?? [{ mapping: null, filters: null, inputs, schemas }];
+    const filters = [bytecodeOf(content.filters), ...(mapped ?? []).map((one) => one.filters)];
+    const [own, ...others] = await this.#deps.runner.match(
+      projectId,
+      { filters, globals: filterGlobals(globals), frame },
+      this.#signal,
+    );
+    const tried: TriedInvocation[] = [];
+    for (const [index, variant] of variants.entries()) {
+      const match = own?.matched ? (mapped ? others[index] : own) : own;
+      if (match?.matched) tried.push(await this.#invoke(variant));
+      else tried.push(this.#skip(variant, match?.error));
+    }
+    return tried;
+  }
+
+  #skip({ mapping }: Variant, error: string | undefined): TriedInvocation {
+    const { uuid } = this.#trial.globals.event as { uuid: string };
+    const message = error === undefined ? undefined : `Error filtering event ${uuid}: ${error}`;
+    this.log.add(message ? 'error' : 'info', message ?? NOT_MATCHING);
+    return { ...EMPTY, mapping, status: 'skipped', errors: message ? [message] : [] };
+  }
+
+  async #invoke(variant: Variant): Promise<TriedInvocation> {
+    const { projectId, content, type, frame } = this.#trial;
+    const { uuid, url } = this.#trial.globals.event as { uuid: string; url: string };
+    const began = performance.now();
+    const { given, substitutions } = await this.#integrations(variant);
+    const secret = variant.schemas.filter((one) => one.secret).map(({ key }) => variant.inputs[key]?.value);
+    this.#redact = redactor(
+      [secret, this.#deps.integrations.secretValues(substitutions)],
+      valuesOf(variant.inputs),
+    );
+    const job = {
+      ...{ bytecode: content.bytecode as Bytecode, frame, globals: this.#trial.globals },
+      isTransformation: type === 'transformation',
+    };
+    const tried: TriedInvocation = {
+      ...EMPTY,
+      mapping: variant.mapping,
+      status: 'success',
+      fetches: [],
+      errors: [],
+      captured: [],
+    };
+    const fail = (message: string) => {
+      this.log.add('error', message);
+      tried.status = 'error';
+      tried.errors.push(this.#redact.text(message));
+    };
+    let step: Step;
+    let globals: Globals;
+    try {
+      const begun: Begun = await this.#deps.runner.begin(
+        projectId,
+        { ...job, inputs: variant.inputs, given },
+        this.#signal,
+      );
+      step = begun;
+      globals = begun.globals;
+      for (;;) {
+        for (const args of step.printed) this.log.print(args, url);
+        tried.captured.push(...step.captured.map((one) => this.#redact.value(one)));
+        tried.steps = step.steps;
+        tried.memory = Math.max(tried.memory, step.memory);
+        if (step.status !== 'waits') break;
+        const result = await this.#answer(step.call, tried, substitutions);
+        step = await this.#deps.runner.resume(
+          projectId,
+          { ...job, globals, state: step.state, result },
+          this.#signal,
+        );
+      }
+    } catch (error) {
+      if (!(error instanceof RunnerLimitError)) throw error;
+      fail(`Error executing function on event ${uuid}: ${error.message}`);
+      return tried;
+    }
+    if (step.status === 'failed') {
+      const what =
+        step.where === 'inputs' ? 'Error building inputs for event' : 'Error executing function on event';
+      fail(`${what} ${uuid}: ${step.error}`);
+    } else {
+      tried.result = this.#redact.value(step.result);
+      const total = performance.now() - began;
+      const rounded = (milliseconds: number) => Number(milliseconds.toPrecision(2));
+      this.log.add(
+        'debug',
+        `Function completed in ${rounded(total)}ms. Sync: ${rounded(step.milliseconds)}ms. Mem: ` +
+          `${rounded(tried.memory / 1024)}kb. Ops: ${tried.steps}. Event: '${url}'`,
+      );
+    }
+    return tried;
+  }
+
+  /** Finds what stands for the integrations that inputs name. */
+  async #integrations({ schemas, inputs }: Variant) {
+    const given: Record<string, unknown> = {};
+    const substitutions: Substitution[] = [];
+    for (const { key } of integrationInputs(schemas)) {
+      const id = inputs[key]?.value;
+      if (typeof id !== 'number') continue;
+      const found = await this.#deps.integrations.resolve(this.#trial.projectId, id, this.#seed);
+      given[key] = found?.inputs ?? null;
+      if (found) substitutions.push(found.substitution);
+    }
+    return { given, substitutions };
+  }
+
+  /** Does what a program waits for. */
+  async #answer(
+    { name, args }: { name: string; args: unknown[] },
+    tried: TriedInvocation,
+    substitutions: readonly Substitution[],
+  ): Promise<unknown> {
+    if (name !== 'fetch') {
+      this.log.add(
+        'info',
+        `${name}(${args.map((one) => JSON.stringify(one)).join(', ')}) does not wait in a test.`,
+      );
+      return null;
+    }
+    const { egress, integrations } = this.#deps;
+    const { shown, result, failed } = await fetchFor(args, {
+      ...{ egress, integrations, substitutions, redact: this.#redact, log: this.log },
+      isMocked: this.#trial.isMocked,
+      signal: this.#signal,
+    });
+    tried.fetches.push(shown);
+    if (failed) {
+      tried.status = 'error';
+      tried.errors.push(
+        shown.error ?? `${shown.method} ${shown.url} was answered with ${shown.response?.status}.`,
+      );
+    }
+    return result;
+  }
+}
+
+const EMPTY = { result: null, errors: [], fetches: [], captured: [], steps: 0, memory: 0 };
+
+const valuesOf = (inputs: StoredInputs) =>
+  Object.fromEntries(Object.entries(inputs).map(([key, { value }]) => [key, value]));

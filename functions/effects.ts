@@ -1,0 +1,154 @@
+// What programs ask of the world: requests.
+import type { Egress } from '../egress/egress.ts';
+import type { InvocationLog } from './rules/logs.ts';
+import type { Redact } from './rules/redact.ts';
+
+/** What of an integration only the runtime knows. */
+export type Substitution = object;
+
+export interface OutgoingRequest {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  body: string | null;
+}
+
+/** Credentials that programs use without seeing them. */
+export interface Integrations {
+  /** Undefined: the project has no such integration. `seed` is a random secret of the run. */
+  resolve(
+    projectId: number,
+    id: number,
+    seed: string,
+  ): Promise<{ inputs: Record<string, unknown>; substitution: Substitution } | undefined>;
+  /** Puts secrets in the place of what stands for them. Throws if one may not go to the host of the request. */
+  substitute(request: OutgoingRequest, substitutions: readonly Substitution[]): OutgoingRequest;
+  secretValues(substitutions: readonly Substitution[]): string[];
+}
+
+/** A request as people see it: without secrets. */
+export interface ShownFetch {
+  url: string;
+  method: string;
+  headers: Record<string, string>;
+  body: string | null;
+  mocked: boolean;
+  duration_ms: number;
+  /** Null: there was no answer. */
+  response: { status: number; body: unknown } | null;
+  error: string | null;
+}
+
+/** What a program gets for a request. */
+export interface FetchResult {
+  status: number;
+  body: unknown;
+}
+
+const WITHOUT_BODY = new Set(['GET', 'HEAD']);
+const TIMEOUT = 10_000;
+const LONGEST_ANSWER = 1024 * 1024;
+const METHOD = /^[A-Z]{1,20}$/;
+
+export interface FetchContext {
+  egress: Pick<Egress, 'fetch'>;
+  integrations: Integrations;
+  substitutions: readonly Substitution[];
+  redact: Redact;
+  log: InvocationLog;
+  isMocked: boolean;
+  signal?: AbortSignal | undefined;
+}
+
+interface Asked {
+  method: string;
+  request: OutgoingRequest;
+}
+
+/** Reads the arguments of `fetch(url, options)`. */
+function askedOf([url, options]: readonly unknown[]): Asked {
+  const given = (typeof options === 'object' && options !== null ? options : {}) as Record<string, unknown>;
+  const method = typeof given.method === 'string' ? given.method.toUpperCase() : 'POST';
+  if (!METHOD.test(method)) throw new TypeError(`the method ${JSON.stringify(given.method)} is not valid`);
+  const headers =
+    typeof given.headers === 'object' && given.headers !== null
+      ? Object.fromEntries(
+          Object.entries(given.headers).filter((one): one is [string, string] => typeof one[1] === 'string'),
+        )
+      : { 'Content-Type': 'application/json' };
+  const { body } = given;
+  const isEmpty = body === undefined || body === null || WITHOUT_BODY.has(method);
+  return {
+    method,
+    request: {
+      url: String(url),
+      headers,
+      body: isEmpty ? null : typeof body === 'string' ? body : JSON.stringify(body),
+    },
+  };
+}
+
+/** Reads the body of an answer: as JSON if it is some, or else as text. */
+function answerOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Makes one request for a program, or only shows it. Never throws because of the request. */
+export async function fetchFor(
+  args: readonly unknown[],
+  context: FetchContext,
+): Promise<{ result: FetchResult; shown: ShownFetch; failed: boolean }> {
+  const { redact, log, isMocked } = context;
+  const began = performance.now();
+  let asked: Asked = { method: 'POST', request: { url: String(args[0]), headers: {}, body: null } };
+  const done = (answer: FetchResult | null, error: Error | null) => {
+    const { url, headers, body } = asked.request;
+    const shown = {
+      ...{
+        url: redact.text(url),
+        method: asked.method,
+        headers: redact.value(headers) as Record<string, string>,
+      },
+      body: body === null ? null : redact.text(body),
+      ...{ mocked: isMocked, duration_ms: Math.round(performance.now() - began) },
+      response: answer && (redact.value(answer) as FetchResult),
+      error: error && redact.text(error.message),
+    };
+    const failed = error !== null || (answer !== null && answer.status >= 400);
+    if (failed) {
+      const status = answer ? answer.status : '(none)';
+      log.add(
+        'error',
+        `HTTP fetch failed on attempt 1 with status code ${status}.${error ? ` Error: ${error.message}.` : ''}`,
+      );
+    }
+    const result = answer ?? { status: 500, body: `${error?.name ?? 'Error'}: ${error?.message ?? ''}` };
+    return { result: redact.value(result) as FetchResult, shown, failed };
+  };
+  try {
+    asked = askedOf(args);
+    const { url, headers, body } = context.integrations.substitute(asked.request, context.substitutions);
+    if (isMocked) {
+      const { request, method } = asked;
+      const options = { ...(args[1] as object | undefined), method, headers: request.headers };
+      log.add('info', "Async function 'fetch' was mocked with arguments:");
+      log.add('info', `fetch('${request.url}', ${JSON.stringify(options, null, 2)})`);
+      return done({ status: 200, body: {} }, null);
+    }
+    const answer = await context.egress.fetch(url, {
+      method: asked.method,
+      headers,
+      ...(body === null ? {} : { body }),
+      ...(context.signal ? { signal: context.signal } : {}),
+      timeoutMilliseconds: TIMEOUT,
+      maxAnswerBytes: LONGEST_ANSWER,
+    });
+    return done({ status: answer.status, body: answerOf(answer.body.toString('utf8')) }, null);
+  } catch (error) {
+    if (context.signal?.aborted) throw context.signal.reason;
+    return done(null, error as Error);
+  }
+}

@@ -1,0 +1,143 @@
+// What programs and filters see of an event.
+
+export interface EventFacts {
+  uuid: string;
+  event: string;
+  distinct_id: string;
+  properties: Record<string, unknown>;
+  /** In ISO 8601. */
+  timestamp: string;
+  elements_chain: string;
+}
+
+export interface PersonFacts {
+  id: string;
+  properties: Record<string, unknown>;
+}
+
+export interface GroupFacts {
+  type: string;
+  index: number;
+  key: string;
+  properties: Record<string, unknown>;
+}
+
+/** Everything that is known when a function runs. */
+export interface Facts {
+  project: { id: number; name: string };
+  /** The address under which users see Sluice. */
+  site: string;
+  source: { id: string; name: string | null };
+  event: EventFacts;
+  person: PersonFacts | null;
+  groups: readonly GroupFacts[];
+}
+
+export type Globals = Record<string, unknown>;
+
+const NAMES = ['email', 'name', 'username'];
+
+/** The name of a person for people: the first property that names it, or else the distinct_id. */
+function nameOf(properties: Record<string, unknown>, distinctId: string): string {
+  const named = NAMES.map((key) => properties[key]).find(
+    (value) => value !== undefined && value !== null && value !== '',
+  );
+  if (named === undefined) return distinctId;
+  return typeof named === 'string' ? named : JSON.stringify(named);
+}
+
+/** Builds the globals of a program. */
+export function programGlobals({ project, site, source, event, person, groups }: Facts): Globals {
+  const projectUrl = `${site}/project/${project.id}`;
+  const { uuid, timestamp, distinct_id: distinctId } = event;
+  return {
+    project: { ...project, url: projectUrl },
+    event: {
+      ...event,
+      url: `${projectUrl}/events/${encodeURIComponent(uuid)}/${encodeURIComponent(timestamp)}`,
+    },
+    ...(person
+      ? {
+          person: {
+            ...person,
+            name: nameOf(person.properties, distinctId),
+            url: `${projectUrl}/person/${encodeURIComponent(distinctId)}`,
+          },
+        }
+      : {}),
+    groups: Object.fromEntries(
+      groups.map(({ type, index, key, properties }) => [
+        type,
+        { id: key, type, index, url: `${projectUrl}/groups/${index}/${encodeURIComponent(key)}`, properties },
+      ]),
+    ),
+    source: { name: source.name ?? '', url: `${projectUrl}/functions/${source.id}/configuration/` },
+    variables: {},
+  };
+}
+
+/** Completes globals that a client sends: they need an event, and all else has a default. */
+export function completeGlobals(given: Globals, facts: Pick<Facts, 'project' | 'site' | 'source'>): Globals {
+  const event: EventFacts = {
+    ...{ uuid: '', event: '', distinct_id: '', properties: {}, timestamp: '', elements_chain: '' },
+    ...(given.event as Partial<EventFacts>),
+  };
+  const {
+    project,
+    event: named,
+    source,
+    groups,
+    variables,
+  } = programGlobals({
+    ...facts,
+    ...{ event, person: null, groups: [] },
+  });
+  return { project, source, groups, variables, ...given, event: { ...(named as object), ...event } };
+}
+
+const TAGS = ['a', 'button', 'form', 'input', 'select', 'textarea', 'label'];
+const distinct = (found: Iterable<string>) => [...new Set(found)];
+const captured = (chain: string, pattern: RegExp) =>
+  [...chain.matchAll(pattern)].map(([, one]) => one as string);
+
+/** What filters may ask about the elements of an event. */
+function elementFacts(chain: string): Globals {
+  const [href = ''] = captured(chain, /(?::|")href="(.*?)"/g);
+  return {
+    elements_chain: chain,
+    elements_chain_href: href,
+    elements_chain_texts: distinct(captured(chain, /(?::|")text="(.*?)"/g)),
+    elements_chain_ids: distinct(captured(chain, /(?::|")attr_id="(.*?)"/g)),
+    elements_chain_elements: distinct(
+      captured(chain, new RegExp(`(?:^|;)(${TAGS.join('|')})(?=[.:;]|$)`, 'g')),
+    ),
+  };
+}
+
+const GROUPS = [0, 1, 2, 3, 4];
+
+/** Builds the globals of filters out of those of programs. */
+export function filterGlobals(globals: Globals): Globals {
+  const event = globals.event as EventFacts;
+  const person = (globals.person ?? null) as PersonFacts | null;
+  const groups = Object.values((globals.groups ?? {}) as Record<string, GroupFacts & { id: string }>);
+  const shown = person && { id: person.id, properties: person.properties };
+  const chain = event.elements_chain || event.properties?.$elements_chain;
+  return {
+    ...{ event: event.event, uuid: event.uuid, timestamp: event.timestamp, distinct_id: event.distinct_id },
+    properties: event.properties ?? {},
+    person: shown,
+    pdi: shown && { distinct_id: event.distinct_id, person_id: shown.id, person: shown },
+    ...elementFacts(typeof chain === 'string' ? chain : ''),
+    ...Object.fromEntries(
+      GROUPS.flatMap((index) => {
+        const group = groups.find((one) => one.index === index);
+        return [
+          [`$group_${index}`, group?.id ?? null],
+          [`group_${index}`, { properties: group?.properties ?? {} }],
+        ];
+      }),
+    ),
+    variables: globals.variables ?? {},
+  };
+}

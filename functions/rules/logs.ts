@@ -1,0 +1,56 @@
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface LogEntry {
+  level: LogLevel;
+  /** In ISO 8601. No two entries of an invocation have the same. */
+  timestamp: string;
+  message: string;
+}
+
+const MOST_PRINTED = 24;
+const LONGEST = 10_000;
+const CUT = '... (truncated)';
+
+/** Shortens a message. A character that takes two units of UTF-16 is not split. */
+function shortened(message: string): string {
+  if (message.length <= LONGEST) return message;
+  const head = message.slice(0, LONGEST);
+  return (head.isWellFormed() ? head : head.slice(0, -1)) + CUT;
+}
+
+/** A printed value: texts as they are, all else as JSON. */
+export const printedText = (args: readonly unknown[]): string =>
+  args.map((one) => (typeof one === 'string' ? one : (JSON.stringify(one) ?? 'null'))).join(', ');
+
+/** The log of one invocation. */
+export class InvocationLog {
+  readonly entries: LogEntry[] = [];
+  readonly #clock: () => number;
+  readonly #redact: (text: string) => string;
+  #printed = 0;
+  #last = 0;
+
+  constructor(clock: () => number, redact: (text: string) => string) {
+    this.#clock = clock;
+    this.#redact = redact;
+  }
+
+  add(level: LogLevel, message: string): void {
+    this.#last = Math.max(this.#clock(), this.#last + 1);
+    const timestamp = new Date(this.#last).toISOString();
+    this.entries.push({ level, timestamp, message: shortened(this.#redact(message)) });
+  }
+
+  /** Adds what a program prints. `event` names its event. */
+  print(args: readonly unknown[], event: string): void {
+    this.#printed += 1;
+    if (this.#printed <= MOST_PRINTED) this.add('info', printedText(args));
+    else if (this.#printed === MOST_PRINTED + 1) {
+      this.add(
+        'warn',
+        `Function exceeded maximum log entries. No more logs will be collected. Event: ${event}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,62 @@
+const HIDDEN = '***REDACTED***';
+const DEEPEST = 10;
+/** Names of headers and inputs whose values are credentials, whatever their schema says. */
+const CREDENTIAL = /authorization|api[-_]?key|token|secret|password|cookie|signature/i;
+const SCHEMES = ['Bearer ', 'Basic ', 'Token '];
+
+/** Lists all texts in a value. */
+function* textsOf(value: unknown, depth = 0): Generator<string> {
+  if (typeof value === 'string') yield value;
+  else if (typeof value === 'number') yield String(value);
+  else if (typeof value === 'object' && value !== null && depth < DEEPEST) {
+    for (const one of Object.values(value)) yield* textsOf(one, depth + 1);
+  }
+}
+
+/** Lists texts under names that say that they are credentials. */
+function* credentialsOf(value: unknown, depth = 0): Generator<string> {
+  if (typeof value !== 'object' || value === null || depth >= DEEPEST) return;
+  for (const [name, one] of Object.entries(value)) {
+    if (typeof one === 'string' && CREDENTIAL.test(name)) {
+      yield one;
+      const scheme = SCHEMES.find((begin) => one.startsWith(begin));
+      if (scheme) yield one.slice(scheme.length);
+    } else yield* credentialsOf(one, depth + 1);
+  }
+}
+
+/** A text as it may stand in a log: as it is, and within JSON and URLs. */
+const forms = (text: string): string[] => [text, JSON.stringify(text).slice(1, -1), encodeURIComponent(text)];
+
+const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\/]/g, '\\$&');
+
+/** Replaces secrets in everything that people read. */
+export interface Redact {
+  text(text: string): string;
+  /** Also replaces them in every text of a value, its keys included. */
+  value(value: unknown): unknown;
+}
+
+/**
+ * Hides the given secrets, and credentials in inputs that are not marked as secret. Longer ones are replaced first, so
+ * that nothing is left of a secret that contains another one.
+ */
+export function redactor(secrets: unknown, inputs: unknown): Redact {
+  const found = new Set(
+    [...textsOf(secrets), ...credentialsOf(inputs)].filter((one) => one.trim() !== '').flatMap(forms),
+  );
+  if (found.size === 0) return { text: (text) => text, value: (value) => value };
+  const longestFirst = [...found].toSorted((a, b) => b.length - a.length);
+  const pattern = new RegExp(longestFirst.map(escaped).join('|'), 'g');
+  const text = (one: string) => one.replaceAll(pattern, HIDDEN);
+  const value = (one: unknown, depth = 0): unknown => {
+    if (typeof one === 'string') return text(one);
+    if (typeof one === 'number') return text(String(one)) === String(one) ? one : HIDDEN;
+    if (typeof one !== 'object' || one === null || depth > 100) return one;
+    if (Array.isArray(one)) return one.map((entry) => value(entry, depth + 1));
+    return Object.fromEntries(
+      Object.entries(one).map(([key, entry]) => [text(key), value(entry, depth + 1)]),
+    );
+  };
+  return { text, value: (one) => value(one) };
+}

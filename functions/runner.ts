@@ -1,0 +1,72 @@
+import { ThreadError, ThreadPool } from '../hog/threads/pool.ts';
+import type { BeginJob, Begun, MaskJob, Match, MatchJob, ResumeJob, RunAnswer, RunJob, Step } from './run.ts';
+
+export interface RunnerOptions {
+  threads?: number;
+  /** How long one step may take, whatever the machine counts. After that, its thread is ended. */
+  timeoutMs?: number;
+  maxWaiting?: number;
+  /** The most steps of one project that wait. */
+  maxWaitingOfOne?: number;
+}
+
+/** Runs filters and programs in threads of its own: users decide what they do. */
+export interface Runner {
+  match(projectId: number, job: Omit<MatchJob, 'kind'>, signal?: AbortSignal): Promise<Match[]>;
+  begin(projectId: number, job: Omit<BeginJob, 'kind'>, signal?: AbortSignal): Promise<Begun>;
+  resume(projectId: number, job: Omit<ResumeJob, 'kind'>, signal?: AbortSignal): Promise<Step>;
+  mask(
+    projectId: number,
+    job: Omit<MaskJob, 'kind'>,
+    signal?: AbortSignal,
+  ): Promise<{ key: string | null; error?: string }>;
+  close(): Promise<void>;
+}
+
+export const RUNNER_DEFAULTS = {
+  // One more than needed: one project never has all threads.
+  threads: 2,
+  timeoutMs: 5_000,
+  maxWaiting: 200,
+  maxWaitingOfOne: 20,
+} satisfies Required<RunnerOptions>;
+
+/** A step was not done, but may be later: too many are waiting. */
+export class RunnerBusyError extends Error {
+  override readonly name = 'RunnerBusyError';
+}
+
+/** A step was ended from outside, because it took too much time or memory. */
+export class RunnerLimitError extends Error {
+  override readonly name = 'RunnerLimitError';
+}
+
+export function createRunner(options: RunnerOptions = {}): Runner {
+  const { timeoutMs, ...settings } = { ...RUNNER_DEFAULTS, ...options };
+  const pool = new ThreadPool<RunJob, RunAnswer>({
+    entry: new URL('./run-thread.ts', import.meta.url),
+    ...settings,
+  });
+  const run = <T>(projectId: number, job: RunJob, signal?: AbortSignal) =>
+    pool.run(job, { limitMs: timeoutMs, usedMs: 0 }, String(projectId), signal).catch((error: unknown) => {
+      throw error instanceof ThreadError ? translated(error, timeoutMs) : error;
+    }) as Promise<T>;
+  return {
+    match: (projectId, job, signal) => run(projectId, { kind: 'match', ...job }, signal),
+    begin: (projectId, job, signal) => run(projectId, { kind: 'begin', ...job }, signal),
+    resume: (projectId, job, signal) => run(projectId, { kind: 'resume', ...job }, signal),
+    mask: (projectId, job, signal) => run(projectId, { kind: 'mask', ...job }, signal),
+    close: () => pool.close(),
+  };
+}
+
+function translated({ code, message, failure }: ThreadError, limitMs: number): Error {
+  if (failure) return new Error(`The function could not be run: ${failure.name}: ${message}`);
+  if (code === 'busy')
+    return new RunnerBusyError('Too many functions are being tried at the moment. Try again.');
+  return new RunnerLimitError(
+    code === 'timeout'
+      ? `The function took longer than ${limitMs / 1000} seconds and was ended.`
+      : 'The function took too much memory and was ended.',
+  );
+}

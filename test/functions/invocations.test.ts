@@ -1,0 +1,405 @@
+import { createServer, type Server } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { freePort } from '../support/ports.ts';
+
+const api = apiForFile({ SLUICE_EGRESS_ALLOW: '127.0.0.1' });
+let anna: Tenant;
+let server: Server;
+let port: number;
+/** The requests that arrived. */
+const arrived: { method: string; url: string; headers: Record<string, unknown>; body: string }[] = [];
+
+beforeAll(async () => {
+  anna = await api.createTenant('Anna');
+  port = await freePort();
+  server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (chunk) => {
+      body += chunk;
+    });
+    request.on('end', () => {
+      arrived.push({ method: request.method ?? '', url: request.url ?? '', headers: request.headers, body });
+      const [, status = '200'] = request.url?.match(/status=(\d+)/) ?? [];
+      response.writeHead(Number(status), { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ heard: request.headers.authorization ?? null, echo: body }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+});
+afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+const EVENT = {
+  uuid: '018f0000-0000-7000-8000-000000000001',
+  event: 'paid',
+  distinct_id: 'ada',
+  properties: { amount: 5, $browser: 'Firefox' },
+  timestamp: '2026-01-01T00:00:00Z',
+};
+const base = () => `/api/projects/${anna.projectId}/hog_functions/`;
+const url = (path = '') => `http://127.0.0.1:${port}/${path}`;
+
+const tried = async (configuration: object, more: object = {}, id = 'new') => {
+  const answer = await api.request(anna, 'POST', `${base()}${id}/invocations/`, {
+    ...{ configuration, globals: { event: EVENT } },
+    ...more,
+  });
+  return { status: answer.statusCode, body: answer.json() };
+};
+const messages = (body: { logs: { level: string; message: string }[] }) =>
+  body.logs.map(({ level, message }) => `${level}: ${message}`);
+
+describe('a test of a function', () => {
+  test('shows its result, what it prints, and what it costs', async () => {
+    const { status, body } = await tried({
+      hog: "print('paid', event.properties, [1, null])\nreturn event.event",
+    });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      status: 'success',
+      result: 'paid',
+      errors: [],
+      event: { uuid: EVENT.uuid },
+    });
+    expect(body.invocations[0]).toMatchObject({ mapping: null, status: 'success', fetches: [] });
+    expect(body.invocations[0].steps).toBeGreaterThan(3);
+    expect(messages(body)[0]).toBe('info: paid, {"amount":5,"$browser":"Firefox"}, [1,null]');
+    expect(messages(body)[1]).toMatch(
+      /^debug: Function completed in [\d.e+]+ms\. Sync: [\d.e+]+ms\. Mem: [\d.e+]+kb\. Ops: \d+\. Event: 'https:\/\/sluice\.test\/project\/\d+\/events\//,
+    );
+  });
+
+  test('shows every request, and sends none of them while they are mocked', async () => {
+    const before = arrived.length;
+    const hog =
+      "let a := fetch(inputs.url, {'body': {'n': 1}})\nlet b := fetch(inputs.url, {'method': 'GET'})\nreturn [a, b]";
+    const inputs = {
+      inputs_schema: [{ key: 'url', type: 'string' }],
+      inputs: { url: { value: url('{event.event}') } },
+    };
+    const { body } = await tried({ hog, ...inputs });
+    expect(body.result).toEqual([
+      { status: 200, body: {} },
+      { status: 200, body: {} },
+    ]);
+    expect(body.invocations[0].fetches).toMatchObject([
+      {
+        url: url('paid'),
+        method: 'POST',
+        body: '{"n":1}',
+        mocked: true,
+        response: { status: 200 },
+        error: null,
+      },
+      { url: url('paid'), method: 'GET', body: null, mocked: true },
+    ]);
+    expect(messages(body).slice(0, 2)).toEqual([
+      "info: Async function 'fetch' was mocked with arguments:",
+      expect.stringMatching(/^info: fetch\('http:\/\/127\.0\.0\.1:\d+\/paid', \{\n {2}"body"/),
+    ]);
+    expect(arrived.length).toBe(before);
+  });
+
+  test('sends requests when it is asked to', async () => {
+    const { body } = await tried(
+      {
+        hog: `return fetch('${url('real')}', {'headers': {'X-A': 'b', 'X-N': 5}, 'body': event.properties})`,
+      },
+      { mock_async_functions: false },
+    );
+    expect(body.result).toMatchObject({ status: 200, body: { heard: null } });
+    const request = arrived.at(-1);
+    expect(request).toMatchObject({
+      method: 'POST',
+      url: '/real',
+      body: '{"amount":5,"$browser":"Firefox"}',
+    });
+    expect(request?.headers).toMatchObject({ 'x-a': 'b' });
+    expect(request?.headers).not.toHaveProperty('x-n');
+  });
+
+  test('fails when a request fails, and the program goes on', async () => {
+    const { body } = await tried(
+      { hog: `let a := fetch('${url('?status=503')}')\nprint('then')\nreturn a.status` },
+      { mock_async_functions: false },
+    );
+    expect(body).toMatchObject({ status: 'error', result: 503 });
+    expect(messages(body)).toEqual(
+      expect.arrayContaining(['error: HTTP fetch failed on attempt 1 with status code 503.', 'info: then']),
+    );
+  });
+
+  test.each([
+    ['http://169.254.169.254/latest', /169\.254\.169\.254/],
+    ['ftp://example.com', /neither http: nor https:/],
+    ['nonsense', /not a valid URL/],
+  ])('refuses to ask %s', async (target, message) => {
+    const { body } = await tried(
+      { hog: `return fetch('${target}').status` },
+      { mock_async_functions: false },
+    );
+    expect(body).toMatchObject({ status: 'error', result: 500 });
+    expect(body.errors[0]).toMatch(message);
+  });
+
+  test('does not run for an event that its filters do not match', async () => {
+    const filters = { events: [{ id: 'other', type: 'events' }] };
+    const { body } = await tried({ hog: 'return 1', filters });
+    expect(body).toMatchObject({ status: 'skipped', result: null });
+    expect(messages(body)).toEqual(['info: Mapping trigger not matching filters was ignored.']);
+  });
+
+  test('runs once for each mapping that matches, with its inputs', async () => {
+    const mapping = (name: string, event: string) => ({
+      name,
+      inputs_schema: [{ key: 'who', type: 'string' }],
+      inputs: { who: { value: `${name} {event.distinct_id}` } },
+      filters: { events: [{ id: event, type: 'events' }] },
+    });
+    const { body } = await tried({
+      hog: 'return inputs.who',
+      mappings: [mapping('a', 'paid'), mapping('b', 'other'), mapping('c', 'paid')],
+    });
+    expect(
+      body.invocations.map((one: { status: string; result: unknown }) => [one.status, one.result]),
+    ).toEqual([
+      ['success', 'a ada'],
+      ['skipped', null],
+      ['success', 'c ada'],
+    ]);
+  });
+
+  test('of a transformation shows the event that comes out of it', async () => {
+    const { body } = await tried({
+      type: 'transformation',
+      hog: "let e := event\ne.properties := cleanNullValues({'a': null, 'b': 1})\nreturn e",
+    });
+    expect(body.result).toMatchObject({ event: 'paid', properties: { b: 1 } });
+    const dropped = await tried({ template_id: 'template-drop-events', type: 'transformation' });
+    expect(dropped.body).toMatchObject({ status: 'success', result: null });
+  });
+
+  test('shows what it would capture', async () => {
+    const { body } = await tried({ hog: "postHogCapture({'event': 'made', 'properties': {'a': 1}})" });
+    expect(body.invocations[0].captured).toEqual([
+      { event: 'made', distinct_id: 'ada', properties: { a: 1, $hog_function_execution_count: 1 } },
+    ]);
+    const again = await tried({ hog: "postHogCapture({'event': 'a'})\npostHogCapture({'event': 'b'})" });
+    expect(again.body.errors[0]).toMatch(/postHogCapture was called more than once/);
+  });
+
+  test('computes Liquid inputs', async () => {
+    const { body } = await tried({
+      hog: 'return inputs.a',
+      inputs_schema: [{ key: 'a', type: 'string' }],
+      inputs: { a: { value: 'Hi {{ event.distinct_id | upcase }}', templating: 'liquid' } },
+    });
+    expect(body.result).toBe('Hi ADA');
+  });
+
+  test('says which input could not be computed', async () => {
+    const { body } = await tried({
+      hog: 'return 1',
+      inputs_schema: [{ key: 'a', type: 'string' }],
+      inputs: { a: { value: '{nobody.knows}' } },
+    });
+    expect(body.status).toBe('error');
+    expect(body.errors[0]).toBe(
+      `Error building inputs for event ${EVENT.uuid}: Global variable not found: nobody.knows`,
+    );
+  });
+});
+
+describe('a program that does harm', () => {
+  test.each([
+    [
+      'loops for ever',
+      'while (true) { let a := 1 }',
+      /Execution timed out after 0\.55 seconds\. Performed \d+ ops\./,
+    ],
+    ['allocates', "let a := 'x'\nwhile (true) { a := concat(a, a) }", /Memory limit of \d+ bytes exceeded/],
+    ['nests', 'fun f(n) { return f(n + 1) }\nreturn f(1)', /Call stack exceeded/],
+    [
+      'asks too often',
+      `for (let i := 0; i < 9; i := i + 1) { fetch('http://a.b/') }`,
+      /maximum number of async steps: 5/,
+    ],
+    ['looks for the host', 'return globalThis', /Global variable not found: globalThis/],
+    ['looks for a constructor', "let a := {}\nreturn a.constructor.constructor('return process')()", /.+/],
+  ])('and %s ends with a clear error', async (_what, hog, message) => {
+    const { status, body } = await tried({ hog });
+    expect(status).toBe(200);
+    expect(body.status).toBe('error');
+    expect(body.errors[0]).toMatch(message);
+    expect(JSON.stringify(body)).not.toMatch(/at .*\.ts:\d+/);
+  });
+
+  test('prints at most 24 lines, and long ones are cut', async () => {
+    const { body } = await tried({ hog: 'for (let i := 0; i < 40; i := i + 1) { print(i) }' });
+    const lines = messages(body);
+    expect(lines.filter((one) => one.startsWith('info: '))).toHaveLength(24);
+    expect(lines[24]).toMatch(
+      /^warn: Function exceeded maximum log entries\. No more logs will be collected\. Event: /,
+    );
+    const times = body.logs.map((one: { timestamp: string }) => one.timestamp);
+    expect(new Set(times).size).toBe(times.length);
+    const long = await tried({
+      hog: "let a := 'x'\nfor (let i := 0; i < 15; i := i + 1) { a := concat(a, a) }\nprint(a)",
+    });
+    expect(long.body.logs[0].message).toBe(`${'x'.repeat(10_000)}... (truncated)`);
+  });
+});
+
+describe('secrets in a test', () => {
+  const schema = [{ key: 'token', type: 'string', secret: true }];
+  const hog = `
+print(inputs.token, {'nested': [concat('a', inputs.token)]})
+let answer := fetch('${'URL'}', {'headers': {'Authorization': f'Bearer {inputs.token}'}, 'body': {'t': inputs.token}})
+print(answer)
+throw Error(concat('failed with ', inputs.token))`;
+
+  test('are stored ones where the client leaves them out, and are shown nowhere', async () => {
+    const program = hog.replace('URL', url('secret'));
+    const made = await api.request(anna, 'POST', base(), {
+      ...{ hog: program, inputs_schema: schema, inputs: { token: { value: 'geheim "1"' } } },
+    });
+    const { body } = await tried(
+      { hog: program, inputs: { token: { secret: true } } },
+      { mock_async_functions: false },
+      made.json().id,
+    );
+    expect(arrived.at(-1)?.headers.authorization).toBe('Bearer geheim "1"');
+    expect(body.status).toBe('error');
+    expect(JSON.stringify(body)).not.toContain('geheim');
+    expect(messages(body)[0]).toBe('info: ***REDACTED***, {"nested":["a***REDACTED***"]}');
+  });
+
+  test('of integrations are put in only for the hosts of their kind', async () => {
+    const made = await api.request(anna, 'POST', `/api/projects/${anna.projectId}/integrations/`, {
+      kind: 'bearer',
+      config: { token: 'geheim-2', hosts: ['127.0.0.1'] },
+    });
+    expect(made.statusCode).toBe(201);
+    const id = made.json().id as number;
+    const configuration = (target: string) => ({
+      hog: `print(inputs.service)\nreturn fetch('${target}', {'headers': {'Authorization': inputs.service.authorization}}).body`,
+      inputs_schema: [{ key: 'service', type: 'integration', integration: 'bearer' }],
+      inputs: { service: { value: id } },
+    });
+    const { body } = await tried(configuration(url('service')), { mock_async_functions: false });
+    expect(arrived.at(-1)?.headers.authorization).toBe('Bearer geheim-2');
+    expect(body.status).toBe('success');
+    expect(JSON.stringify(body)).not.toContain('geheim');
+    const count = arrived.length;
+    const elsewhere = await tried(configuration(`http://localhost:${port}/`), {
+      mock_async_functions: false,
+    });
+    expect(elsewhere.body.status).toBe('error');
+    expect(elsewhere.body.errors[0]).toMatch(/localhost/);
+    expect(arrived.length).toBe(count);
+    const berta = await api.createTenant('Berta');
+    const foreign = await api.request(
+      berta,
+      'POST',
+      `/api/projects/${berta.projectId}/hog_functions/new/invocations/`,
+      {
+        ...{
+          configuration: configuration(url('foreign')),
+          globals: { event: EVENT },
+          mock_async_functions: false,
+        },
+      },
+    );
+    expect(foreign.json().logs[0].message).toBe('null');
+    expect(arrived.at(-1)?.headers.authorization).toBeUndefined();
+  });
+});
+
+describe('the event of a test', () => {
+  const row = {
+    ...{ uuid: EVENT.uuid, event: 'paid', distinct_id: 'ada', timestamp: EVENT.timestamp, person_id: 'p1' },
+    ...{ properties: '{"a":1}', person_properties: '{"email":"ada@x.io"}', elements_chain: '' },
+  };
+
+  test('can be a row', async () => {
+    const { body } = await tried(
+      { hog: 'return [event.properties.a, person.name]' },
+      { globals: null, clickhouse_event: row },
+    );
+    expect(body.result).toEqual([1, 'ada@x.io']);
+    const bad = await tried(
+      { hog: 'return 1' },
+      { globals: null, clickhouse_event: { ...row, properties: '[' } },
+    );
+    expect(bad.body).toMatchObject({ attr: 'clickhouse_event__properties' });
+  });
+
+  test('can be a stored one, or the newest that matches', async () => {
+    const uuids = ['018f0000-0000-7000-8000-0000000000a1', '018f0000-0000-7000-8000-0000000000a2'];
+    const captured = await api.request(undefined, 'POST', '/batch/', {
+      api_key: anna.token,
+      batch: uuids.map((uuid, index) => ({
+        ...{
+          event: `stored ${index}`,
+          distinct_id: 'eve',
+          uuid,
+          properties: { $set: { email: 'eve@x.io' } },
+        },
+        timestamp: new Date(Date.now() - 60_000 + index).toISOString(),
+      })),
+    });
+    expect(captured.statusCode).toBe(200);
+    const hog = 'return [event.event, person.properties.email]';
+    const stored = await tried({ hog }, { globals: null, event_id: uuids[0] });
+    expect(stored.body.result).toEqual(['stored 0', 'eve@x.io']);
+    const newest = { globals: null, use_newest_event: true };
+    expect((await tried({ hog }, newest)).body.result[0]).toBe('stored 1');
+    const filters = { events: [{ id: 'stored 0', type: 'events' }] };
+    expect((await tried({ hog, filters }, newest)).body.result[0]).toBe('stored 0');
+    const none = await tried({ hog, filters: { events: [{ id: 'never' }] } }, newest);
+    expect(none.body).toMatchObject({ attr: 'use_newest_event' });
+    const unknown = await tried({ hog }, { globals: null, event_id: '018f0000-0000-7000-8000-0000000000a9' });
+    expect(unknown.body).toMatchObject({ attr: 'event_id' });
+  });
+
+  test.each([
+    ['no event', { globals: null }, null, 'Missing event'],
+    ['globals without one', { globals: {} }, null, 'Missing event'],
+    ['a bad invocation id', { invocation_id: 'x' }, 'invocation_id', 'Must be a valid UUID.'],
+    ['no configuration', { configuration: undefined }, 'configuration', 'This field is required.'],
+  ])('is refused: %s', async (_what, more, attr, detail) => {
+    const { status, body } = await tried({ hog: 'return 1' }, more);
+    expect([status, body.attr, body.detail]).toEqual([400, attr, detail]);
+  });
+
+  test('is not asked for if the configuration is wrong', async () => {
+    const { status, body } = await tried({
+      hog: 'return 1',
+      inputs_schema: [{ key: 'url', type: 'string', required: true }],
+      inputs: {},
+    });
+    expect([status, body.attr, body.detail]).toEqual([
+      400,
+      'configuration__inputs__url',
+      'This field is required.',
+    ]);
+    const site = await tried({ hog: 'export function onLoad() {}', type: 'site_app' });
+    expect(site.body.attr).toBe('type');
+  });
+});
+
+test('while programs loop, other requests are answered', async () => {
+  const looping = Array.from({ length: 6 }, () => tried({ hog: 'while (true) { let a := 1 }' }));
+  let answered = 0;
+  const all = Promise.all(looping).then((answers) => {
+    expect(answers.every(({ body }) => body.status === 'error')).toBe(true);
+    return answered;
+  });
+  for (let n = 0; n < 20; n += 1) {
+    const { statusCode } = await api.request(anna, 'GET', `${base()}?limit=1`);
+    expect(statusCode).toBe(200);
+    answered += 1;
+  }
+  // Had the programs run on the thread that serves requests, they would have ended before the first answer.
+  expect(await all).toBe(20);
+});

@@ -812,4 +812,21 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/exports/verify.test.ts',
     named: 'with something else as its manifest',
   },
+  // Destinations that are out to harm.
+  {
+    name: 'what a Postgres sends is read without limits',
+    file: 'destinations/postgres/wire.ts',
+    from: 'if (this.#answered > MOST_ANSWER_BYTES)',
+    to: 'if (this.#answered > Number.POSITIVE_INFINITY)',
+    test: 'test/destinations/hostile-postgres.test.ts',
+    named: 'each statement has room of its own',
+  },
+  {
+    name: 'an error of a Postgres needs no end',
+    file: 'destinations/postgres/wire.ts',
+    from: 'if (!isComplete(message.subarray(HEADER_BYTES)))',
+    to: 'if (message.length < 0 && !isComplete(message))',
+    test: 'test/destinations/hostile-postgres.test.ts',
+    named: 'errors and notices need an end',
+  },
 ];

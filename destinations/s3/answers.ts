@@ -1,8 +1,8 @@
 import { pipeline, type Readable, Transform } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 
-/** The answers of S3 about objects are short. A list of a thousand uploads with the longest names has about 1.5 MB. */
-const MOST_ANSWER_BYTES = 4 * 1024 * 1024;
+/** The answers of S3 about objects are short. To read a longer one would hold up everybody else. */
+const MOST_ANSWER_BYTES = 1024 * 1024;
 
 /** A server answers more than anybody reads. */
 export class LongAnswerError extends Error {

@@ -186,7 +186,7 @@ async function pageOfUploads(
   position: Position,
   signal: AbortSignal | undefined,
 ): Promise<{ uploads: Upload[]; next: Position | undefined }> {
-  const command = { Bucket: connection.config.bucket_name, Prefix: prefix, ...position };
+  const command = { Bucket: connection.config.bucket_name, Prefix: prefix, MaxUploads: PAGE, ...position };
   const page = await connection.send((client) => client.send(new ListMultipartUploadsCommand(command)), {
     ...{ doing: 's3:ListBucketMultipartUploads', signal, cut: signal },
   });
@@ -200,6 +200,8 @@ async function pageOfUploads(
   };
 }
 
+/** How many uploads a page has. */
+const PAGE = 200;
 /** How many pages of uploads are read, and how many uploads aborted. A list of a server may have no end. */
 const MOST_PAGES = 10;
 const MOST_ABORTED = 1000;

@@ -64,7 +64,7 @@ describe('answers without an end', () => {
       if (request.method === 'HEAD') response.writeHead(404).end();
       else flood(response, status, '<?xml version="1.0"?><Error><Code>');
     });
-    const said = expect.stringContaining('the answer is longer than 4194304 bytes');
+    const said = expect.stringContaining('the answer is longer than 1048576 bytes');
     expect((await write(config))?.result).toEqual({ status: 'Failed', message: said });
   });
 

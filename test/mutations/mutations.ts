@@ -829,4 +829,20 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/destinations/hostile-postgres.test.ts',
     named: 'errors and notices need an end',
   },
+  {
+    name: 'answers of S3 are read without a limit',
+    file: 'destinations/s3/answers.ts',
+    from: 'if (bytes > MOST_ANSWER_BYTES)',
+    to: 'if (bytes > Number.POSITIVE_INFINITY)',
+    test: 'test/destinations/hostile-s3.test.ts',
+    named: 'are not collected',
+  },
+  {
+    name: 'a list of uploads without an end is read for ever',
+    file: 'destinations/s3/store.ts',
+    from: 'pages < MOST_PAGES && ',
+    to: '',
+    test: 'test/destinations/hostile-s3.test.ts',
+    named: 'a list of uploads without an end',
+  },
 ];

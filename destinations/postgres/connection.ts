@@ -52,7 +52,10 @@ export function postgresError(error: unknown, config: PostgresConfig): Destinati
     return new DestinationError('unavailable', `${place(config)}: ${error.message}`);
   if (error instanceof DestinationError) return error;
   const where = place(config);
-  const said = withoutSecrets((error as Error).message, [config.password, config.user]).slice(0, 500);
+  const said = withoutSecrets((error as Error).message.slice(0, 64 * 1024), [
+    config.password,
+    config.user,
+  ]).slice(0, 500);
   const state = stateOf(error);
   if (state !== undefined && state !== 'EPIPE') {
     const [code, text] = STATES[state] ??

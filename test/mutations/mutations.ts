@@ -877,4 +877,12 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/api/limits.test.ts',
     named: 'a number of organizations',
   },
+  {
+    name: 'secrets that a server sent back inside of JSON are shown',
+    file: 'destinations/errors.ts',
+    from: '...[secret, inJson(secret), inJson(inJson(secret))],',
+    to: 'secret,',
+    test: 'test/destinations/echoed-secrets.test.ts',
+    named: 'in JSON',
+  },
 ];

@@ -146,6 +146,12 @@ const variables = {
     .default(1_000)
     .describe('Maximum number of batch exports of a project.'),
   SLUICE_FUNCTIONS_PER_PROJECT: positive.default(1_000).describe('Maximum number of functions of a project.'),
+  SLUICE_PROJECTS_PER_ORGANIZATION: positive
+    .default(200)
+    .describe('Maximum number of projects of an organization.'),
+  SLUICE_ORGANIZATIONS_PER_USER: positive
+    .default(100)
+    .describe('Number of organizations from which on a user who owns them cannot create another one.'),
   SLUICE_EXPORT_PAUSE_AFTER: z.coerce
     .number()
     .int()

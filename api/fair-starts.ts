@@ -62,6 +62,8 @@ export function fairStarts(
     }
   }
   return (request, response) => {
+    // What came in the same piece as the request for which its connection was closed.
+    if (request.socket.destroyed) return;
     if (!(Number(request.headers['content-length']) > SMALL_BODY)) requestArrived();
     schedule();
     if (begun < perTurn && waiting.size === 0) {

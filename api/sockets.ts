@@ -12,6 +12,12 @@ export interface SocketLimits {
   proxies: readonly string[];
 }
 
+/**
+ * How many requests of a connection may wait for their answers. A client that sends more without reading is closed: each
+ * costs a hundred times the memory of its bytes, and nobody would have bounded their number.
+ */
+export const MOST_UNANSWERED = 100;
+
 /** The requests of a connection that are not answered yet. */
 type Open = Set<IncomingMessage>;
 
@@ -71,8 +77,10 @@ export function boundSockets(server: Server, { total, perClient, proxies }: Sock
   });
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const open = all.get(request.socket);
-    open?.add(request);
-    response.once('close', () => open?.delete(request));
+    if (!open) return;
+    open.add(request);
+    response.once('close', () => open.delete(request));
+    if (open.size > MOST_UNANSWERED) request.socket.destroy();
   });
   return () => {
     isEnding = true;

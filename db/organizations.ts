@@ -203,3 +203,17 @@ export async function findOrganizationByName(
   );
   return rows;
 }
+
+/** Counts the organizations in which a user has this level. Until the transaction ends, nobody else counts them. */
+export async function lockOwnedOrganizations(
+  queryable: Queryable,
+  userId: number,
+  level: number,
+): Promise<number> {
+  await queryable.query('select from users where id = $1 for no key update', [userId]);
+  const { rows } = await queryable.query(
+    'select count(*)::int as count from organization_memberships where user_id = $1 and level = $2',
+    [userId, level],
+  );
+  return rows[0].count;
+}

@@ -79,6 +79,19 @@ export async function listMemberProjects(
   return { count: counted.rows[0].count, rows };
 }
 
+/** Whether an organization has that many projects. */
+export async function hasProjects(
+  queryable: Queryable,
+  organizationId: string,
+  many: number,
+): Promise<boolean> {
+  const { rows } = await queryable.query(
+    'select count(*)::int as count from (select from projects where organization_id = $1 limit $2) p',
+    [organizationId, many],
+  );
+  return rows[0].count >= many;
+}
+
 export async function projectIdsOf(queryable: Queryable, organizationId: string): Promise<number[]> {
   const { rows } = await queryable.query('select id from projects where organization_id = $1 order by id', [
     organizationId,

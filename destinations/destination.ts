@@ -146,7 +146,7 @@ export interface FileStore {
   /** Names the key and its place, for messages. */
   describe(key: string): string;
   /** Removes unfinished files of these keys that killed attempts have left. */
-  sweep(keys: PlaceKeys): Promise<void>;
+  sweep(keys: PlaceKeys, signal?: AbortSignal): Promise<void>;
   open(key: string, labels: Record<string, string>, signal?: AbortSignal): Promise<HiddenFile>;
   /** Reads a small file. Undefined if there is none. */
   get(key: string, signal?: AbortSignal): Promise<StoredBytes | undefined>;

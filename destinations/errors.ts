@@ -68,12 +68,37 @@ export class DestinationConfigError extends Error {
 /** Shorter values would match parts of ordinary words, and are not real secrets. */
 const SHORTEST_SECRET = 4;
 
-/** Replaces every secret in a text, also in the form that it has in a URL. */
+const inJson = (text: string) => JSON.stringify(text).slice(1, -1);
+const escaped = (text: string, quote: string, apostrophe: string) =>
+  text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', quote)
+    .replaceAll("'", apostrophe);
+
+/** How a server may write what it was sent: as it is, or inside of JSON, a URL, XML, HTML or a header. */
+function formsOf(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  const url = encodeURIComponent(secret.toWellFormed());
+  return [
+    ...[secret, inJson(secret), inJson(inJson(secret))],
+    ...[url, url.replaceAll('%20', '+'), url.toLowerCase()],
+    // Some escape the quotes, too.
+    ...[escaped(secret, '"', "'"), escaped(secret, '&quot;', "'"), escaped(secret, '&quot;', '&apos;')],
+    ...[
+      escaped(secret, '&quot;', '&#39;'),
+      escaped(secret, '&#34;', '&#39;'),
+      escaped(secret, '&quot;', '&#x27;'),
+    ],
+    ...[bytes.toString('base64').replace(/=+$/, ''), bytes.toString('base64url'), bytes.toString('hex')],
+  ];
+}
+
+/** Replaces every secret in a text, in whatever form a server may have written it. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
-  const forms = secrets
-    .filter((secret) => secret.length >= SHORTEST_SECRET)
-    .flatMap((secret) => [secret, encodeURIComponent(secret)]);
-  return forms
+  const forms = secrets.filter((secret) => secret.length >= SHORTEST_SECRET).flatMap(formsOf);
+  return [...new Set(forms)]
     .sort((one, other) => other.length - one.length)
     .reduce((clean, form) => clean.replaceAll(form, '***'), text);
 }

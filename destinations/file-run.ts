@@ -164,7 +164,7 @@ export async function openFileRun<Config>(
     work.signal?.throwIfAborted();
     const found = await findManifest(store, keys, run.exportId, work);
     await fence();
-    await store.sweep(keys);
+    await store.sweep(keys, work.signal);
     return found;
   })().catch(async (error) => {
     await store.close();
@@ -348,7 +348,7 @@ export async function clearFiles<Config>(
   const removed: string[] = [];
   try {
     await fence();
-    await store.sweep(keys);
+    await store.sweep(keys, signal);
     if (marks === null) return { removed, hasDamaged: false };
     const seen = await store.get(keys.manifest, signal);
     const { manifest } = seen ? readManifest(seen.bytes) : {};

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import {
   findMemberOrganization,
   listMemberOrganizations,
+  lockOwnedOrganizations,
   lockProjectsOf,
   markEnvironmentsRollback,
   updateOrganization,
@@ -106,7 +107,15 @@ export function organizationRoutes(app: App, { pool, config, schedules, products
         );
       }
       const { name, ...settings } = request.body;
+      const most = config.SLUICE_ORGANIZATIONS_PER_USER;
       const id = await transaction(pool, async (client) => {
+        if ((await lockOwnedOrganizations(client, user.id, OWNER)) >= most) {
+          throw errors.validation(
+            'invalid_input',
+            `You already own ${most} organizations, the most that a user may create. Delete one before creating another.`,
+            null,
+          );
+        }
         const { organizationId } = await createOrganization(client, { name, userId: user.id });
         await updateOrganization(client, organizationId, settings);
         await audit(client, actorOf(request), {

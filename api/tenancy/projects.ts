@@ -1,9 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { lockOrganization } from '../../db/organizations.ts';
+import { lockOrganization, lockProjectsOf } from '../../db/organizations.ts';
 import { transaction } from '../../db/pool.ts';
 import {
   findMemberProject,
+  hasProjects,
   listMemberProjects,
   type MemberProjectRow,
   rotateSecretToken,
@@ -107,11 +108,22 @@ export function projectRoutes(
         const { user } = request.caller;
         const organizationId = request.organization.id;
         const { name, timezone, ...settings } = request.body;
+        const most = config.SLUICE_PROJECTS_PER_ORGANIZATION;
         const id = await transaction(pool, async (client) => {
+          // Nobody else adds a project meanwhile.
+          if (!(await lockProjectsOf(client, organizationId)))
+            throw errors.notFound('Organization not found.');
           const standing = await lockOrganization(client, user.id, organizationId);
           if (!standing) throw errors.notFound('Organization not found.');
           if (standing.level < ADMIN) {
             throw errors.permissionDenied('Your organization access level is insufficient.');
+          }
+          if (await hasProjects(client, organizationId, most)) {
+            throw errors.validation(
+              'invalid_input',
+              `This organization already has ${most} projects, the most that it may have. Delete one before creating another.`,
+              null,
+            );
           }
           const created = await createProject(client, {
             name,

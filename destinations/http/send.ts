@@ -24,10 +24,10 @@ function answerError(answer: FetchAnswer, config: HttpConfig, now: Date): Destin
   const { status } = answer;
   if (status >= 200 && status < 300) return undefined;
   const where = place(config);
-  const said = withoutSecrets(answer.body.toString('utf8').replaceAll(/\s+/g, ' '), [config.token]).slice(
-    0,
-    200,
-  );
+  // Before the blanks are joined, since a token may contain some.
+  const said = withoutSecrets(answer.body.toString('utf8'), [config.token])
+    .replaceAll(/\s+/g, ' ')
+    .slice(0, 200);
   const text = `${where}: the receiver answered ${status}${said ? ` (${said})` : ''}`;
   const options = { retryAfterMilliseconds: retryAfter(answer.headers['retry-after'], now) };
   if (status === 429) return new DestinationError('throttled', text, options);
@@ -40,7 +40,7 @@ function answerError(answer: FetchAnswer, config: HttpConfig, now: Date): Destin
     const target = URL.parse(answer.headers.location ?? '', config.url);
     return new DestinationError(
       'mismatch',
-      `${text}: it redirects to ${target?.origin ?? 'elsewhere'}; set url to that`,
+      `${text}: it redirects to ${withoutSecrets(target?.origin ?? 'elsewhere', [config.token, config.token.toLowerCase()])}; set url to that`,
     );
   }
   return new DestinationError('rejected', text);

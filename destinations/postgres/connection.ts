@@ -7,6 +7,7 @@ import type { RunControl, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import { type Limits, limitsOf, noAnswerFrom, requestLimit } from '../limits.ts';
 import type { PostgresConfig } from './config.ts';
+import { CheckedConnection, WireError } from './wire.ts';
 
 const REFUSED =
   'the server refuses this user or password: correct them in the configuration of the export, or at the server';
@@ -47,9 +48,14 @@ export function stateOf(error: unknown): string | undefined {
 
 /** Turns an error of the server or of the connection into a DestinationError. */
 export function postgresError(error: unknown, config: PostgresConfig): DestinationError {
+  if (error instanceof WireError)
+    return new DestinationError('unavailable', `${place(config)}: ${error.message}`);
   if (error instanceof DestinationError) return error;
   const where = place(config);
-  const said = withoutSecrets((error as Error).message, [config.password, config.user]).slice(0, 500);
+  const said = withoutSecrets((error as Error).message.slice(0, 64 * 1024), [
+    config.password,
+    config.user,
+  ]).slice(0, 500);
   const state = stateOf(error);
   if (state !== undefined && state !== 'EPIPE') {
     const [code, text] = STATES[state] ??
@@ -71,18 +77,19 @@ async function attempt(
   tls: boolean,
   signal: AbortSignal,
 ): Promise<pg.Client> {
-  const client = new pg.Client({
+  const ssl = tls ? { rejectUnauthorized: !config.has_self_signed_cert } : false;
+  const options: pg.ClientConfig & { connection: pg.Connection } = {
+    connection: new CheckedConnection({ stream: () => socket, ssl, keepAlive: true }),
     host: config.host.trim(),
     port: config.port,
     user: config.user,
     // A function, since for an empty text the client would look for a password of the user who runs Sluice.
     password: () => config.password,
     database: config.database,
-    ssl: tls ? { rejectUnauthorized: !config.has_self_signed_cert } : false,
-    stream: () => socket,
+    ssl,
     application_name: 'sluice-export',
-    keepAlive: true,
-  });
+  };
+  const client = new pg.Client(options);
   // Without a listener, a connection that breaks between two queries would crash the process.
   client.on('error', () => undefined);
   const cut = () => socket.destroy();

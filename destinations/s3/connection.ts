@@ -5,6 +5,7 @@ import type { StoreWork, Surroundings } from '../destination.ts';
 import { DestinationError, type DestinationErrorCode, networkError, withoutSecrets } from '../errors.ts';
 import { type Limits, limitsOf, noAnswerFrom } from '../limits.ts';
 import { PATIENCE, patiently } from '../retry.ts';
+import { boundAnswers, LongAnswerError } from './answers.ts';
 import type { S3Config } from './config.ts';
 
 const GRACE_MILLISECONDS = 5_000;
@@ -93,6 +94,7 @@ export function connectS3(
   const client = new S3Client(options);
   const requestHandler = { ...agentsOf(agents), socketTimeout: 0 };
   const silentClient = new S3Client({ ...options, requestHandler });
+  for (const one of [client, silentClient]) boundAnswers(one);
 
   /** Makes a request once, within its limit. */
   const once: S3Connection['send'] = (request, { cut, limit = limits.answer, mayBeSilent = false }) =>
@@ -212,9 +214,11 @@ function s3Error(error: unknown, config: S3Config, where: string, doing: string)
     new DestinationError(code, `${where}: ${text} (${doing})`, { cause: error, retryAfterMilliseconds });
   // The socket was idle for too long.
   if (name === 'TimeoutError' && status === undefined) return make('timed-out', 'the server fell silent');
-  if (name in SOON)
-    return make(SOON[name] as DestinationErrorCode, `the server says ${name}`, retryAfter(error));
-  const known = OPERATOR[name];
+  if (error instanceof LongAnswerError) return make('unavailable', error.message);
+  // The server chooses the name.
+  const soon = Object.hasOwn(SOON, name) ? SOON[name] : undefined;
+  if (soon) return make(soon, `the server says ${name}`, retryAfter(error));
+  const known = Object.hasOwn(OPERATOR, name) ? OPERATOR[name] : undefined;
   if (known) return make(known[0], known[1]);
   // The client found that an answer does not match its checksum, or ends too early.
   if (/checksum mismatch|^aborted$|premature close|terminated|socket hang up|parse error/i.test(message))

@@ -10,6 +10,7 @@ import { type FileStore, MOST_SMALL_BYTES, type StoreWork, type Surroundings } f
 import { DestinationError } from '../errors.ts';
 import { requestLimit } from '../limits.ts';
 import type { PlaceKeys } from '../object-keys.ts';
+import { readContent } from './answers.ts';
 import { encryptionOf, type S3Config } from './config.ts';
 import {
   conditionOf,
@@ -33,9 +34,9 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
   return {
     describe: (key) => place(config, key),
 
-    async sweep(keys) {
+    async sweep(keys, signal) {
       swept = keys;
-      await abortUploads(connection, keys);
+      await abortUploads(connection, keys, signal);
     },
 
     async open(key, labels, signal) {
@@ -58,13 +59,14 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
         async (client, extend) => {
           const answer = await client.send(new GetObjectCommand({ Bucket, Key: key })).catch(absent);
           if (!answer) return undefined;
-          if ((answer.ContentLength ?? 0) > MOST_SMALL_BYTES) {
-            (answer.Body as Readable).destroy();
-            return { bytes: Buffer.alloc(0), version: answer.ETag ?? '' };
+          const { ContentLength: length = 0, ETag: version = '' } = answer;
+          const body = answer.Body as Readable;
+          if (length > MOST_SMALL_BYTES) {
+            body.destroy();
+            return { bytes: Buffer.alloc(0), version };
           }
-          extend(requestLimit(limits, answer.ContentLength ?? 0));
-          const bytes = Buffer.from((await answer.Body?.transformToByteArray()) ?? []);
-          return { bytes, version: answer.ETag ?? '' };
+          extend(requestLimit(limits, length));
+          return { bytes: (await readContent(body, MOST_SMALL_BYTES)) ?? Buffer.alloc(0), version };
         },
         { key, doing: 's3:GetObject and s3:ListBucket', signal, cut: signal },
       );
@@ -152,7 +154,10 @@ export function s3Store(config: S3Config, surroundings: Surroundings, work?: Sto
 
     async close() {
       try {
-        if (inDoubt && swept) await abortUploads(connection, swept).catch(() => undefined);
+        if (inDoubt && swept) {
+          const late = AbortSignal.timeout(CLOSING_MILLISECONDS);
+          await abortUploads(connection, swept, late).catch(() => undefined);
+        }
       } finally {
         buffers.clear();
         connection.destroy();
@@ -179,10 +184,11 @@ async function pageOfUploads(
   connection: S3Connection,
   prefix: string,
   position: Position,
+  signal: AbortSignal | undefined,
 ): Promise<{ uploads: Upload[]; next: Position | undefined }> {
-  const command = { Bucket: connection.config.bucket_name, Prefix: prefix, ...position };
+  const command = { Bucket: connection.config.bucket_name, Prefix: prefix, MaxUploads: PAGE, ...position };
   const page = await connection.send((client) => client.send(new ListMultipartUploadsCommand(command)), {
-    doing: 's3:ListBucketMultipartUploads',
+    ...{ doing: 's3:ListBucketMultipartUploads', signal, cut: signal },
   });
   return {
     uploads: (page.Uploads ?? []).flatMap(({ Key, UploadId }) =>
@@ -194,18 +200,38 @@ async function pageOfUploads(
   };
 }
 
-/** Aborts uploads of these keys that nobody will complete. Does nothing if the right to list uploads is missing. */
-async function abortUploads(connection: S3Connection, keys: PlaceKeys): Promise<void> {
+/** How many uploads a page has. */
+const PAGE = 200;
+/** How many pages of uploads are read, and how many uploads aborted. A list of a server may have no end. */
+const MOST_PAGES = 10;
+const MOST_ABORTED = 1000;
+/** How long the end of an attempt waits for uploads to be aborted. */
+const CLOSING_MILLISECONDS = 60_000;
+
+/**
+ * Aborts uploads of these keys that nobody will complete. Does nothing if the right to list uploads is missing. If there
+ * are very many, the next attempt goes on.
+ */
+async function abortUploads(
+  connection: S3Connection,
+  keys: PlaceKeys,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const found: Upload[] = [];
   try {
-    for (let at: Position | undefined = {}; at; ) {
-      const page = await pageOfUploads(connection, keys.stem, at);
-      found.push(...page.uploads.filter(({ key }) => keys.owns(key)));
+    let at: Position | undefined = {};
+    for (let pages = 0; at && pages < MOST_PAGES && found.length < MOST_ABORTED; pages += 1) {
+      const page = await pageOfUploads(connection, keys.stem, at, signal);
+      const own = page.uploads.filter(({ key }) => keys.owns(key));
+      found.push(...own.slice(0, MOST_ABORTED - found.length));
       at = page.next;
     }
   } catch (error) {
     const code = error instanceof DestinationError ? error.code : undefined;
     if (code !== 'denied' && code !== 'rejected') throw error;
   }
-  for (const { key, id } of found) await abortUpload(connection, key, id);
+  for (const { key, id } of found) {
+    signal?.throwIfAborted();
+    await abortUpload(connection, key, id);
+  }
 }

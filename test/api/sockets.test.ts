@@ -55,6 +55,17 @@ describe('over a real connection', () => {
     expect(bodyOf(answer).code).toBe('request_too_large');
   });
 
+  test('requests that nobody waits for are not collected', async () => {
+    const one = 'GET /_livez HTTP/1.1\r\nHost: x\r\n\r\n';
+    const last = 'GET /_livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+    const statuses = async (requests: string) =>
+      (await raw(requests)).match(/HTTP\/1.1 200 OK/g)?.length ?? 0;
+    expect(await statuses(one.repeat(99) + last)).toBe(100);
+    // The connection is closed, long before all of them have been answered.
+    expect(await statuses(one.repeat(100_000))).toBeLessThan(50_000);
+    expect((await fetch(`${url}/_livez`)).status).toBe(200);
+  });
+
   test.each([
     ['no HTTP at all', 'GARBAGE\r\n\r\n', '400 Bad Request'],
     [

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { apiForFile, type Tenant } from '../support/api.ts';
-import { freePort } from '../support/ports.ts';
+import { reservePort } from '../support/ports.ts';
 
 const api = apiForFile({ SLUICE_EGRESS_ALLOW: '127.0.0.1' });
 let anna: Tenant;
@@ -12,7 +12,7 @@ const arrived: { method: string; url: string; headers: Record<string, unknown>; 
 
 beforeAll(async () => {
   anna = await api.createTenant('Anna');
-  port = await freePort();
+  port = await reservePort();
   server = createServer((request, response) => {
     let body = '';
     request.on('data', (chunk) => {
@@ -336,8 +336,8 @@ describe('the event of a test', () => {
 
   test('can be a stored one, or the newest that matches', async () => {
     const uuids = ['018f0000-0000-7000-8000-0000000000a1', '018f0000-0000-7000-8000-0000000000a2'];
-    const captured = await api.request(undefined, 'POST', '/batch/', {
-      api_key: anna.token,
+    const captured = await api.request(null, 'POST', '/batch/', {
+      api_key: anna.projectToken,
       batch: uuids.map((uuid, index) => ({
         ...{
           event: `stored ${index}`,

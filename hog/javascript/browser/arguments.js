@@ -123,16 +123,6 @@ export function sortedBy(list, keys, isReverse) {
 }
 
 /**
- * Replaces halves of surrogate pairs, which JSON and databases cannot carry.
- * @type {(text: string) => string}
- */
-export function wellFormed(text) {
-  return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (one) =>
-    one.length === 2 ? one : '\ufffd',
-  );
-}
-
-/**
  * Removes half a surrogate pair at either end of a text.
  * @type {(text: string) => string}
  */

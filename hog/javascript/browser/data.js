@@ -13,6 +13,7 @@ import {
   markTuple,
   newError,
   printOut,
+  wellFormed,
 } from './values.js';
 
 /** @type {(value: Value) => number} */
@@ -191,7 +192,7 @@ export const data = {
   NotImplementedError: failure,
   HogError: ([type, message, payload]) => newError(type, message, payload),
   print: (args, run) => {
-    const line = args.map((one) => printOut(one)).join(' ');
+    const line = wellFormed(args.map((one) => printOut(one)).join(' '));
     if (run.options.onPrint) run.options.onPrint(line);
     // biome-ignore lint/suspicious/noConsole: browsers print to the console
     else console.log(line);

@@ -159,11 +159,22 @@ export function toHog(value) {
 }
 
 /**
+ * Replaces halves of surrogate pairs, which JSON and databases cannot carry.
+ * @type {(text: string) => string}
+ */
+export function wellFormed(text) {
+  return text.replace(/[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]/g, (one) =>
+    one.length === 2 ? one : '\ufffd',
+  );
+}
+
+/**
  * Converts a Hog value to plain data. A cyclic reference becomes null.
  * @type {(value: Value, around?: Value[]) => Value}
  */
 export function toHost(value, around = []) {
   if (value === undefined) return null;
+  if (typeof value === 'string') return wellFormed(value);
   if (typeof value !== 'object' || value === null || isDateTime(value) || isDate(value)) return value;
   if (isClosure(value) || isCallable(value)) return print(value);
   if (around.includes(value)) return null;
@@ -171,7 +182,7 @@ export function toHost(value, around = []) {
   if (Array.isArray(value)) return value.map((item) => toHost(item, inner));
   const plain = {};
   for (const [key, item] of value instanceof Map ? value : Object.entries(value)) {
-    const name = typeof key === 'string' ? key : print(key);
+    const name = typeof key === 'string' ? wellFormed(key) : print(key);
     const property = { value: toHost(item, inner), enumerable: true, configurable: true, writable: true };
     Object.defineProperty(plain, name, property);
   }

@@ -7,6 +7,7 @@ import type { SourceError } from '../../../hog/errors.ts';
 import { compileJavaScript } from '../../../hog/javascript/index.ts';
 import { written } from '../../../hog/library/bytecode.ts';
 import { compileLibrary } from '../../../hog/library/compile.ts';
+import { SORTING } from '../../../hog/runtime/lists.ts';
 import { run } from '../../../hog/vm/index.ts';
 import { prepare } from '../../../hog/vm/validate.ts';
 import { testParser } from '../parser/support.ts';
@@ -172,7 +173,9 @@ describe('the library written in Hog', () => {
   test('has, function by function, the code of the reference', () => {
     const reference = read('node_modules/@posthog/hogvm/src/stl/bytecode.ts');
     const entries = [...reference.matchAll(/^\s+"(\w+)": \[(\[.*?\]), (\[.*\])\],$/gm)];
-    expect(entries.map((one) => one[1]).sort()).toEqual(written.map((one) => one.name).sort());
+    // Sorting by a function is ours.
+    const names = written.map((one) => one.name).filter((name) => !SORTING.has(name));
+    expect(entries.map((one) => one[1]).sort()).toEqual(names.sort());
     for (const [, name, params, code] of entries) {
       const ours = written.find((one) => one.name === name);
       expect([name, ours?.params, ours?.code]).toEqual([

@@ -64,6 +64,9 @@ arrayMap(x -> typeof(x), [null, true, 1, 1.5, '', [], (1, 2), {}, when, toDate('
 [range(3), range(1, 3), tuple(1), keys({'a': 1}), values({'a': 1}), keys([1]), indexOf([1, 2], 2), has([1], 1)]
 [arrayPushBack([1], 2), arrayPushFront([1], 2), arrayPopBack([1, 2]), arrayPopFront([1, 2]), arraySort([3, 1, 20]), arrayReverse([1, 2]), arrayReverseSort([1, 3, 2]), arrayStringConcat([1, 2], '-')]
 [arrayFilter(x -> x > 1, properties.list), arrayExists(x -> x = 1, [1]), arrayCount(x -> x, [0, 1]), arrayReduce((a, b) -> a + b, [1, 2], 10)]
+[splitByString('', '😀'), substring('a😀b', 1, 2), substring('a😀b', 3), reverse('a😀'), jsonStringify(splitByString('', '\\\\😀')), {substring('😀', 1, 1): 1}]
+[round(2.345, 2), round(-1.5), round(1234.5, -2), arraySort(x -> -x, [1, 3, null, 2]), arrayReverseSort(x -> x.n, [{'n': 1}, {'n': 2}]), arraySort(toString, [3, 20])]
+(() -> { print(splitByString('', '😀')); let a := []; let b := a; for (let i := 0; i < 3; i := i + 1) { a := arrayPushBack(a, i); b := arrayPushFront(b, a) } return [a, b] })()
 [inCohort(1, [1, 2]), notInCohort(1, [1, 2]), sortableSemver('v1.10.0-beta'), sortableSemver(null), isIPAddressInRange('10.1.2.3', '10.0.0.0/8'), isIPAddressInRange('2001:db8::1', '2001:db8::/33')]
 [typeof(now()), typeof(today()), toDateTime(timestamp), toDateTime('2024-03-31 02:30', 'Europe/Berlin'), toDateTime('2024-10-27 02:30:00.5', 'Europe/Berlin'), toDate('2024-02-30')]
 [toUnixTimestamp('2024-01-01'), toUnixTimestampMilli(toDate('2024-01-01')), fromUnixTimestamp(1), fromUnixTimestampMilli(1500), toTimeZone(when, 'Asia/Kathmandu')]

@@ -277,7 +277,7 @@ throw Error(concat('failed with ', inputs.token))`;
   test('of integrations are put in only for the hosts of their kind', async () => {
     const made = await api.request(anna, 'POST', `/api/projects/${anna.projectId}/integrations/`, {
       kind: 'bearer',
-      config: { token: 'geheim-2', hosts: ['127.0.0.1'] },
+      config: { access_token: 'geheim-2', hosts: ['127.0.0.1'] },
     });
     expect(made.statusCode).toBe(201);
     const id = made.json().id as number;

@@ -984,6 +984,7 @@ export const MUTATIONS: readonly Mutation[] = [
     to: '',
     test: 'test/integrations/integrations.test.ts',
     named: 'that is not JSON',
+  },
   // Destinations that are out to harm.
   {
     name: 'what a Postgres sends is read without limits',

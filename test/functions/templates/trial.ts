@@ -1,0 +1,180 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll } from '@jest/globals';
+import { createEgress, type Egress } from '../../../egress/egress.ts';
+import { type Tried, tryFunction } from '../../../functions/commands/try-function.ts';
+import { compileFunction } from '../../../functions/compile.ts';
+import type { Integrations } from '../../../functions/effects.ts';
+import { NO_SECRETS } from '../../../functions/reads/secrets.ts';
+import type { GivenInput } from '../../../functions/rules/definition.ts';
+import { completeGlobals } from '../../../functions/rules/globals.ts';
+import { createRunner, type Runner } from '../../../functions/runner.ts';
+import { findTemplate } from '../../../functions/templates/index.ts';
+import { createOwnParser, type Parser } from '../../../hog/parser/index.ts';
+import { findKind } from '../../../integrations/kinds/registry.ts';
+import { type Substitution, secretValues, substitute } from '../../../integrations/rules/substitution.ts';
+
+/** A request as the service behind a template receives it. */
+export interface Heard {
+  method: string;
+  /** The whole URL that the template asked for. */
+  url: string;
+  headers: IncomingMessage['headers'];
+  /** Parsed if it is JSON. */
+  body: unknown;
+}
+
+export interface Answer {
+  status?: number;
+  body?: unknown;
+}
+
+const PROJECT = { id: 1, name: 'Shop' };
+const SITE = 'https://sluice.test';
+/** The event of most trials. */
+export const PAID = {
+  uuid: '018f0000-0000-7000-8000-000000000001',
+  event: 'order paid',
+  distinct_id: 'ada',
+  properties: { amount: 5, currency: 'EUR', $ip: '81.2.69.142', $current_url: 'https://shop.test/cart?a=1' },
+  timestamp: '2026-01-01T00:00:00.000Z',
+  elements_chain: '',
+};
+export const ADA = {
+  id: '018f0000-0000-7000-8000-0000000000aa',
+  name: 'ada@shop.test',
+  url: `${SITE}/project/1/person/ada`,
+  properties: { email: 'ada@shop.test', first_name: 'Ada', last_name: 'Lovelace', phone: '+4912345' },
+};
+
+/** Tries templates against a local server that takes the place of every service. */
+export interface Trials {
+  /** What the service has heard since the trial began. */
+  heard: Heard[];
+  /**
+   * Runs a template with inputs (values by key), against a service that gives these answers one after the other, the last
+   * one for ever. `integration` is the kind and configuration that inputs of that type stand for.
+   */
+  run(
+    templateId: string,
+    given: {
+      inputs?: Record<string, unknown>;
+      answers?: Answer[];
+      event?: object;
+      person?: object | null;
+      groups?: object;
+      integration?: { kind: string; config: Record<string, unknown> };
+    },
+  ): Promise<Tried>;
+}
+
+export function trialsForFile(): Trials {
+  let parser: Parser;
+  let runner: Runner;
+  let egress: Egress;
+  let server: Server;
+  let answers: Answer[] = [];
+  const trials: Trials = {
+    heard: [],
+    async run(templateId, { inputs = {}, event = {}, person = ADA, groups = {}, integration, ...given }) {
+      const template = findTemplate(templateId);
+      if (!template) throw new Error(`There is no template ${templateId}.`);
+      answers = given.answers ?? [{}];
+      trials.heard = [];
+      const defaults = template.inputs_schema
+        .filter((one) => one.default !== undefined && one.default !== null)
+        .map(({ key, default: value }): [string, GivenInput] => [key, { value }]);
+      const values = Object.entries(inputs).map(([key, value]): [string, GivenInput] => [key, { value }]);
+      const content = await compileFunction(parser, {
+        type: template.type,
+        content: {
+          ...{ hog: template.hog, inputs_schema: template.inputs_schema, masking: template.masking },
+          ...{ filters: template.filters ?? {}, mappings: null },
+          inputs: Object.fromEntries([...defaults, ...values]),
+        },
+        ...{
+          secrets: NO_SECRETS,
+          isEnabled: true,
+          testAccounts: [],
+          actions: [],
+          now: Date.now(),
+          timezone: 'UTC',
+        },
+      });
+      const globals = completeGlobals(
+        { event: { ...PAID, ...event }, ...(person ? { person } : {}), groups },
+        { project: PROJECT, site: SITE, source: { id: 'f', name: template.name } },
+      );
+      const frame = { now: Date.parse('2026-01-01T00:00:05Z'), seed: 1 };
+      return tryFunction(
+        { runner, egress: { fetch: toService }, integrations: integrationsOf(integration) },
+        { projectId: 1, type: template.type, content, globals, isMocked: false, frame },
+      );
+    },
+  };
+
+  /** Sends what goes to any service to the local server, which learns the address from a header. */
+  const toService: Egress['fetch'] = (url, options = {}) => {
+    const { port } = server.address() as AddressInfo;
+    const headers = { ...options.headers, 'x-asked-url': encodeURIComponent(String(url)) };
+    return egress.fetch(`http://127.0.0.1:${port}/`, { ...options, headers });
+  };
+
+  beforeAll(async () => {
+    ({ parser } = await createOwnParser());
+    runner = createRunner();
+    egress = createEgress({ allow: '127.0.0.1' });
+    server = createServer((request, response) => {
+      let text = '';
+      request.on('data', (chunk) => {
+        text += chunk;
+      });
+      request.on('end', () => {
+        const { 'x-asked-url': asked, ...headers } = request.headers;
+        const url = decodeURIComponent(String(asked));
+        trials.heard.push({ method: request.method ?? '', url, headers, body: parsed(text) });
+        const { status = 200, body = {} } = (answers.length > 1 ? answers.shift() : answers[0]) ?? {};
+        response.writeHead(status, { 'content-type': 'application/json' });
+        response.end(typeof body === 'string' ? body : JSON.stringify(body));
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  });
+  afterAll(async () => {
+    await Promise.all([parser?.close(), runner?.close(), egress?.close()]);
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return trials;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** An integration that is not stored. Its secrets travel as those of a stored one do. */
+function integrationsOf(given: { kind: string; config: Record<string, unknown> } | undefined): Integrations {
+  return {
+    async resolve(_projectId, id) {
+      const kind = given && findKind(given.kind);
+      if (!kind) return undefined;
+      const config = kind.fields.parse(given.config) as never;
+      const placeholders = Object.entries(kind.values(config)).map(([name, { value, form }]) => ({
+        ...{ name, value, form, marker: `marker_of_${name}` },
+      }));
+      const substitution: Substitution = {
+        ...{ integrationId: id, kind: given.kind, placeholders, hosts: kind.hosts(config) },
+        signing: kind.signing?.(config) ?? null,
+      };
+      return {
+        inputs: Object.fromEntries(placeholders.map(({ name, marker }) => [name, marker])),
+        substitution,
+      };
+    },
+    substitute: (request, substitutions) => substitute(request, substitutions as readonly Substitution[]),
+    secretValues: (substitutions) => secretValues(substitutions as readonly Substitution[]),
+  };
+}

@@ -1,16 +1,14 @@
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { isUuid } from '../../db/uuid.ts';
 import { changeFunction } from '../../functions/commands/change.ts';
 import { createFunction } from '../../functions/commands/create.ts';
 import { rearrangeFunctions } from '../../functions/commands/rearrange.ts';
-import { findFunction, listFunctions, type ShownFunctionRow } from '../../functions/rows/functions.ts';
+import { listFunctions, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
-import { errors } from '../errors.ts';
 import { page, pageOf, paginated } from '../pagination.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';
+import { findsFunction } from './find-function.ts';
 import {
   changedFunction,
   functionItem,
@@ -30,27 +28,11 @@ const functionParams = params.extend({ id: z.string() });
 export const READ = 'hog_function:read';
 export const WRITE = 'hog_function:write';
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The function of the path, as it was before the body was validated. Only routes with `finds` have it. */
-    hogFunction: ShownFunctionRow;
-  }
-}
-
 /** Adds the routes that create, read, change and order functions. */
 export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void {
   const { pool, publicUrl } = deps;
   const view = (row: ShownFunctionRow) => functionView(row, templateOf(row));
   const templateOf = ({ template_id: id }: ShownFunctionRow) => (id === null ? undefined : deps.template(id));
-
-  /** Finds the function of the path before the body is validated: an unknown one is 404 whatever the body contains. */
-  const finds = (deleted: boolean) => async (request: FastifyRequest) => {
-    const { id } = request.params as { id: string };
-    const key = { projectId: request.project.id, functionId: id };
-    const row = isUuid(id) ? await findFunction(pool, key, { deleted }) : undefined;
-    if (!row) throw errors.notFound();
-    request.hogFunction = row;
-  };
 
   app.get(
     PREFIX,
@@ -104,7 +86,7 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
     `${PREFIX}:id/`,
     {
       config: { access: { scope: READ }, isNeverDeleted: true },
-      preValidation: finds(false),
+      preValidation: findsFunction(pool),
       schema: {
         tags: TAGS,
         summary: 'Retrieve a function',
@@ -123,7 +105,7 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
       method,
       url: `${PREFIX}:id/`,
       config: { access: { scope: WRITE } },
-      preValidation: finds(true),
+      preValidation: findsFunction(pool, { deleted: true }),
       schema: {
         tags: TAGS,
         summary,

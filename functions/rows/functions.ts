@@ -333,3 +333,16 @@ export async function storeCompiled(
   );
   return rowCount === 1;
 }
+
+/** Counts the functions of a project that were made from each template. */
+export async function countByTemplate(
+  queryable: Queryable,
+  projectId: number,
+): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await queryable.query(
+    `select template_id, count(*)::int as count from functions
+     where project_id = $1 and template_id is not null and deleted_at is null group by 1`,
+    [projectId],
+  );
+  return new Map(rows.map(({ template_id, count }) => [template_id, count]));
+}

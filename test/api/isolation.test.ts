@@ -127,7 +127,9 @@ describe("another tenant's ids", () => {
           const theirs = await observe(one.method, fill(one.path, take(foreign)), payload, foreign);
           const nobodys = await observe(one.method, fill(one.path, take(MISSING)), payload, MISSING);
           expect([one.method, one.path, chosen, theirs]).toEqual([one.method, one.path, chosen, nobodys]);
-          expect([one.method, one.path, theirs.status]).toEqual([one.method, one.path, 404]);
+          // An id of nothing tries a function that is not stored, and the body has none.
+          const isTrial = one.path.endsWith('/invocations/') && chosen.join() === 'id';
+          expect([one.method, one.path, theirs.status]).toEqual([one.method, one.path, isTrial ? 400 : 404]);
           compared += 1;
         }
       }

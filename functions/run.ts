@@ -76,7 +76,6 @@ const PROGRAM: Partial<Limits> = {
   maxAsyncSteps: 5,
 };
 const TEMPLATE: Partial<Limits> = { ...PROGRAM, maxAsyncSteps: 0 };
-const FILTER: Partial<Limits> = { ...TEMPLATE, maxMilliseconds: 550 };
 
 /** Random numbers that follow from a seed. */
 function randomOf(seed: number): () => number {
@@ -128,7 +127,7 @@ function matches(bytecode: Bytecode | null, { globals, frame }: MatchJob): Match
   if (!bytecode) {
     return { matched: false, error: 'Filters were not compiled correctly and so could not be executed' };
   }
-  const outcome = run(bytecode, optionsOf(globals, frame, FILTER));
+  const outcome = run(bytecode, optionsOf(globals, frame, TEMPLATE));
   if (outcome.status === 'finished') return { matched: outcome.result === true };
   return { matched: false, error: errorOf(outcome) };
 }

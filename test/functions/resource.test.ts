@@ -485,6 +485,7 @@ describe('a change', () => {
 
   test('is refused for the function of another tenant', async () => {
     const { id } = await made({ hog: 'return 1' });
+    expect((await get(`${id}/`, berta)).status).toBe(404);
     expect((await patch(id, { name: 'x' }, berta)).status).toBe(404);
     const foreign = await api.request(berta, 'PATCH', `${base(anna)}${id}/`, { name: 'x' });
     expect(foreign.statusCode).toBe(404);

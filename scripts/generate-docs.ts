@@ -3,6 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describeSettings } from '../config.ts';
 import { describeKeys } from '../destinations/registry.ts';
+import { TYPE_NAMES } from '../functions/rules/types.ts';
+import { TEMPLATES } from '../functions/templates/index.ts';
 import { columnsOf, MODELS } from '../models/index.ts';
 import { placesTable } from '../test/architecture/rules.ts';
 import { boundedList, functionLists, limitsTable } from './hogql-functions.ts';
@@ -43,6 +45,21 @@ export function modelColumns(): string {
   }).join('\n\n');
 }
 
+/** Returns a table of the templates of each type of function. */
+export function templateTables(): string {
+  const shown = TEMPLATES.filter(({ status }) => status !== 'hidden' && status !== 'deprecated');
+  return TYPE_NAMES.flatMap((type) => {
+    const own = shown.filter((one) => one.type === type).toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    if (own.length === 0) return [];
+    const rows = own.map(({ id, name, description, inputs_schema: schemas }) => {
+      const inputs = schemas.map(({ key, required }) => (required ? `**\`${key}\`**` : `\`${key}\``));
+      return `| ${name} | \`${id}\` | ${description.replaceAll('|', '\\|')} | ${inputs.join(', ')} |`;
+    });
+    const head = ['| Name | Id | What it does | Inputs, required ones in bold |', '|---|---|---|---|'];
+    return [[`## ${type}`, '', ...head, ...rows].join('\n')];
+  }).join('\n\n');
+}
+
 /** Replaces the text between `<!-- name -->` and `<!-- /name -->`. */
 export function fill(document: string, name: string, content: string): string {
   const pattern = new RegExp(`(<!-- ${name} -->)[\\s\\S]*?(<!-- /${name} -->)`);
@@ -72,6 +89,7 @@ export const documents = (): Generated[] => [
   generated('docs/architecture.md', { places: placesTable() }),
   generated('docs/exports-destinations.md', { keys: destinationKeys() }),
   generated('docs/exports-models.md', { columns: modelColumns() }),
+  generated('docs/templates.md', { templates: templateTables() }),
   generated('docs/hogql.md', {
     limits: limitsTable(),
     bounded: boundedList(),

@@ -21,7 +21,8 @@ if (startsWith(hook, base)) {
 if (position(hook, '://') > 0) {
   throw Error(f'The hook must be a path or URL of {base}')
 }
-let answer := fetch(f'{base}{replaceOne(hook, '/', startsWith(hook, '/') ? '' : '/')}', {
+if (startsWith(hook, '/')) { hook := substring(hook, 2, length(hook)) }
+let answer := fetch(f'{base}{hook}', {
   'method': 'POST',
   'headers': { 'Content-Type': 'application/json' },
   'body': inputs.body

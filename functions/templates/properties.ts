@@ -64,7 +64,7 @@ export const PII_HASHING = transformation({
     "splitByString('.', name), value -> hashed(value))\n",
     `splitByString('.', name), value -> hashed(value))
   for (let of in ['$set', '$set_once']) {
-    changed.properties := changeAt(changed.properties, arrayConcat([of], splitByString('.', name)), value -> hashed(value))
+    changed.properties := changeAt(changed.properties, arrayPushFront(splitByString('.', name), of), value -> hashed(value))
   }
 `,
   )}`,

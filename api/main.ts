@@ -73,7 +73,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const compiler = createCompiler();
   const actionCompiler = createActionCompiler();
   const functionCompiler = createFunctionCompiler();
-  const functionRunner = createRunner();
+  const functionRunner = createRunner({ geoip: config.SLUICE_GEOIP_DATABASE || undefined });
   // A project has one thread at most, so another one always finds a free thread soon.
   const compiling = new Turns({ atOnce: COMPILER_DEFAULTS.threads, perAsker: 1 });
   const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });

@@ -2,7 +2,7 @@
 import { type Expr, type Field, nodesOf, type Program } from '../hog/ast/index.ts';
 import { type Bytecode, OPERAND_COUNTS, Op } from '../hog/bytecode/index.ts';
 import { library } from '../hog/runtime/stl.ts';
-import { hogLibrary } from '../hog/vm/hog-library.ts';
+import { hogLibrary, libraryChunk } from '../hog/vm/hog-library.ts';
 import type { FunctionTypeName } from './rules/types.ts';
 
 /** Functions that Sluice gives to programs, beside those of the language. */
@@ -14,7 +14,7 @@ const HOST: Partial<Record<FunctionTypeName, readonly string[]>> = {
 const EVERYWHERE = ['fetch', 'postHogCapture', 'sleep'];
 
 const isKnown = (name: string, type: FunctionTypeName): boolean =>
-  library.has(name) || hogLibrary.has(name) || (HOST[type] ?? EVERYWHERE).includes(name);
+  library.has(name) || hogLibrary.has(libraryChunk(name)) || (HOST[type] ?? EVERYWHERE).includes(name);
 
 /** Says which functions a program calls by a name that nothing has. Such a call fails when it is reached. */
 export function unknownCalls(bytecode: Bytecode, type: FunctionTypeName): string[] {

@@ -1,6 +1,6 @@
 // Runs filters, inputs and programs. It is called in threads, which somebody ends when they take too long.
 import type { Bytecode } from '../hog/bytecode/index.ts';
-import { hostFunctions } from '../hog/host/index.ts';
+import { type HostOptions, hostFunctions } from '../hog/host/index.ts';
 import { renderLiquid } from '../hog/liquid/index.ts';
 import { type Limits, type Outcome, type PausedState, resume, run } from '../hog/vm/index.ts';
 import type { InputSchema, StoredInputs } from './rules/definition.ts';
@@ -32,6 +32,8 @@ export interface BeginJob {
   globals: Globals;
   frame: Frame;
   isTransformation: boolean;
+  /** The file with the locations of addresses. */
+  geoip?: string | undefined;
 }
 
 export interface ResumeJob extends Omit<BeginJob, 'kind' | 'inputs' | 'given'> {
@@ -109,14 +111,15 @@ const optionsOf = (globals: Globals, frame: Frame, limits: Partial<Limits>) => (
   random: randomOf(frame.seed),
 });
 
-export function work(job: RunJob): RunAnswer {
+/** `place` finds the locations of addresses for transformations. */
+export function work(job: RunJob, place?: HostOptions['place']): RunAnswer {
   switch (job.kind) {
     case 'match':
       return job.filters.map((bytecode) => matches(bytecode, job));
     case 'mask':
       return maskKey(job);
     case 'begin':
-      return begin(job);
+      return begin(job, place);
     case 'resume':
       return step((options) => resume(job.state, job.result, options), job, job.globals);
   }
@@ -146,9 +149,10 @@ const errorOf = (outcome: Outcome): string =>
 
 class InputError extends Error {}
 
-function begin(job: BeginJob): Begun {
+function begin(job: BeginJob, place: HostOptions['place']): Begun {
   const inputs: Record<string, unknown> = {};
-  const globals = { ...job.globals, inputs };
+  // Texts that name the person are empty where there is none. Otherwise each would end the run.
+  const globals = { ...(job.isTransformation ? {} : { person: null }), ...job.globals, inputs };
   try {
     for (const [key, input] of inOrder(job.inputs)) {
       inputs[key] = Object.hasOwn(job.given, key) ? job.given[key] : valueOfInput(input, globals, job.frame);
@@ -158,7 +162,7 @@ function begin(job: BeginJob): Begun {
     const failed = { status: 'failed', error: error.message, where: 'inputs' } as const;
     return { ...failed, printed: [], captured: [], steps: 0, milliseconds: 0, memory: 0, globals };
   }
-  return { ...step((options) => run(job.bytecode, options), job, globals), globals };
+  return { ...step((options) => run(job.bytecode, options), job, globals, place), globals };
 }
 
 /** Sorts inputs by their order. The keys of an object that look like numbers lose theirs. */
@@ -206,10 +210,11 @@ function step(
   proceed: (options: Parameters<typeof run>[1]) => Outcome,
   { frame, isTransformation }: Runnable,
   globals: Globals,
+  place?: HostOptions['place'],
 ): Step {
   const printed: unknown[][] = [];
   const captured: unknown[] = [];
-  const { geoipLookup, ...host } = hostFunctions();
+  const { geoipLookup, ...host } = hostFunctions(place ? { place } : {});
   const outcome = proceed({
     ...optionsOf(globals, frame, PROGRAM),
     asyncFunctions: isTransformation ? [] : ASYNC,

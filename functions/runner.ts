@@ -8,6 +8,8 @@ export interface RunnerOptions {
   maxWaiting?: number;
   /** The most steps of one project that wait. */
   maxWaitingOfOne?: number;
+  /** The file with the locations of addresses, for transformations. */
+  geoip?: string | undefined;
 }
 
 /** Runs filters and programs in threads of its own: users decide what they do. */
@@ -29,7 +31,7 @@ export const RUNNER_DEFAULTS = {
   timeoutMs: 5_000,
   maxWaiting: 200,
   maxWaitingOfOne: 20,
-} satisfies Required<RunnerOptions>;
+} satisfies Required<Omit<RunnerOptions, 'geoip'>>;
 
 /** A step was not done, but may be later: too many are waiting. */
 export class RunnerBusyError extends Error {
@@ -42,7 +44,7 @@ export class RunnerLimitError extends Error {
 }
 
 export function createRunner(options: RunnerOptions = {}): Runner {
-  const { timeoutMs, ...settings } = { ...RUNNER_DEFAULTS, ...options };
+  const { timeoutMs, geoip, ...settings } = { geoip: undefined, ...RUNNER_DEFAULTS, ...options };
   const pool = new ThreadPool<RunJob, RunAnswer>({
     entry: new URL('./run-thread.ts', import.meta.url),
     ...settings,
@@ -53,7 +55,7 @@ export function createRunner(options: RunnerOptions = {}): Runner {
     }) as Promise<T>;
   return {
     match: (projectId, job, signal) => run(projectId, { kind: 'match', ...job }, signal),
-    begin: (projectId, job, signal) => run(projectId, { kind: 'begin', ...job }, signal),
+    begin: (projectId, job, signal) => run(projectId, { kind: 'begin', ...job, geoip }, signal),
     resume: (projectId, job, signal) => run(projectId, { kind: 'resume', ...job }, signal),
     mask: (projectId, job, signal) => run(projectId, { kind: 'mask', ...job }, signal),
     close: () => pool.close(),

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import path from 'node:path';
 import { afterAll, beforeAll } from '@jest/globals';
 import { createEgress, type Egress } from '../../../egress/egress.ts';
 import { type Tried, tryFunction } from '../../../functions/commands/try-function.ts';
@@ -31,6 +32,7 @@ export interface Answer {
 
 const PROJECT = { id: 1, name: 'Shop' };
 const SITE = 'https://sluice.test';
+const PLACES = path.join(import.meta.dirname, '../../fixtures/geoip/GeoLite2-City-Test.mmdb');
 /** The event of most trials. */
 export const PAID = {
   uuid: '018f0000-0000-7000-8000-000000000001',
@@ -122,7 +124,7 @@ export function trialsForFile(): Trials {
 
   beforeAll(async () => {
     ({ parser } = await createOwnParser());
-    runner = createRunner();
+    runner = createRunner({ geoip: PLACES });
     egress = createEgress({ allow: '127.0.0.1' });
     server = createServer((request, response) => {
       let text = '';

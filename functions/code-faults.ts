@@ -1,20 +1,21 @@
 // What is most likely not meant in a program that compiles.
 import { type Expr, type Field, nodesOf, type Program } from '../hog/ast/index.ts';
 import { type Bytecode, OPERAND_COUNTS, Op } from '../hog/bytecode/index.ts';
+import { hostFunctions } from '../hog/host/index.ts';
 import { library } from '../hog/runtime/stl.ts';
 import { hogLibrary, libraryChunk } from '../hog/vm/hog-library.ts';
 import type { FunctionTypeName } from './rules/types.ts';
 
 /** Functions that Sluice gives to programs, beside those of the language. */
-const HOST: Partial<Record<FunctionTypeName, readonly string[]>> = {
-  transformation: [
-    ...['geoipLookup', 'cleanNullValues', 'isKnownBotUserAgent', 'isKnownBotIp', 'parseUserAgent'],
-  ],
-};
-const EVERYWHERE = ['fetch', 'postHogCapture', 'sleep'];
+const HOST = new Set(Object.keys(hostFunctions()));
+/** Functions with an effect. Transformations have none of them. */
+const EFFECTS = new Set(['fetch', 'postHogCapture', 'sleep']);
 
 const isKnown = (name: string, type: FunctionTypeName): boolean =>
-  library.has(name) || hogLibrary.has(libraryChunk(name)) || (HOST[type] ?? EVERYWHERE).includes(name);
+  library.has(name) ||
+  hogLibrary.has(libraryChunk(name)) ||
+  HOST.has(name) ||
+  (type !== 'transformation' && EFFECTS.has(name));
 
 /** Says which functions a program calls by a name that nothing has. Such a call fails when it is reached. */
 export function unknownCalls(bytecode: Bytecode, type: FunctionTypeName): string[] {

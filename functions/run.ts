@@ -214,12 +214,11 @@ function step(
 ): Step {
   const printed: unknown[][] = [];
   const captured: unknown[] = [];
-  const { geoipLookup, ...host } = hostFunctions(place ? { place } : {});
   const outcome = proceed({
     ...optionsOf(globals, frame, PROGRAM),
     asyncFunctions: isTransformation ? [] : ASYNC,
     functions: {
-      ...(isTransformation ? { ...host, geoipLookup } : {}),
+      ...hostFunctions(place ? { place } : {}),
       print: (...args) => {
         printed.push(args);
         return null;

@@ -34,7 +34,7 @@ let answer := fetch('https://api.linear.app/graphql', {
     'Content-Type': 'application/json'
   },
   'body': {
-    'query': 'mutation ($input: IssueCreateInput!) \\{ issueCreate(input: $input) \\{ success issue \\{ identifier url \\} \\} \\}',
+    'query': 'mutation ($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { identifier url } } }',
     'variables': { 'input': issue }
   }
 })

@@ -1,0 +1,59 @@
+// The parts of which templates for services are made.
+import type { InputSchema } from '../rules/definition.ts';
+import type { Template } from './template.ts';
+
+type More = Partial<Omit<InputSchema, 'key' | 'type' | 'label'>>;
+
+const input =
+  (type: InputSchema['type'], always: More = {}) =>
+  (key: string, label: string, more: More = {}): InputSchema => ({
+    ...{ key, type, label, required: false, secret: false, hidden: false },
+    ...always,
+    ...more,
+  });
+
+export const text = input('string');
+export const dictionary = input('dictionary');
+export const flag = input('boolean', { default: false });
+/** A key or token. It is stored encrypted, and no log shows it. */
+export const secret = input('string', { required: true, secret: true });
+
+/** One of some values; the first one is the default. */
+export const choice = (key: string, label: string, labels: Record<string, string>, more: More = {}) =>
+  input('choice', {
+    choices: Object.entries(labels).map(([value, one]) => ({ label: one, value })),
+    default: Object.keys(labels)[0],
+    required: true,
+  })(key, label, more);
+
+export const integration = (kind: string, key: string, label: string, description: string) =>
+  input('integration', { integration: kind, required: true })(key, label, { description });
+
+/** The email address by which a service knows a person. */
+export const email = text('email', 'Email address', {
+  description: 'Whom the request is about. Events without an email address are skipped.',
+  default: '{person.properties.email}',
+  required: true,
+});
+
+type Given = Pick<Template, 'id' | 'name' | 'description' | 'category' | 'hog' | 'inputs_schema'>;
+
+/** Makes the template of a destination. `icon` names the service. */
+export const destination = (icon: string, given: Given): Template => ({
+  ...given,
+  ...{ type: 'destination', status: 'beta', icon_url: `/static/services/${icon}.svg` },
+  ...{ filters: null, masking: null, mapping_templates: null },
+});
+
+/** Hog that skips an event without a value. */
+export const skipWithout = (value: string, what: string) => `if (empty(${value})) {
+  print('The event has no ${what}. It is skipped.')
+  return
+}
+`;
+
+/** Hog that fails if the service does not accept the request whose answer is in `answer`. */
+export const failIfRefused = (service: string) => `if (answer.status >= 300) {
+  throw Error(f'${service} refuses the request with status {answer.status}: {answer.body}')
+}
+`;

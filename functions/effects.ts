@@ -104,6 +104,7 @@ export async function fetchFor(
   const { redact, log, isMocked } = context;
   const began = performance.now();
   let asked: Asked = { method: 'POST', request: { url: String(args[0]), headers: {}, body: null } };
+  const hidden = ({ status, body }: FetchResult): FetchResult => ({ status, body: redact.value(body) });
   const done = (answer: FetchResult | null, error: Error | null) => {
     const { url, headers, body } = asked.request;
     const shown = {
@@ -114,7 +115,7 @@ export async function fetchFor(
       },
       body: body === null ? null : redact.text(body),
       ...{ mocked: isMocked, duration_ms: Math.round(performance.now() - began) },
-      response: answer && (redact.value(answer) as FetchResult),
+      response: answer && hidden(answer),
       error: error && redact.text(error.message),
     };
     const failed = error !== null || (answer !== null && answer.status >= 400);
@@ -126,7 +127,7 @@ export async function fetchFor(
       );
     }
     const result = answer ?? { status: 500, body: `${error?.name ?? 'Error'}: ${error?.message ?? ''}` };
-    return { result: redact.value(result) as FetchResult, shown, failed };
+    return { result: hidden(result), shown, failed };
   };
   try {
     asked = askedOf(args);

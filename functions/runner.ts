@@ -28,7 +28,8 @@ export interface Runner {
 export const RUNNER_DEFAULTS = {
   // One more than needed: one project never has all threads.
   threads: 2,
-  timeoutMs: 5_000,
+  // The time of the processor is limited to much less. A full machine may let a thread wait for many seconds.
+  timeoutMs: 30_000,
   maxWaiting: 200,
   maxWaitingOfOne: 20,
 } satisfies Required<Omit<RunnerOptions, 'geoip'>>;

@@ -1,5 +1,7 @@
 const HIDDEN = '***REDACTED***';
 const DEEPEST = 10;
+/** A shorter secret is a part of ordinary words, and of the names of fields. */
+const SHORT = 6;
 /** Names of headers and inputs whose values are credentials, whatever their schema says. */
 const CREDENTIAL = /authorization|api[-_]?key|token|secret|password|cookie|signature/i;
 const SCHEMES = ['Bearer ', 'Basic ', 'Token '];
@@ -25,15 +27,21 @@ function* credentialsOf(value: unknown, depth = 0): Generator<string> {
   }
 }
 
-/** A text as it may stand in a log: as it is, and within JSON and URLs. */
-const forms = (text: string): string[] => [text, JSON.stringify(text).slice(1, -1), encodeURIComponent(text)];
+/** A text as it may stand in a log: as it is, within JSON and URLs, and encoded by a program or a service. */
+function forms(text: string): string[] {
+  const plain = [text, JSON.stringify(text).slice(1, -1), encodeURIComponent(text.toWellFormed())];
+  if (text.length < SHORT) return plain;
+  const bytes = Buffer.from(text);
+  const base64 = bytes.toString('base64').replace(/=+$/, '');
+  return [...plain, base64, bytes.toString('base64url'), bytes.toString('hex')];
+}
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\/]/g, '\\$&');
 
 /** Replaces secrets in everything that people read. */
 export interface Redact {
   text(text: string): string;
-  /** Also replaces them in every text of a value, its keys included. */
+  /** Also replaces them in every text of a value. In keys, only those that are not short. */
   value(value: unknown): unknown;
 }
 
@@ -47,15 +55,24 @@ export function redactor(secrets: unknown, inputs: unknown): Redact {
   );
   if (found.size === 0) return { text: (text) => text, value: (value) => value };
   const longestFirst = [...found].toSorted((a, b) => b.length - a.length);
-  const pattern = new RegExp(longestFirst.map(escaped).join('|'), 'g');
-  const text = (one: string) => one.replaceAll(pattern, HIDDEN);
+  const replacing = (secrets: readonly string[]) => {
+    if (secrets.length === 0) return (one: string) => one;
+    const pattern = new RegExp(secrets.map(escaped).join('|'), 'g');
+    return (one: string) => one.replaceAll(pattern, HIDDEN);
+  };
+  const text = replacing(longestFirst);
+  const name = replacing(longestFirst.filter((one) => one.length >= SHORT));
+  const number = (one: number) => {
+    const digits = String(one);
+    return found.has(digits) || name(digits) !== digits ? HIDDEN : one;
+  };
   const value = (one: unknown, depth = 0): unknown => {
     if (typeof one === 'string') return text(one);
-    if (typeof one === 'number') return text(String(one)) === String(one) ? one : HIDDEN;
+    if (typeof one === 'number') return number(one);
     if (typeof one !== 'object' || one === null || depth > 100) return one;
     if (Array.isArray(one)) return one.map((entry) => value(entry, depth + 1));
     return Object.fromEntries(
-      Object.entries(one).map(([key, entry]) => [text(key), value(entry, depth + 1)]),
+      Object.entries(one).map(([key, entry]) => [name(key), value(entry, depth + 1)]),
     );
   };
   return { text, value: (one) => value(one) };

@@ -278,6 +278,16 @@ throw Error(concat('failed with ', inputs.token))`;
     expect(messages(body)[0]).toBe('info: ***REDACTED***, {"nested":["a***REDACTED***"]}');
   });
 
+  test('that are short hide nothing that programs need, and encoded ones are hidden', async () => {
+    const { body } = await tried({
+      hog: "let answer := fetch('http://b.c/')\nprint(base64Encode(inputs.long))\nreturn answer",
+      inputs_schema: [...schema, { key: 'long', type: 'string', secret: true }],
+      inputs: { token: { value: 'a' }, long: { value: 'geheim-lang' } },
+    });
+    expect(body.result).toEqual({ status: 200, body: {} });
+    expect(JSON.stringify(body)).not.toContain('Z2VoZWltLWxhbmc');
+  });
+
   test('of integrations are put in only for the hosts of their kind', async () => {
     const made = await api.request(anna, 'POST', `/api/projects/${anna.projectId}/integrations/`, {
       kind: 'bearer',

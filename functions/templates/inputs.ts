@@ -1,33 +1,31 @@
 // The parts of which templates for services are made.
 import type { InputSchema } from '../rules/definition.ts';
+import { input, destination as stableDestination, type Written } from './parts.ts';
 import type { Template } from './template.ts';
 
 type More = Partial<Omit<InputSchema, 'key' | 'type' | 'label'>>;
 
-const input =
+const inputOf =
   (type: InputSchema['type'], always: More = {}) =>
-  (key: string, label: string, more: More = {}): InputSchema => ({
-    ...{ key, type, label, required: false, secret: false, hidden: false },
-    ...always,
-    ...more,
-  });
+  (key: string, label: string, more: More = {}): InputSchema =>
+    input({ key, type, label, ...always, ...more });
 
-export const text = input('string');
-export const dictionary = input('dictionary');
-export const flag = input('boolean', { default: false });
+export const text = inputOf('string');
+export const dictionary = inputOf('dictionary');
+export const flag = inputOf('boolean', { default: false });
 /** A key or token. It is stored encrypted, and no log shows it. */
-export const secret = input('string', { required: true, secret: true });
+export const secret = inputOf('string', { required: true, secret: true });
 
 /** One of some values; the first one is the default. */
 export const choice = (key: string, label: string, labels: Record<string, string>, more: More = {}) =>
-  input('choice', {
+  inputOf('choice', {
     choices: Object.entries(labels).map(([value, one]) => ({ label: one, value })),
     default: Object.keys(labels)[0],
     required: true,
   })(key, label, more);
 
 export const integration = (kind: string, key: string, label: string, description: string) =>
-  input('integration', { integration: kind, required: true })(key, label, { description });
+  inputOf('integration', { integration: kind, required: true })(key, label, { description });
 
 /** The email address by which a service knows a person. */
 export const email = text('email', 'Email address', {
@@ -36,13 +34,10 @@ export const email = text('email', 'Email address', {
   required: true,
 });
 
-type Given = Pick<Template, 'id' | 'name' | 'description' | 'category' | 'hog' | 'inputs_schema'>;
-
-/** Makes the template of a destination. `icon` names the service. */
-export const destination = (icon: string, given: Given): Template => ({
-  ...given,
-  ...{ type: 'destination', status: 'beta', icon_url: `/static/services/${icon}.svg` },
-  ...{ filters: null, masking: null, mapping_templates: null },
+/** Makes the template of a destination that nobody has used yet. `icon` names the service. */
+export const destination = (icon: string, given: Written): Template => ({
+  ...stableDestination(icon, given),
+  status: 'beta',
 });
 
 /** Hog that skips an event without a value. */

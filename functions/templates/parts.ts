@@ -18,7 +18,8 @@ export const DEBUG = input({
   default: false,
 });
 
-type Written = Pick<Template, 'id' | 'name' | 'description' | 'category' | 'hog' | 'inputs_schema'>;
+/** What makes a template besides what all of them have alike. */
+export type Written = Pick<Template, 'id' | 'name' | 'description' | 'category' | 'hog' | 'inputs_schema'>;
 
 const template = (type: Template['type'], icon: string, given: Written): Template => ({
   ...{ type, status: 'stable', icon_url: `/static/services/${icon}.svg` },

@@ -51,7 +51,8 @@ export const refuse = {
     new Refusal('invalid', message, { ...details, field }),
   absent: (message = 'Not found.') => new Refusal('absent', message),
   forbidden: (message: string) => new Refusal('forbidden', message),
-  contested: (message: string, retrySeconds: number) => new Refusal('contested', message, { retrySeconds }),
+  contested: (message: string, retrySeconds: number, code = 'conflict') =>
+    new Refusal('contested', message, { retrySeconds, code }),
   crowded: (message: string, retrySeconds: number) => new Refusal('crowded', message, { retrySeconds }),
   unavailable: (message: string, retrySeconds: number) =>
     new Refusal('unavailable', message, { retrySeconds }),

@@ -67,7 +67,8 @@ export const errors = {
       allow: allowed.join(', '),
     }),
   notAcceptable: refuse(406, 'invalid_request', 'not_acceptable'),
-  conflict: refuse(409, 'server_error', 'conflict'),
+  conflict: (detail: string, headers: Record<string, string> = {}, code = 'conflict') =>
+    refuse(409, 'server_error', code)(detail, headers),
   tooLarge: (limit: number) =>
     refuse(413, 'invalid_request', 'request_too_large')(`The request body is larger than ${limit} bytes.`),
   unsupportedMediaType: (mediaType: string) =>
@@ -118,7 +119,7 @@ function ofRefusal({ kind, message, code, field, reason, retrySeconds }: Refusal
     case 'forbidden':
       return errors.permissionDenied(message);
     case 'contested':
-      return errors.conflict(message, { 'retry-after': String(retrySeconds) });
+      return errors.conflict(message, { 'retry-after': String(retrySeconds) }, code);
     case 'crowded':
       return errors.tooMany(message, retrySeconds);
     case 'unavailable':

@@ -13,7 +13,7 @@ import {
   readFunctionFilters,
 } from '../properties/index.ts';
 import { readsAsSubtraction, unknownCalls } from './code-faults.ts';
-import type { SecretInputs } from './reads/secrets.ts';
+import { counterpart, type SecretInputs } from './reads/secrets.ts';
 import {
   type CompiledContent,
   type Content,
@@ -243,7 +243,8 @@ class Compilation {
     const field = `mappings__${index}`;
     const schemas = given.inputs_schema ?? [];
     requireUniqueKeys(schemas, `${field}__inputs_schema`);
-    const secrets = secretsOf(this.#source.secrets, given.name ?? null, index);
+    // Secrets that were saved before, of the same mapping.
+    const secrets = counterpart(this.#source.secrets.mappings, given.name ?? null, index)?.inputs ?? {};
     const inputs = await this.inputs(schemas, given.inputs ?? {}, secrets, `${field}__inputs`);
     const filters = await this.filters(given.filters ?? {}, `${field}__filters`);
     const isDisabled = given.disabled === true;
@@ -297,12 +298,6 @@ class Compilation {
 }
 
 const MISSING_IN_TRANSFORMATIONS: ReadonlySet<string> = new Set(['person', 'groups', 'source', 'request']);
-
-/** The stored secrets of a mapping: of the one with its name, or else of the nameless one in its place. */
-function secretsOf({ mappings }: SecretInputs, name: string | null, index: number): StoredInputs {
-  const found = name === null ? mappings[index] : mappings.find((one) => one.name === name);
-  return found && found.name === name ? found.inputs : {};
-}
 
 /** What of an input is a template. The design of an email belongs to its editor. */
 function templateOf({ schema, input }: SettledInput): unknown {

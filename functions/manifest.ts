@@ -7,11 +7,16 @@ export const FUNCTIONS: Product<{ functions: FunctionRunDependencies }> = {
   name: 'functions',
   docs: 'docs/functions.md',
   tables: [
+    { name: 'function_drafts', kind: 'configuration' },
+    { name: 'function_revisions', kind: 'configuration' },
     { name: 'functions', kind: 'configuration' },
     { name: 'function_logs', kind: 'configuration' },
     { name: 'function_metrics', kind: 'configuration' },
   ],
-  sealed: [{ table: 'functions', column: 'secrets' }],
+  sealed: ['functions', 'function_drafts', 'function_revisions'].map((table) => ({
+    table,
+    column: 'secrets',
+  })),
   scopes: ['hog_function'],
   lockKinds: LOCK_KINDS,
   maintenance: [

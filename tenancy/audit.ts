@@ -19,7 +19,11 @@ export interface Activity {
     | 'retried'
     | 'cancelled'
     | 'started'
-    | 'tested';
+    | 'tested'
+    | 'draft_updated'
+    | 'draft_discarded'
+    | 'published'
+    | 'revision_restored';
   /** Default: the organization of the project. */
   organizationId?: string;
   projectId?: number;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { shownDraft } from '../../functions/reads/drafts.ts';
 import { shownContent } from '../../functions/reads/shown-function.ts';
 import type { ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { contentFields, filters, inputSchema, mapping, masking } from '../../functions/rules/definition.ts';
@@ -23,6 +24,21 @@ const status = z
 const type = z.enum(TYPE_NAMES);
 const order = z.int().min(0).max(LAST_ORDER);
 
+/** What a function is made of, as users write it. */
+export const functionContent = z
+  .object({
+    hog: z.string(),
+    inputs_schema: z.array(freeForm),
+    inputs: z
+      .record(z.string(), freeForm)
+      .meta({ description: 'A secret input is shown as `{"secret": true}`.' }),
+    filters: freeForm,
+    masking: freeForm.nullable(),
+    mappings: z.array(freeForm).nullable(),
+  })
+  .meta({ id: 'FunctionContent' });
+export type ContentView = z.output<typeof functionContent>;
+
 /** A function in a list. */
 export const functionItem = z
   .object({
@@ -40,6 +56,9 @@ export const functionItem = z
     template: functionTemplate.nullable(),
     status,
     execution_order: z.int().nullable(),
+    draft_updated_at: timestamp
+      .nullable()
+      .meta({ description: 'When the draft of the function was last saved. Null: it has none.' }),
   })
   .meta({ id: 'FunctionItem' });
 
@@ -57,6 +76,9 @@ export const hogFunction = functionItem
     mappings: z.array(freeForm).nullable(),
     template_id: z.string().nullable(),
     version: z.int().meta({ description: 'Counts the changes of what the function does.' }),
+    draft: functionContent.nullable().meta({
+      description: 'A change that does not run: all that the function would be made of. Null: there is none.',
+    }),
     warnings: z.array(z.string()).meta({
       description:
         'What is most likely wrong, although the function can be stored: calls of what does not exist.',
@@ -86,6 +108,7 @@ export function functionItemView(
     template: template ? templateView(template) : null,
     status: statusOf(row),
     execution_order: row.execution_order,
+    draft_updated_at: row.draft_updated_at,
   };
 }
 
@@ -95,6 +118,7 @@ export function functionView(row: ShownFunctionRow, template: Template | undefin
     ...(shownContent(row) as Pick<FunctionView, 'inputs_schema' | 'inputs' | 'masking' | 'mappings'>),
     deleted: row.deleted_at !== null,
     ...{ bytecode: row.bytecode, transpiled: row.transpiled, template_id: row.template_id },
+    draft: row.draft && (shownDraft(row, row.draft) as ContentView),
     ...{ version: row.version, warnings: row.warnings, compile_error: row.compile_error },
   };
 }
@@ -127,7 +151,8 @@ export const changedFunction = z
     ...fields,
     base_updated_at: instant.meta({
       description:
-        'The `updated_at` on which the change is based. If the function has changed since, the answer is 409.',
+        'The `updated_at` on which the change is based, or for a draft its `draft_updated_at`. If that has changed since, ' +
+        'the answer is 409 with the code `stale_update`.',
     }),
   })
   .partial();
@@ -137,3 +162,15 @@ export const newOrders = z.object({
     .preprocess((value) => value ?? {}, z.record(z.string(), order))
     .meta({ description: 'The new places of transformations by their ids.' }),
 });
+
+const flag = z.enum(['true', 'false', '1', '0']);
+
+/** Where a change goes. A word that is misspelt is refused: the change would run although nobody wanted that yet. */
+export const changeQuery = z.object({
+  draft: flag.optional().meta({
+    description:
+      '`true`: keeps the change of what the function does as a draft, which does not run. All else in the body takes ' +
+      'effect at once.',
+  }),
+});
+export const isSet = (value: z.output<typeof flag> | undefined) => value === 'true' || value === '1';

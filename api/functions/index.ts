@@ -1,14 +1,20 @@
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { functionRouteDependencies } from './dependencies.ts';
+import { draftRoutes } from './drafts.ts';
 import { invocationRoutes } from './invocations.ts';
+import { maskedSecretRoutes } from './masked-secrets.ts';
 import { observationRoutes } from './observations.ts';
 import { resourceRoutes } from './resource.ts';
+import { revisionRoutes } from './revisions.ts';
 import { templateRoutes } from './templates.ts';
 
 /** Adds all routes of functions. */
 export function functionRoutes(app: App, api: ApiDependencies): void {
   const deps = functionRouteDependencies(api);
   resourceRoutes(app, deps);
+  draftRoutes(app, deps);
+  revisionRoutes(app, deps);
+  maskedSecretRoutes(app, deps);
   invocationRoutes(app, deps);
   observationRoutes(app, deps);
   templateRoutes(app, deps);

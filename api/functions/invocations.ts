@@ -3,9 +3,12 @@ import { reading } from '../../db/reading.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { newContent } from '../../functions/commands/create.ts';
 import { compileContent, mergeContent } from '../../functions/commands/prepare.ts';
+import { refusing } from '../../functions/commands/refusals.ts';
 import { sampleEvent } from '../../functions/commands/sample-event.ts';
 import { tryFunction } from '../../functions/commands/try-function.ts';
-import { findFunction, type ShownFunctionRow } from '../../functions/rows/functions.ts';
+import { draftedRow, draftSecrets } from '../../functions/reads/drafts.ts';
+import { findDraft } from '../../functions/rows/drafts.ts';
+import { findFunction, keyOf, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { LOG_LEVELS } from '../../functions/rules/logs.ts';
 import { Refusal } from '../../refusals.ts';
 import { clientSignal } from '../asker.ts';
@@ -63,8 +66,14 @@ const tried = z
   .meta({ id: 'FunctionTest' });
 
 const body = z.object({
-  configuration: freeForm.meta({
-    description: 'The function. Fields that are left out are those of the stored function, if there is one.',
+  configuration: freeForm.optional().meta({
+    description:
+      'The function. Fields that are left out are those of the stored function, if there is one. Required unless ' +
+      '`use_draft` is true.',
+  }),
+  use_draft: z.boolean().default(false).meta({
+    description:
+      'True: tries the draft of the stored function, with its secrets, in place of `configuration`.',
   }),
   globals: freeForm
     .nullable()
@@ -126,12 +135,14 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
       const current: ShownFunctionRow | undefined = isUuid(params.id)
         ? await findFunction(pool, key)
         : undefined;
-      const { type, compiled } = await compile(asked.configuration, project.id, current, signal);
+      const { type, compiled } = asked.use_draft
+        ? await compileDraft(project.id, current, signal)
+        : await compile(asked.configuration, project.id, current, signal);
       const site = deps.publicUrl;
       const facts = {
         project: { id: project.id, name: project.name },
         site,
-        source: { id: params.id, name: (asked.configuration.name as string) ?? current?.name ?? null },
+        source: { id: params.id, name: (asked.configuration?.name as string) ?? current?.name ?? null },
       };
       const frame = { now: Date.now(), seed: Math.floor(Math.random() * 2 ** 32) };
       const globals = await sampleEvent(
@@ -146,12 +157,31 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
     },
   );
 
+  /** Compiles the draft of a stored function, under the secrets that it would have. */
+  async function compileDraft(projectId: number, current: ShownFunctionRow | undefined, signal: AbortSignal) {
+    const draft = current && (await findDraft(pool, keyOf(current)));
+    if (!current || !draft) {
+      throw errors.validation('invalid_input', 'This function has no staged draft to test.', 'use_draft');
+    }
+    const { all: secrets } = await refusing(() => draftSecrets(deps.keyring, current, draft));
+    const content = mergeContent(draftedRow(current, draft), {});
+    const subject = { projectId, current, secrets };
+    const { compiled } = await compileContent(deps, subject, current.type, content, false, signal);
+    return { type: current.type, compiled };
+  }
+
   async function compile(
-    given: Record<string, unknown>,
+    given: Record<string, unknown> | undefined,
     projectId: number,
     current: ShownFunctionRow | undefined,
     signal: AbortSignal,
   ) {
+    if (!given)
+      throw errors.validation(
+        'required',
+        'This field is required unless `use_draft` is true.',
+        'configuration',
+      );
     try {
       const input = validate(wholeFunction, given);
       const { type, content } = current

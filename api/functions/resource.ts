@@ -1,6 +1,8 @@
+import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeFunction } from '../../functions/commands/change.ts';
 import { createFunction } from '../../functions/commands/create.ts';
+import { saveDraft } from '../../functions/commands/draft.ts';
 import { rearrangeFunctions } from '../../functions/commands/rearrange.ts';
 import { listFunctions, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { actorOf } from '../actor.ts';
@@ -11,10 +13,12 @@ import type { FunctionRouteDependencies } from './dependencies.ts';
 import { findsFunction } from './find-function.ts';
 import {
   changedFunction,
+  changeQuery,
   functionItem,
   functionItemView,
   functionView,
   hogFunction,
+  isSet,
   newFunction,
   newOrders,
   wholeFunction,
@@ -28,11 +32,27 @@ const functionParams = params.extend({ id: z.string() });
 export const READ = 'hog_function:read';
 export const WRITE = 'hog_function:write';
 
+/** Makes what turns rows into answers. */
+export const viewer =
+  ({ template }: Pick<FunctionRouteDependencies, 'template'>) =>
+  (row: ShownFunctionRow) =>
+    functionView(row, row.template_id === null ? undefined : template(row.template_id));
+
+/**
+ * Answers whether a change waits as a draft: where the request says so, and where an agent changes a destination that
+ * runs. Clients of PostHog for agents count on that, and name themselves in a header.
+ */
+function isForDraft({ headers, query }: FastifyRequest, { enabled, type }: ShownFunctionRow): boolean {
+  const { draft } = query as z.output<typeof changeQuery>;
+  if (draft !== undefined) return isSet(draft);
+  return headers['x-posthog-client'] === 'mcp' && enabled && type === 'destination';
+}
+
 /** Adds the routes that create, read, change and order functions. */
 export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void {
   const { pool, publicUrl } = deps;
-  const view = (row: ShownFunctionRow) => functionView(row, templateOf(row));
   const templateOf = ({ template_id: id }: ShownFunctionRow) => (id === null ? undefined : deps.template(id));
+  const view = viewer(deps);
 
   app.get(
     PREFIX,
@@ -110,9 +130,10 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
         tags: TAGS,
         summary,
         description:
-          'Secret inputs that you leave out, or send as `{"secret": true}`, keep their values. `{"deleted": true}` ' +
+          'With `?draft=true`, the change waits as a draft. Secret inputs that you leave out, or send as `{"secret": true}`, keep their values. `{"deleted": true}` ' +
           'deletes the function, and `{"deleted": false}` brings it back.',
         params: functionParams,
+        querystring: changeQuery,
         body,
         response: { 200: hogFunction },
       },
@@ -120,7 +141,8 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
         const { project, hogFunction: row } = request;
         const { template_id: _kept, ...change } = request.body;
         const key = { projectId: project.id, functionId: row.id };
-        return view(await changeFunction(deps, actorOf(request), key, change, clientSignal(reply)));
+        const command = isForDraft(request, row) ? saveDraft : changeFunction;
+        return view(await command(deps, actorOf(request), key, change, clientSignal(reply)));
       },
     });
   }

@@ -1,8 +1,11 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type Activity, audit, changes } from '../../tenancy/audit.ts';
+import { shownDraft, shownSource } from '../reads/drafts.ts';
 import { shownContent } from '../reads/shown-function.ts';
-import type { FunctionKey, FunctionRow } from '../rows/functions.ts';
+import { type DraftRow, findDraft } from '../rows/drafts.ts';
+import { type FunctionKey, type FunctionRow, keyOf } from '../rows/functions.ts';
+import { sourceOf } from '../rules/source.ts';
 
 /** Writes down who did what to a function. Call it in the transaction of the change. */
 export const auditFunction = (
@@ -31,6 +34,28 @@ function audited(row: FunctionRow): Record<string, unknown> {
 /** Lists what a change did. A replaced secret is named, and its value is not shown. */
 export function functionChanges(before: FunctionRow, after: FunctionRow, secretsReplaced: boolean) {
   const { changes: found } = changes(audited(before), audited(after));
-  const masked = { field: 'encrypted_inputs', before: 'masked', after: 'masked' };
-  return { name: after.name, changes: secretsReplaced ? [...found, masked] : found };
+  return { name: after.name, changes: secretsReplaced ? [...found, MASKED] : found };
+}
+
+const MASKED = { field: 'encrypted_inputs', before: 'masked', after: 'masked' };
+
+/**
+ * Writes down what became of a draft, compared with the draft before it, or else with what runs. Call it after the draft
+ * was stored, in the same transaction.
+ */
+export async function auditDraft(
+  queryable: Queryable,
+  actor: Actor,
+  activity: 'draft_updated' | 'revision_restored',
+  { row, draft }: { row: FunctionRow; draft: DraftRow | undefined },
+  { secretsReplaced, ...more }: { secretsReplaced: boolean; version?: number },
+): Promise<void> {
+  const key = keyOf(row);
+  const stored = (await findDraft(queryable, key)) as DraftRow;
+  const before = draft ? shownDraft(row, draft) : shownSource(sourceOf(row), row.secret_keys);
+  const { changes: found } = changes(before, shownDraft(row, stored));
+  await auditFunction(queryable, actor, key, activity, {
+    ...{ name: row.name, ...more },
+    changes: secretsReplaced ? [...found, MASKED] : found,
+  });
 }

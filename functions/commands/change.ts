@@ -1,6 +1,7 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
+import { findDraft } from '../rows/drafts.ts';
 import {
   type FunctionFields,
   type FunctionKey,
@@ -11,10 +12,12 @@ import {
   type ShownFunctionRow,
   updateFunction,
 } from '../rows/functions.ts';
+import { CONTENT, otherFields, sourceOf } from '../rules/source.ts';
 import { auditFunction, functionChanges } from './audit.ts';
 import { placeOf } from './create.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
 import { type ContentFields, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
+import { compareContent, recordRevision } from './revisions.ts';
 
 /** A change also says which version of the function it is based on. */
 export interface FunctionChange extends FunctionInput {
@@ -22,10 +25,9 @@ export interface FunctionChange extends FunctionInput {
   base_updated_at?: string | undefined;
 }
 
-const CONTENT = ['hog', 'inputs_schema', 'inputs', 'filters', 'masking', 'mappings'] as const;
 /** How often a change is computed again because somebody else has changed other fields meanwhile. */
-const MOST_TRIES = 10;
-const RETRY_SECONDS = 1;
+export const MOST_TRIES = 10;
+export const RETRY_SECONDS = 1;
 
 /**
  * Changes a function. The change is computed before the transaction, because that may take long. If somebody else
@@ -54,36 +56,36 @@ export async function changeFunction(
       const current = await findVersion(client, key, { lock: true });
       if (!current) throw refuse.absent();
       if (current.rowVersion !== read.rowVersion) return undefined;
-      return store(client, actor, row, input, prepared);
+      return storeChange(client, deps, actor, row, input, prepared);
     });
     if (changed) return changed;
   }
-  throw refuse.contested('Others are changing this function at the same time. Try again.', RETRY_SECONDS);
+  throw tooManyTries();
 }
 
-const stale = (what: string) =>
+export const tooManyTries = () =>
+  refuse.contested('Others are changing this function at the same time. Try again.', RETRY_SECONDS);
+
+export const stale = (what: string) =>
   refuse.contested(
     `Somebody else has changed ${what} meanwhile. Read the function again, and repeat your change if it still fits.`,
     RETRY_SECONDS,
+    'stale_update',
   );
 
 /** Refuses a change of a field that somebody else changed while this change was being computed. */
-function refuseOverwriting(before: FunctionRow, now: FunctionRow, input: FunctionInput): void {
+export function refuseOverwriting(before: FunctionRow, now: FunctionRow, input: FunctionInput): void {
   if (before === now) return;
-  for (const field of [
-    ...CONTENT,
-    'name',
-    'description',
-    'enabled',
-    'icon_url',
-    'execution_order',
-  ] as const) {
-    if (input[field] === undefined) continue;
-    if (JSON.stringify(before[field]) !== JSON.stringify(now[field])) throw stale(`\`${field}\``);
+  // What was only compiled again was changed by nobody.
+  for (const field of otherFields(sourceOf(before), sourceOf(now))) {
+    if (input[field] !== undefined) throw stale(`\`${field}\``);
+  }
+  for (const field of ['name', 'description', 'enabled', 'icon_url', 'execution_order'] as const) {
+    if (input[field] !== undefined && before[field] !== now[field]) throw stale(`\`${field}\``);
   }
 }
 
-function refuseOtherType({ type }: FunctionRow, input: FunctionInput): void {
+export function refuseOtherType({ type }: FunctionRow, input: FunctionInput): void {
   if (input.type !== undefined && input.type !== type) {
     throw refuse.invalid('type', 'Cannot modify the type of an existing function');
   }
@@ -103,8 +105,14 @@ async function prepare(
   return prepareContent(deps, subject, row.type, content, input.enabled ?? row.enabled, signal);
 }
 
-async function store(
+/** Refuses to enable a function while a draft waits: it is not clear which of the two should run. */
+export const draftWaits = () =>
+  refuse.invalid('enabled', 'This function has a draft. Publish or discard the draft before you enable it.');
+
+/** Stores a change that was prepared, and writes it down. The transaction holds the lock on the function. */
+export async function storeChange(
   client: Transaction,
+  { keyring }: Pick<FunctionCommandDependencies, 'keyring'>,
   actor: Actor,
   before: FunctionRow,
   input: FunctionInput,
@@ -114,6 +122,7 @@ async function store(
   const enabled = input.enabled ?? before.enabled;
   const returns = before.deleted_at !== null && input.deleted === false;
   const enables = enabled && (!before.enabled || returns);
+  if (enabled && !before.enabled && (await findDraft(client, key))) throw draftWaits();
   const order = await placeOf(client, key, before.type, {
     order: input.execution_order === undefined ? null : input.execution_order,
     moves: returns || (enables && input.execution_order === undefined),
@@ -129,28 +138,13 @@ async function store(
     ...(isMoved ? { execution_order: order } : {}),
     ...(input.deleted === undefined ? {} : { deleted_at: input.deleted ? new Date().toISOString() : null }),
   };
-  const isOther = CONTENT.some(
-    (field) => patch[field] !== undefined && JSON.stringify(patch[field]) !== JSON.stringify(before[field]),
-  );
-  const secretsReplaced = givesSecret(before, input);
+  const { isOther, secretsReplaced } = await compareContent(keyring, before, prepared);
   if (isOther || secretsReplaced) patch.version = before.version + 1;
   await updateFunction(client, key, patch);
   const after = (await findFunction(client, key, { deleted: true })) as ShownFunctionRow;
+  if (patch.version !== undefined) await recordRevision(client, keyring, actor, before, after);
   const detail = functionChanges(before, after, secretsReplaced);
   const activity = input.deleted === true && !before.deleted_at ? 'deleted' : 'updated';
   if (detail.changes.length > 0) await auditFunction(client, actor, key, activity, detail);
   return after;
-}
-
-/** Answers whether a change brings the value of a secret input. */
-function givesSecret(
-  before: FunctionRow,
-  { inputs, inputs_schema: schemas, mappings }: FunctionInput,
-): boolean {
-  const brings = (keys: typeof schemas, values: typeof inputs) =>
-    (keys ?? []).some(({ secret, key }) => secret && values?.[key]?.value !== undefined);
-  return (
-    brings(schemas ?? before.inputs_schema, inputs) ||
-    (mappings ?? []).some((one) => brings(one.inputs_schema, one.inputs))
-  );
 }

@@ -1,6 +1,6 @@
 import { refuse } from '../../refusals.ts';
 import type { FunctionSource } from '../compile.ts';
-import { NO_SECRETS, openInputs, sealInputs } from '../reads/secrets.ts';
+import { NO_SECRETS, openInputs, type SecretInputs, sealInputs } from '../reads/secrets.ts';
 import type { FunctionFields, FunctionRow, Origins } from '../rows/functions.ts';
 import type {
   CompiledContent,
@@ -45,6 +45,8 @@ export interface Subject {
   functionId: string;
   /** The function as it is stored. Undefined: it is a new one. */
   current?: FunctionRow | undefined;
+  /** The secrets that are saved. Default: those of the function as it is stored. */
+  secrets?: SecretInputs | undefined;
 }
 
 export type ContentFields = Pick<
@@ -116,7 +118,7 @@ interface Compiled {
  */
 export async function compileContent(
   deps: PrepareDependencies,
-  { projectId, current }: Pick<Subject, 'projectId' | 'current'>,
+  { projectId, current, secrets: saved }: Omit<Subject, 'functionId'>,
   type: FunctionTypeName,
   content: Content,
   isEnabled: boolean,
@@ -124,7 +126,7 @@ export async function compileContent(
 ): Promise<Compiled> {
   checkContent(type, content);
   return refusing(async () => {
-    const secrets = current ? openInputs(deps.keyring, current) : NO_SECRETS;
+    const secrets = saved ?? (current ? openInputs(deps.keyring, current) : NO_SECRETS);
     const { surroundings, origins } = await surroundingsOf(deps, projectId, content);
     const source: FunctionSource = { type, content, secrets, isEnabled, ...surroundings };
     const asker = { projectId, signal };

@@ -1,5 +1,6 @@
 import type { FunctionRow } from '../rows/functions.ts';
 import type { StoredInput, StoredInputs } from '../rules/definition.ts';
+import type { ContentField } from '../rules/source.ts';
 
 /** What takes the place of a secret input in an answer. */
 export const HIDDEN = Object.freeze({ secret: true });
@@ -14,7 +15,7 @@ const shownInputs = (
 });
 
 /** Returns what a function is made of as the API shows it, without secrets. */
-export function shownContent(row: FunctionRow) {
+export function shownContent(row: Pick<FunctionRow, ContentField | 'secret_keys'>) {
   const { secret_keys: keys } = row;
   return {
     hog: row.hog,

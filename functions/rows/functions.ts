@@ -3,6 +3,7 @@ import { fits, prefixPattern } from '../../db/reading.ts';
 import type { UserRow } from '../../db/users.ts';
 import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
+import type { DraftRow } from './drafts.ts';
 
 export interface FunctionRow {
   project_id: number;
@@ -33,6 +34,8 @@ export interface FunctionRow {
   /** What the filters take from elsewhere, as of the last compilation. Null: they take nothing. */
   compiled_from: Origins | null;
   compile_error: string | null;
+  /** Signs the tokens that confirm that somebody has seen what a draft changes. */
+  publish_key: string;
   created_by: number | null;
   created_at: string;
   updated_at: string;
@@ -47,9 +50,11 @@ export interface Origins {
   actions: [id: number, version: number][];
 }
 
-/** A function with who made it. */
+/** A function with who made it, and with its draft. */
 export interface ShownFunctionRow extends FunctionRow {
   creator: UserRow | null;
+  draft: Pick<DraftRow, 'content' | 'secret_keys'> | null;
+  draft_updated_at: string | null;
 }
 
 const WRITABLE = [
@@ -113,7 +118,13 @@ export const keyOf = (row: Pick<FunctionRow, 'project_id' | 'id'>): FunctionKey 
 const stored = (column: string, value: unknown): unknown =>
   JSON_COLUMNS.has(column) && value !== null ? JSON.stringify(value) : value;
 
-const SHOWN = `select f.*, to_json(u) as creator from functions f left join users u on u.id = f.created_by`;
+/** Completes rows of functions, `f`. */
+const OF_FUNCTION = `
+  left join users u on u.id = f.created_by
+  left join function_drafts d on d.project_id = f.project_id and d.function_id = f.id`;
+const SHOWN_BESIDE = `to_json(u) as creator, d.updated_at as draft_updated_at,
+  case when d.project_id is not null then json_build_object('content', d.content, 'secret_keys', d.secret_keys) end as draft`;
+const SHOWN = `select f.*, ${SHOWN_BESIDE} from functions f ${OF_FUNCTION}`;
 
 export async function insertFunction(
   queryable: Queryable,
@@ -226,10 +237,11 @@ export async function listFunctions(
        select f.*, row_number() over (order by ${order}) as number from functions f ${where}
        order by ${order} limit ${given(query.limit)} offset ${given(query.offset)}),
      fitting as (
-       select id, number, sum(octet_length(concat(hog, inputs_schema, inputs, filters, mappings, bytecode, transpiled)))
-         over (order by number rows unbounded preceding) as bytes from wanted)
-     select w.*, to_json(u) as creator from fitting f join wanted w using (id) left join users u on u.id = w.created_by
-     where ${fits('f')} order by f.number`,
+       select f.id, number,
+         sum(octet_length(concat(hog, inputs_schema, inputs, filters, mappings, bytecode, transpiled, d.content)))
+         over (order by number rows unbounded preceding) as bytes from wanted f ${OF_FUNCTION})
+     select f.*, ${SHOWN_BESIDE} from fitting join wanted f using (id, number) ${OF_FUNCTION}
+     where ${fits('fitting')} order by f.number`,
     values,
   );
   return { count: counted.rows[0].count, rows };

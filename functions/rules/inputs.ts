@@ -6,7 +6,8 @@ import {
   type StoredInputs,
 } from './definition.ts';
 
-const MASK = '********';
+/** What interfaces show in place of a secret. A client that sends it back means the stored value. */
+export const MASK = '********';
 const NO_SECRET = 'No value is saved for this secret input. Enter the value again.';
 
 /** An input that has a value of the right type. Texts in it are not compiled yet. */
@@ -24,7 +25,7 @@ function isBlank(value: unknown): boolean {
 }
 
 /** Answers whether the client says that the stored secret stays. */
-const keepsSecret = (given: GivenInput | null | undefined): boolean =>
+export const keepsSecret = (given: GivenInput | null | undefined): boolean =>
   !given || given.value === MASK || (given.value === undefined && given.secret === true);
 
 const isObject = (value: unknown): value is Record<string, unknown> =>

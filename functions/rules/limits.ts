@@ -2,3 +2,5 @@
 export const MOST_TRANSFORMATIONS = 20;
 export const LAST_ORDER = 32_767;
 export const MAX_HOG_BYTES = 100 * 1024;
+/** How many versions of a function are kept. */
+export const MOST_REVISIONS = 100;

@@ -380,7 +380,12 @@ describe('the event of a test', () => {
     ['no event', { globals: null }, null, 'Missing event'],
     ['globals without one', { globals: {} }, null, 'Missing event'],
     ['a bad invocation id', { invocation_id: 'x' }, 'invocation_id', 'Must be a valid UUID.'],
-    ['no configuration', { configuration: undefined }, 'configuration', 'This field is required.'],
+    [
+      'no configuration',
+      { configuration: undefined },
+      'configuration',
+      'This field is required unless `use_draft` is true.',
+    ],
   ])('is refused: %s', async (_what, more, attr, detail) => {
     const { status, body } = await tried({ hog: 'return 1' }, more);
     expect([status, body.attr, body.detail]).toEqual([400, attr, detail]);

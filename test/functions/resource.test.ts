@@ -607,7 +607,7 @@ describe('the list', () => {
     expect(Object.keys(part.body.results[0]).toSorted()).toEqual(
       [
         ...['created_at', 'created_by', 'description', 'enabled', 'execution_order', 'filters', 'hog'],
-        ...['icon_url', 'id', 'name', 'status', 'template', 'type', 'updated_at'],
+        ...['icon_url', 'id', 'name', 'status', 'template', 'type', 'updated_at', 'draft_updated_at'],
       ].toSorted(),
     );
     expect(whole.body.results[0]).toMatchObject({ bytecode: expect.any(Array), inputs_schema: [] });

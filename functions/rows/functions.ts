@@ -2,8 +2,8 @@ import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits, prefixPattern } from '../../db/reading.ts';
 import type { UserRow } from '../../db/users.ts';
 import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
+import type { SourceContent } from '../rules/source.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
-import type { DraftRow } from './drafts.ts';
 
 export interface FunctionRow {
   project_id: number;
@@ -53,7 +53,7 @@ export interface Origins {
 /** A function with who made it, and with its draft. */
 export interface ShownFunctionRow extends FunctionRow {
   creator: UserRow | null;
-  draft: Pick<DraftRow, 'content' | 'secret_keys'> | null;
+  draft: { content: SourceContent; secret_keys: FunctionRow['secret_keys'] } | null;
   draft_updated_at: string | null;
 }
 

@@ -203,7 +203,7 @@ describe('injection', () => {
     for (const text of HOSTILE) {
       const id = encodeURIComponent(text);
       const places = { organization_id: id, project_id: id, user_uuid: id, user_id: id, key_id: id };
-      const ids = { ...places, id, run_id: id, backfill_id: id };
+      const ids = { ...places, id, run_id: id, backfill_id: id, version: id };
       for (const one of managed(api.app)) {
         for (const path of [
           fill(one.path, ids),

@@ -422,3 +422,49 @@ test('while programs loop, other requests are answered', async () => {
   // Had the programs run on the thread that serves requests, they would have ended before the first answer.
   expect(await all).toBe(20);
 });
+
+describe('a test of a draft', () => {
+  const schema = [
+    { key: 'url', type: 'string' },
+    { key: 'token', type: 'string', secret: true },
+  ];
+  const hog = (header: string) =>
+    `return fetch(inputs.url, {'headers': {'authorization': concat('${header} ', inputs.token)}}).status`;
+  const heard = async (id: string, more: object) => {
+    arrived.length = 0;
+    const payload = { globals: { event: EVENT }, mock_async_functions: false, ...more };
+    const answer = await api.request(anna, 'POST', `${base()}${id}/invocations/`, payload);
+    expect([answer.statusCode, answer.json().status]).toEqual([200, 'success']);
+    return arrived.map((one) => one.headers.authorization);
+  };
+  const stage = (id: string, change: object) =>
+    api.request(anna, 'PATCH', `${base()}${id}/?draft=true`, change);
+
+  test('runs the draft, with its secrets and those that it keeps', async () => {
+    const inputs = { url: { value: url() }, token: { value: 'live-token' } };
+    const live = { hog: hog('live'), inputs_schema: schema, inputs };
+    const { id } = (await api.request(anna, 'POST', base(), live)).json();
+    await stage(id, { hog: hog('draft') });
+    expect(await heard(id, { use_draft: true })).toEqual(['draft live-token']);
+    expect(await heard(id, { configuration: {} })).toEqual(['live live-token']);
+    await stage(id, { inputs: { ...inputs, token: { value: 'staged-token' } } });
+    // What the configuration says does not matter.
+    const both = { use_draft: true, configuration: { hog: 'return 1' } };
+    expect(await heard(id, both)).toEqual(['draft staged-token']);
+    expect(await heard(id, { configuration: {} })).toEqual(['live live-token']);
+    const shown = await api.request(anna, 'POST', `${base()}${id}/invocations/`, {
+      ...{ use_draft: true, globals: { event: EVENT } },
+    });
+    expect(shown.body).not.toMatch(/(staged|live)-token/);
+  });
+
+  test('is refused without a draft', async () => {
+    const { id } = (await api.request(anna, 'POST', base(), { hog: 'return 1' })).json();
+    for (const one of [id, 'new']) {
+      const { status, body } = await tried({}, { use_draft: true }, one);
+      expect([status, body.attr, body.detail]).toEqual([
+        ...[400, 'use_draft', 'This function has no staged draft to test.'],
+      ]);
+    }
+  });
+});

@@ -54,6 +54,8 @@ export interface Ids {
   /** A run and a backfill of the batch export. */
   run_id: string;
   backfill_id: string;
+  /** A revision of a function. */
+  version: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
 }
@@ -71,6 +73,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   id: near(tenant.userUuid, '0', '1'),
   run_id: near(tenant.userUuid, '2', '3'),
   backfill_id: near(tenant.userUuid, '4', '5'),
+  version: '718293',
   token: tenant.projectToken,
 });
 

@@ -87,8 +87,11 @@ export async function together(
       'select pg_backend_pid() as pid from functions where id = $1 for update',
       [id],
     );
-    const answers = Promise.all(requests.map((one) => one()));
-    for (;;) {
+    let isOver = false;
+    const answers = Promise.all(requests.map((one) => one())).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
       // Those behind the first one wait for it, and not for this transaction.
       const waiting = await api.pool.query(
         `with recursive held as (select $1::int as pid union

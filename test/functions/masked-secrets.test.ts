@@ -52,6 +52,7 @@ describe('the list of masked secrets', () => {
 
   test('is empty for others, and needs only the scope to read', async () => {
     const berta = await api.createTenant('Berta');
+    await store((await functions.create()).id, MASK);
     expect(await drafting(api, berta).ask('GET', 'masked_secrets/')).toEqual({ status: 200, body: [] });
     const statusWith = async (scope: string) => {
       const { value: key } = await api.createKey(anna, { scopes: [scope] });

@@ -1,6 +1,8 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
+import type { Keyring } from '../../secrets/envelope.ts';
 import type { Actor } from '../../tenancy/actor.ts';
+import { isSameSecrets, openInputs, type SecretInputs } from '../reads/secrets.ts';
 import { findDraft } from '../rows/drafts.ts';
 import {
   type FunctionFields,
@@ -17,6 +19,7 @@ import { auditFunction, functionChanges } from './audit.ts';
 import { placeOf } from './create.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
 import { type ContentFields, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
+import { refusing } from './refusals.ts';
 import { compareContent, recordRevision } from './revisions.ts';
 
 /** A change also says which version of the function it is based on. */
@@ -49,6 +52,7 @@ export async function changeFunction(
     first ??= row;
     if (base !== undefined && Date.parse(base) !== Date.parse(row.updated_at)) throw stale('the function');
     refuseOverwriting(first, row, input);
+    if (first.secrets !== row.secrets) await refuseOverwritingSecrets(deps, [first, row], openInputs, input);
     refuseOtherType(row, input);
     const prepared = await prepare(deps, row, input, signal);
     signal?.throwIfAborted();
@@ -83,6 +87,22 @@ export function refuseOverwriting(before: FunctionRow, now: FunctionRow, input: 
   for (const field of ['name', 'description', 'enabled', 'icon_url', 'execution_order'] as const) {
     if (input[field] !== undefined && before[field] !== now[field]) throw stale(`\`${field}\``);
   }
+}
+
+/** Refuses the same for secret inputs, which are changed with the others of their field. */
+export async function refuseOverwritingSecrets<T>(
+  { keyring }: Pick<FunctionCommandDependencies, 'keyring'>,
+  [before, now]: readonly [before: T, now: T],
+  secretsOf: (keyring: Keyring | undefined, one: T) => SecretInputs,
+  { inputs, mappings }: FunctionInput,
+): Promise<void> {
+  const fields = [
+    ...(inputs === undefined ? [] : ['inputs']),
+    ...(mappings === undefined ? [] : ['mappings']),
+  ];
+  if (fields.length === 0) return;
+  const isSame = await refusing(() => isSameSecrets(secretsOf(keyring, before), secretsOf(keyring, now)));
+  if (!isSame) throw stale(fields.map((one) => `\`${one}\``).join(' or '));
 }
 
 export function refuseOtherType({ type }: FunctionRow, input: FunctionInput): void {

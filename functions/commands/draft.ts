@@ -30,6 +30,7 @@ import {
   MOST_TRIES,
   refuseOtherType,
   refuseOverwriting,
+  refuseOverwritingSecrets,
   stale,
   storeChange,
   tooManyTries,
@@ -90,16 +91,21 @@ export async function saveDraft(
   const rest = Object.fromEntries(
     Object.entries(input).filter(([field, value]) => value !== undefined && !isContent(field)),
   ) as FunctionInput;
-  let first: FunctionRow | undefined;
+  let first: ReadDraft | undefined;
   for (let tries = 0; tries < MOST_TRIES; tries += 1) {
     const read = await readDraft(deps, key);
     const { row, draft } = read;
     const drafted = draftedRow(row, draft);
-    first ??= drafted;
+    first ??= read;
     if (base !== undefined && Date.parse(base) < Date.parse(draft?.updated_at ?? row.updated_at)) {
       throw stale(draft ? 'the draft' : 'the function');
     }
-    refuseOverwriting(first, drafted, input);
+    refuseOverwriting(draftedRow(first.row, first.draft), drafted, input);
+    if (first.draft?.secrets !== draft?.secrets) {
+      const ownOf = (keyring: Keyring | undefined, one: ReadDraft) =>
+        draftSecrets(keyring, one.row, one.draft).own;
+      await refuseOverwritingSecrets(deps, [first, read], ownOf, input);
+    }
     refuseOtherType(row, input);
     if (rest.enabled && !row.enabled) throw draftWaits();
     const prepared = await prepareDraft(deps, read, input, signal);

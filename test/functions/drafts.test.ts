@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { openInputs } from '../../functions/reads/secrets.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { type Drafting, drafting, EDITED, LIVE, OTHER, WEBHOOK } from './drafting.ts';
 
@@ -272,7 +273,6 @@ describe('secrets of a draft', () => {
     const published = await functions.publish(id);
     expect(JSON.stringify([staged.draft, changes, published.function.inputs])).not.toMatch(/(live|staged)-/);
     const { rows } = await api.pool.query('select id, secrets from functions where id = $1', [id]);
-    const { openInputs } = await import('../../functions/reads/secrets.ts');
     expect(openInputs(api.keyring, rows[0])).toMatchObject({
       inputs: { url: { value: 'https://example.com/live' } },
       mappings: [

@@ -252,6 +252,47 @@ describe('at once', () => {
     expect((await functions.get(id)).draft.hog).toBe(winner?.body.draft.hog);
   });
 
+  test.each(['', '?draft=true'])(
+    'two replace the same secret%s: the later one hears of the other',
+    async (query) => {
+      const { id } = await functions.create();
+      const replace = (value: string) => () =>
+        functions.ask('PATCH', `${id}/${query}`, { inputs: { ...WEBHOOK.inputs, token: { value } } });
+      const answers = await together(api, id, [replace('one-token'), replace('two-token')]);
+      expect(statuses(answers)).toEqual([200, 409]);
+      expect(answers.find(({ status }) => status === 409)).toMatchObject(stale);
+      if (query) await functions.publish(id);
+      const value = answers[0]?.status === 200 ? 'one-token' : 'two-token';
+      expect(await functions.secrets(id)).toMatchObject({ token: { value } });
+    },
+  );
+
+  test('one publishes a secret and one replaces it: the later one hears of the other', async () => {
+    const { id } = await functions.create();
+    const replaced = (value: string) => ({ inputs: { ...WEBHOOK.inputs, token: { value } } });
+    await functions.stage(id, replaced('staged-token'));
+    const { confirm_token } = await functions.preview(id);
+    const answers = await together(api, id, [
+      publish(id, confirm_token),
+      () => functions.ask('PATCH', `${id}/`, replaced('other-token')),
+    ]);
+    expect(statuses(answers)).toEqual([200, 409]);
+    const value = answers[0]?.status === 200 ? 'staged-token' : 'other-token';
+    expect(await functions.secrets(id)).toMatchObject({ token: { value } });
+  });
+
+  test('one changes a secret and one the program: both stay', async () => {
+    const { id } = await functions.create();
+    const answers = await together(api, id, [
+      () =>
+        functions.ask('PATCH', `${id}/`, { inputs: { ...WEBHOOK.inputs, token: { value: 'other-token' } } }),
+      () => functions.ask('PATCH', `${id}/`, { hog: EDITED }),
+    ]);
+    expect(statuses(answers)).toEqual([200, 200]);
+    expect(await functions.get(id)).toMatchObject({ hog: EDITED, version: 3 });
+    expect(await functions.secrets(id)).toMatchObject({ token: { value: 'other-token' } });
+  });
+
   test('one enables and one saves a draft: what runs is what was seen', async () => {
     const { id } = await functions.create({ enabled: false });
     const answers = await together(api, id, [

@@ -4,7 +4,7 @@ import { BREVO } from './brevo.ts';
 import { DISCORD, MICROSOFT_TEAMS, TELEGRAM } from './chats.ts';
 import { CUSTOMERIO } from './customerio.ts';
 import { DROP_EVENTS } from './drop-events.ts';
-import { HUBSPOT, HUBSPOT_EVENT } from './hubspot.ts';
+import { HUBSPOT, HUBSPOT_COMPANY, HUBSPOT_EVENT } from './hubspot.ts';
 import { GITHUB, GITLAB, LINEAR } from './issues.ts';
 import { KLAVIYO_EVENT, KLAVIYO_USER } from './klaviyo.ts';
 import { LOOPS, LOOPS_EVENT } from './loops.ts';
@@ -32,7 +32,7 @@ export const TEMPLATES: readonly Template[] = [
   ...[ZAPIER, MAKE, REPLICATOR],
   ...[LINEAR, GITHUB, GITLAB],
   ...[TWILIO, WHATSAPP],
-  ...[CUSTOMERIO, HUBSPOT, HUBSPOT_EVENT, SENDGRID, BREVO, LOOPS, LOOPS_EVENT],
+  ...[CUSTOMERIO, HUBSPOT, HUBSPOT_COMPANY, HUBSPOT_EVENT, SENDGRID, BREVO, LOOPS, LOOPS_EVENT],
   ...[KLAVIYO_USER, KLAVIYO_EVENT, BRAZE, USERLIST],
   ...[BLANK_TRANSFORMATION, DROP_EVENTS, GEOIP, IP_ANONYMIZATION, REMOVE_NULL_PROPERTIES, BOT_DETECTION],
   ...[FILTER_PROPERTIES, HASH_PROPERTIES, PII_HASHING],

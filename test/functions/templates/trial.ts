@@ -81,7 +81,7 @@ export function trialsForFile(): Trials {
     async run(templateId, { inputs = {}, event = {}, person = ADA, groups = {}, integration, ...given }) {
       const template = findTemplate(templateId);
       if (!template) throw new Error(`There is no template ${templateId}.`);
-      answers = given.answers ?? [{}];
+      answers = [...(given.answers ?? [{}])];
       trials.heard = [];
       const defaults = template.inputs_schema
         .filter((one) => one.default !== undefined && one.default !== null)

@@ -11,6 +11,7 @@ import { CUSTOMERIO } from './customerio.ts';
 import { DROP_EVENTS } from './drop-events.ts';
 import { GLEAP } from './gleap.ts';
 import { HUBSPOT, HUBSPOT_COMPANY, HUBSPOT_EVENT } from './hubspot.ts';
+import { INCOMING_WEBHOOK } from './incoming-webhook.ts';
 import { INTERCOM, INTERCOM_EVENT } from './intercom.ts';
 import { GITHUB, GITLAB, LINEAR } from './issues.ts';
 import { KLAVIYO_EVENT, KLAVIYO_USER } from './klaviyo.ts';
@@ -40,7 +41,7 @@ import { ZENDESK } from './zendesk.ts';
 
 /** All templates. A further one is a file and a line here. */
 export const TEMPLATES: readonly Template[] = [
-  WEBHOOK,
+  ...[WEBHOOK, INCOMING_WEBHOOK],
   ...[SLACK, DISCORD, MICROSOFT_TEAMS, TELEGRAM],
   ...[ZAPIER, MAKE, REPLICATOR],
   ...[LINEAR, GITHUB, GITLAB, CLICKUP, PAGERDUTY],

@@ -9,6 +9,7 @@ import { BREVO } from './brevo.ts';
 import { DISCORD, MICROSOFT_TEAMS, TELEGRAM } from './chats.ts';
 import { CLICKUP } from './clickup.ts';
 import { CUSTOMERIO } from './customerio.ts';
+import { DOWNSAMPLING, DOWNSAMPLING_PLUGIN } from './downsampling.ts';
 import { DROP_EVENTS } from './drop-events.ts';
 import { GLEAP } from './gleap.ts';
 import { HUBSPOT, HUBSPOT_COMPANY, HUBSPOT_EVENT } from './hubspot.ts';
@@ -55,6 +56,7 @@ export const TEMPLATES: readonly Template[] = [
   ...[SALESFORCE_CREATE, SALESFORCE_UPDATE, ATTIO, AIRTABLE],
   ...[BLANK_TRANSFORMATION, DROP_EVENTS, GEOIP, IP_ANONYMIZATION, REMOVE_NULL_PROPERTIES, BOT_DETECTION],
   ...[FILTER_PROPERTIES, HASH_PROPERTIES, PII_HASHING],
+  ...[DOWNSAMPLING, DOWNSAMPLING_PLUGIN],
   ...[URL_MASKING, URL_NORMALIZATION],
   ...[BLANK_SITE_APP, BLANK_SITE_DESTINATION, NOTIFICATION_BAR],
 ];

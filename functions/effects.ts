@@ -2,6 +2,7 @@
 import type { Egress } from '../egress/egress.ts';
 import type { InvocationLog } from './rules/logs.ts';
 import type { Redact } from './rules/redact.ts';
+import type { ExpectsStatus } from './rules/statuses.ts';
 
 /** What of an integration only the runtime knows. */
 export type Substitution = object;
@@ -57,6 +58,8 @@ export interface FetchContext {
   log: InvocationLog;
   isMocked: boolean;
   signal?: AbortSignal | undefined;
+  /** Which statuses are no failures. */
+  expects: ExpectsStatus;
 }
 
 interface Asked {
@@ -118,11 +121,12 @@ export async function fetchFor(
       response: answer && hidden(answer),
       error: error && redact.text(error.message),
     };
-    const failed = error !== null || (answer !== null && answer.status >= 400);
-    if (failed) {
+    const isExpected = error === null && answer !== null && context.expects(answer.status);
+    const failed = (error !== null || (answer !== null && answer.status >= 400)) && !isExpected;
+    if (failed || (answer !== null && answer.status >= 400)) {
       const status = answer ? answer.status : '(none)';
       log.add(
-        'error',
+        failed ? 'error' : 'info',
         `HTTP fetch failed on attempt 1 with status code ${status}.${error ? ` Error: ${error.message}.` : ''}`,
       );
     }

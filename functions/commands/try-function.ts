@@ -7,6 +7,7 @@ import type { CompiledContent, InputSchema, StoredInputs } from '../rules/defini
 import { filterGlobals, type Globals } from '../rules/globals.ts';
 import { InvocationLog, type LogEntry } from '../rules/logs.ts';
 import { redactor } from '../rules/redact.ts';
+import { expectedStatuses } from '../rules/statuses.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { type Begun, type Frame, integrationInputs, type Step } from '../run.ts';
 import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
@@ -197,7 +198,7 @@ class Attempt {
         tried.steps = step.steps;
         tried.memory = Math.max(tried.memory, step.memory);
         if (step.status !== 'waits') break;
-        const result = await this.#answer(step.call, tried, substitutions);
+        const result = await this.#answer(step.call, variant, tried, substitutions);
         step = await this.#deps.runner.resume(
           projectId,
           { ...job, globals, state: step.state, result },
@@ -243,6 +244,7 @@ class Attempt {
   /** Does what a program waits for. */
   async #answer(
     { name, args }: { name: string; args: unknown[] },
+    variant: Variant,
     tried: TriedInvocation,
     substitutions: readonly Substitution[],
   ): Promise<unknown> {
@@ -257,6 +259,7 @@ class Attempt {
     const { shown, result, failed } = await fetchFor(args, {
       ...{ egress, integrations, substitutions, redact: this.#redact, log: this.log },
       isMocked: this.#trial.isMocked,
+      expects: expectedStatuses(variant.schemas, variant.inputs),
       signal: this.#signal,
     });
     tried.fetches.push(shown);

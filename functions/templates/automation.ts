@@ -52,7 +52,7 @@ export const MAKE = destination('make', {
   description: 'Starts a scenario of Make for each event.',
   category: ['Custom'],
   hog: `if (not match(inputs.webhookUrl, '^https://hook[.]([a-z0-9-]+[.])*(make[.]com|integromat[.]com|make[.]celonis[.]com)/.+')) {
-  throw Error('The URL must be that of a webhook of Make, such as https://hook.eu1.make.com/abc')
+  throw Error('Invalid URL. The URL should match the format: https://hook.<region>.make.com/<hookUrl>')
 }
 let answer := fetch(inputs.webhookUrl, {
   'method': 'POST',
@@ -61,7 +61,7 @@ let answer := fetch(inputs.webhookUrl, {
 })
 if (inputs.debug) { print('Response', answer.status, answer.body) }
 if (answer.status < 200 or answer.status >= 300) {
-  throw Error(f'Failed to start the scenario: {answer.status}: {answer.body}')
+  throw Error(f'Error from make.com (status {answer.status}): {answer.body}')
 }
 `,
   inputs_schema: [
@@ -86,15 +86,17 @@ export const REPLICATOR = destination('replicator', {
     'the properties of the person. The property $replicated_through names the projects that a copy came through.',
   category: ['Custom'],
   hog: `let properties := {}
-for (let key, value in event.properties) { properties[key] := value }
+if (inputs.include_all_properties ?? true) {
+  for (let key, value in event.properties) { properties[key] := value }
+}
 // Without this, two projects that copy each other would never stop.
-let through := properties['$replicated_through'] ?? []
+let through := event.properties['$replicated_through'] ?? []
 if (has(through, project.url)) {
   print('The event was already copied from this project. Skipped.')
   return
 }
 properties['$replicated_through'] := arrayPushBack(through, project.url)
-if (person != null and properties['$process_person_profile'] != false) {
+if ((inputs.include_all_properties ?? true) and person != null and properties['$process_person_profile'] != false) {
   let set := {}
   for (let key, value in person.properties) { set[key] := value }
   for (let key, value in properties['$set'] ?? {}) { set[key] := value }
@@ -133,6 +135,14 @@ if (answer.status < 200 or answer.status >= 300) {
       label: 'Project token',
       description: 'The token of the project that gets the copies.',
       required: true,
+    }),
+    input({
+      key: 'include_all_properties',
+      type: 'boolean',
+      label: 'Include all properties',
+      description:
+        'Whether the copy has the properties of the event and the person. Otherwise it has those below.',
+      default: true,
     }),
     input({
       key: 'properties',

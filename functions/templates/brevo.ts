@@ -14,7 +14,7 @@ export const BREVO = destination('brevo', {
     'attributes': cleanNullValues(inputs.attributes)
   }
 })
-${failIfRefused('Brevo')}`,
+${failIfRefused('api.brevo.com')}`,
   inputs_schema: [
     secret('apiKey', 'API key', { description: 'A key of the API of Brevo, version 3.' }),
     email,

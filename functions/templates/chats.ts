@@ -10,14 +10,19 @@ if (empty(url)) {
   throw Error('Connect Discord or give the URL of a webhook.')
 }
 if (empty(inputs.discord.webhook_url) and not match(url, '^https://(discord|discordapp)[.]com/api/webhooks/.+')) {
-  throw Error('The URL must begin with https://discord.com/api/webhooks/')
+  throw Error('Invalid URL. The URL should match the format: https://discord.com/api/webhooks/...')
 }
 if (empty(inputs.content)) {
   print('The message is empty. Skipped.')
   return
 }
-let body := { 'content': substring(toString(inputs.content), 1, 2000) }
-if (not inputs.allow_mentions) { body.allowed_mentions := { 'parse': [] } }
+let mentions := []
+if (inputs.allowedMentions = 'roles_users') { mentions := ['roles', 'users'] }
+if (inputs.allowedMentions = 'everyone') { mentions := ['everyone', 'roles', 'users'] }
+let body := {
+  'content': substring(toString(inputs.content), 1, 2000),
+  'allowed_mentions': { 'parse': mentions }
+}
 let answer := fetch(url, {
   'method': 'POST',
   'headers': { 'Content-Type': 'application/json' },
@@ -25,7 +30,7 @@ let answer := fetch(url, {
 })
 if (inputs.debug) { print('Response', answer.status, answer.body) }
 if (answer.status < 200 or answer.status >= 300) {
-  throw Error(f'Failed to post message to Discord: {answer.status}: {answer.body.message ?? answer.body}')
+  throw Error(f'Failed to post message to Discord: {answer.status}: {answer.body}')
 }
 `,
   inputs_schema: [
@@ -51,12 +56,17 @@ if (answer.status < 200 or answer.status >= 300) {
       required: true,
     }),
     input({
-      key: 'allow_mentions',
-      type: 'boolean',
-      label: 'Allow mentions',
-      description:
-        'Whether @everyone, roles and users in the message are notified. Events could contain them too.',
-      default: false,
+      key: 'allowedMentions',
+      type: 'choice',
+      label: 'Mentions',
+      description: 'Who is notified if the message mentions them. Events could mention people too.',
+      choices: [
+        { label: 'Nobody', value: 'none' },
+        { label: 'Roles and users', value: 'roles_users' },
+        { label: '@everyone, roles and users', value: 'everyone' },
+      ],
+      default: 'none',
+      required: true,
     }),
     DEBUG,
   ],
@@ -73,7 +83,7 @@ if (empty(url)) {
 }
 let isKnown := match(url, '^https://([a-z0-9-]+[.])*(webhook[.]office[.]com|logic[.]azure[.]com|powerplatform[.]com)(:443)?/.+')
 if (empty(inputs.microsoft_teams.webhook_url) and not isKnown and not startsWith(url, 'https://outlook.office.com/webhook/')) {
-  throw Error('The URL must be that of a webhook or workflow of Microsoft Teams.')
+  throw Error('Invalid URL. The URL should be that of a webhook (https://<domain>.webhook.office.com/webhookb2/...) or workflow of Microsoft Teams.')
 }
 if (empty(inputs.text)) {
   print('The message is empty. Skipped.')
@@ -148,7 +158,7 @@ let answer := fetch(f'https://api.telegram.org/bot{inputs.bot_token}/sendMessage
 })
 if (inputs.debug) { print('Response', answer.status, answer.body) }
 if (answer.status != 200 or answer.body.ok != true) {
-  throw Error(f'Failed to send message to Telegram: {answer.status}: {answer.body.description ?? answer.body}')
+  throw Error(f'Failed to send message to Telegram: {answer.status}: {answer.body}')
 }
 `,
   inputs_schema: [

@@ -47,8 +47,52 @@ export const skipWithout = (value: string, what: string) => `if (empty(${value})
 }
 `;
 
-/** Hog that fails if the service does not accept the request whose answer is in `answer`. */
-export const failIfRefused = (service: string) => `if (answer.status >= 300) {
-  throw Error(f'${service} refuses the request with status {answer.status}: {answer.body}')
+/** Hog that fails if a service does not accept the request whose answer is in `answer`. `host` is where it went. */
+export const failIfRefused = (host: string) => `if (answer.status >= 300) {
+  throw Error(f'Error from ${host} (status {answer.status}): {answer.body}')
 }
 `;
+
+/** Hog that fails with words of its own if the request whose answer is in `answer` is refused. */
+export const failWith = (words: string) => `if (answer.status >= 300) {
+  throw Error(f'${words}: {answer.status}: {answer.body}')
+}
+`;
+
+/** A function of programs that chooses what is sent: values of its own, and those of a whole if that is asked for. */
+export const CHOSEN = `// Nothing empty is sent, and of the whole nothing that begins with $.
+fun chosen(isAll, whole, own) {
+  let kept := {}
+  if (isAll) {
+    for (let key, value in whole ?? {}) {
+      if (notEmpty(value) and not startsWith(key, '$')) { kept[key] := value }
+    }
+  }
+  for (let key, value in own ?? {}) {
+    if (notEmpty(value)) { kept[key] := value }
+  }
+  return kept
+}
+`;
+
+export const allOfPerson = flag('include_all_properties', 'Include all properties', {
+  description:
+    'Sends all properties of the person, except those that begin with $. The values below win over them.',
+});
+export const allOfEvent = flag('include_all_properties', 'Include all properties', {
+  description:
+    'Sends all properties of the event, except those that begin with $. The values below win over them.',
+});
+
+/** A bearer token of a service that has no kind of integration of its own. */
+export const bearerToken = (key: string, label: string, host: string) =>
+  integration('bearer', key, label, `An integration of the kind bearer, whose token may go to ${host}.`);
+
+/** Tells the runtime that 404 is an answer like others: the program asks whether something exists. */
+export const expects404 = inputOf('non_failure_status_codes', {
+  required: true,
+  hidden: true,
+  default: [404],
+})('non_failure_status_codes', 'Status codes that are no failures', {
+  description: 'What the service answers if it does not know something yet.',
+});

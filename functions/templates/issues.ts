@@ -40,7 +40,7 @@ let answer := fetch('https://api.linear.app/graphql', {
 })
 // GraphQL says 200 to most mistakes.
 if (answer.status != 200 or notEmpty(answer.body.errors) or answer.body.data.issueCreate.success != true) {
-  throw Error(f'Failed to create issue in Linear: {answer.status}: {answer.body.errors[1].message ?? answer.body}')
+  throw Error(f'Failed to post create issue in Linear: {answer.status}: {answer.body}')
 }
 `,
   inputs_schema: [
@@ -82,7 +82,7 @@ export const GITHUB = destination('github', {
   hog: `${NO_TITLE}if (not match(inputs.repository, '^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+$')) {
   throw Error('The repository must be an owner and a name: owner/name')
 }
-${NAMES}${HOST}let issue := { 'title': toString(inputs.title), 'body': inputs.body ?? '' }
+${NAMES}${HOST}let issue := { 'title': toString(inputs.title), 'body': inputs.description ?? '' }
 if (notEmpty(labels)) { issue.labels := labels }
 let answer := fetch(f'{host}/repos/{inputs.repository}/issues', {
   'method': 'POST',
@@ -97,7 +97,7 @@ let answer := fetch(f'{host}/repos/{inputs.repository}/issues', {
   'body': issue
 })
 if (answer.status != 201) {
-  throw Error(f'Failed to create issue in GitHub: {answer.status}: {answer.body.message ?? answer.body}')
+  throw Error(f'Failed to create GitHub issue: {answer.status}: {answer.body}')
 }
 `,
   inputs_schema: [
@@ -112,8 +112,8 @@ if (answer.status != 201) {
     input({ key: 'repository', label: 'Repository', description: 'As owner/name.', required: true }),
     title,
     input({
-      key: 'body',
-      label: 'Body',
+      key: 'description',
+      label: 'Description',
       description: 'The text of the issue, in Markdown.',
       default: DESCRIPTION,
     }),
@@ -133,7 +133,7 @@ export const GITLAB = destination('gitlab', {
   name: 'GitLab',
   description: 'Creates an issue in a GitLab project for each event.',
   category: ['Error tracking'],
-  hog: `${NO_TITLE}${NAMES}${HOST}let issue := { 'title': toString(inputs.title), 'description': inputs.body ?? '' }
+  hog: `${NO_TITLE}${NAMES}${HOST}let issue := { 'title': toString(inputs.title), 'description': inputs.description ?? '' }
 if (notEmpty(labels)) { issue.labels := arrayStringConcat(labels, ',') }
 let answer := fetch(f'{host}/api/v4/projects/{encodeURLComponent(toString(inputs.project))}/issues', {
   'method': 'POST',
@@ -141,7 +141,7 @@ let answer := fetch(f'{host}/api/v4/projects/{encodeURLComponent(toString(inputs
   'body': issue
 })
 if (answer.status != 201) {
-  throw Error(f'Failed to create issue in GitLab: {answer.status}: {answer.body.message ?? answer.body.error ?? answer.body}')
+  throw Error(f'Failed to create GitLab issue: {answer.status}: {answer.body}')
 }
 `,
   inputs_schema: [
@@ -161,7 +161,7 @@ if (answer.status != 201) {
     }),
     title,
     input({
-      key: 'body',
+      key: 'description',
       label: 'Description',
       description: 'The text of the issue, in Markdown.',
       default: DESCRIPTION,

@@ -1,32 +1,41 @@
-import { destination, dictionary, email, failIfRefused, secret, skipWithout, text } from './inputs.ts';
+import {
+  allOfEvent,
+  allOfPerson,
+  CHOSEN,
+  destination,
+  dictionary,
+  email,
+  failIfRefused,
+  secret,
+  skipWithout,
+} from './inputs.ts';
 
 const apiKey = secret('apiKey', 'API key', { description: 'A key of the API of Loops.' });
-const properties = dictionary('properties', 'Properties', {
-  description: 'What is sent. Values are texts, numbers, booleans or dates.',
-  default: {},
-});
+const HEADERS = `{'Authorization': f'Bearer {inputs.apiKey}', 'Content-Type': 'application/json'}`;
 
 export const LOOPS = destination('loops', {
   id: 'template-loops',
   name: 'Loops',
   description: 'Creates contacts in Loops, or updates those with the same email address.',
   category: ['Email Marketing'],
-  hog: `${skipWithout('inputs.email', 'email address')}let contact := cleanNullValues(inputs.properties)
-contact.email := inputs.email
-contact.userId := event.distinct_id
+  hog: `${CHOSEN}${skipWithout('inputs.email', 'email address')}let contact := {'email': inputs.email, 'userId': person.id}
+for (let key, value in chosen(inputs.include_all_properties, person.properties, inputs.properties)) {
+  contact[key] := value
+}
 let answer := fetch('https://app.loops.so/api/v1/contacts/update', {
   'method': 'PUT',
-  'headers': {'Authorization': f'Bearer {inputs.apiKey}', 'Content-Type': 'application/json'},
-  'body': contact
+  'headers': ${HEADERS},
+  'body': cleanNullValues(contact)
 })
-${failIfRefused('Loops')}`,
+${failIfRefused('app.loops.so')}`,
   inputs_schema: [
     apiKey,
     email,
-    {
-      ...properties,
+    allOfPerson,
+    dictionary('properties', 'Properties', {
+      description: 'Properties of the contact. Values are texts, numbers, booleans or dates.',
       default: { firstName: '{person.properties.first_name}', lastName: '{person.properties.last_name}' },
-    },
+    }),
   ],
 });
 
@@ -35,21 +44,24 @@ export const LOOPS_EVENT = destination('loops', {
   name: 'Loops: event',
   description: 'Sends events to Loops, which can start its automations.',
   category: ['Email Marketing'],
-  hog: `${skipWithout('inputs.email', 'email address')}let answer := fetch('https://app.loops.so/api/v1/events/send', {
+  hog: `${CHOSEN}${skipWithout('inputs.email', 'email address')}let answer := fetch('https://app.loops.so/api/v1/events/send', {
   'method': 'POST',
-  'headers': {'Authorization': f'Bearer {inputs.apiKey}', 'Content-Type': 'application/json'},
-  'body': {
+  'headers': ${HEADERS},
+  'body': cleanNullValues({
     'email': inputs.email,
-    'userId': event.distinct_id,
-    'eventName': inputs.event,
-    'eventProperties': cleanNullValues(inputs.properties)
-  }
+    'userId': person.id,
+    'eventName': event.event,
+    'eventProperties': chosen(inputs.include_all_properties, event.properties, inputs.properties)
+  })
 })
-${failIfRefused('Loops')}`,
+${failIfRefused('app.loops.so')}`,
   inputs_schema: [
     apiKey,
     email,
-    text('event', 'Name of the event', { default: '{event.event}', required: true }),
-    properties,
+    allOfEvent,
+    dictionary('properties', 'Properties', {
+      description: 'Properties of the event. Values are texts, numbers, booleans or dates.',
+      default: { pathname: '{event.properties.$pathname}' },
+    }),
   ],
 });

@@ -19,9 +19,10 @@ export const DEBUG = input({
 });
 
 /** What makes a template besides what all of them have alike. */
-export type Written = Pick<Template, 'id' | 'name' | 'description' | 'category' | 'hog' | 'inputs_schema'>;
+export type Written = Pick<Template, 'id' | 'name' | 'description' | 'category' | 'hog' | 'inputs_schema'> &
+  Partial<Pick<Template, 'mapping_templates'>>;
 
-const template = (type: Template['type'], icon: string, given: Written): Template => ({
+export const template = (type: Template['type'], icon: string, given: Written): Template => ({
   ...{ type, status: 'stable', icon_url: `/static/services/${icon}.svg` },
   ...{ filters: null, masking: null, mapping_templates: null },
   ...given,
@@ -30,8 +31,8 @@ const template = (type: Template['type'], icon: string, given: Written): Templat
 export const destination = (icon: string, given: Written): Template => template('destination', icon, given);
 export const transformation = (given: Written): Template =>
   template('transformation', 'transformation', given);
-export const site = (type: 'site_app' | 'site_destination', given: Written): Template =>
-  template(type, 'site', given);
+export const site = (type: 'site_app' | 'site_destination', given: Written, icon = 'site'): Template =>
+  template(type, icon, given);
 
 /** The default of inputs that are messages. It does without a person, because an event may have none. */
 export const MESSAGE = '{event.event} by {person.name ?? event.distinct_id}';

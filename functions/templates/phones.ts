@@ -37,7 +37,7 @@ let answer := fetch(f'https://api.twilio.com/2010-04-01/Accounts/{account}/Messa
 })
 if (inputs.debug) { print('Response', answer.status, answer.body) }
 if (answer.status < 200 or answer.status >= 300) {
-  throw Error(f'Failed to send SMS with Twilio: {answer.status}: {answer.body.message ?? answer.body}')
+  throw Error(f'Failed to send SMS via Twilio: {answer.status} {answer.body}')
 }
 `,
   inputs_schema: [
@@ -85,7 +85,11 @@ export const WHATSAPP = destination('whatsapp', {
   print('There is no phone number. Skipped.')
   return
 }
-if (empty(inputs.message) and empty(inputs.template_name)) {
+let isTemplate := inputs.message_type = 'template'
+if (isTemplate and empty(inputs.template_name)) {
+  throw Error('Template name is required for template messages')
+}
+if (not isTemplate and empty(inputs.message)) {
   print('The message is empty. Skipped.')
   return
 }
@@ -94,7 +98,7 @@ let body := {
   'recipient_type': 'individual',
   'to': toString(inputs.to_number)
 }
-if (notEmpty(inputs.template_name)) {
+if (isTemplate) {
   body.type := 'template'
   body.template := { 'name': inputs.template_name, 'language': { 'code': inputs.template_language } }
   if (notEmpty(inputs.template_components)) { body.template.components := inputs.template_components }
@@ -109,7 +113,7 @@ let answer := fetch(f'https://graph.facebook.com/{inputs.api_version}/{inputs.ph
 })
 if (inputs.debug) { print('Response', answer.status, answer.body) }
 if (answer.status < 200 or answer.status >= 300) {
-  throw Error(f'Failed to send WhatsApp message: {answer.status}: {answer.body.error.message ?? answer.body}')
+  throw Error(f'Failed to send WhatsApp message: {answer.status} {answer.body}')
 }
 `,
   inputs_schema: [
@@ -134,11 +138,23 @@ if (answer.status < 200 or answer.status >= 300) {
       default: '{person.properties.phone}',
       required: true,
     }),
+    input({
+      key: 'message_type',
+      type: 'choice',
+      label: 'Kind of message',
+      description: 'A text, or a template that WhatsApp has approved.',
+      choices: [
+        { label: 'Text', value: 'text' },
+        { label: 'Template', value: 'template' },
+      ],
+      default: 'text',
+      required: true,
+    }),
     message,
     input({
       key: 'template_name',
       label: 'Template',
-      description: 'The name of an approved template. It takes the place of the message.',
+      description: 'The name of an approved template. Only for messages of that kind.',
     }),
     input({ key: 'template_language', label: 'Language of the template', default: 'en_US' }),
     input({

@@ -74,10 +74,41 @@ export const PII_HASHING = transformation({
 export const HASH_PROPERTIES = transformation({
   id: 'template-hash-properties',
   name: 'Hash properties',
-  description: 'Replaces the named properties with their SHA-256 hashes.',
+  description: 'Replaces the named properties, or the distinct_id, with their SHA-256 hashes.',
   category: ['Transformation'],
-  hog: `${NAMES_OF}${CHANGE_AT}${HASH}`,
-  inputs_schema: [propertiesToHash, hashDistinctId, salt],
+  hog: `${NAMES_OF}${CHANGE_AT}fun hashed(value) {
+  return empty(value) ? value : sha256Hex(f'{typeof(value) = 'string' ? value : jsonStringify(value)}{inputs.salt ?? ''}')
+}
+let changed := event
+for (let name in namesOf(inputs.privateFields)) {
+  if (name = 'distinct_id') { changed.distinct_id := hashed(event.distinct_id) }
+  let path := splitByString('.', name)
+  changed.properties := changeAt(changed.properties, path, (value) -> hashed(value))
+  if (inputs.includeSetProperties) {
+    for (let of in ['$set', '$set_once']) {
+      changed.properties := changeAt(changed.properties, arrayPushFront(path, of), value -> hashed(value))
+    }
+  }
+}
+return changed
+`,
+  inputs_schema: [
+    { ...salt, required: true, description: 'A secret that is put behind each value before it is hashed.' },
+    input({
+      key: 'privateFields',
+      label: 'Fields to hash',
+      description: `${names} The name distinct_id also means that of the event.`,
+      default: 'distinct_id,name,userid,email',
+      required: true,
+    }),
+    input({
+      key: 'includeSetProperties',
+      type: 'boolean',
+      label: 'Hash properties of persons too',
+      description: 'Whether the fields are hashed in $set and $set_once too.',
+      default: true,
+    }),
+  ],
 });
 
 export const FILTER_PROPERTIES = transformation({

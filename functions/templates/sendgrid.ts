@@ -20,7 +20,7 @@ let answer := fetch('https://api.sendgrid.com/v3/marketing/contacts', {
   'headers': {'Authorization': f'Bearer {inputs.api_key}', 'Content-Type': 'application/json'},
   'body': body
 })
-${failIfRefused('SendGrid')}`,
+${failIfRefused('api.sendgrid.com')}`,
   inputs_schema: [
     secret('api_key', 'API key', { description: 'A key of SendGrid that may change marketing contacts.' }),
     email,

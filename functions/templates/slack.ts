@@ -30,7 +30,7 @@ let answer := fetch('https://slack.com/api/chat.postMessage', {
 })
 // Slack says 200 to most mistakes.
 if (answer.status != 200 or answer.body.ok != true) {
-  throw Error(f'Failed to post message to Slack: {answer.status}: {answer.body.error ?? answer.body}')
+  throw Error(f'Failed to post message to Slack: {answer.status}: {answer.body}')
 }
 `,
   inputs_schema: [

@@ -111,17 +111,21 @@ export const BOT_DETECTION = transformation({
   id: 'template-bot-detection',
   name: 'Filter bot events',
   description:
-    'Drops or marks events of bots. It knows bots by their user agents and by the networks of large crawlers.',
+    'Drops or marks events of bots. It knows bots by their user agents and by the networks of large crawlers. Events of ' +
+    'libraries for servers are only compared with your own lists.',
   category: ['Transformation'],
   hog: `let agent := event.properties[inputs.userAgent]
 let ip := event.properties.$ip
 let isBot := false
+// Libraries of servers send agents and addresses like those of bots. The lists are about browsers.
+let library := event.properties['$lib']
+let isBrowser := empty(library) or library in ['web', 'js']
 if (empty(agent)) {
   isBot := inputs.keepUndefinedUseragent = 'No'
-} else if (inputs.filterKnownBotUserAgents) {
+} else if (isBrowser and inputs.filterKnownBotUserAgents) {
   isBot := isKnownBotUserAgent(agent)
 }
-if (not isBot and inputs.filterKnownBotIps and notEmpty(ip)) { isBot := isKnownBotIp(ip) }
+if (not isBot and isBrowser and inputs.filterKnownBotIps and notEmpty(ip)) { isBot := isKnownBotIp(ip) }
 for (let pattern in splitByString(',', inputs.customBotPatterns ?? '')) {
   if (trim(pattern) != '' and notEmpty(agent) and position(lower(toString(agent)), lower(trim(pattern))) > 0) {
     isBot := true

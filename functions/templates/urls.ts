@@ -72,68 +72,105 @@ return changed
 export const URL_NORMALIZATION = transformation({
   id: 'template-url-normalization',
   name: 'URL normalization',
-  description: 'Writes URLs of the same page in the same way.',
+  description: 'Writes URLs of the same kind of page in the same way: IDs in paths become :id.',
   category: ['Transformation'],
-  hog: `${NAMES_OF}fun normalized(url) {
+  hog: `${NAMES_OF}fun replaced(text) {
+  return notEmpty(inputs.regex) and match(text, inputs.regex) ? (inputs.replaceWith ?? ':id') : text
+}
+fun normalizedPath(path) {
+  let text := arrayStringConcat(arrayMap(one -> one = '' ? one : replaced(one), splitByString('/', path)), '/')
+  if (inputs.lowercase) { text := lower(text) }
+  if (inputs.trailingSlash) {
+    while (length(text) > 1 and match(text, '/$')) { text := substring(text, 1, length(text) - 1) }
+  }
+  return text
+}
+fun normalizedQuery(query) {
+  let pairs := []
+  for (let pair in splitByString('&', query)) {
+    let parts := splitByString('=', pair, 2)
+    if (length(parts) > 1 and notEmpty(parts[2])) { pairs := arrayPushBack(pairs, f'{parts[1]}={replaced(parts[2])}') }
+    else if (pair != '') { pairs := arrayPushBack(pairs, pair) }
+  }
+  return arrayStringConcat(pairs, '&')
+}
+fun normalized(url) {
   let hashAt := position(url, '#')
-  let fragment := hashAt > 0 ? substring(url, hashAt, length(url)) : ''
+  let fragment := hashAt > 0 ? substring(url, hashAt + 1, length(url)) : ''
   let rest := hashAt > 0 ? substring(url, 1, hashAt - 1) : url
   let queryAt := position(rest, '?')
-  let query := queryAt > 0 ? substring(rest, queryAt, length(rest)) : ''
+  let query := queryAt > 0 ? substring(rest, queryAt + 1, length(rest)) : ''
   let base := queryAt > 0 ? substring(rest, 1, queryAt - 1) : rest
   let schemeAt := position(base, '://')
   let from := schemeAt > 0 ? schemeAt + 3 : 1
-  let slash := schemeAt > 0 ? position(substring(base, from, length(base)), '/') : 1
-  let origin := slash > 0 ? substring(base, 1, from + slash - 2) : base
-  let path := slash > 0 ? substring(base, from + slash - 1, length(base)) : ''
+  let slash := position(substring(base, from, length(base)), '/')
+  let origin := base
+  let path := ''
+  if (slash > 0) {
+    origin := substring(base, 1, from + slash - 2)
+    path := normalizedPath(substring(base, from + slash - 1, length(base)))
+  }
   // Case never matters in a host.
-  origin := lower(origin)
-  if (inputs.lowercase) { path := lower(path) }
-  if (inputs.trailingSlash) {
-    while (length(path) > 1 and match(path, '/$')) { path := substring(path, 1, length(path) - 1) }
-    if (path = '/' and origin != '') { path := '' }
-  }
-  if (inputs.query) { query := '' }
-  if (inputs.fragment) { fragment := '' }
-  if (inputs.identifiers) {
-    let parts := arrayMap(
-      one -> match(one, '^([0-9]+|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12})$') ? ':id' : one,
-      splitByString('/', path)
-    )
-    path := arrayStringConcat(parts, '/')
-  }
-  return f'{origin}{path}{query}{fragment}'
+  if (schemeAt > 0) { origin := lower(origin) }
+  query := inputs.removeQueryString ?? true ? '' : normalizedQuery(query)
+  // Pages that route in the fragment have their paths there.
+  fragment := inputs.removeHash ?? true ? '' : normalizedPath(splitByString('?', fragment)[1])
+  return f'{origin}{path}{query = '' ? '' : '?'}{query}{fragment = '' ? '' : '#'}{fragment}'
 }
 let changed := event
-for (let name in namesOf(inputs.properties)) {
+for (let name in namesOf(inputs.urlProperties)) {
   if (typeof(changed.properties[name]) = 'string') {
     changed.properties[name] := normalized(changed.properties[name])
+  }
+  for (let of in ['$set', '$set_once']) {
+    if (typeof(changed.properties[of][name]) = 'string') {
+      changed.properties[of][name] := normalized(changed.properties[of][name])
+    }
   }
 }
 return changed
 `,
   inputs_schema: [
     input({
-      key: 'properties',
+      key: 'urlProperties',
       label: 'Properties',
-      description: 'Names of event properties with URLs or paths, with commas between them.',
-      default: '$current_url, $pathname',
+      description: 'Names of properties with URLs or paths, with commas between them.',
+      default: '$current_url, $referrer, $referring_domain',
       required: true,
     }),
-    input({ key: 'lowercase', type: 'boolean', label: 'Write paths in lower case', default: true }),
+    input({
+      key: 'removeHash',
+      type: 'boolean',
+      label: 'Remove fragments',
+      description: 'Whether what stands behind # is removed.',
+      default: true,
+    }),
+    input({
+      key: 'removeQueryString',
+      type: 'boolean',
+      label: 'Remove query parameters',
+      description: 'Whether what stands behind ? is removed.',
+      default: true,
+    }),
+    input({
+      key: 'replaceWith',
+      label: 'Replacement',
+      description: 'Takes the place of IDs in paths and parameters.',
+      default: ':id',
+    }),
+    input({
+      key: 'regex',
+      label: 'Pattern of IDs',
+      description: 'Parts of paths and values of parameters that match this regular expression are IDs.',
+      default: '^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[A-Z0-9]{3,})$',
+      templating: false,
+    }),
+    input({ key: 'lowercase', type: 'boolean', label: 'Write paths in lower case', default: false }),
     input({
       key: 'trailingSlash',
       type: 'boolean',
       label: 'Remove the slash at the end of paths',
-      default: true,
-    }),
-    input({
-      key: 'identifiers',
-      type: 'boolean',
-      label: 'Replace numbers and UUIDs in paths with :id',
       default: false,
     }),
-    input({ key: 'query', type: 'boolean', label: 'Remove query parameters', default: false }),
-    input({ key: 'fragment', type: 'boolean', label: 'Remove fragments', default: false }),
   ],
 });

@@ -5,6 +5,7 @@ import type { InputSchema } from '../../../functions/rules/definition.ts';
 import { TEMPLATES } from '../../../functions/templates/index.ts';
 import { createOwnParser, type Parser } from '../../../hog/parser/index.ts';
 import { KIND_NAMES } from '../../../integrations/kinds/registry.ts';
+import { withDefaults } from './trial.ts';
 
 let parser: Parser;
 beforeAll(async () => {
@@ -52,7 +53,10 @@ describe.each(TEMPLATES.map((one) => [one.id, one] as const))('%s', (_id, templa
       type: template.type,
       content: {
         ...{ hog: template.hog, inputs_schema: template.inputs_schema, masking: template.masking },
-        ...{ filters: template.filters ?? {}, mappings: template.mapping_templates },
+        ...{
+          filters: template.filters ?? {},
+          mappings: template.mapping_templates?.map(withDefaults) ?? null,
+        },
         inputs: Object.fromEntries(inputs),
       },
       ...{ secrets: NO_SECRETS, isEnabled: true, testAccounts: [], actions: [], now: 0, timezone: 'UTC' },

@@ -56,11 +56,13 @@ describe('make', () => {
       inputs,
       answers: [{ status: 400, body: 'Queue is full.' }],
     });
-    expect(said(full)).toContain('Failed to start the scenario: 400: Queue is full.');
+    expect(said(full)).toContain('Error from make.com (status 400): Queue is full.');
     const other = await trials.run('template-make', {
       inputs: { webhookUrl: 'https://hook.example.com/make.com/' },
     });
-    expect(said(other)).toContain('The URL must be that of a webhook of Make');
+    expect(said(other)).toContain(
+      'Invalid URL. The URL should match the format: https://hook.<region>.make.com/<hookUrl>',
+    );
     expect(trials.heard).toEqual([]);
   });
 });
@@ -99,6 +101,15 @@ describe('replicator', () => {
     expect(trials.heard[0]?.body).not.toHaveProperty('properties.$set');
     await run({ event: { properties: { $process_person_profile: false } } });
     expect(trials.heard[0]?.body).not.toHaveProperty('properties.$set');
+  });
+
+  test('copies only what it is told to, when it is', async () => {
+    const more = { include_all_properties: false, properties: { plan: '{person.properties.plan}', a: 1 } };
+    await run({ inputs: { ...inputs, ...more } });
+    expect(trials.heard[0]?.body).toMatchObject({ event: 'order paid' });
+    expect(trials.heard[0]?.body).toHaveProperty('properties', {
+      ...{ plan: null, a: 1, $replicated_through: ['https://sluice.test/project/1'] },
+    });
   });
 
   test('does not copy in a circle', async () => {

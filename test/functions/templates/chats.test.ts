@@ -35,8 +35,14 @@ describe('slack', () => {
   });
 
   test.each([
-    [{ status: 200, body: { ok: false, error: 'channel_not_found' } }, '200: channel_not_found'],
-    [{ status: 429, body: { ok: false, error: 'ratelimited' } }, '429: ratelimited'],
+    [
+      { status: 200, body: { ok: false, error: 'channel_not_found' } },
+      "200: {'ok': false, 'error': 'channel_not_found'}",
+    ],
+    [
+      { status: 429, body: { ok: false, error: 'ratelimited' } },
+      "429: {'ok': false, 'error': 'ratelimited'}",
+    ],
     [{ status: 500, body: 'oops' }, '500: oops'],
   ])('fails when it is refused: %j', async (answer, words) => {
     const tried = await trials.run('template-slack', { inputs, answers: [answer], integration: SLACK });
@@ -67,20 +73,31 @@ describe('discord', () => {
   });
 
   test('uses a connection, cuts long messages and allows mentions', async () => {
-    const inputs = { discord: 1, content: 'x'.repeat(3000), allow_mentions: true };
+    const inputs = { discord: 1, content: 'x'.repeat(3000), allowedMentions: 'everyone' };
     const integration = { kind: 'discord', config: { webhook_url: DISCORD_URL } };
     const tried = await trials.run('template-discord', { inputs, integration });
     expect([tried.status, tried.errors]).toEqual(['success', []]);
-    expect(trials.heard).toMatchObject([{ url: DISCORD_URL, body: { content: 'x'.repeat(2000) } }]);
-    expect(trials.heard[0]?.body).not.toHaveProperty('allowed_mentions');
+    const everyone = { allowed_mentions: { parse: ['everyone', 'roles', 'users'] } };
+    expect(trials.heard).toMatchObject([
+      { url: DISCORD_URL, body: { content: 'x'.repeat(2000), ...everyone } },
+    ]);
+    await trials.run('template-discord', {
+      inputs: { ...inputs, allowedMentions: 'roles_users' },
+      integration,
+    });
+    expect(trials.heard[0]?.body).toMatchObject({ allowed_mentions: { parse: ['roles', 'users'] } });
   });
 
   test('fails when it is refused, and at other addresses', async () => {
     const answers = [{ status: 404, body: { message: 'Unknown Webhook', code: 10015 } }];
     const refused = await trials.run('template-discord', { inputs: { webhookUrl: DISCORD_URL }, answers });
-    expect(said(refused)).toContain('Failed to post message to Discord: 404: Unknown Webhook');
+    expect(said(refused)).toContain(
+      "Failed to post message to Discord: 404: {'message': 'Unknown Webhook', 'code': 10015}",
+    );
     const inputs = { webhookUrl: 'https://example.com/?https://discord.com/api/webhooks/' };
-    expect(said(await trials.run('template-discord', { inputs }))).toContain('The URL must begin with');
+    expect(said(await trials.run('template-discord', { inputs }))).toContain(
+      'Invalid URL. The URL should match the format: https://discord.com/api/webhooks/...',
+    );
     expect(said(await trials.run('template-discord', {}))).toContain('Connect Discord or give the URL');
     expect(trials.heard).toEqual([]);
   });
@@ -141,7 +158,9 @@ describe('microsoft teams', () => {
 
   test('refuses other addresses', async () => {
     const inputs = { webhookUrl: 'https://example.com/webhook.office.com/x' };
-    expect(said(await trials.run('template-microsoft-teams', { inputs }))).toContain('The URL must be that');
+    expect(said(await trials.run('template-microsoft-teams', { inputs }))).toContain(
+      'Invalid URL. The URL should be that of',
+    );
     expect(trials.heard).toEqual([]);
   });
 });
@@ -164,6 +183,8 @@ describe('telegram', () => {
   test('fails when it is refused', async () => {
     const body = { ok: false, error_code: 400, description: 'Bad Request: chat not found' };
     const tried = await trials.run('template-telegram', { inputs, answers: [{ status: 400, body }] });
-    expect(said(tried)).toContain('Failed to send message to Telegram: 400: Bad Request: chat not found');
+    expect(said(tried)).toContain(
+      "Failed to send message to Telegram: 400: {'ok': false, 'error_code': 400, 'description': 'Bad Request: chat",
+    );
   });
 });

@@ -42,13 +42,16 @@ describe('linear', () => {
   test.each([
     [
       { status: 200, body: { errors: [{ message: 'Entity not found: Team' }] } },
-      '200: Entity not found: Team',
+      "200: {'errors': [{'message': 'Entity not found: Team'}]}",
     ],
-    [{ status: 400, body: { errors: [{ message: 'Bad input' }] } }, '400: Bad input'],
+    [
+      { status: 400, body: { errors: [{ message: 'Bad input' }] } },
+      "400: {'errors': [{'message': 'Bad input'}]}",
+    ],
     [{ status: 200, body: { data: { issueCreate: { success: false } } } }, '200: {'],
   ])('fails when it is refused: %j', async (answer, words) => {
     const tried = await trials.run('template-linear', { inputs, answers: [answer] });
-    expect(said(tried)).toContain(`Failed to create issue in Linear: ${words}`);
+    expect(said(tried)).toContain(`Failed to post create issue in Linear: ${words}`);
   });
 });
 
@@ -83,12 +86,18 @@ describe('github', () => {
   });
 
   test.each([
-    [{ status: 401, body: { message: 'Bad credentials' } }, '401: Bad credentials'],
-    [{ status: 410, body: { message: 'Issues are disabled for this repo' } }, '410: Issues are disabled'],
-    [{ status: 422, body: { message: 'Validation Failed', errors: [] } }, '422: Validation Failed'],
+    [{ status: 401, body: { message: 'Bad credentials' } }, "401: {'message': 'Bad credentials'}"],
+    [
+      { status: 410, body: { message: 'Issues are disabled for this repo' } },
+      "410: {'message': 'Issues are disabled",
+    ],
+    [
+      { status: 422, body: { message: 'Validation Failed', errors: [] } },
+      "422: {'message': 'Validation Failed'",
+    ],
   ])('fails when it is refused: %j', async (answer, words) => {
     const tried = await trials.run('template-github', { inputs, answers: [answer] });
-    expect(said(tried)).toContain(`Failed to create issue in GitHub: ${words}`);
+    expect(said(tried)).toContain(`Failed to create GitHub issue: ${words}`);
   });
 
   test('refuses what is no repository, and skips without a title', async () => {
@@ -122,12 +131,15 @@ describe('gitlab', () => {
   });
 
   test.each([
-    [{ status: 404, body: { message: '404 Project Not Found' } }, '404: 404 Project Not Found'],
-    [{ status: 403, body: { error: 'insufficient_scope' } }, '403: insufficient_scope'],
+    [
+      { status: 404, body: { message: '404 Project Not Found' } },
+      "404: {'message': '404 Project Not Found'}",
+    ],
+    [{ status: 403, body: { error: 'insufficient_scope' } }, "403: {'error': 'insufficient_scope'}"],
   ])('fails when it is refused: %j', async (answer, words) => {
     const host = 'https://git.shop.test/';
     const tried = await trials.run('template-gitlab', { inputs: { ...inputs, host }, answers: [answer] });
-    expect(said(tried)).toContain(`Failed to create issue in GitLab: ${words}`);
+    expect(said(tried)).toContain(`Failed to create GitLab issue: ${words}`);
     expect(trials.heard[0]?.url).toBe('https://git.shop.test/api/v4/projects/shop%2Fweb/issues');
   });
 });

@@ -1,6 +1,6 @@
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { checkService, SECRET, type ServiceCase } from './service.ts';
-import { PAID, trialsForFile } from './trial.ts';
+import { ADA, PAID, trialsForFile } from './trial.ts';
 
 const trials = trialsForFile();
 const json = { 'content-type': 'application/json' };
@@ -11,7 +11,7 @@ const basic = (user: string) => ({
   ...json,
   authorization: `Basic ${Buffer.from(`${user}:${SECRET}`).toString('base64')}`,
 });
-const klaviyo = { ...json, authorization: `Klaviyo-API-Key ${SECRET}`, revision: '2024-10-15' };
+const klaviyo = { ...json, authorization: `Klaviyo-API-Key ${SECRET}`, revision: '2026-04-15' };
 const noEmail = { email: '{person.properties.missing}' };
 
 const CASES: ServiceCase[] = [
@@ -27,13 +27,13 @@ const CASES: ServiceCase[] = [
         body: {
           ...{ type: 'person', action: 'event', name: 'order paid', timestamp: 1767225600 },
           identifiers: { email: 'ada@shop.test' },
-          attributes: { firstname: 'Ada', lastname: 'Lovelace' },
+          attributes: { email: 'ada@shop.test', firstname: 'Ada', lastname: 'Lovelace' },
         },
       },
     ],
     refusal: { status: 400, body: { errors: [{ reason: 'invalid', message: 'attribute is malformed' }] } },
-    says: 'Customer.io refuses the request with status 400',
-    without: { identifiers: { email: '{person.properties.missing}' } },
+    says: "Error from customer.io api: 400: {'errors': [{'reason': 'invalid'",
+    without: { identifier_value: '{person.properties.missing}' },
   },
   {
     template: 'template-hubspot',
@@ -57,12 +57,12 @@ const CASES: ServiceCase[] = [
       },
     ],
     refusal: { status: 207, body: { numErrors: 1, errors: [{ message: 'Property "x" does not exist' }] } },
-    says: 'HubSpot refuses the contact',
+    says: 'Error updating contact ada@shop.test (status 207): {',
     without: noEmail,
   },
   {
     template: 'template-hubspot-event',
-    inputs: { oauth: 1, event: 'pe12_order_paid' },
+    inputs: { oauth: 1, eventName: 'pe12_order_paid', properties: { price: '{event.properties.amount}' } },
     integration: hubspot,
     answers: [{ status: 204, body: '' }],
     requests: [
@@ -73,12 +73,12 @@ const CASES: ServiceCase[] = [
         body: {
           ...{ eventName: 'pe12_order_paid', email: 'ada@shop.test' },
           ...{ occurredAt: PAID.timestamp, uuid: PAID.uuid },
-          properties: { hs_page_url: PAID.properties.$current_url },
+          properties: { price: 5 },
         },
       },
     ],
     refusal: { status: 400, body: { category: 'VALIDATION_ERROR' } },
-    says: "HubSpot refuses the request with status 400: {'category': 'VALIDATION_ERROR'}",
+    says: "Error from api.hubapi.com api: 400: {'category': 'VALIDATION_ERROR'}",
     without: noEmail,
   },
   {
@@ -102,7 +102,7 @@ const CASES: ServiceCase[] = [
       },
     ],
     refusal: { status: 401, body: { errors: [{ message: 'authorization required' }] } },
-    says: 'SendGrid refuses the request with status 401',
+    says: 'Error from api.sendgrid.com (status 401): {',
     without: noEmail,
   },
   {
@@ -121,7 +121,7 @@ const CASES: ServiceCase[] = [
       },
     ],
     refusal: { status: 400, body: { code: 'invalid_parameter', message: 'Invalid email address' } },
-    says: 'Brevo refuses the request with status 400',
+    says: 'Error from api.brevo.com (status 400): {',
     without: noEmail,
   },
   {
@@ -132,11 +132,11 @@ const CASES: ServiceCase[] = [
         method: 'PUT',
         url: 'https://app.loops.so/api/v1/contacts/update',
         headers: bearer,
-        body: { email: 'ada@shop.test', userId: 'ada', firstName: 'Ada', lastName: 'Lovelace' },
+        body: { email: 'ada@shop.test', userId: ADA.id, firstName: 'Ada', lastName: 'Lovelace' },
       },
     ],
     refusal: { status: 400, body: { success: false, message: 'Invalid email' } },
-    says: 'Loops refuses the request with status 400',
+    says: 'Error from app.loops.so (status 400): {',
     without: noEmail,
   },
   {
@@ -148,13 +148,13 @@ const CASES: ServiceCase[] = [
         url: 'https://app.loops.so/api/v1/events/send',
         headers: bearer,
         body: {
-          ...{ email: 'ada@shop.test', userId: 'ada', eventName: 'order paid' },
+          ...{ email: 'ada@shop.test', userId: ADA.id, eventName: 'order paid' },
           eventProperties: { amount: 5 },
         },
       },
     ],
     refusal: { status: 401, body: { error: 'Invalid API key' } },
-    says: "Loops refuses the request with status 401: {'error': 'Invalid API key'}",
+    says: "Error from app.loops.so (status 401): {'error': 'Invalid API key'}",
     without: noEmail,
   },
   {
@@ -170,7 +170,7 @@ const CASES: ServiceCase[] = [
           data: {
             type: 'profile',
             attributes: {
-              ...{ email: 'ada@shop.test', external_id: 'ada', first_name: 'Ada', last_name: 'Lovelace' },
+              ...{ email: 'ada@shop.test', external_id: ADA.id, first_name: 'Ada', last_name: 'Lovelace' },
               properties: { plan: 'pro' },
             },
           },
@@ -178,12 +178,12 @@ const CASES: ServiceCase[] = [
       },
     ],
     refusal: { status: 400, body: { errors: [{ code: 'invalid', detail: 'Invalid email address' }] } },
-    says: 'Klaviyo refuses the request with status 400',
-    without: noEmail,
+    says: "Error from a.klaviyo.com api: 400: {'errors': [{'code': 'invalid'",
+    without: { ...noEmail, externalId: '' },
   },
   {
     template: 'template-klaviyo-event',
-    inputs: { apiKey: SECRET },
+    inputs: { apiKey: SECRET, attributes: { price: '{event.properties.amount}' } },
     answers: [{ status: 202, body: '' }],
     requests: [
       {
@@ -195,8 +195,10 @@ const CASES: ServiceCase[] = [
             type: 'event',
             attributes: {
               metric: { data: { type: 'metric', attributes: { name: 'order paid' } } },
-              profile: { data: { type: 'profile', attributes: { email: 'ada@shop.test' } } },
-              properties: { url: PAID.properties.$current_url },
+              profile: {
+                data: { type: 'profile', attributes: { email: 'ada@shop.test', external_id: ADA.id } },
+              },
+              properties: { price: 5 },
               ...{ time: PAID.timestamp, unique_id: PAID.uuid },
             },
           },
@@ -204,8 +206,8 @@ const CASES: ServiceCase[] = [
       },
     ],
     refusal: { status: 401, body: { errors: [{ code: 'not_authenticated' }] } },
-    says: 'Klaviyo refuses the request with status 401',
-    without: noEmail,
+    says: 'Error from a.klaviyo.com api: 401: {',
+    without: { ...noEmail, externalId: '' },
   },
   {
     template: 'template-braze',
@@ -221,19 +223,20 @@ const CASES: ServiceCase[] = [
           events: [
             {
               ...{ external_id: 'ada', name: 'order paid', time: PAID.timestamp },
-              properties: { url: PAID.properties.$current_url },
+              properties: PAID.properties,
             },
           ],
         },
       },
     ],
     refusal: { status: 401, body: { message: 'Invalid API key' } },
-    says: 'Braze refuses the request with status 401',
-    without: { external_id: '{person.properties.missing}' },
+    says: "Error sending event: 401 {'message': 'Invalid API key'}",
+    without: { event: { name: 'a' } },
   },
   {
     template: 'template-userlist',
     inputs: { push_key: SECRET },
+    event: { event: '$identify' },
     answers: [{ status: 202, body: '' }],
     requests: [
       {
@@ -241,14 +244,14 @@ const CASES: ServiceCase[] = [
         url: 'https://push.userlist.com/users',
         headers: { ...json, authorization: `Push ${SECRET}` },
         body: {
-          ...{ identifier: 'ada', email: 'ada@shop.test' },
-          properties: { first_name: 'Ada', last_name: 'Lovelace' },
+          ...{ identifier: ADA.id, email: 'ada@shop.test' },
+          properties: { firstname: 'Ada', lastname: 'Lovelace' },
         },
       },
     ],
     refusal: { status: 422, body: { status: 422, code: 'unprocessable_content', errors: ['is invalid'] } },
-    says: 'Userlist refuses the request with status 422',
-    without: noEmail,
+    says: "Error from push.userlist.com (status 422): {'status': 422",
+    without: { user_identifier: '{person.properties.missing}', user_email: '' },
   },
 ];
 
@@ -275,4 +278,141 @@ test('an event without a person is skipped', async () => {
   const tried = await trials.run('template-brevo', { inputs: { apiKey: SECRET }, person: null });
   expect(tried.errors).toEqual([]);
   expect(trials.heard).toEqual([]);
+});
+
+test('Customer.io needs no connection, and takes page views', async () => {
+  const inputs = {
+    site_id: 'site',
+    token: SECRET,
+    identifier_key: 'id',
+    identifier_value: '{event.distinct_id}',
+  };
+  const event = {
+    event: '$pageview',
+    properties: { $current_url: 'https://shop.test/', long: 'x'.repeat(1500) },
+  };
+  const tried = await trials.run('template-customerio', {
+    inputs: { ...inputs, include_all_properties: true, attributes: {} },
+    event,
+  });
+  expect(tried.errors).toEqual([]);
+  expect(trials.heard).toMatchObject([
+    {
+      headers: basic('site'),
+      body: {
+        ...{ action: 'page', name: 'https://shop.test/', identifiers: { id: 'ada' } },
+        attributes: { long: 'x'.repeat(1000) },
+      },
+    },
+  ]);
+  expect(trials.heard[0]?.body).not.toHaveProperty('attributes.$current_url');
+  await trials.run('template-customerio', { inputs: { ...inputs, action: 'delete' } });
+  expect(trials.heard[0]?.body).toEqual({ type: 'person', identifiers: { id: 'ada' }, action: 'delete' });
+  const none = await trials.run('template-customerio', {});
+  expect(none.errors.join()).toContain('Connect Customer.io, or give the site ID and the API key.');
+  expect(trials.heard).toEqual([]);
+});
+
+describe('HubSpot', () => {
+  const given = { inputs: { oauth: 1, include_all_properties: true, properties: {} }, integration: hubspot };
+  const event = { properties: { amount: 5, isNew: true, note: 'hi', $ip: 'left out' } };
+  const definitions = 'https://api.hubapi.com/events/v3/event-definitions';
+
+  test('defines an event that it does not know', async () => {
+    const answers = [
+      { status: 404 },
+      { status: 201, body: { fullyQualifiedName: 'pe1_order_paid' } },
+      { status: 204 },
+    ];
+    const tried = await trials.run('template-hubspot-event', { ...given, event, answers });
+    expect([tried.errors, trials.heard.length]).toEqual([[], 3]);
+    expect(trials.heard).toMatchObject([
+      { method: 'GET', url: `${definitions}/order_paid/?includeProperties=true` },
+      {
+        ...{ method: 'POST', url: definitions },
+        body: {
+          ...{ label: 'order_paid', name: 'order_paid', primaryObject: 'CONTACT' },
+          propertyDefinitions: [
+            { name: 'amount', type: 'number' },
+            { name: 'isNew', type: 'enumeration', options: [{ value: 'true' }, { value: 'false' }] },
+            { name: 'note', type: 'string' },
+          ],
+        },
+      },
+      { body: { eventName: 'pe1_order_paid', properties: { amount: 5, isNew: true, note: 'hi' } } },
+    ]);
+  });
+
+  test('defines properties that are missing, and refuses those of another type', async () => {
+    const known = (type: string) => ({
+      body: { fullyQualifiedName: 'pe1_order_paid', properties: [{ name: 'amount', type }] },
+    });
+    await trials.run('template-hubspot-event', { ...given, event, answers: [known('number'), {}] });
+    expect(trials.heard.map(({ url }) => url)).toEqual([
+      `${definitions}/order_paid/?includeProperties=true`,
+      ...[`${definitions}/order_paid/property`, `${definitions}/order_paid/property`],
+      'https://api.hubapi.com/events/v3/send',
+    ]);
+    const wrong = await trials.run('template-hubspot-event', { ...given, event, answers: [known('string')] });
+    expect(wrong.errors.join()).toContain(
+      "Property type mismatch for the following properties: [{'key': 'amount', 'value': 5}]. Not sending event.",
+    );
+    expect(trials.heard.length).toBe(1);
+    const name = await trials.run('template-hubspot-event', { ...given, event: { event: '6months' } });
+    expect(name.errors.join()).toContain('Event name must start with a letter');
+  });
+
+  test('updates a company, or creates it with the property that tells companies apart', async () => {
+    const groups = { company: { id: 'a/1', properties: { name: 'Shop', domain: 'shop.test' } } };
+    const company = { inputs: { oauth: 1 }, integration: hubspot, groups };
+    const tried = await trials.run('template-hubspot-company', company);
+    expect(tried.errors).toEqual([]);
+    const properties = { name: 'Shop', domain: 'shop.test', posthog_group_id: 'a/1' };
+    const update = {
+      method: 'PATCH',
+      url: 'https://api.hubapi.com/crm/v3/objects/companies/a%2F1?idProperty=posthog_group_id',
+      body: { properties },
+    };
+    expect(trials.heard).toMatchObject([update]);
+    const answers = [{ status: 404 }, { status: 409 }, { status: 201 }];
+    const created = await trials.run('template-hubspot-company', { ...company, answers });
+    expect(created.errors).toEqual([]);
+    expect(created.logs.map(({ level, message }) => [level, message])).toContainEqual([
+      ...['info', 'HTTP fetch failed on attempt 1 with status code 404.'],
+    ]);
+    expect(trials.heard).toMatchObject([
+      update,
+      { url: 'https://api.hubapi.com/crm/v3/properties/companies', body: { hasUniqueValue: true } },
+      { method: 'POST', url: 'https://api.hubapi.com/crm/v3/objects/companies', body: { properties } },
+    ]);
+    const refused = await trials.run('template-hubspot-company', { ...company, answers: [{ status: 400 }] });
+    expect(refused.errors.join()).toContain('Error updating company a/1 (status 400): {}');
+    const skipped = await trials.run('template-hubspot-company', { ...company, groups: {} });
+    expect([skipped.errors, trials.heard]).toEqual([[], []]);
+  });
+});
+
+test('Userlist gets companies and events too', async () => {
+  const inputs = { push_key: SECRET };
+  const groups = { account: { id: 'a1', properties: { name: 'Shop', industry: 'retail' } } };
+  const company = { identifier: 'a1', name: 'Shop', properties: { industry: 'retail' } };
+  await trials.run('template-userlist', { inputs, groups, event: { event: '$groupidentify' } });
+  expect(trials.heard).toMatchObject([
+    { url: 'https://push.userlist.com/companies', body: { ...company, user: { identifier: ADA.id } } },
+  ]);
+  await trials.run('template-userlist', { inputs, groups, event: { event: 'order_paid' } });
+  expect(trials.heard).toMatchObject([
+    {
+      url: 'https://push.userlist.com/events',
+      body: { name: 'order_paid', occurred_at: PAID.timestamp, user: { identifier: ADA.id }, company },
+    },
+  ]);
+  const skipped = await trials.run('template-userlist', { inputs, event: { event: 'order paid' } });
+  expect([skipped.errors, trials.heard]).toEqual([[], []]);
+});
+
+test('all properties are sent when that is asked for, without those of the library', async () => {
+  await trials.run('template-loops-event', { inputs: { apiKey: SECRET, include_all_properties: true } });
+  expect(trials.heard[0]?.body).toMatchObject({ eventProperties: { amount: 5, currency: 'EUR' } });
+  expect(trials.heard[0]?.body).not.toHaveProperty('eventProperties.$ip');
 });

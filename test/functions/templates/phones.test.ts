@@ -33,7 +33,7 @@ describe('twilio', () => {
       integration,
       answers: [{ status: 400, body }],
     });
-    expect(said(tried)).toContain("Failed to send SMS with Twilio: 400: The 'To' number is not a valid");
+    expect(said(tried)).toContain("Failed to send SMS via Twilio: 400 {'code': 21211, 'message':");
   });
 
   test.each([null, { id: 'p', properties: {} }])('skips events without a number: %j', async (person) => {
@@ -68,7 +68,11 @@ describe('whatsapp', () => {
 
   test('sends a template', async () => {
     const parameters = [{ type: 'text', text: '{event.event}' }];
-    const more = { template_name: 'paid', template_components: [{ type: 'body', parameters }] };
+    const more = {
+      message_type: 'template',
+      template_name: 'paid',
+      template_components: [{ type: 'body', parameters }],
+    };
     await trials.run('template-whatsapp', { inputs: { ...inputs, ...more } });
     expect(trials.heard[0]?.body).toEqual({
       ...{ messaging_product: 'whatsapp', recipient_type: 'individual', to: '+4912345', type: 'template' },
@@ -79,11 +83,19 @@ describe('whatsapp', () => {
     });
   });
 
+  test('needs a name for a template', async () => {
+    const tried = await trials.run('template-whatsapp', { inputs: { ...inputs, message_type: 'template' } });
+    expect(said(tried)).toContain('Template name is required for template messages');
+    expect(trials.heard).toEqual([]);
+  });
+
   test('fails when it is refused, and skips events without a number', async () => {
     const error = { message: '(#131030) Recipient phone number not in allowed list', code: 131030 };
     const answers = [{ status: 400, body: { error } }];
     const refused = await trials.run('template-whatsapp', { inputs, answers });
-    expect(said(refused)).toContain(`Failed to send WhatsApp message: 400: ${error.message}`);
+    expect(said(refused)).toContain(
+      `Failed to send WhatsApp message: 400 {'error': {'message': '${error.message}'`,
+    );
     const skipped = await trials.run('template-whatsapp', { inputs, person: null });
     expect([skipped.status, trials.heard]).toEqual(['success', []]);
   });

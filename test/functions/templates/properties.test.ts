@@ -17,6 +17,8 @@ async function changed(id: string, properties: object, inputs = {}): Promise<Cha
 }
 
 describe('hashing', () => {
+  const salt = 'the-salt';
+
   test('hashes values at paths, with a salt that no log has', async () => {
     const given = {
       email: 'a@b.c',
@@ -25,8 +27,8 @@ describe('hashing', () => {
       gone: null,
       other: 'y',
     };
-    const propertiesToHash = 'email, user.phone, dotted.name, gone, missing.deep, other.deep';
-    const inputs = { propertiesToHash, salt: 'the-salt' };
+    const privateFields = 'email, user.phone, dotted.name, gone, missing.deep, other.deep';
+    const inputs = { privateFields, salt };
     const { properties, distinct_id } = await changed('template-hash-properties', given, inputs);
     expect(distinct_id).toBe('ada');
     expect(properties).toEqual({
@@ -39,9 +41,23 @@ describe('hashing', () => {
     expect(JSON.stringify(tried)).not.toContain('the-salt');
   });
 
-  test('hashes the distinct_id when it is asked to', async () => {
+  test('hashes the distinct_id and properties of persons', async () => {
+    const given = { $set: { email: 'a@b.c', plan: 'x' }, $set_once: { name: 'Ada' } };
+    const hashed = {
+      $set: { email: sha('a@b.cthe-salt'), plan: 'x' },
+      $set_once: { name: sha('Adathe-salt') },
+    };
+    expect(await changed('template-hash-properties', given, { salt })).toMatchObject({
+      ...{ distinct_id: sha('adathe-salt'), properties: hashed },
+    });
+    const inputs = { salt, includeSetProperties: false, privateFields: 'email' };
+    const own = await changed('template-hash-properties', { ...given, email: 'x' }, inputs);
+    expect(own).toMatchObject({ distinct_id: 'ada', properties: { ...given, email: sha('xthe-salt') } });
+  });
+
+  test('personal data is hashed with the distinct_id when it is asked to', async () => {
     const inputs = { propertiesToHash: 'a', hashDistinctId: true };
-    expect((await changed('template-hash-properties', {}, inputs)).distinct_id).toBe(sha('ada'));
+    expect((await changed('template-pii-hashing', {}, inputs)).distinct_id).toBe(sha('ada'));
   });
 
   test('personal data is hashed in $set too', async () => {
@@ -95,20 +111,34 @@ describe('normalization of URLs', () => {
     (await changed('template-url-normalization', { $current_url: url }, inputs)).properties.$current_url;
 
   test.each([
-    ['HTTPS://Shop.TEST/Cart/?A=B#Top', 'https://shop.test/cart?A=B#Top'],
-    ['https://shop.test/', 'https://shop.test'],
+    ['HTTPS://Shop.TEST/Cart/?A=B#Top', 'https://shop.test/Cart/'],
     ['https://shop.test', 'https://shop.test'],
-    ['https://shop.test?x=/Y/', 'https://shop.test?x=/Y/'],
-    ['/Cart//', '/cart'],
+    ['https://shop.test?x=/Y/', 'https://shop.test'],
+    [
+      'https://shop.test/order/AB12/018f0000-0000-7000-8000-000000000001/x1/12',
+      'https://shop.test/order/:id/:id/x1/12',
+    ],
+    ['/a/ABC/', '/a/:id/'],
     ['/', '/'],
   ])('%s becomes %s', async (url, expected) => {
     expect(await normal(url)).toBe(expected);
   });
 
   test('does what it is asked to', async () => {
-    const inputs = { lowercase: false, trailingSlash: false, identifiers: true, query: true, fragment: true };
-    const url = 'https://shop.test/Order/12/018f0000-0000-7000-8000-000000000001/x1/?a#b';
-    expect(await normal(url, inputs)).toBe('https://shop.test/Order/:id/:id/x1/');
+    const kept = { removeHash: false, removeQueryString: false };
+    expect(await normal('https://shop.test/a?id=ABC1&b=c&d#/in/XYZ9?e=f', kept)).toBe(
+      'https://shop.test/a?id=:id&b=c&d#/in/:id',
+    );
+    const own = { regex: '^[0-9]+$', replaceWith: '{event.event}', lowercase: true, trailingSlash: true };
+    expect(await normal('https://shop.test/Cart/12//', own)).toBe('https://shop.test/cart/order paid');
     expect(await normal(7)).toBe(7);
+  });
+
+  test('reaches properties of persons', async () => {
+    const inputs = { urlProperties: 'link' };
+    const given = { $set: { link: 'https://a.test/ABC1' }, $set_once: { link: '/x?y' } };
+    expect((await changed('template-url-normalization', given, inputs)).properties).toEqual({
+      ...{ $set: { link: 'https://a.test/:id' }, $set_once: { link: '/x' } },
+    });
   });
 });

@@ -6,7 +6,8 @@ export const SECRET = 'key-of-the-test-5up3r';
 /** A person whose values have characters with a meaning in URLs, JSON and Hog. */
 export const ODD = {
   id: '018f0000-0000-7000-8000-0000000000ab',
-  properties: { email: "o'hara+1@shop.test", first_name: 'Ö"{x}\\', last_name: "&=?'<ü>" },
+  name: "o'hara+1@shop.test",
+  properties: { email: "o'hara+1@shop.test", first_name: 'Ö"{x}\\', last_name: "&=?'<ü>", phone: '+1 555' },
 };
 
 export interface ServiceCase {

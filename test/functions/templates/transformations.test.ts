@@ -94,6 +94,13 @@ describe('bots', () => {
     expect(await propertiesOf(ID, { $raw_user_agent: BOT, $ip: '66.249.66.1' }, off)).toBeDefined();
   });
 
+  test('events of libraries for servers stay, unless own rules say otherwise', async () => {
+    const given = { $raw_user_agent: 'python-requests/2.31', $ip: '66.249.66.1', $lib: 'posthog-python' };
+    expect(await propertiesOf(ID, given)).toEqual(given);
+    expect(await changed(ID, { ...given, $lib: 'web' })).toBeNull();
+    expect(await changed(ID, given, { customBotPatterns: 'requests' })).toBeNull();
+  });
+
   test('own rules hold', async () => {
     const human = { $raw_user_agent: HUMAN, $ip: '81.2.69.142' };
     expect(await changed(ID, human, { customBotPatterns: 'nothing, FIREFOX' })).toBeNull();

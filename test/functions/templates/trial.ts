@@ -7,10 +7,13 @@ import { type Tried, tryFunction } from '../../../functions/commands/try-functio
 import { compileFunction } from '../../../functions/compile.ts';
 import type { Integrations } from '../../../functions/effects.ts';
 import { NO_SECRETS } from '../../../functions/reads/secrets.ts';
-import type { GivenInput } from '../../../functions/rules/definition.ts';
+import type { GivenInput, GivenMapping, InputSchema } from '../../../functions/rules/definition.ts';
 import { completeGlobals } from '../../../functions/rules/globals.ts';
+import type { Begun } from '../../../functions/run.ts';
 import { createRunner, type Runner } from '../../../functions/runner.ts';
 import { findTemplate } from '../../../functions/templates/index.ts';
+import type { Template } from '../../../functions/templates/template.ts';
+import type { Bytecode } from '../../../hog/bytecode/index.ts';
 import { createOwnParser, type Parser } from '../../../hog/parser/index.ts';
 import { findKind } from '../../../integrations/kinds/registry.ts';
 import { type Substitution, secretValues, substitute } from '../../../integrations/rules/substitution.ts';
@@ -33,6 +36,7 @@ export interface Answer {
 const PROJECT = { id: 1, name: 'Shop' };
 const SITE = 'https://sluice.test';
 const PLACES = path.join(import.meta.dirname, '../../fixtures/geoip/GeoLite2-City-Test.mmdb');
+const FRAME = { now: Date.parse('2026-01-01T00:00:05Z'), seed: 1 };
 /** The event of most trials. */
 export const PAID = {
   uuid: '018f0000-0000-7000-8000-000000000001',
@@ -68,6 +72,8 @@ export interface Trials {
       integration?: { kind: string; config: Record<string, unknown> };
     },
   ): Promise<Tried>;
+  /** Runs a template of the type source_webhook with a request. Its inputs are those that are given, or the defaults. */
+  receive(templateId: string, inputs: Record<string, unknown>, request: object): Promise<Begun>;
 }
 
 export function trialsForFile(): Trials {
@@ -78,36 +84,18 @@ export function trialsForFile(): Trials {
   let answers: Answer[] = [];
   const trials: Trials = {
     heard: [],
-    async run(templateId, { inputs = {}, event = {}, person = ADA, groups = {}, integration, ...given }) {
+    receive: () => Promise.reject(new Error('The trials have not begun.')),
+    async run(templateId, { inputs = {}, event = {}, person = ADA, groups = {}, integration, ...more }) {
       const template = findTemplate(templateId);
       if (!template) throw new Error(`There is no template ${templateId}.`);
-      answers = given.answers ?? [{}];
+      answers = [...(more.answers ?? [{}])];
       trials.heard = [];
-      const defaults = template.inputs_schema
-        .filter((one) => one.default !== undefined && one.default !== null)
-        .map(({ key, default: value }): [string, GivenInput] => [key, { value }]);
-      const values = Object.entries(inputs).map(([key, value]): [string, GivenInput] => [key, { value }]);
-      const content = await compileFunction(parser, {
-        type: template.type,
-        content: {
-          ...{ hog: template.hog, inputs_schema: template.inputs_schema, masking: template.masking },
-          ...{ filters: template.filters ?? {}, mappings: null },
-          inputs: Object.fromEntries([...defaults, ...values]),
-        },
-        ...{
-          secrets: NO_SECRETS,
-          isEnabled: true,
-          testAccounts: [],
-          actions: [],
-          now: Date.now(),
-          timezone: 'UTC',
-        },
-      });
+      const content = await compiled(template, inputs);
       const globals = completeGlobals(
         { event: { ...PAID, ...event }, ...(person ? { person } : {}), groups },
         { project: PROJECT, site: SITE, source: { id: 'f', name: template.name } },
       );
-      const frame = { now: Date.parse('2026-01-01T00:00:05Z'), seed: 1 };
+      const frame = FRAME;
       return tryFunction(
         { runner, egress: { fetch: toService }, integrations: integrationsOf(integration) },
         { projectId: 1, type: template.type, content, globals, isMocked: false, frame },
@@ -115,11 +103,39 @@ export function trialsForFile(): Trials {
     },
   };
 
+  /** Compiles a template with its defaults, and mappings with theirs, as someone would create a function from it. */
+  const compiled = (template: Template, inputs: Record<string, unknown>) =>
+    compileFunction(parser, {
+      type: template.type,
+      content: {
+        ...{ hog: template.hog, inputs_schema: template.inputs_schema, masking: template.masking },
+        filters: template.filters ?? {},
+        mappings: template.mapping_templates?.map(withDefaults) ?? null,
+        inputs: { ...defaultsOf(template.inputs_schema), ...given(inputs) },
+      },
+      ...{ secrets: NO_SECRETS, isEnabled: true, testAccounts: [], actions: [] },
+      ...{ now: Date.now(), timezone: 'UTC' },
+    });
+
   /** Sends what goes to any service to the local server, which learns the address from a header. */
   const toService: Egress['fetch'] = (url, options = {}) => {
     const { port } = server.address() as AddressInfo;
     const headers = { ...options.headers, 'x-asked-url': encodeURIComponent(String(url)) };
     return egress.fetch(`http://127.0.0.1:${port}/`, { ...options, headers });
+  };
+
+  trials.receive = async (templateId, inputs, request) => {
+    const template = findTemplate(templateId);
+    if (!template) throw new Error(`There is no template ${templateId}.`);
+    const content = await compiled(template, inputs);
+    const globals = completeGlobals(
+      { event: { event: '$incoming_webhook' }, request },
+      { project: PROJECT, site: SITE, source: { id: 'f', name: template.name } },
+    );
+    return runner.begin(1, {
+      ...{ bytecode: content.bytecode as Bytecode, inputs: content.inputs, given: {}, globals },
+      ...{ frame: FRAME, isTransformation: false },
+    });
   };
 
   beforeAll(async () => {
@@ -148,6 +164,21 @@ export function trialsForFile(): Trials {
   });
   return trials;
 }
+
+const given = (values: Record<string, unknown>): Record<string, GivenInput> =>
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, { value }]));
+
+export const defaultsOf = (schemas: readonly InputSchema[]): Record<string, GivenInput> =>
+  Object.fromEntries(
+    schemas
+      .filter((one) => one.default !== undefined && one.default !== null)
+      .map(({ key, default: value }) => [key, { value }]),
+  );
+
+/** A mapping of a template as a function has it. */
+export const withDefaults = ({ name, filters, inputs_schema: schemas }: GivenMapping): GivenMapping => ({
+  ...{ name, filters, inputs_schema: schemas, inputs: defaultsOf(schemas ?? []) },
+});
 
 function parsed(text: string): unknown {
   try {

@@ -1,4 +1,5 @@
 import type { ApiDependencies, App } from '../dependencies.ts';
+import { checkRoutes } from './check.ts';
 import { functionRouteDependencies } from './dependencies.ts';
 import { invocationRoutes } from './invocations.ts';
 import { observationRoutes } from './observations.ts';
@@ -9,6 +10,7 @@ import { templateRoutes } from './templates.ts';
 export function functionRoutes(app: App, api: ApiDependencies): void {
   const deps = functionRouteDependencies(api);
   resourceRoutes(app, deps);
+  checkRoutes(app, deps);
   invocationRoutes(app, deps);
   observationRoutes(app, deps);
   templateRoutes(app, deps);

@@ -83,7 +83,7 @@ function refuseOverwriting(before: FunctionRow, now: FunctionRow, input: Functio
   }
 }
 
-function refuseOtherType({ type }: FunctionRow, input: FunctionInput): void {
+export function refuseOtherType({ type }: FunctionRow, input: FunctionInput): void {
   if (input.type !== undefined && input.type !== type) {
     throw refuse.invalid('type', 'Cannot modify the type of an existing function');
   }

@@ -66,16 +66,30 @@ function bodyOf(text: string | null, expected: unknown): unknown {
   }
 }
 
+/** Finds messages that the log does not have, or not in this order. It may have others between them. */
+function missingMessages(expected: readonly string[], logs: Tried['logs']): string[] {
+  let from = 0;
+  return expected.flatMap((wanted, index) => {
+    const at = logs.findIndex(({ message }, place) => place >= from && message === wanted);
+    if (at < 0)
+      return [
+        `logs[${index}]: no message ${JSON.stringify(wanted)}${from > 0 ? ' after the ones before' : ''}`,
+      ];
+    from = at + 1;
+    return [];
+  });
+}
+
 /** Lists how a test differs from what is expected, one line for each place. */
 export function unexpected(expected: Expectation, tried: Tried): string[] {
-  const { fetches, ...rest } = expected;
-  const messages = tried.logs.filter(({ level }) => level !== 'debug').map(({ message }) => message);
+  const { fetches, logs, ...rest } = expected;
   const made = tried.invocations.flatMap((one) => one.fetches);
   const actual: Record<string, unknown> = {
-    ...{ status: tried.status, result: tried.result, errors: tried.errors, logs: messages },
+    ...{ status: tried.status, result: tried.result, errors: tried.errors },
     captured: tried.invocations.flatMap((one) => one.captured),
   };
   const found = Object.entries(rest).flatMap(([key, value]) => differences(value, actual[key], key));
+  found.push(...missingMessages(logs ?? [], tried.logs));
   if (!fetches) return found;
   if (fetches.length !== made.length) {
     found.push(`fetches: expected ${fetches.length}, got ${made.length}`);

@@ -50,17 +50,38 @@ export function readText(file: string): string {
 
 /** Parses JSON. The error says the line and the column. */
 export function parseJson(text: string, file: string): unknown {
+  const message = jsonFault(text);
+  if (message === undefined) return JSON.parse(text);
+  const before = text.slice(0, placeOf(text, message)).split('\n');
+  const place = `${before.length}:${(before.at(-1) ?? '').length + 1}`;
+  const [first] = message.split(/,? (?:in JSON )?(?:at position|"|\.\.\.)/);
+  throw new FilesError([`${file}:${place}: This is not JSON. ${first}.`]);
+}
+
+function jsonFault(text: string): string | undefined {
   try {
-    return JSON.parse(text);
+    JSON.parse(text);
+    return undefined;
   } catch (error) {
-    const { message } = error as Error;
-    const [, position] = message.match(/at position (\d+)/) ?? [];
-    // Some messages name no place: the text ends too early.
-    const at = position === undefined ? text.length : Number(position);
-    const before = text.slice(0, at).split('\n');
-    const place = `${before.length}:${(before.at(-1) ?? '').length + 1}`;
-    throw new FilesError([`${file}:${place}: This is not JSON. ${message}`]);
+    return (error as Error).message;
   }
+}
+
+const UNEXPECTED = 'Unexpected token';
+
+/** Finds where a text stops being JSON. Some messages say it. Others only name what they did not expect there. */
+function placeOf(text: string, message: string): number {
+  const [, position] = message.match(/at position (\d+)/) ?? [];
+  if (position !== undefined) return Number(position);
+  if (!message.startsWith(UNEXPECTED)) return text.length;
+  // A beginning of the text has the same fault as soon as it contains the place.
+  let [without, has] = [0, text.length];
+  while (has - without > 1) {
+    const middle = Math.floor((without + has) / 2);
+    if (jsonFault(text.slice(0, middle))?.startsWith(UNEXPECTED)) has = middle;
+    else without = middle;
+  }
+  return has - 1;
 }
 
 const issueText = ({ path: at, message }: z.core.$ZodIssue): string =>

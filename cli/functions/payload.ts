@@ -35,10 +35,14 @@ function sentInput({ env: variable, ...input }: FileInput, env: Environment): ob
 
 const PLACE = /\(line (\d+), column (\d+)\)|\((\d+):(\d+)\)/;
 
+const ONE_SENTENCE = /^(Hog code has errors\.|Error in TypeScript code) ([\s\S]*)$/;
+
 /** Says what is wrong with a function in the way of compilers: the file, the line, the column, and below it the excerpt. */
 export function faultText({ programFile, definitionFile }: LocalFunction, refusal: RemoteRefusal): string {
-  const { message, reason } = refusal;
   const field = refusal.field?.replace(/^configuration__/, '') ?? null;
+  // Where errors have no reason of their own, it comes after the message.
+  const [, told = refusal.message, joined] = refusal.message.match(ONE_SENTENCE) ?? [];
+  const [message, reason] = refusal.reason === null ? [told, joined] : [refusal.message, refusal.reason];
   const [first = '', ...excerpt] = (reason ?? '').split('\n');
   const below = excerpt.map((line) => `\n    ${line}`).join('');
   if (field === 'hog') {

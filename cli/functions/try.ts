@@ -1,5 +1,5 @@
 import { isUuid } from '../../db/uuid.ts';
-import { CommandError, say, UsageError } from '../context.ts';
+import { CommandError, remark, say, UsageError } from '../context.ts';
 import { parseExpectation, unexpected } from './compare.ts';
 import { definition } from './definition.ts';
 import { type LocalFunction, parseJson, readFunction, readText } from './files.ts';
@@ -88,6 +88,10 @@ export async function tryFile(
     ...{ configuration: payloadOf(local, env), mock_async_functions: options.real !== true },
     ...event,
   });
+  if (!tried) {
+    process.exitCode = EXIT.skipped;
+    return;
+  }
   const wrong = expected ? unexpected(expected, tried) : [];
   if (options.json) say(JSON.stringify(expected ? { ...tried, unexpected: wrong } : tried, null, 2));
   else for (const line of [...report(local, tried), ...verdict(wrong, expected !== undefined)]) say(line);
@@ -96,14 +100,17 @@ export async function tryFile(
   process.exitCode = wrong.length > 0 ? EXIT.error : isAsExpected ? EXIT.success : EXIT[tried.status];
 }
 
-async function run(api: Remote, local: LocalFunction, body: object): Promise<Tried> {
+/** Returns undefined if no stored event matches the filters. */
+async function run(api: Remote, local: LocalFunction, body: object): Promise<Tried | undefined> {
   try {
     return (await api.run(local.definition.id, body)) as Tried;
   } catch (error) {
     if (!isAboutFunction(error)) throw error;
     const { field, message } = error;
-    if (field === 'event_id' || field === 'use_newest_event') throw new CommandError(message);
-    throw new CommandError(faultText(local, error));
+    if (field === 'event_id') throw new CommandError(message);
+    if (field !== 'use_newest_event') throw new CommandError(faultText(local, error));
+    remark(message);
+    return undefined;
   }
 }
 

@@ -1,7 +1,12 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { fileStem, freeStem } from '../../../cli/functions/names.ts';
+import { Remote } from '../../../cli/functions/remote.ts';
 import { filesWorldForFile, json, names, read, write } from './support.ts';
 
 const world = filesWorldForFile();
@@ -44,7 +49,11 @@ describe('npx sluice functions pull', () => {
       inputs: { token: { secret: true }, url: { value: 'https://example.com/{inputs.token}' } },
       masking: { ttl: 60, hash: '{event.uuid}' },
     });
-    expect(names(folder).map((one) => read(folder, one)).join()).not.toContain('tok-77125');
+    expect(
+      names(folder)
+        .map((one) => read(folder, one))
+        .join(),
+    ).not.toContain('tok-77125');
     // Inputs stand in the order of their schema, whatever the order of their evaluation.
     expect(Object.keys(JSON.parse(written).inputs)).toEqual(['token', 'url']);
     const again = await world.run(['pull', folder]);
@@ -96,24 +105,37 @@ describe('npx sluice functions pull', () => {
     writeFileSync(outside, 'precious');
     writeFileSync(path.join(folder, 'package.json'), '{"name":"app"}');
     symlinkSync(outside, path.join(folder, 'linked.hog'));
-    const given = ['../../x', '/etc/passwd', 'CON', '..', '   ', 'package', 'linked', 'Twin', 'twin', 'é'.repeat(400), '…', 'a\\b\n"c'];
+    const given = [
+      '../../x',
+      '/etc/passwd',
+      'CON',
+      '..',
+      '   ',
+      'package',
+      'linked',
+      'Twin',
+      'twin',
+      'é'.repeat(400),
+      '…',
+      'a\\b\n"c',
+    ];
     const ids: string[] = [];
     for (const name of given) ids.push((await world.ask('POST', '', { name, hog: 'return 1' })).id as string);
     const { code, stdout } = await world.run(['pull', folder, ...ids.flatMap((id) => ['--id', id])]);
     expect(code).toBe(0);
-    const written = stdout.trim().split('\n').map((line) => path.relative(folder, line.slice(11)));
+    const written = stdout
+      .trim()
+      .split('\n')
+      .map((line) => path.relative(folder, line.slice(11)));
     expect(written).toHaveLength(given.length);
     expect(new Set(written.map((one) => one.toLowerCase())).size).toBe(given.length);
     for (const one of written) expect(one).toMatch(/^[\p{L}\p{N}][\p{L}\p{N}-]{0,98}\.hog$/u);
-    expect(written).toEqual(expect.arrayContaining(['x.hog', 'etc-passwd.hog', 'function-con.hog', 'twin.hog', 'a-b-c.hog']));
+    expect(written).toEqual(
+      expect.arrayContaining(['x.hog', 'etc-passwd.hog', 'function-con.hog', 'twin.hog', 'a-b-c.hog']),
+    );
     expect(read(folder, 'package.json')).toBe('{"name":"app"}');
     expect(readFileSync(outside, 'utf8')).toBe('precious');
     expect((await world.run(['push', folder])).stdout.match(/^unchanged /gm)).toHaveLength(given.length);
-  });
-
-  test('reads all pages', async () => {
-    const { remotes } = { remotes: await world.ask('GET', '?limit=1') };
-    expect((remotes as { count: number }).count).toBeGreaterThan(1);
   });
 });
 
@@ -137,6 +159,49 @@ describe('names of files', () => {
     const id = '018f0000-0000-7000-8000-00000000abcd';
     expect(freeStem('A', id, (one) => one === 'a')).toBe('a-00000000abcd');
     expect(freeStem('A', id, (one) => one.length < 20)).toBe(`a-${id}`);
+  });
+});
+
+/** Answers each request with the function's JSON, after the work is done. */
+async function served<T>(answer: (url: string) => unknown, work: (url: string) => Promise<T>): Promise<T> {
+  const server = createServer((request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(answer(request.url ?? '')));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    return await work(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+describe('a list of many functions', () => {
+  const all = ['a', 'b', 'c'].map((id) => ({ id }));
+
+  test('is read page by page, also if pages end early', async () => {
+    const asked: string[] = [];
+    const found = await served(
+      (url) => {
+        asked.push(url);
+        const offset = Number(new URL(url, 'http://x').searchParams.get('offset'));
+        return { count: 3, results: all.toReversed().slice(offset, offset + 2) };
+      },
+      (url) => new Remote({ url, key: 'k', project: '1' }).all(),
+    );
+    expect(found).toEqual(all);
+    expect(asked).toHaveLength(2);
+  });
+
+  test('is read again if a change has moved a function to another page', async () => {
+    let turn = 0;
+    const pages = [[all[0], all[1]], [all[1]], [all[0], all[1]], [all[2]]];
+    const found = await served(
+      () => ({ count: 3, results: pages[turn++] }),
+      (url) => new Remote({ url, key: 'k', project: '1' }).all(),
+    );
+    expect(found).toEqual(all);
   });
 });
 
@@ -164,13 +229,38 @@ describe('the access of the commands', () => {
 
   test('never shows the key', async () => {
     const wrong = 'phx_wrong-key-889123';
-    for (const args of [['--url', world.url], ['--url', 'http://127.0.0.1:1'], ['--url', `${world.url}/nowhere`]]) {
+    for (const args of [
+      ['--url', world.url],
+      ['--url', 'http://127.0.0.1:1'],
+      ['--url', `${world.url}/nowhere`],
+    ]) {
       const { code, stdout, stderr } = await world.run(['pull', world.folder(), ...args, '--key', wrong]);
       expect(code).toBe(1);
       expect(stdout + stderr).not.toContain(wrong);
       expect(stderr).toContain(args[1] as string);
     }
   });
+});
+
+const onLinux = process.platform === 'linux' ? test : test.skip;
+onLinux('a key that is an option leaves the list of processes', async () => {
+  const key = 'phx_in-the-list-of-processes';
+  let line = '';
+  let child: ChildProcess;
+  const gone = await served(
+    () => {
+      line = readFileSync(`/proc/${child.pid}/cmdline`, 'utf8');
+      return { count: 0, results: [] };
+    },
+    (url) => {
+      const args = ['functions', 'pull', world.folder(), '--url', url, '--project', '1', '--key', key];
+      child = spawn(process.execPath, ['cli/main.ts', ...args], { stdio: 'ignore' });
+      return once(child, 'close');
+    },
+  );
+  expect(gone).toEqual([0, null]);
+  expect(line).toContain('sluice functions');
+  expect(line).not.toContain(key);
 });
 
 test('a program without a definition is no function of a folder', async () => {

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
@@ -24,7 +25,10 @@ describe('npx sluice functions push', () => {
   test('creates functions, writes their ids, and has nothing to do the second time', async () => {
     const folder = world.folder();
     write(folder, 'hook', 'return inputs.url', HOOK);
-    write(folder, 'page', 'export function onLoad() { const a: number = 1 }', { name: 'Page', type: 'site_app' });
+    write(folder, 'page', 'export function onLoad() { const a: number = 1 }', {
+      name: 'Page',
+      type: 'site_app',
+    });
     write(folder, 'mapped', 'return 1', {
       name: 'Mapped',
       mappings: [
@@ -36,7 +40,9 @@ describe('npx sluice functions push', () => {
     const dry = await world.run(['push', folder, '--dry-run']);
     expect(dry).toMatchObject({ code: 0, stderr: '' });
     expect(dry.stdout).toBe(
-      ['hook.hog', 'mapped.hog', 'page.ts'].map((one) => `would create  ${path.join(folder, one)}\n`).join(''),
+      ['hook.hog', 'mapped.hog', 'page.ts']
+        .map((one) => `would create  ${path.join(folder, one)}\n`)
+        .join(''),
     );
     expect((await list()).length).toBe(before);
     const first = await world.run(['push', folder]);
@@ -97,7 +103,10 @@ describe('npx sluice functions push', () => {
       if (request.method === 'PATCH') await world.ask('PATCH', `${id}/`, { description: 'mine' });
       const answer = await fetch(world.url + request.url, {
         method: request.method as string,
-        headers: { authorization: request.headers.authorization as string, 'content-type': 'application/json' },
+        headers: {
+          authorization: request.headers.authorization as string,
+          'content-type': 'application/json',
+        },
         ...(chunks.length > 0 ? { body: Buffer.concat(chunks) } : {}),
       });
       response.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
@@ -164,18 +173,19 @@ describe('npx sluice functions push', () => {
       { name: 'x', inputs_schema: [{ key: 'a', type: 'string' }], inputs: { a: { value: 1, env: 'A' } } },
       /inputs\.a: Give one of/,
     ],
-    ['names a function that the project does not have', { name: 'x', id: '018f0000-0000-7000-8000-000000000001' }, /no function with the id/],
-    ['has the ending of another type', { name: 'x', type: 'transformation' }, /^$/],
+    [
+      'names a function that the project does not have',
+      { name: 'x', id: '018f0000-0000-7000-8000-000000000001' },
+      /no function with the id/,
+    ],
+    ['has another ending', '{"name":"x","type":"site_app"}', /bad\.hog: .* type site_app ends with \.ts/],
   ])('refuses a definition that %s', async (_what, definition, message) => {
     const folder = world.folder();
     write(folder, 'bad', 'return 1', typeof definition === 'string' ? {} : definition);
-    if (typeof definition === 'string') {
-      const { writeFileSync } = await import('node:fs');
-      writeFileSync(path.join(folder, 'bad.json'), definition);
-    }
+    if (typeof definition === 'string') writeFileSync(path.join(folder, 'bad.json'), definition);
     const { code, stderr } = await world.run(['push', folder, '--dry-run']);
     expect(stderr).toMatch(message);
-    expect(code).toBe(message.source === '^$' ? 0 : 1);
+    expect(code).toBe(1);
   });
 });
 
@@ -191,16 +201,18 @@ describe('secrets of functions in files', () => {
     const env = { HOOK_TOKEN: 'tok-5550' };
     const pushed = await world.run(['push', folder], env);
     expect(pushed.code).toBe(0);
-    expect(JSON.stringify([pushed, names(folder).map((one) => json(folder, one.replace('.hog', '.json')))])).not.toContain(
-      'tok-5550',
-    );
+    expect(
+      JSON.stringify([pushed, names(folder).map((one) => json(folder, one.replace('.hog', '.json')))]),
+    ).not.toContain('tok-5550');
     const { id } = json(folder, 'hook.json');
     expect((await shown(id)).inputs).toMatchObject({ token: { secret: true } });
     const globals = { event: { event: 'paid', distinct_id: 'a', properties: {} } };
     const tried = await world.ask('POST', `${id}/invocations/`, { configuration: {}, globals });
     expect(tried).toMatchObject({ status: 'success', result: true });
     // A later push sends the value again: nobody can tell whether it is another one.
-    expect((await world.run(['push', folder], { HOOK_TOKEN: 'tok-other' })).stdout).toMatch(/^changed .*with secrets\n$/);
+    expect((await world.run(['push', folder], { HOOK_TOKEN: 'tok-other' })).stdout).toMatch(
+      /^changed .*with secrets\n$/,
+    );
     expect(await world.ask('POST', `${id}/invocations/`, { configuration: {}, globals })).toMatchObject({
       result: false,
     });
@@ -217,7 +229,9 @@ describe('secrets of functions in files', () => {
     });
     expect((await world.run(['push', folder])).stdout).toMatch(/^changed /);
     const globals = { event: { event: 'paid', distinct_id: 'a', properties: {} } };
-    expect(await world.ask('POST', `${id}/invocations/`, { configuration: {}, globals })).toMatchObject({ result: true });
+    expect(await world.ask('POST', `${id}/invocations/`, { configuration: {}, globals })).toMatchObject({
+      result: true,
+    });
     expect((await world.run(['push', folder])).stdout).toMatch(/^unchanged /);
   });
 });

@@ -16,6 +16,9 @@ const checked = z
   })
   .meta({ id: 'FunctionCheck' });
 
+/** A check of nothing would only say that a program is missing. */
+const body = wholeFunction.meta({ anyOf: [{ minProperties: 1 }] });
+
 /** Adds the route that checks a function without storing or running it. */
 export function checkRoutes(app: App, deps: FunctionRouteDependencies): void {
   app.post(
@@ -29,14 +32,14 @@ export function checkRoutes(app: App, deps: FunctionRouteDependencies): void {
           'Compiles the function and answers with the error that storing it would give. It does not run. An id that does ' +
           'not exist, such as `new`, checks a function that is not stored.',
         params: z.object({ project_id: z.string(), id: z.string() }),
-        body: wholeFunction,
+        body,
         response: { 200: checked },
       },
     },
-    async ({ project, params: { id }, body }, reply) => {
+    async ({ project, params: { id }, body: given }, reply) => {
       const key = { projectId: project.id, functionId: id };
       const current = isUuid(id) ? await findFunction(deps.pool, key) : undefined;
-      const warnings = await checkFunction(deps, project.id, current, body, clientSignal(reply));
+      const warnings = await checkFunction(deps, project.id, current, given, clientSignal(reply));
       return { warnings };
     },
   );

@@ -1,6 +1,7 @@
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { checkRoutes } from './check.ts';
 import { functionRouteDependencies } from './dependencies.ts';
+import { iconRoutes } from './icons.ts';
 import { invocationRoutes } from './invocations.ts';
 import { observationRoutes } from './observations.ts';
 import { resourceRoutes } from './resource.ts';
@@ -14,4 +15,5 @@ export function functionRoutes(app: App, api: ApiDependencies): void {
   invocationRoutes(app, deps);
   observationRoutes(app, deps);
   templateRoutes(app, deps);
+  iconRoutes(app);
 }

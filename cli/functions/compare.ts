@@ -1,7 +1,7 @@
 // Compares the result of a test with what a file expects.
 import { z } from 'zod';
 import { UsageError } from '../context.ts';
-import type { Tried } from './try.ts';
+import type { Tried } from './tried.ts';
 
 /** What a file expects of a test. What it leaves out may be anything. */
 const expectation = z.strictObject({

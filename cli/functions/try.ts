@@ -5,28 +5,7 @@ import { definition } from './definition.ts';
 import { type LocalFunction, parseJson, readFunction, readText } from './files.ts';
 import { type Environment, faultText, isAboutFunction, missingVariables, payloadOf } from './payload.ts';
 import type { Remote } from './remote.ts';
-
-/** What the server answers to a test. */
-export interface Tried {
-  status: 'success' | 'error' | 'skipped';
-  result: unknown;
-  errors: string[];
-  logs: { level: string; message: string }[];
-  invocations: { mapping: string | null; status: string; fetches: TriedFetch[]; captured: unknown[] }[];
-  event: { uuid?: string; event?: string };
-  duration_ms: number;
-}
-
-interface TriedFetch {
-  url: string;
-  method: string;
-  headers: Record<string, string>;
-  body: string | null;
-  mocked: boolean;
-  duration_ms: number;
-  response: { status: number; body: unknown } | null;
-  error: string | null;
-}
+import type { Tried, TriedFetch } from './tried.ts';
 
 export interface TryOptions {
   event?: string | undefined;

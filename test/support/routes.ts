@@ -56,6 +56,8 @@ export interface Ids {
   backfill_id: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
+  /** A picture of a service. */
+  file?: string;
 }
 
 /** Another uuid that only this one leads to. */
@@ -72,6 +74,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   run_id: near(tenant.userUuid, '2', '3'),
   backfill_id: near(tenant.userUuid, '4', '5'),
   token: tenant.projectToken,
+  file: 'slack.svg',
 });
 
 /** The path of an operation with these ids in it; fails for a parameter that no test has an id for yet. */

@@ -262,6 +262,18 @@ const variables = {
     .describe('Number of seconds that a stopping process waits for open requests and activities.'),
 } as const;
 
+/** What commands read that use the API of an installation. They are no settings of the installation itself. */
+const CLIENT_VARIABLES = ['SLUICE_URL', 'SLUICE_API_KEY', 'SLUICE_PROJECT_ID'] as const;
+
+/** Where commands find the API of an installation, and with which key. An empty value counts as unset. */
+export const clientVariables = (
+  env: Record<string, string | undefined>,
+): Record<(typeof CLIENT_VARIABLES)[number], string | undefined> => ({
+  SLUICE_URL: env.SLUICE_URL || undefined,
+  SLUICE_API_KEY: env.SLUICE_API_KEY || undefined,
+  SLUICE_PROJECT_ID: env.SLUICE_PROJECT_ID || undefined,
+});
+
 const schema = z.object(variables);
 type Variables = z.output<typeof schema>;
 
@@ -288,6 +300,8 @@ export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
+const isForClients = (name: string) => (CLIENT_VARIABLES as readonly string[]).includes(name);
+
 function closest(name: string): string | undefined {
   const known = Object.keys(variables);
   return (
@@ -303,7 +317,7 @@ export function loadConfig(env: Record<string, string | undefined>): Config {
   );
   const problems: string[] = [];
   for (const name of Object.keys(given)) {
-    if (name.startsWith('SLUICE_') && !(name in variables)) {
+    if (name.startsWith('SLUICE_') && !(name in variables) && !isForClients(name)) {
       const hint = closest(name);
       problems.push(`${name}: no such setting${hint ? `; did you mean ${hint}?` : ''}`);
     }

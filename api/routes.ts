@@ -5,6 +5,7 @@ import type { ApiDependencies, App } from './dependencies.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { batchExportRoutes } from './exports/index.ts';
+import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { integrationRoutes } from './integrations/integrations.ts';
 import { groupRoutes } from './people/groups.ts';
@@ -34,7 +35,7 @@ export interface Routes {
 
 /** All routes of Sluice, in the order of the OpenAPI document. */
 export const ROUTES: Routes = {
-  public: [captureRoutes, remoteConfigRoutes],
+  public: [captureRoutes, remoteConfigRoutes, iconFiles],
   management: [
     organizationRoutes,
     memberRoutes,

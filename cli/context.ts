@@ -14,6 +14,11 @@ export class CommandError extends Error {
   override name = 'CommandError';
 }
 
+/** The user calls a command in a wrong way. The exit code is 2. */
+export class UsageError extends CommandError {
+  override name = 'UsageError';
+}
+
 export const say = (line: string) => process.stdout.write(`${line}\n`);
 /** Prints progress and remarks to standard error. Standard output carries results only, so that users can pipe it. */
 export const remark = (line: string) => process.stderr.write(`${line}\n`);

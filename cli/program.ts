@@ -13,12 +13,13 @@ import type { Product } from '../tenancy/product.ts';
 import { backupCommands } from './commands/backup.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { exportsCommand } from './commands/exports.ts';
+import { functionsCommand } from './commands/functions.ts';
 import { initCommand } from './commands/init.ts';
 import { keyCommands } from './commands/key.ts';
 import { keysCommand } from './commands/keys.ts';
 import { userCommands } from './commands/user.ts';
 import { verifyCommand } from './commands/verify.ts';
-import { CommandError, remark } from './context.ts';
+import { CommandError, remark, UsageError } from './context.ts';
 
 /** Adds commands to the program. */
 export type Commands = (program: Command, products: readonly Product[]) => void;
@@ -33,6 +34,7 @@ export const COMMANDS: readonly Commands[] = [
   backupCommands,
   exportsCommand,
   verifyCommand,
+  functionsCommand,
 ];
 
 const EXPLAINED = [
@@ -67,13 +69,16 @@ export function buildProgram(
   return program;
 }
 
-/** Does what the command line says. A problem that is explained ends the process with exit code 1 and one sentence. */
+/**
+ * Does what the command line says. A problem that is explained ends the process with one sentence and exit code 1, or 2 if
+ * the command is called in a wrong way.
+ */
 export async function runProgram(program: Command): Promise<void> {
   try {
     await program.parseAsync();
   } catch (error) {
     if (!EXPLAINED.some((type) => error instanceof type)) throw error;
     remark(`error: ${(error as Error).message}`);
-    process.exitCode = 1;
+    process.exitCode = error instanceof UsageError ? 2 : 1;
   }
 }

@@ -8,6 +8,8 @@ import { fileURLToPath } from 'node:url';
 import { keepingCompiled } from '../compiled.mjs';
 import { ensureDependencies } from '../scripts/ensure-dependencies.mjs';
 
+// The options of the command may contain a key, which everybody could read in the list of processes.
+if (process.argv.some((one) => one.startsWith('--key'))) process.title = 'sluice';
 await ensureDependencies();
 const here = path.dirname(fileURLToPath(import.meta.url));
 const pinned = path.join(here, '..', 'node_modules', '.bin', 'node');

@@ -1,6 +1,8 @@
 import type { ApiDependencies, App } from '../dependencies.ts';
+import { checkRoutes } from './check.ts';
 import { functionRouteDependencies } from './dependencies.ts';
 import { draftRoutes } from './drafts.ts';
+import { iconRoutes } from './icons.ts';
 import { invocationRoutes } from './invocations.ts';
 import { maskedSecretRoutes } from './masked-secrets.ts';
 import { observationRoutes } from './observations.ts';
@@ -15,7 +17,9 @@ export function functionRoutes(app: App, api: ApiDependencies): void {
   draftRoutes(app, deps);
   revisionRoutes(app, deps);
   maskedSecretRoutes(app, deps);
+  checkRoutes(app, deps);
   invocationRoutes(app, deps);
   observationRoutes(app, deps);
   templateRoutes(app, deps);
+  iconRoutes(app);
 }

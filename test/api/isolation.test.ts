@@ -128,8 +128,8 @@ describe("another tenant's ids", () => {
           const theirs = await observe(one.method, fill(one.path, take(foreign)), payload, foreign);
           const nobodys = await observe(one.method, fill(one.path, take(MISSING)), payload, MISSING);
           expect([one.method, one.path, chosen, theirs]).toEqual([one.method, one.path, chosen, nobodys]);
-          // An id of nothing tries a function that is not stored, and the body has none.
-          const isTrial = one.path.endsWith('/invocations/') && chosen.join() === 'id';
+          // An id of nothing tries or checks a function that is not stored, and the body has none.
+          const isTrial = /\/(invocations|check)\/$/.test(one.path) && chosen.join() === 'id';
           expect([one.method, one.path, theirs.status]).toEqual([one.method, one.path, isTrial ? 400 : 404]);
           compared += 1;
         }

@@ -58,6 +58,8 @@ export interface Ids {
   version: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
+  /** A picture of a service. */
+  file?: string;
 }
 
 /** Another uuid that only this one leads to. */
@@ -75,6 +77,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   backfill_id: near(tenant.userUuid, '4', '5'),
   version: '718293',
   token: tenant.projectToken,
+  file: 'slack.svg',
 });
 
 /** The path of an operation with these ids in it; fails for a parameter that no test has an id for yet. */

@@ -1,0 +1,97 @@
+import { lstatSync } from 'node:fs';
+import type { Command } from 'commander';
+import { clientVariables } from '../../config.ts';
+import { remark, UsageError } from '../context.ts';
+import { programsIn } from '../functions/files.ts';
+import { pull } from '../functions/pull.ts';
+import { push } from '../functions/push.ts';
+import { accessOf, Remote } from '../functions/remote.ts';
+import { type TryOptions, tryFile } from '../functions/try.ts';
+
+interface Where {
+  url?: string;
+  key?: string;
+  project?: string;
+}
+
+/** Connects to the API. The key leaves the list of processes, where everybody on the machine could read it. */
+function remoteOf({ url, key, project }: Where): Remote {
+  if (key !== undefined) process.title = 'sluice functions';
+  const given = clientVariables(process.env);
+  return new Remote(
+    accessOf({
+      url: url ?? given.SLUICE_URL,
+      key: key ?? given.SLUICE_API_KEY,
+      project: project ?? given.SLUICE_PROJECT_ID,
+    }),
+  );
+}
+
+/** Turns folders into the programs in them. */
+function filesOf(given: readonly string[]): string[] {
+  return (given.length > 0 ? given : ['.']).flatMap((one) => {
+    const found = lstatSync(one, { throwIfNoEntry: false });
+    if (!found) throw new UsageError(`There is no file or folder ${one}.`);
+    return found.isDirectory() ? programsIn(one) : [one];
+  });
+}
+
+const several = (one: string, all: string[]): string[] => [...all, one];
+
+export function functionsCommand(program: Command): void {
+  const group = program
+    .command('functions')
+    .description(
+      'Keep functions as files: a program (.hog, or .ts for browsers) and a definition (.json) of the same name. The ' +
+        'commands use the API of an installation, so they also run elsewhere, such as in CI.',
+    )
+    .addHelpText(
+      'after',
+      '\nSLUICE_URL, SLUICE_API_KEY and SLUICE_PROJECT_ID take the place of --url, --key and --project.\n' +
+        'Exit codes: 0 success, 1 an error, 2 wrong use, 3 the filters do not match the event of a test.',
+    )
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
+
+  const connected = (command: Command) =>
+    command
+      .option('--url <url>', 'the URL of the installation')
+      .option('--key <key>', 'a personal API key; better set SLUICE_API_KEY')
+      .option('--project <id>', 'the id of the project');
+
+  connected(group.command('test <file>'))
+    .description('Run a function of a file once with one event. Nothing is stored.')
+    .option('--event <uuid>', 'try with this stored event')
+    .option('--newest', 'try with the newest stored event that the filters match')
+    .option('--event-file <file>', 'try with the event in a JSON file')
+    .option('--mock', 'show requests and do not send them (the default)')
+    .option('--real', 'send requests')
+    .option('--expect <file>', 'compare the test with a JSON file; the exit code is 1 if something differs')
+    .option('--json', 'print the whole result as JSON')
+    .action((file: string, options: Where & TryOptions) =>
+      tryFile(remoteOf(options), file, options, process.env),
+    );
+
+  connected(group.command('push [paths...]'))
+    .description(
+      'Create or change functions as files or folders say. Nothing is pushed if one of them is wrong.',
+    )
+    .option('--dry-run', 'check the files and say what would be done')
+    .option('--force', 'overwrite changes that were made on the server')
+    .action((paths: string[], options: Where & { dryRun?: boolean; force?: boolean }) => {
+      const { dryRun = false, force = false } = options;
+      return push(remoteOf(options), filesOf(paths), { env: process.env, dryRun, force });
+    });
+
+  connected(group.command('pull [folder]'))
+    .description('Write the functions of a project as files. Secrets stay on the server.')
+    .option('--id <id>', 'write only this function; can be repeated', several, [])
+    .option('--force', 'overwrite files that were changed here')
+    .action((folder: string | undefined, options: Where & { id: string[]; force?: boolean }) =>
+      pull(remoteOf(options), folder ?? '.', { ids: options.id, force: options.force ?? false }),
+    );
+
+  group.action(() => {
+    remark(group.helpInformation());
+    throw new UsageError('Say what to do: test, push or pull.');
+  });
+}

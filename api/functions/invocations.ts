@@ -7,6 +7,7 @@ import { sampleEvent } from '../../functions/commands/sample-event.ts';
 import { tryFunction } from '../../functions/commands/try-function.ts';
 import { findFunction, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { LOG_LEVELS } from '../../functions/rules/logs.ts';
+import { mockedAnswers } from '../../functions/rules/mocks.ts';
 import { Refusal } from '../../refusals.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
@@ -81,6 +82,7 @@ const body = z.object({
   mock_async_functions: z.boolean().default(true).meta({
     description: 'True: requests are shown and not sent, and each is answered with 200 and an empty object.',
   }),
+  mock_responses: mockedAnswers,
   invocation_id: z.uuid().nullable().optional(),
 });
 
@@ -137,11 +139,15 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
       const globals = await sampleEvent(
         deps,
         (work) => reading(readingPool, { projectId: project.id, signal }, work),
-        { ...asked, facts, filters: compiled.filters, mappings: compiled.mappings, frame },
+        { ...asked, type, facts, filters: compiled.filters, mappings: compiled.mappings, frame },
         signal,
       );
       const trial = { projectId: project.id, type, content: compiled, globals, frame };
-      const result = await tryFunction(deps, { ...trial, isMocked: asked.mock_async_functions }, signal);
+      const result = await tryFunction(
+        deps,
+        { ...trial, isMocked: asked.mock_async_functions, answers: asked.mock_responses },
+        signal,
+      );
       return { ...result, event: globals.event as Record<string, unknown> };
     },
   );

@@ -1,23 +1,8 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { StoredEvent } from '../rules/stored-event.ts';
 
-/** An event with its person and groups, as they were when it came in. */
-export interface StoredEvent {
-  uuid: string;
-  event: string;
-  distinct_id: string;
-  /** As JSON. */
-  properties: string;
-  timestamp: string;
-  elements_chain: string;
-  person_id: string;
-  person_mode: string;
-  /** As JSON. */
-  person_properties: string;
-  groups: { type: string; index: number; key: string; properties: Record<string, unknown> }[] | null;
-}
-
-const COLUMNS = `e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.elements_chain,
-  e.person_id, e.person_mode, e.person_properties::text as person_properties,
+const COLUMNS = `e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.created_at,
+  e.elements_chain,  e.person_id, e.person_mode, e.person_properties::text as person_properties,
   (select json_agg(json_build_object('type', t.group_type, 'index', t.group_type_index, 'key', k.key,
       'properties', coalesce(g.properties, '{}')) order by k.index)
    from (values (0, e.group_0), (1, e.group_1), (2, e.group_2), (3, e.group_3), (4, e.group_4)) as k (index, key)

@@ -1,32 +1,27 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { newContent } from '../../functions/commands/create.ts';
-import { compileContent, mergeContent } from '../../functions/commands/prepare.ts';
 import { sampleEvent } from '../../functions/commands/sample-event.ts';
 import { tryFunction } from '../../functions/commands/try-function.ts';
 import { findFunction, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { LOG_LEVELS } from '../../functions/rules/logs.ts';
 import { mockedAnswers } from '../../functions/rules/mocks.ts';
-import { Refusal } from '../../refusals.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
-import { ApiError, errors } from '../errors.ts';
+import { compileConfiguration } from './configuration.ts';
 import { freeForm, timestamp } from '../fields.ts';
-import { validate } from '../validation.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';
-import { wholeFunction } from './function-schema.ts';
 import { PREFIX, WRITE } from './resource.ts';
 
-const status = z.enum(['success', 'error', 'skipped']);
+export const trialStatus = z.enum(['success', 'error', 'skipped']);
 
-const invocation = z
+export const invocation = z
   .object({
     mapping: z
       .string()
       .nullable()
       .meta({ description: 'The name of the mapping. Null: the function has none.' }),
-    status,
+    status: trialStatus,
     result: z.unknown(),
     errors: z.array(z.string()),
     fetches: z.array(
@@ -49,9 +44,9 @@ const invocation = z
   })
   .meta({ id: 'FunctionTestInvocation' });
 
-const tried = z
+export const tried = z
   .object({
-    status: status.meta({ description: '`skipped`: the filters do not match the event.' }),
+    status: trialStatus.meta({ description: '`skipped`: the filters do not match the event.' }),
     result: z
       .unknown()
       .meta({ description: 'What the program returned. For a transformation: the event, or null.' }),
@@ -86,22 +81,6 @@ const body = z.object({
   invocation_id: z.uuid().nullable().optional(),
 });
 
-/** An error of the configuration in the form that clients know from this path: nested by field. */
-function nested(error: unknown): unknown {
-  const told =
-    error instanceof ApiError && error.status === 400
-      ? { attr: error.body.attr, detail: error.message }
-      : error instanceof Refusal && error.kind === 'invalid'
-        ? { attr: error.field, detail: error.reason ? `${error.message} ${error.reason}` : error.message }
-        : undefined;
-  if (!told) return error;
-  return errors.validation(
-    'invalid_input',
-    told.detail,
-    ['configuration', told.attr].filter(Boolean).join('__'),
-  );
-}
-
 /** Adds the route that tries a function, stored or not, with one event. */
 export function invocationRoutes(app: App, deps: FunctionRouteDependencies): void {
   const { pool, readingPool } = deps;
@@ -128,7 +107,12 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
       const current: ShownFunctionRow | undefined = isUuid(params.id)
         ? await findFunction(pool, key)
         : undefined;
-      const { type, compiled } = await compile(asked.configuration, project.id, current, signal);
+      const { type, compiled } = await compileConfiguration(
+        deps,
+        asked.configuration,
+        { projectId: project.id, current },
+        signal,
+      );
       const site = deps.publicUrl;
       const facts = {
         project: { id: project.id, name: project.name },
@@ -151,23 +135,4 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
       return { ...result, event: globals.event as Record<string, unknown> };
     },
   );
-
-  async function compile(
-    given: Record<string, unknown>,
-    projectId: number,
-    current: ShownFunctionRow | undefined,
-    signal: AbortSignal,
-  ) {
-    try {
-      const input = validate(wholeFunction, given);
-      const { type, content } = current
-        ? { type: current.type, content: mergeContent(current, input) }
-        : newContent(deps, input);
-      const subject = { projectId, current };
-      const { compiled } = await compileContent(deps, subject, type, content, false, signal);
-      return { type, compiled };
-    } catch (error) {
-      throw nested(error);
-    }
-  }
 }

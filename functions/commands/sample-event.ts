@@ -31,7 +31,8 @@ const AT_ONCE = 50;
 /** How many events are searched for one that matches. */
 const MOST_SEARCHED = 1_000;
 
-type Read = <T>(work: (client: Queryable) => Promise<T>) => Promise<T>;
+/** Reads events, in a turn of its own. */
+export type Read = <T>(work: (client: Queryable) => Promise<T>) => Promise<T>;
 
 /** Returns what a program sees of the event with which a function is tried. */
 export async function sampleEvent(

@@ -30,7 +30,7 @@ export interface Trial {
   /** Whether requests are only shown. */
   isMocked: boolean;
   /** What requests get that are only shown. */
-  answers: readonly MockedAnswer[];
+  answers?: readonly MockedAnswer[];
   frame: Frame;
   /** How much is shown. Trials that are shown together share it. */
   room?: Room;
@@ -257,7 +257,7 @@ class Attempt {
     const { shown, result, failed } = await fetchFor(args, {
       ...{ egress, integrations, substitutions, redact: this.#redact, log: this.log },
       isMocked: this.#trial.isMocked,
-      answers: this.#trial.answers,
+      answers: this.#trial.answers ?? [],
       signal: this.#signal,
     });
     tried.fetches.push(this.#room.value(shown) === shown ? shown : this.#cut(shown));

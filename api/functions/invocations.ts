@@ -8,8 +8,8 @@ import { LOG_LEVELS } from '../../functions/rules/logs.ts';
 import { mockedAnswers } from '../../functions/rules/mocks.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
-import { compileConfiguration } from './configuration.ts';
 import { freeForm, timestamp } from '../fields.ts';
+import { compileConfiguration } from './configuration.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';
 import { PREFIX, WRITE } from './resource.ts';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { refuse } from '../../refusals.ts';
-import { findStoredEvent } from '../rows/events.ts';
+import { findEventAt } from '../rows/events.ts';
 import type { CompiledContent } from '../rules/definition.ts';
 import type { MockedAnswer } from '../rules/mocks.ts';
 import { Room } from '../rules/room.ts';
@@ -9,7 +9,7 @@ import type { MatchedEvent, VersionCounts, VersionOutcome } from '../rules/tally
 import { type EffectDifference, effectDifferences } from '../rules/trial-difference.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { filtersOf } from '../rules/variants.ts';
-import { RunnerBusyError } from '../runner.ts';
+import { RunnerBusyError, RunnerLimitError } from '../runner.ts';
 import type { Read } from './sample-event.ts';
 import { type ScannedVersion, scanEvents } from './scan-events.ts';
 import { SHOWN_CHARACTERS, type Tried, type TryDependencies, tryFunction } from './try-function.ts';
@@ -108,6 +108,7 @@ export async function previewFunction(
     };
   } catch (error) {
     if (error instanceof RunnerBusyError) throw refuse.unavailable(error.message, RETRY_SECONDS);
+    if (error instanceof RunnerLimitError) throw refuse.invalid(null, error.message);
     throw error;
   }
 }
@@ -177,7 +178,7 @@ class Sample {
     for (const one of chosen) {
       if (performance.now() > deadline) break;
       const { project } = this.#query.facts;
-      const stored = await this.#deps.read((client) => findStoredEvent(client, project.id, one.uuid));
+      const stored = await this.#deps.read((client) => findEventAt(client, project.id, one));
       // It may have been deleted since the search.
       if (stored) tried.push(await this.#try(stored, one.versions));
     }

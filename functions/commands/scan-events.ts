@@ -58,7 +58,12 @@ export async function scanEvents(
       const next = events.slice(done, done + AT_ONCE);
       const answers = await runner.scan(
         projectId,
-        { type, facts, events: next, triggers: versions.map(({ filters, masking }) => ({ filters, masking })) },
+        {
+          type,
+          facts,
+          events: next,
+          triggers: versions.map(({ filters, masking }) => ({ filters, masking })),
+        },
         signal,
       );
       for (const [index, answer] of answers.entries()) tally.add(next[index] as StoredEvent, answer);
@@ -68,16 +73,22 @@ export async function scanEvents(
   };
 
   let position: RangeEvent | null = null;
-  while (scanned.searched < mostEvents && inTime()) {
+  while (inTime()) {
     const last: RangeEvent | null = position;
-    const limit = Math.min(PAGE, mostEvents - scanned.searched);
+    const left = mostEvents - scanned.searched;
+    const limit = Math.min(PAGE, left) || 1;
     const page: RangeEvent[] = await read((client) => eventsWithin(client, projectId, scan, last, limit));
     scanned.isComplete = page.length === 0;
-    if (scanned.isComplete) break;
+    if (scanned.isComplete || left === 0) break;
     const wanted = page.flatMap(({ found }) => found ?? []);
     const next = wanted[await ask(wanted)];
     // The page ends before the first event that there was no time for.
-    const looked = next ? page.slice(0, page.findIndex(({ found }) => found === next)) : page;
+    const looked = next
+      ? page.slice(
+          0,
+          page.findIndex(({ found }) => found === next),
+        )
+      : page;
     scanned.searched += looked.length;
     scanned.tooLarge += looked.filter(({ isTooLarge }) => isTooLarge).length;
     position = looked.at(-1) ?? position;

@@ -24,6 +24,19 @@ export async function findStoredEvent(
   return rows[0];
 }
 
+/** Finds an event by its position. */
+export async function findEventAt(
+  queryable: Queryable,
+  projectId: number,
+  { timestamp, uuid }: Pick<StoredEvent, 'timestamp' | 'uuid'>,
+): Promise<StoredEvent | undefined> {
+  const { rows } = await queryable.query(
+    `select ${COLUMNS} from events e where e.project_id = $1 and e.timestamp = $2 and e.uuid = $3`,
+    [projectId, timestamp, uuid],
+  );
+  return rows[0];
+}
+
 /** Events whose row is larger are left out of searches for a sample. */
 const LARGEST = 1024 * 1024;
 

@@ -38,8 +38,7 @@ function compare(
   depth: number,
 ): void {
   if (found.length >= most || Object.is(running, proposed)) return;
-  const alike =
-    isObject(running) && isObject(proposed) && Array.isArray(running) === Array.isArray(proposed);
+  const alike = isObject(running) && isObject(proposed) && Array.isArray(running) === Array.isArray(proposed);
   if (!alike || depth > DEEPEST) {
     if (alike && JSON.stringify(running) === JSON.stringify(proposed)) return;
     found.push({
@@ -50,7 +49,7 @@ function compare(
     return;
   }
   const keys = Array.isArray(running)
-    ? Array.from({ length: Math.max(running.length, (proposed as unknown[]).length) }, (_, index) => index)
+    ? Array.from({ length: Math.max(running.length, Object.keys(proposed).length) }, (_, index) => index)
     : [...new Set([...Object.keys(running), ...Object.keys(proposed)])];
   for (const key of keys) {
     const [before, after] = [running, proposed].map((one) =>

@@ -1,5 +1,6 @@
 import type { Scanned } from '../scan.ts';
 import { Masking, type MaskingRule } from './masking.ts';
+import type { StoredEvent } from './stored-event.ts';
 
 /** What one version of a function would do with the events of a scan. */
 export interface VersionCounts {
@@ -25,6 +26,7 @@ export interface VersionOutcome {
 /** An event for which at least one version would run. */
 export interface MatchedEvent {
   uuid: string;
+  timestamp: string;
   versions: VersionOutcome[];
 }
 
@@ -54,11 +56,14 @@ export class Tally {
   }
 
   /** `created_at` is the time that counts for masking. */
-  add({ uuid, created_at }: { uuid: string; created_at: string }, scanned: readonly Scanned[]): void {
+  add(
+    { uuid, timestamp, created_at }: Pick<StoredEvent, 'uuid' | 'timestamp' | 'created_at'>,
+    scanned: readonly Scanned[],
+  ): void {
     const versions = scanned.map((one, index) => this.#count(index, one, created_at));
     const matching = versions.filter(({ invocations }) => invocations > 0).length;
     if (matching === versions.length) this.common += 1;
-    if (matching > 0 && this.matches.length < MOST_MATCHES) this.matches.push({ uuid, versions });
+    if (matching > 0 && this.matches.length < MOST_MATCHES) this.matches.push({ uuid, timestamp, versions });
   }
 
   #count(index: number, { invocations, error, mask }: Scanned, createdAt: string): VersionOutcome {

@@ -3,6 +3,7 @@ import type { Bytecode } from '../hog/bytecode/index.ts';
 import { type Limits, type Outcome, run } from '../hog/vm/index.ts';
 import type { Frame } from './rules/frame.ts';
 import type { Globals } from './rules/globals.ts';
+import type { MaskKey } from './rules/masking.ts';
 
 export interface MatchJob {
   kind: 'match';
@@ -12,9 +13,6 @@ export interface MatchJob {
   frame: Frame;
 }
 export type Match = { matched: boolean; error?: string };
-
-/** The key under which masking counts. Null: the event is not masked. */
-export type MaskKey = { key: string | null; error?: string };
 
 export interface MaskJob {
   kind: 'mask';

@@ -6,7 +6,6 @@ import { type Outcome, type PausedState, resume, run } from '../hog/vm/index.ts'
 import {
   errorOf,
   type MaskJob,
-  type MaskKey,
   type Match,
   type MatchJob,
   maskKey,
@@ -20,7 +19,9 @@ import type { InputSchema, StoredInputs } from './rules/definition.ts';
 import type { Frame } from './rules/frame.ts';
 import type { Globals } from './rules/globals.ts';
 import { MOST_PRINTED, printedText } from './rules/logs.ts';
-import { type ScanJob, type Scanned, scan } from './scan.ts';
+import type { MaskKey } from './rules/masking.ts';
+import type { Scanned } from './rules/tally.ts';
+import { type ScanJob, scan } from './scan.ts';
 
 export interface BeginJob {
   kind: 'begin';

@@ -1,7 +1,9 @@
 import { ThreadError, ThreadPool } from '../hog/threads/pool.ts';
-import type { MaskJob, MaskKey, Match, MatchJob } from './evaluate.ts';
+import type { MaskJob, Match, MatchJob } from './evaluate.ts';
+import type { MaskKey } from './rules/masking.ts';
+import type { Scanned } from './rules/tally.ts';
 import type { BeginJob, Begun, ResumeJob, RunAnswer, RunJob, Step } from './run.ts';
-import type { ScanJob, Scanned } from './scan.ts';
+import type { ScanJob } from './scan.ts';
 
 export interface RunnerOptions {
   threads?: number;

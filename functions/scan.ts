@@ -1,9 +1,11 @@
 // Finds out for many stored events which functions would run. It is called in threads.
 import { createHash } from 'node:crypto';
 import type { Bytecode } from '../hog/bytecode/index.ts';
-import { type MaskKey, maskKey, matches, surroundingsIn } from './evaluate.ts';
+import { maskKey, matches, surroundingsIn } from './evaluate.ts';
 import { filterGlobals } from './rules/globals.ts';
+import type { MaskKey } from './rules/masking.ts';
 import { frameOf, globalsOfStored, type OtherFacts, type StoredEvent } from './rules/stored-event.ts';
+import type { Scanned } from './rules/tally.ts';
 import type { FunctionTypeName } from './rules/types.ts';
 import type { FunctionFilters } from './rules/variants.ts';
 
@@ -21,16 +23,6 @@ export interface ScanJob {
   facts: OtherFacts;
   /** Versions of one function. Each is asked about each event. */
   triggers: readonly Trigger[];
-}
-
-/** What one version does with one event. */
-export interface Scanned {
-  /** How many times the program would run. */
-  invocations: number;
-  /** Why filters could not be evaluated. */
-  error?: string;
-  /** The key under which masking counts. It is shortened, and only good for comparing. */
-  mask?: MaskKey;
 }
 
 /** Processor time in milliseconds after which a scan answers with what it has. */

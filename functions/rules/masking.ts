@@ -1,3 +1,6 @@
+/** The key under which masking counts. Null: the event is not masked. */
+export type MaskKey = { key: string | null; error?: string };
+
 /** How often invocations of one key are let through. */
 export interface MaskingRule {
   /** Seconds. A window begins with the first invocation of a key, and invocations in it do not make it longer. */

@@ -1,6 +1,15 @@
-import type { Scanned } from '../scan.ts';
-import { Masking, type MaskingRule } from './masking.ts';
+import { Masking, type MaskingRule, type MaskKey } from './masking.ts';
 import type { StoredEvent } from './stored-event.ts';
+
+/** What one version does with one event. */
+export interface Scanned {
+  /** How many times the program would run. */
+  invocations: number;
+  /** Why filters could not be evaluated. */
+  error?: string;
+  /** The key under which masking counts. It is shortened, and only good for comparing. */
+  mask?: MaskKey;
+}
 
 /** What one version of a function would do with the events of a scan. */
 export interface VersionCounts {

@@ -1,6 +1,7 @@
 // What programs ask of the world: requests.
 import type { Egress } from '../egress/egress.ts';
 import type { InvocationLog } from './rules/logs.ts';
+import { answerTo, type MockedAnswer } from './rules/mocks.ts';
 import type { Redact } from './rules/redact.ts';
 import type { ExpectsStatus } from './rules/statuses.ts';
 
@@ -48,6 +49,7 @@ export interface FetchResult {
 const WITHOUT_BODY = new Set(['GET', 'HEAD']);
 const TIMEOUT = 10_000;
 const LONGEST_ANSWER = 1024 * 1024;
+const LONGEST_BODY = 5 * 1024 * 1024;
 const METHOD = /^[A-Z]{1,20}$/;
 
 export interface FetchContext {
@@ -57,6 +59,8 @@ export interface FetchContext {
   redact: Redact;
   log: InvocationLog;
   isMocked: boolean;
+  /** What requests get that are not sent. */
+  answers: readonly MockedAnswer[];
   signal?: AbortSignal | undefined;
   /** Which statuses are no failures. */
   expects: ExpectsStatus;
@@ -80,14 +84,11 @@ function askedOf([url, options]: readonly unknown[]): Asked {
       : { 'Content-Type': 'application/json' };
   const { body } = given;
   const isEmpty = body === undefined || body === null || WITHOUT_BODY.has(method);
-  return {
-    method,
-    request: {
-      url: String(url),
-      headers,
-      body: isEmpty ? null : typeof body === 'string' ? body : JSON.stringify(body),
-    },
-  };
+  const text = isEmpty ? null : typeof body === 'string' ? body : JSON.stringify(body);
+  if (text !== null && Buffer.byteLength(text) > LONGEST_BODY) {
+    throw new RangeError(`the body is larger than ${LONGEST_BODY / 1024 / 1024} MB`);
+  }
+  return { method, request: { url: String(url), headers, body: text } };
 }
 
 /** Reads the body of an answer: as JSON if it is some, or else as text. */
@@ -141,7 +142,7 @@ export async function fetchFor(
       const options = { ...(args[1] as object | undefined), method, headers: request.headers };
       log.add('info', "Async function 'fetch' was mocked with arguments:");
       log.add('info', `fetch('${request.url}', ${JSON.stringify(options, null, 2)})`);
-      return done({ status: 200, body: {} }, null);
+      return done(answerTo(context.answers, { method, url: request.url }), null);
     }
     const answer = await context.egress.fetch(url, {
       method: asked.method,

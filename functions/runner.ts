@@ -1,5 +1,9 @@
 import { ThreadError, ThreadPool } from '../hog/threads/pool.ts';
-import type { BeginJob, Begun, MaskJob, Match, MatchJob, ResumeJob, RunAnswer, RunJob, Step } from './run.ts';
+import type { MaskJob, Match, MatchJob } from './evaluate.ts';
+import type { MaskKey } from './rules/masking.ts';
+import type { Scanned } from './rules/tally.ts';
+import type { BeginJob, Begun, ResumeJob, RunAnswer, RunJob, Step } from './run.ts';
+import type { ScanJob } from './scan.ts';
 
 export interface RunnerOptions {
   threads?: number;
@@ -17,11 +21,9 @@ export interface Runner {
   match(projectId: number, job: Omit<MatchJob, 'kind'>, signal?: AbortSignal): Promise<Match[]>;
   begin(projectId: number, job: Omit<BeginJob, 'kind'>, signal?: AbortSignal): Promise<Begun>;
   resume(projectId: number, job: Omit<ResumeJob, 'kind'>, signal?: AbortSignal): Promise<Step>;
-  mask(
-    projectId: number,
-    job: Omit<MaskJob, 'kind'>,
-    signal?: AbortSignal,
-  ): Promise<{ key: string | null; error?: string }>;
+  mask(projectId: number, job: Omit<MaskJob, 'kind'>, signal?: AbortSignal): Promise<MaskKey>;
+  /** Answers for the first of the events, at least for one. */
+  scan(projectId: number, job: Omit<ScanJob, 'kind'>, signal?: AbortSignal): Promise<Scanned[][]>;
   close(): Promise<void>;
 }
 
@@ -59,6 +61,7 @@ export function createRunner(options: RunnerOptions = {}): Runner {
     begin: (projectId, job, signal) => run(projectId, { kind: 'begin', ...job, geoip }, signal),
     resume: (projectId, job, signal) => run(projectId, { kind: 'resume', ...job }, signal),
     mask: (projectId, job, signal) => run(projectId, { kind: 'mask', ...job }, signal),
+    scan: (projectId, job, signal) => run(projectId, { kind: 'scan', ...job }, signal),
     close: () => pool.close(),
   };
 }

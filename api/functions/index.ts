@@ -6,6 +6,7 @@ import { iconRoutes } from './icons.ts';
 import { invocationRoutes } from './invocations.ts';
 import { maskedSecretRoutes } from './masked-secrets.ts';
 import { observationRoutes } from './observations.ts';
+import { previewRoutes } from './preview.ts';
 import { resourceRoutes } from './resource.ts';
 import { revisionRoutes } from './revisions.ts';
 import { templateRoutes } from './templates.ts';
@@ -19,6 +20,7 @@ export function functionRoutes(app: App, api: ApiDependencies): void {
   maskedSecretRoutes(app, deps);
   checkRoutes(app, deps);
   invocationRoutes(app, deps);
+  previewRoutes(app, deps);
   observationRoutes(app, deps);
   templateRoutes(app, deps);
   iconRoutes(app);

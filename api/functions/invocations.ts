@@ -1,34 +1,27 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { newContent } from '../../functions/commands/create.ts';
-import { compileContent, mergeContent } from '../../functions/commands/prepare.ts';
-import { refusing } from '../../functions/commands/refusals.ts';
 import { sampleEvent } from '../../functions/commands/sample-event.ts';
 import { tryFunction } from '../../functions/commands/try-function.ts';
-import { draftedRow, draftSecrets } from '../../functions/reads/drafts.ts';
-import { findDraft } from '../../functions/rows/drafts.ts';
-import { findFunction, keyOf, type ShownFunctionRow } from '../../functions/rows/functions.ts';
+import { findFunction, type ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { LOG_LEVELS } from '../../functions/rules/logs.ts';
-import { Refusal } from '../../refusals.ts';
+import { mockedAnswers } from '../../functions/rules/mocks.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
-import { ApiError, errors } from '../errors.ts';
 import { freeForm, timestamp } from '../fields.ts';
-import { validate } from '../validation.ts';
+import { compileAsked } from './configuration.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';
-import { wholeFunction } from './function-schema.ts';
 import { PREFIX, WRITE } from './resource.ts';
 
-const status = z.enum(['success', 'error', 'skipped']);
+export const trialStatus = z.enum(['success', 'error', 'skipped']);
 
-const invocation = z
+export const invocation = z
   .object({
     mapping: z
       .string()
       .nullable()
       .meta({ description: 'The name of the mapping. Null: the function has none.' }),
-    status,
+    status: trialStatus,
     result: z.unknown(),
     errors: z.array(z.string()),
     fetches: z.array(
@@ -51,9 +44,9 @@ const invocation = z
   })
   .meta({ id: 'FunctionTestInvocation' });
 
-const tried = z
+export const tried = z
   .object({
-    status: status.meta({ description: '`skipped`: the filters do not match the event.' }),
+    status: trialStatus.meta({ description: '`skipped`: the filters do not match the event.' }),
     result: z
       .unknown()
       .meta({ description: 'What the program returned. For a transformation: the event, or null.' }),
@@ -90,24 +83,9 @@ const body = z.object({
   mock_async_functions: z.boolean().default(true).meta({
     description: 'True: requests are shown and not sent, and each is answered with 200 and an empty object.',
   }),
+  mock_responses: mockedAnswers,
   invocation_id: z.uuid().nullable().optional(),
 });
-
-/** An error of the configuration in the form that clients know from this path: nested by field. */
-function nested(error: unknown): unknown {
-  const told =
-    error instanceof ApiError && error.status === 400
-      ? { attr: error.body.attr, detail: error.message }
-      : error instanceof Refusal && error.kind === 'invalid'
-        ? { attr: error.field, detail: error.reason ? `${error.message} ${error.reason}` : error.message }
-        : undefined;
-  if (!told) return error;
-  return errors.validation(
-    'invalid_input',
-    told.detail,
-    ['configuration', told.attr].filter(Boolean).join('__'),
-  );
-}
 
 /** Adds the route that tries a function, stored or not, with one event. */
 export function invocationRoutes(app: App, deps: FunctionRouteDependencies): void {
@@ -135,9 +113,7 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
       const current: ShownFunctionRow | undefined = isUuid(params.id)
         ? await findFunction(pool, key)
         : undefined;
-      const { type, compiled } = asked.use_draft
-        ? await compileDraft(project.id, current, signal)
-        : await compile(asked.configuration, project.id, current, signal);
+      const { type, compiled } = await compileAsked(deps, asked, { projectId: project.id, current }, signal);
       const site = deps.publicUrl;
       const facts = {
         project: { id: project.id, name: project.name },
@@ -148,50 +124,16 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
       const globals = await sampleEvent(
         deps,
         (work) => reading(readingPool, { projectId: project.id, signal }, work),
-        { ...asked, facts, filters: compiled.filters, mappings: compiled.mappings, frame },
+        { ...asked, type, facts, filters: compiled.filters, mappings: compiled.mappings, frame },
         signal,
       );
       const trial = { projectId: project.id, type, content: compiled, globals, frame };
-      const result = await tryFunction(deps, { ...trial, isMocked: asked.mock_async_functions }, signal);
+      const result = await tryFunction(
+        deps,
+        { ...trial, isMocked: asked.mock_async_functions, answers: asked.mock_responses },
+        signal,
+      );
       return { ...result, event: globals.event as Record<string, unknown> };
     },
   );
-
-  /** Compiles the draft of a stored function, under the secrets that it would have. */
-  async function compileDraft(projectId: number, current: ShownFunctionRow | undefined, signal: AbortSignal) {
-    const draft = current && (await findDraft(pool, keyOf(current)));
-    if (!current || !draft) {
-      throw errors.validation('invalid_input', 'This function has no staged draft to test.', 'use_draft');
-    }
-    const { all: secrets } = await refusing(() => draftSecrets(deps.keyring, current, draft));
-    const content = mergeContent(draftedRow(current, draft), {});
-    const subject = { projectId, current, secrets };
-    const { compiled } = await compileContent(deps, subject, current.type, content, false, signal);
-    return { type: current.type, compiled };
-  }
-
-  async function compile(
-    given: Record<string, unknown> | undefined,
-    projectId: number,
-    current: ShownFunctionRow | undefined,
-    signal: AbortSignal,
-  ) {
-    if (!given)
-      throw errors.validation(
-        'required',
-        'This field is required unless `use_draft` is true.',
-        'configuration',
-      );
-    try {
-      const input = validate(wholeFunction, given);
-      const { type, content } = current
-        ? { type: current.type, content: mergeContent(current, input) }
-        : newContent(deps, input);
-      const subject = { projectId, current };
-      const { compiled } = await compileContent(deps, subject, type, content, false, signal);
-      return { type, compiled };
-    } catch (error) {
-      throw nested(error);
-    }
-  }
 }

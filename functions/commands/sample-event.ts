@@ -1,8 +1,8 @@
 import type { Queryable } from '../../db/pool.ts';
-import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { refuse } from '../../refusals.ts';
-import { findStoredEvent, newestEvents, type StoredEvent } from '../rows/events.ts';
+import { findStoredEvent, newestEvents } from '../rows/events.ts';
 import type { CompiledContent } from '../rules/definition.ts';
+import type { Frame } from '../rules/frame.ts';
 import {
   completeGlobals,
   type Facts,
@@ -10,7 +10,9 @@ import {
   type Globals,
   programGlobals,
 } from '../rules/globals.ts';
-import type { Frame } from '../run.ts';
+import { globalsOfStored, type OtherFacts, type StoredEvent } from '../rules/stored-event.ts';
+import type { FunctionTypeName } from '../rules/types.ts';
+import { filtersOf } from '../rules/variants.ts';
 import type { Runner } from '../runner.ts';
 
 /** Where the event comes from with which a function is tried. The first that is given counts. */
@@ -20,7 +22,8 @@ export interface SampleQuery extends Pick<CompiledContent, 'filters' | 'mappings
   clickhouse_event?: Record<string, unknown> | null | undefined;
   event_id?: string | null | undefined;
   use_newest_event?: boolean | undefined;
-  facts: Pick<Facts, 'project' | 'site' | 'source'>;
+  type: FunctionTypeName;
+  facts: OtherFacts;
   frame: Frame;
 }
 
@@ -28,7 +31,8 @@ const AT_ONCE = 50;
 /** How many events are searched for one that matches. */
 const MOST_SEARCHED = 1_000;
 
-type Read = <T>(work: (client: Queryable) => Promise<T>) => Promise<T>;
+/** Reads events, in a turn of its own. */
+export type Read = <T>(work: (client: Queryable) => Promise<T>) => Promise<T>;
 
 /** Returns what a program sees of the event with which a function is tried. */
 export async function sampleEvent(
@@ -44,7 +48,7 @@ export async function sampleEvent(
   if (uuid) {
     const found = await read((client) => findStoredEvent(client, project.id, uuid));
     if (!found) throw refuse.invalid('event_id', `This project has no event with the uuid ${uuid}.`);
-    return globalsOf(found, facts);
+    return globalsOfStored(found, facts, query.type);
   }
   if (!query.use_newest_event) throw refuse.invalid(null, 'Missing event');
   let before: StoredEvent | null = null;
@@ -52,7 +56,7 @@ export async function sampleEvent(
     const position: StoredEvent | null = before;
     const page: StoredEvent[] = await read((client) => newestEvents(client, project.id, position, AT_ONCE));
     for (const one of page) {
-      const candidate = globalsOf(one, facts);
+      const candidate = globalsOfStored(one, facts, query.type);
       if (await isWanted(runner, query, candidate, signal)) return candidate;
     }
     before = page.at(-1) ?? null;
@@ -64,38 +68,14 @@ export async function sampleEvent(
 /** Answers whether the function, or one of its mappings, would run for an event. */
 async function isWanted(
   runner: Runner,
-  { filters, mappings, frame, facts }: SampleQuery,
+  { frame, facts, ...content }: SampleQuery,
   globals: Globals,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  const codes = [filters, ...(mappings ?? []).map((one) => one.filters ?? {})].map(
-    ({ bytecode }) => (bytecode ?? null) as Bytecode | null,
-  );
-  const job = { filters: codes, globals: filterGlobals(globals), frame };
-  const [own, ...others] = await runner.match(facts.project.id, job, signal);
-  return own?.matched === true && (mappings === null || others.some(({ matched }) => matched));
-}
-
-const PERSONLESS = 'propertyless';
-
-function globalsOf(row: StoredEvent, facts: SampleQuery['facts']): Globals {
-  const {
-    person_id: id,
-    person_mode: mode,
-    groups,
-    uuid,
-    event,
-    distinct_id,
-    timestamp,
-    elements_chain,
-  } = row;
-  const properties = JSON.parse(row.properties) as Record<string, unknown>;
-  return programGlobals({
-    ...facts,
-    event: { uuid, event, distinct_id, properties, timestamp, elements_chain },
-    person: mode === PERSONLESS ? null : { id, properties: JSON.parse(row.person_properties) },
-    groups: groups ?? [],
-  });
+  const { own, mappings } = filtersOf(content);
+  const job = { filters: [own, ...(mappings ?? [])], globals: filterGlobals(globals), frame };
+  const [matches, ...others] = await runner.match(facts.project.id, job, signal);
+  return matches?.matched === true && (mappings === null || others.some(({ matched }) => matched));
 }
 
 /** Reads a JSON object out of a text, or takes one as it is. */

@@ -3,13 +3,17 @@ import type { Egress } from '../../egress/egress.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { refuse } from '../../refusals.ts';
 import { fetchFor, type Integrations, type ShownFetch, type Substitution } from '../effects.ts';
-import type { CompiledContent, InputSchema, StoredInputs } from '../rules/definition.ts';
-import { filterGlobals, type Globals } from '../rules/globals.ts';
+import type { CompiledContent, StoredInputs } from '../rules/definition.ts';
+import type { Frame } from '../rules/frame.ts';
+import { filterGlobals, type Globals, seenBy } from '../rules/globals.ts';
 import { InvocationLog, type LogEntry } from '../rules/logs.ts';
+import type { MockedAnswer } from '../rules/mocks.ts';
 import { redactor } from '../rules/redact.ts';
+import { Room } from '../rules/room.ts';
 import { expectedStatuses } from '../rules/statuses.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
-import { type Begun, type Frame, integrationInputs, type Step } from '../run.ts';
+import { filtersOf, type Variant, variantsOf } from '../rules/variants.ts';
+import { type Begun, integrationInputs, type Step } from '../run.ts';
 import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
 
 export interface TryDependencies {
@@ -26,7 +30,13 @@ export interface Trial {
   globals: Globals;
   /** Whether requests are only shown. */
   isMocked: boolean;
+  /** What requests get that are only shown. */
+  answers?: readonly MockedAnswer[];
   frame: Frame;
+  /** How much is shown. Trials that are shown together share it. */
+  room?: Room;
+  /** A random secret, of which what stands for credentials is made. Trials that are compared share it. */
+  seed?: string;
 }
 
 /** What became of one invocation: of the function, or of one of its mappings. */
@@ -53,6 +63,8 @@ export interface Tried {
 }
 
 const RETRY_SECONDS = 5;
+/** How much of requests, results and captured events is shown together. */
+export const SHOWN_CHARACTERS = 10 * 1024 * 1024;
 const NOT_MATCHING = 'Mapping trigger not matching filters was ignored.';
 
 /** Runs a function once with an event. Nothing is stored. Requests leave only if they are not mocked. */
@@ -62,7 +74,8 @@ export async function tryFunction(deps: TryDependencies, trial: Trial, signal?: 
   }
   const began = performance.now();
   try {
-    const attempt = new Attempt(deps, trial, signal);
+    const globals = seenBy(trial.type, trial.globals);
+    const attempt = new Attempt(deps, { ...trial, globals }, signal);
     const invocations = await attempt.run();
     const status = (['error', 'success'] as const).find((one) =>
       invocations.some((tried) => tried.status === one),
@@ -82,66 +95,36 @@ export async function tryFunction(deps: TryDependencies, trial: Trial, signal?: 
   }
 }
 
-/** A set of inputs under which the program runs, if its filters match. */
-interface Variant {
-  mapping: string | null;
-  filters: Bytecode | null;
-  inputs: StoredInputs;
-  schemas: readonly InputSchema[];
-}
-
-const bytecodeOf = (filters: Record<string, unknown> | undefined) =>
-  (filters?.bytecode ?? null) as Bytecode | null;
-
-/** The function once for each mapping, or once. A mapping's inputs come after those of the function and win. */
-function variantsOf({ inputs, inputs_schema: schemas, mappings }: CompiledContent): Variant[] {
-  const shift = Object.keys(inputs).length;
-  return (mappings ?? []).map((one, index): Variant => {
-    const own = Object.entries(one.inputs ?? {});
-    return {
-      mapping: one.name ?? `Mapping ${index + 1}`,
-      filters: bytecodeOf(one.filters),
-      inputs: {
-        ...inputs,
-        ...Object.fromEntries(
-          own.map(([key, input]) => [key, { ...input, order: (input.order ?? 0) + shift }]),
-        ),
-      },
-      schemas: [...schemas, ...(one.inputs_schema ?? [])],
-    };
-  });
-}
-
 class Attempt {
   readonly log: InvocationLog;
   readonly #deps: TryDependencies;
   readonly #trial: Trial;
   readonly #signal: AbortSignal | undefined;
   readonly #seed: string;
+  readonly #room: Room;
   #redact = redactor([], {});
 
   constructor(deps: TryDependencies, trial: Trial, signal: AbortSignal | undefined) {
     this.#deps = deps;
     this.#trial = trial;
     this.#signal = signal;
-    this.#seed = randomUUID();
+    this.#seed = trial.seed ?? randomUUID();
+    this.#room = trial.room ?? new Room(SHOWN_CHARACTERS);
     this.log = new InvocationLog(Date.now, (text) => this.#redact.text(text));
   }
 
   async run(): Promise<TriedInvocation[]> {
     const { content, globals, frame, projectId } = this.#trial;
-    const { inputs, inputs_schema: schemas } = content;
-    const mapped = content.mappings ? variantsOf(content) : null;
-    const variants = mapped ?? [{ mapping: null, filters: null, inputs, schemas }];
-    const filters = [bytecodeOf(content.filters), ...(mapped ?? []).map((one) => one.filters)];
+    const variants = variantsOf(content);
+    const { own: filters, mappings } = filtersOf(content);
     const [own, ...others] = await this.#deps.runner.match(
       projectId,
-      { filters, globals: filterGlobals(globals), frame },
+      { filters: [filters, ...(mappings ?? [])], globals: filterGlobals(globals), frame },
       this.#signal,
     );
     const tried: TriedInvocation[] = [];
     for (const [index, variant] of variants.entries()) {
-      const match = own?.matched ? (mapped ? others[index] : own) : own;
+      const match = own?.matched && mappings ? others[index] : own;
       if (match?.matched) tried.push(await this.#invoke(variant));
       else tried.push(this.#skip(variant, match?.error));
     }
@@ -159,6 +142,7 @@ class Attempt {
     const { projectId, content, type, frame } = this.#trial;
     const { uuid, url } = this.#trial.globals.event as { uuid: string; url: string };
     const began = performance.now();
+    this.log.begin();
     const { given, substitutions } = await this.#integrations(variant);
     const secret = variant.schemas.filter((one) => one.secret).map(({ key }) => variant.inputs[key]?.value);
     this.#redact = redactor(
@@ -193,15 +177,15 @@ class Attempt {
       step = begun;
       globals = begun.globals;
       for (;;) {
-        for (const args of step.printed) this.log.print(args, url);
-        tried.captured.push(...step.captured.map((one) => this.#redact.value(one)));
+        for (const line of step.printed) this.log.print(line, url);
+        tried.captured.push(...step.captured.map((one) => this.#shown(one)));
         tried.steps = step.steps;
         tried.memory = Math.max(tried.memory, step.memory);
         if (step.status !== 'waits') break;
         const result = await this.#answer(step.call, variant, tried, substitutions);
         step = await this.#deps.runner.resume(
           projectId,
-          { ...job, globals, state: step.state, result },
+          { ...job, globals, state: step.state, result, captured: tried.captured.length },
           this.#signal,
         );
       }
@@ -215,7 +199,7 @@ class Attempt {
         step.where === 'inputs' ? 'Error building inputs for event' : 'Error executing function on event';
       fail(`${what} ${uuid}: ${step.error}`);
     } else {
-      tried.result = this.#redact.value(step.result);
+      tried.result = this.#shown(step.result);
       const total = performance.now() - began;
       const rounded = (milliseconds: number) => Number(milliseconds.toPrecision(2));
       this.log.add(
@@ -225,6 +209,22 @@ class Attempt {
       );
     }
     return tried;
+  }
+
+  #shown(value: unknown): unknown {
+    return this.#room.value(this.#redact.value(value));
+  }
+
+  /** Leaves out of a request that no longer fits what may be long. */
+  #cut(shown: ShownFetch): ShownFetch {
+    const { url, body, response } = shown;
+    return {
+      ...shown,
+      url: this.#room.text(url),
+      headers: {},
+      body: body && this.#room.text(body),
+      response: response && { ...response, body: this.#room.value(response.body) },
+    };
   }
 
   /** Finds what stands for the integrations that inputs name. */
@@ -260,9 +260,10 @@ class Attempt {
       ...{ egress, integrations, substitutions, redact: this.#redact, log: this.log },
       isMocked: this.#trial.isMocked,
       expects: expectedStatuses(variant.schemas, variant.inputs),
+      answers: this.#trial.answers ?? [],
       signal: this.#signal,
     });
-    tried.fetches.push(shown);
+    tried.fetches.push(this.#room.value(shown) === shown ? shown : this.#cut(shown));
     if (failed) {
       tried.status = 'error';
       tried.errors.push(

@@ -1,23 +1,8 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { StoredEvent } from '../rules/stored-event.ts';
 
-/** An event with its person and groups, as they were when it came in. */
-export interface StoredEvent {
-  uuid: string;
-  event: string;
-  distinct_id: string;
-  /** As JSON. */
-  properties: string;
-  timestamp: string;
-  elements_chain: string;
-  person_id: string;
-  person_mode: string;
-  /** As JSON. */
-  person_properties: string;
-  groups: { type: string; index: number; key: string; properties: Record<string, unknown> }[] | null;
-}
-
-const COLUMNS = `e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.elements_chain,
-  e.person_id, e.person_mode, e.person_properties::text as person_properties,
+const COLUMNS = `e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.created_at,
+  e.elements_chain,  e.person_id, e.person_mode, e.person_properties::text as person_properties,
   (select json_agg(json_build_object('type', t.group_type, 'index', t.group_type_index, 'key', k.key,
       'properties', coalesce(g.properties, '{}')) order by k.index)
    from (values (0, e.group_0), (1, e.group_1), (2, e.group_2), (3, e.group_3), (4, e.group_4)) as k (index, key)
@@ -35,6 +20,19 @@ export async function findStoredEvent(
      join events e on e.project_id = i.project_id and e.timestamp = i.timestamp and e.uuid = i.uuid
      where i.project_id = $1 and i.uuid = $2`,
     [projectId, uuid],
+  );
+  return rows[0];
+}
+
+/** Finds an event by its position. */
+export async function findEventAt(
+  queryable: Queryable,
+  projectId: number,
+  { timestamp, uuid }: Pick<StoredEvent, 'timestamp' | 'uuid'>,
+): Promise<StoredEvent | undefined> {
+  const { rows } = await queryable.query(
+    `select ${COLUMNS} from events e where e.project_id = $1 and e.timestamp = $2 and e.uuid = $3`,
+    [projectId, timestamp, uuid],
   );
   return rows[0];
 }
@@ -57,4 +55,56 @@ export async function newestEvents(
     [projectId, before?.timestamp ?? null, before?.uuid ?? null, limit],
   );
   return rows;
+}
+
+/** Which events are scanned, and which of them are wanted. */
+export interface EventRange {
+  after: string;
+  before: string;
+  /** The names of the events that are wanted. Null: all. */
+  names: readonly string[] | null;
+}
+
+/** An event of a scan. Null in `found`: it is not wanted, or too large. */
+export interface RangeEvent {
+  timestamp: string;
+  uuid: string;
+  isTooLarge: boolean;
+  found: StoredEvent | null;
+}
+
+/** How large a page is in bytes. The first wanted event comes in any case. */
+const PAGE_SIZE = 4 * 1024 * 1024;
+
+/** Lists a page of the events of a time range, newest first, before a position. Empty: there are no more. */
+export async function eventsWithin(
+  queryable: Queryable,
+  projectId: number,
+  { after, before, names }: EventRange,
+  position: { timestamp: string; uuid: string } | null,
+  limit: number,
+): Promise<RangeEvent[]> {
+  const { rows } = await queryable.query(
+    `select e.timestamp as at, e.uuid as id, e.size > ${LARGEST} as is_too_large, e.size <= ${LARGEST} as is_shown, shown.*
+     from (
+       select sized.*, sum(case when size <= ${LARGEST} then size else 0 end) over (order by number) as bytes
+       from (
+         select e.*, row_number() over (order by e.timestamp desc, e.uuid desc) as number,
+           case when $4::text[] is null or e.event = any($4)
+             then octet_length(e.properties::text) + octet_length(e.person_properties::text) end as size
+         from events e
+         where e.project_id = $1 and e.timestamp >= $2 and e.timestamp < $3
+           and ($5::timestamptz is null or (e.timestamp, e.uuid) < ($5, $6::uuid))
+         order by e.timestamp desc, e.uuid desc limit $7) sized) e
+     left join lateral (select ${COLUMNS}) shown on e.size <= ${LARGEST}
+     where e.bytes <= ${PAGE_SIZE} or e.number = 1
+     order by e.number`,
+    [projectId, after, before, names, position?.timestamp ?? null, position?.uuid ?? null, limit],
+  );
+  return rows.map(({ at, id, is_too_large, is_shown, ...event }) => ({
+    timestamp: at,
+    uuid: id,
+    isTooLarge: is_too_large === true,
+    found: is_shown ? event : null,
+  }));
 }

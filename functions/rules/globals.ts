@@ -1,4 +1,5 @@
 // What programs and filters see of an event.
+import { type FunctionTypeName, typeOf } from './types.ts';
 
 export interface EventFacts {
   uuid: string;
@@ -73,6 +74,21 @@ export function programGlobals({ project, site, source, event, person, groups }:
     ),
     source: { name: source.name ?? '', url: `${projectUrl}/functions/${source.id}/configuration/` },
     variables: {},
+  };
+}
+
+/**
+ * Leaves of the globals what a type of function sees. A transformation runs before an event has a person, groups or a
+ * page of its own.
+ */
+export function seenBy(type: FunctionTypeName, globals: Globals): Globals {
+  if (!typeOf(type).isOrdered) return globals;
+  const project = globals.project as { id: number; url: string };
+  const event = globals.event as EventFacts;
+  const { $current_url: url = '', $elements_chain: chain = '' } = event.properties;
+  return {
+    project: { id: project.id, name: '', url: project.url },
+    event: { ...event, url, elements_chain: event.elements_chain || chain },
   };
 }
 

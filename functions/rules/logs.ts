@@ -8,7 +8,8 @@ export interface LogEntry {
   message: string;
 }
 
-const MOST_PRINTED = 24;
+/** How many printed lines of one invocation are kept. */
+export const MOST_PRINTED = 24;
 const LONGEST = 10_000;
 const CUT = '... (truncated)';
 
@@ -23,7 +24,7 @@ function shortened(message: string): string {
 export const printedText = (args: readonly unknown[]): string =>
   args.map((one) => (typeof one === 'string' ? one : (JSON.stringify(one) ?? 'null'))).join(', ');
 
-/** The log of one invocation. */
+/** The log of one event: of one invocation, or of one after the other. */
 export class InvocationLog {
   readonly entries: LogEntry[] = [];
   readonly #clock: () => number;
@@ -36,16 +37,21 @@ export class InvocationLog {
     this.#redact = redact;
   }
 
+  /** Begins the log of the next invocation. */
+  begin(): void {
+    this.#printed = 0;
+  }
+
   add(level: LogLevel, message: string): void {
     this.#last = Math.max(this.#clock(), this.#last + 1);
     const timestamp = new Date(this.#last).toISOString();
     this.entries.push({ level, timestamp, message: shortened(this.#redact(message)) });
   }
 
-  /** Adds what a program prints. `event` names its event. */
-  print(args: readonly unknown[], event: string): void {
+  /** Adds a line that a program prints. `event` names its event. */
+  print(line: string, event: string): void {
     this.#printed += 1;
-    if (this.#printed <= MOST_PRINTED) this.add('info', printedText(args));
+    if (this.#printed <= MOST_PRINTED) this.add('info', line);
     else if (this.#printed === MOST_PRINTED + 1) {
       this.add(
         'warn',

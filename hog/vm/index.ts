@@ -20,8 +20,10 @@ export interface RunOptions {
   /** The names of async functions. A call of one pauses the run; the host then provides the result. */
   asyncFunctions?: Iterable<string>;
   limits?: Partial<Limits>;
-  /** Returns milliseconds since 1970. Without a clock there is no time limit, and `now()` and `today()` fail. */
+  /** Returns milliseconds, by which the limit of time is measured. Without a clock there is none. */
   clock?: () => number;
+  /** Returns milliseconds since 1970, for `now()` and `today()`. By default this is the clock; without either they fail. */
+  now?: () => number;
   /** Returns a number from 0 (included) to 1 (excluded), for `randomFloat()` and `generateUUIDv4()`. */
   random?: () => number;
   /** Receives each printed line at once. The outcome also contains all lines. */
@@ -76,7 +78,7 @@ function proceed(
     catchRuntimeErrors: options.catchRuntimeErrors ?? false,
     around: {
       meter,
-      clock: options.clock ?? null,
+      clock: options.now ?? options.clock ?? null,
       random: options.random ?? null,
       print: (line) => {
         printed.push(line);

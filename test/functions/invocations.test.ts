@@ -407,6 +407,38 @@ describe('the event of a test', () => {
   });
 });
 
+describe('what is shown of a test is bounded', () => {
+  const long = "let long := 'x' for (let i := 0; i < 20; i := i + 1) { long := concat(long, long) }";
+
+  test('however much a program prints', async () => {
+    const { status, body } = await tried({
+      hog: `${long} for (let i := 0; i < 10000; i := i + 1) { print(long) }`,
+    });
+    expect(status).toBe(200);
+    expect(body.logs.filter(({ level }: { level: string }) => level === 'info')).toHaveLength(24);
+    expect(body.logs[0].message).toHaveLength(10_000 + '... (truncated)'.length);
+  });
+
+  test('however long its result and its requests are', async () => {
+    const hog = `${long}
+for (let i := 0; i < 4; i := i + 1) { fetch('https://x.example', {'body': concat(long, long, long)}) }
+return [long, long, long]`;
+    const { status, body } = await tried({ hog });
+    expect(status).toBe(200);
+    expect(JSON.stringify(body).length).toBeLessThan(12 * 1024 * 1024);
+    expect(body.invocations[0].fetches).toHaveLength(4);
+    expect(body.invocations[0].fetches.at(-1).body).toMatch(/\(truncated\)$/);
+    expect(body.result).toBe('... (truncated)');
+  });
+
+  test('a request with a body that is too large fails', async () => {
+    const hog = `${long} return fetch('https://x.example', {'body': concat(long, long, long, long, long, long)})`;
+    const { body } = await tried({ hog });
+    expect(body.status).toBe('error');
+    expect(body.result.body).toContain('the body is larger than 5 MB');
+  });
+});
+
 test('while programs loop, other requests are answered', async () => {
   const looping = Array.from({ length: 6 }, () => tried({ hog: 'while (true) { let a := 1 }' }));
   let answered = 0;

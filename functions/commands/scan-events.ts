@@ -1,0 +1,100 @@
+import { type EventRange, eventsWithin, type RangeEvent } from '../rows/events.ts';
+import type { MaskingRule } from '../rules/masking.ts';
+import type { OtherFacts, StoredEvent } from '../rules/stored-event.ts';
+import { Tally } from '../rules/tally.ts';
+import type { FunctionTypeName } from '../rules/types.ts';
+import type { Runner } from '../runner.ts';
+import type { Trigger } from '../scan.ts';
+import type { Read } from './sample-event.ts';
+
+/** A version of a function whose effect on stored events is asked for. */
+export interface ScannedVersion extends Trigger {
+  rule: MaskingRule | null;
+}
+
+export interface EventScan extends EventRange {
+  type: FunctionTypeName;
+  facts: OtherFacts;
+  versions: readonly ScannedVersion[];
+  /** The most events that are looked at. */
+  mostEvents: number;
+  /** When to stop, in milliseconds of `performance.now()`. */
+  deadline: number;
+}
+
+export interface ScannedEvents {
+  searched: number;
+  /** Events that are left out because of their size. */
+  tooLarge: number;
+  /** Whether all events of the range were looked at. If not, those before `oldest` were not. */
+  isComplete: boolean;
+  oldest: string | null;
+  tally: Tally;
+}
+
+const PAGE = 2_000;
+/** The most events that go to a thread at once. */
+const AT_ONCE = 250;
+
+/**
+ * Looks at the stored events of a time range, newest first, and finds out which of them each version of a function would
+ * run for.
+ */
+export async function scanEvents(
+  { runner, read }: { runner: Runner; read: Read },
+  scan: EventScan,
+  signal?: AbortSignal,
+): Promise<ScannedEvents> {
+  const { facts, type, versions, mostEvents, deadline } = scan;
+  const projectId = facts.project.id;
+  const tally = new Tally(versions.map(({ rule }) => rule));
+  const scanned: ScannedEvents = { searched: 0, tooLarge: 0, isComplete: false, oldest: null, tally };
+  const inTime = () => performance.now() < deadline;
+
+  /** Asks about events, as far as the time reaches. Returns how many it asked about. */
+  const ask = async (events: readonly StoredEvent[]): Promise<number> => {
+    let done = 0;
+    while (done < events.length && inTime()) {
+      const next = events.slice(done, done + AT_ONCE);
+      const answers = await runner.scan(
+        projectId,
+        {
+          type,
+          facts,
+          events: next,
+          triggers: versions.map(({ filters, masking }) => ({ filters, masking })),
+        },
+        signal,
+      );
+      for (const [index, answer] of answers.entries()) tally.add(next[index] as StoredEvent, answer);
+      done += answers.length;
+    }
+    return done;
+  };
+
+  let position: RangeEvent | null = null;
+  while (inTime()) {
+    const last: RangeEvent | null = position;
+    const left = mostEvents - scanned.searched;
+    const limit = Math.min(PAGE, left) || 1;
+    const page: RangeEvent[] = await read((client) => eventsWithin(client, projectId, scan, last, limit));
+    scanned.isComplete = page.length === 0;
+    if (scanned.isComplete || left === 0) break;
+    const wanted = page.flatMap(({ found }) => found ?? []);
+    const next = wanted[await ask(wanted)];
+    // The page ends before the first event that there was no time for.
+    const looked = next
+      ? page.slice(
+          0,
+          page.findIndex(({ found }) => found === next),
+        )
+      : page;
+    scanned.searched += looked.length;
+    scanned.tooLarge += looked.filter(({ isTooLarge }) => isTooLarge).length;
+    position = looked.at(-1) ?? position;
+    scanned.oldest = position?.timestamp ?? null;
+    if (next) break;
+  }
+  tally.mask();
+  return scanned;
+}

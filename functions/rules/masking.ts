@@ -1,0 +1,44 @@
+/** The key under which masking counts. Null: the event is not masked. */
+export type MaskKey = { key: string | null; error?: string };
+
+/** How often invocations of one key are let through. */
+export interface MaskingRule {
+  /** Seconds. A window begins with the first invocation of a key, and invocations in it do not make it longer. */
+  ttl: number;
+  /** Lets the first of every so many through. Null: the first of a window only. */
+  threshold?: number | null | undefined;
+}
+
+/** What comes under a masking: the invocations that one event leads to. */
+export interface Maskable {
+  key: string;
+  /** Milliseconds. */
+  time: number;
+  invocations: number;
+}
+
+/** Decides what masking lets through. Events come in the order of their time. */
+export class Masking {
+  readonly #rule: MaskingRule;
+  readonly #windows = new Map<string, { ends: number; count: number }>();
+
+  constructor(rule: MaskingRule) {
+    this.#rule = rule;
+  }
+
+  /** Returns how many invocations of an event go through. */
+  pass({ key, time, invocations }: Maskable): number {
+    const { ttl, threshold } = this.#rule;
+    let window = this.#windows.get(key);
+    if (!window || time >= window.ends) {
+      window = { ends: time + ttl * 1_000, count: 0 };
+      this.#windows.set(key, window);
+    }
+    let passed = 0;
+    for (let one = 0; one < invocations; one += 1) {
+      if (threshold ? window.count % threshold === 0 : window.count === 0) passed += 1;
+      window.count += 1;
+    }
+    return passed;
+  }
+}

@@ -77,5 +77,5 @@ test('takes the authorization and the method that are asked for, and logs bodies
   const inputs = { auth_header: 'Bearer s3cret', method: 'PUT', debug: true };
   const begun = await ask(inputs, { method: 'PUT', headers: { authorization: 'Bearer s3cret' } });
   expect(begun.captured.length).toBe(1);
-  expect(begun.printed).toEqual([['Incoming request:', request.body]]);
+  expect(begun.printed).toEqual([`Incoming request:, ${JSON.stringify(request.body)}`]);
 });

@@ -4,6 +4,7 @@ import type { InvocationLog } from './rules/logs.ts';
 import { answerTo, type MockedAnswer } from './rules/mocks.ts';
 import type { Redact } from './rules/redact.ts';
 import type { ExpectsStatus } from './rules/statuses.ts';
+import { type AwsKeys, type Signing, signatureFor, signingOf } from './signing.ts';
 
 /** What of an integration only the runtime knows. */
 export type Substitution = object;
@@ -25,6 +26,8 @@ export interface Integrations {
   /** Puts secrets in the place of what stands for them. Throws if one may not go to the host of the request. */
   substitute(request: OutgoingRequest, substitutions: readonly Substitution[]): OutgoingRequest;
   secretValues(substitutions: readonly Substitution[]): string[];
+  /** Returns the keys of an integration for AWS. Throws if it has none, or if they may not be used for the host of the URL. */
+  awsKeys(substitutions: readonly Substitution[], integrationId: number, url: string): AwsKeys;
 }
 
 /** A request as people see it: without secrets. */
@@ -33,6 +36,8 @@ export interface ShownFetch {
   method: string;
   headers: Record<string, string>;
   body: string | null;
+  /** How the request is signed when it is sent. The headers of the signature are not shown. */
+  signed: Signing['scheme'] | null;
   mocked: boolean;
   duration_ms: number;
   /** Null: there was no answer. */
@@ -64,11 +69,16 @@ export interface FetchContext {
   signal?: AbortSignal | undefined;
   /** Which statuses are no failures. */
   expects: ExpectsStatus;
+  /** The value of an input, as the program sees it. */
+  input(key: string): unknown;
+  /** The id of the integration that an input names. */
+  integrationId(key: string): number | undefined;
 }
 
 interface Asked {
   method: string;
   request: OutgoingRequest;
+  signing: Signing | null;
 }
 
 /** Reads the arguments of `fetch(url, options)`. */
@@ -88,7 +98,7 @@ function askedOf([url, options]: readonly unknown[]): Asked {
   if (text !== null && Buffer.byteLength(text) > LONGEST_BODY) {
     throw new RangeError(`the body is larger than ${LONGEST_BODY / 1024 / 1024} MB`);
   }
-  return { method, request: { url: String(url), headers, body: text } };
+  return { method, request: { url: String(url), headers, body: text }, signing: signingOf(given) };
 }
 
 /** Reads the body of an answer: as JSON if it is some, or else as text. */
@@ -107,7 +117,10 @@ export async function fetchFor(
 ): Promise<{ result: FetchResult; shown: ShownFetch; failed: boolean }> {
   const { redact, log, isMocked } = context;
   const began = performance.now();
-  let asked: Asked = { method: 'POST', request: { url: String(args[0]), headers: {}, body: null } };
+  let asked: Asked = {
+    ...{ method: 'POST', signing: null },
+    request: { url: String(args[0]), headers: {}, body: null },
+  };
   const hidden = ({ status, body }: FetchResult): FetchResult => ({ status, body: redact.value(body) });
   const done = (answer: FetchResult | null, error: Error | null) => {
     const { url, headers, body } = asked.request;
@@ -118,6 +131,7 @@ export async function fetchFor(
         headers: redact.value(headers) as Record<string, string>,
       },
       body: body === null ? null : redact.text(body),
+      signed: asked.signing?.scheme ?? null,
       ...{ mocked: isMocked, duration_ms: Math.round(performance.now() - began) },
       response: answer && hidden(answer),
       error: error && redact.text(error.message),
@@ -136,7 +150,12 @@ export async function fetchFor(
   };
   try {
     asked = askedOf(args);
-    const { url, headers, body } = context.integrations.substitute(asked.request, context.substitutions);
+    const complete = context.integrations.substitute(asked.request, context.substitutions);
+    // Also if nothing is sent: what cannot be signed fails in a test, too.
+    const headers = asked.signing
+      ? await signatureFor(asked.signing, asked.method, complete, signingContext(context))
+      : complete.headers;
+    const { url, body } = complete;
     if (isMocked) {
       const { request, method } = asked;
       const options = { ...(args[1] as object | undefined), method, headers: request.headers };
@@ -158,3 +177,12 @@ export async function fetchFor(
     return done(null, error as Error);
   }
 }
+
+const signingContext = ({ input, integrationId, integrations, substitutions }: FetchContext) => ({
+  input,
+  awsKeys: (key: string, url: string): AwsKeys => {
+    const id = integrationId(key);
+    if (id === undefined) throw new TypeError(`the input \`${key}\` names no integration`);
+    return integrations.awsKeys(substitutions, id, url);
+  },
+});

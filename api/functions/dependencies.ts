@@ -4,7 +4,12 @@ import type { FunctionCommandDependencies } from '../../functions/commands/depen
 import type { TryDependencies } from '../../functions/commands/try-function.ts';
 import { findTemplate } from '../../functions/templates/index.ts';
 import { resolveIntegration } from '../../integrations/reads/resolve.ts';
-import { type Substitution, secretValues, substitute } from '../../integrations/rules/substitution.ts';
+import {
+  awsKeysOf,
+  type Substitution,
+  secretValues,
+  substitute,
+} from '../../integrations/rules/substitution.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
 /** What the routes of functions need: what their commands need, and the address of the API for links. */
@@ -24,6 +29,7 @@ export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteD
   integrations: {
     resolve: (projectId, id, seed) => resolveIntegration(deps.pool, deps.keyring, projectId, id, seed),
     substitute: (request, substitutions) => substitute(request, substitutions as readonly Substitution[]),
+    awsKeys: (substitutions, id, url) => awsKeysOf(substitutions as readonly Substitution[], id, url),
     secretValues: (substitutions) => secretValues(substitutions as readonly Substitution[]),
   },
   actions: { steps: stepsOf, versions: versionsOf },

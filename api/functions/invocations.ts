@@ -30,6 +30,10 @@ export const invocation = z
         method: z.string(),
         headers: z.record(z.string(), z.string()),
         body: z.string().nullable(),
+        signed: z.enum(['standard_webhooks', 'aws_sigv4']).nullable().meta({
+          description:
+            'How the request is signed when it is sent. The headers of the signature are not shown.',
+        }),
         mocked: z.boolean(),
         duration_ms: z.int(),
         response: z.object({ status: z.int(), body: z.unknown() }).nullable(),

@@ -182,7 +182,7 @@ class Attempt {
         tried.steps = step.steps;
         tried.memory = Math.max(tried.memory, step.memory);
         if (step.status !== 'waits') break;
-        const result = await this.#answer(step.call, variant, tried, substitutions);
+        const result = await this.#answer(step.call, { variant, globals }, tried, substitutions);
         step = await this.#deps.runner.resume(
           projectId,
           { ...job, globals, state: step.state, result, captured: tried.captured.length },
@@ -244,7 +244,7 @@ class Attempt {
   /** Does what a program waits for. */
   async #answer(
     { name, args }: { name: string; args: unknown[] },
-    variant: Variant,
+    { variant, globals }: { variant: Variant; globals: Globals },
     tried: TriedInvocation,
     substitutions: readonly Substitution[],
   ): Promise<unknown> {
@@ -261,6 +261,8 @@ class Attempt {
       isMocked: this.#trial.isMocked,
       expects: expectedStatuses(variant.schemas, variant.inputs),
       answers: this.#trial.answers ?? [],
+      input: (key) => (globals.inputs as Record<string, unknown>)[key],
+      integrationId: (key) => idOf(variant.inputs[key]?.value),
       signal: this.#signal,
     });
     tried.fetches.push(this.#room.value(shown) === shown ? shown : this.#cut(shown));
@@ -275,6 +277,8 @@ class Attempt {
 }
 
 const EMPTY = { result: null, errors: [], fetches: [], captured: [], steps: 0, memory: 0 };
+
+const idOf = (value: unknown) => (typeof value === 'number' ? value : undefined);
 
 const valuesOf = (inputs: StoredInputs) =>
   Object.fromEntries(Object.entries(inputs).map(([key, { value }]) => [key, value]));

@@ -16,6 +16,7 @@ import { HUBSPOT, HUBSPOT_COMPANY, HUBSPOT_EVENT } from './hubspot.ts';
 import { INCOMING_WEBHOOK } from './incoming-webhook.ts';
 import { INTERCOM, INTERCOM_EVENT } from './intercom.ts';
 import { GITHUB, GITLAB, LINEAR } from './issues.ts';
+import { KINESIS } from './kinesis.ts';
 import { KLAVIYO_EVENT, KLAVIYO_USER } from './klaviyo.ts';
 import { LOOPS, LOOPS_EVENT } from './loops.ts';
 import { MAILGUN } from './mailgun.ts';
@@ -45,7 +46,7 @@ import { ZENDESK } from './zendesk.ts';
 export const TEMPLATES: readonly Template[] = [
   ...[WEBHOOK, INCOMING_WEBHOOK],
   ...[SLACK, DISCORD, MICROSOFT_TEAMS, TELEGRAM],
-  ...[ZAPIER, MAKE, REPLICATOR],
+  ...[ZAPIER, MAKE, REPLICATOR, KINESIS],
   ...[LINEAR, GITHUB, GITLAB, CLICKUP, PAGERDUTY],
   ...[TWILIO, WHATSAPP, KUDOSITY, ONESIGNAL, KNOCK],
   ...[CUSTOMERIO, HUBSPOT, HUBSPOT_COMPANY, HUBSPOT_EVENT, SENDGRID, BREVO, LOOPS, LOOPS_EVENT],

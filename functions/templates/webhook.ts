@@ -16,6 +16,9 @@ export const WEBHOOK: Template = {
 if (inputs.debug) {
   print('Request', inputs.url, request)
 }
+if (notEmpty(inputs.signing_secret)) {
+  request.standard_webhooks := {'secret_input': 'signing_secret'}
+}
 let answer := fetch(inputs.url, request)
 if (inputs.debug) {
   print('Response', answer.status, answer.body)
@@ -61,6 +64,18 @@ if (answer.status >= 400) {
       required: false,
       secret: false,
       hidden: false,
+    },
+    {
+      key: 'signing_secret',
+      type: 'string',
+      label: 'Signing secret',
+      description:
+        'A key in base64, such as whsec_…. With it, each request is signed as Standard Webhooks describes: webhook-id, ' +
+        'webhook-timestamp and webhook-signature.',
+      required: false,
+      secret: true,
+      hidden: false,
+      templating: false,
     },
     {
       key: 'debug',

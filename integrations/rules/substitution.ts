@@ -114,6 +114,26 @@ export function substitute(
   };
 }
 
+/**
+ * Returns the keys with which requests to AWS are signed. Throws a SubstitutionError if the integration has none, or if they
+ * may not be used for the host of the URL.
+ */
+export function awsKeysOf(substitutions: readonly Substitution[], integrationId: number, url: string) {
+  const of = substitutions.find((one) => one.integrationId === integrationId);
+  const signing = of?.signing;
+  if (!of || signing?.scheme !== 'aws-sigv4') {
+    throw new SubstitutionError(`The integration ${integrationId} has no keys for AWS.`);
+  }
+  if (!hostAllowed(of, url)) {
+    throw new SubstitutionError(
+      `The keys of the integration ${integrationId} (${of.kind}) must not sign requests to ${hostOf(url, [])}. They may sign ` +
+        `requests to ${of.hosts.join(', ')}, with https.`,
+    );
+  }
+  const { accessKeyId, secretAccessKey, sessionToken, region } = signing;
+  return { accessKeyId, secretAccessKey, sessionToken, region };
+}
+
 const called = ({ integrationId, kind }: Substitution, { name }: Placeholder): string =>
   `The secret \`${name}\` of the integration ${integrationId} (${kind})`;
 

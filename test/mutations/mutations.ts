@@ -1148,6 +1148,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'does not hold up that of another',
   },
   {
+    name: 'the signature of a request leaves out its body',
+    file: 'functions/signing.ts',
+    from: "`${id}.${seconds}.${body ?? ''}`",
+    to: '`${id}.${seconds}.`',
+    test: 'test/functions/signing.test.ts',
+    named: 'sign the body that is sent',
+  },
+  {
+    name: 'keys for AWS sign requests to any host',
+    file: 'integrations/rules/substitution.ts',
+    from: '  if (!hostAllowed(of, url)) {',
+    to: "  if (url === '') {",
+    test: 'test/functions/signing.test.ts',
+    named: 'are made only for hosts of AWS',
+  },
+  {
     name: 'a program loops for ever',
     file: 'functions/evaluate.ts',
     from: '  maxMilliseconds: 550,',

@@ -16,7 +16,12 @@ import type { Template } from '../../../functions/templates/template.ts';
 import type { Bytecode } from '../../../hog/bytecode/index.ts';
 import { createOwnParser, type Parser } from '../../../hog/parser/index.ts';
 import { findKind } from '../../../integrations/kinds/registry.ts';
-import { type Substitution, secretValues, substitute } from '../../../integrations/rules/substitution.ts';
+import {
+  awsKeysOf,
+  type Substitution,
+  secretValues,
+  substitute,
+} from '../../../integrations/rules/substitution.ts';
 
 /** A request as the service behind a template receives it. */
 export interface Heard {
@@ -208,6 +213,7 @@ function integrationsOf(given: { kind: string; config: Record<string, unknown> }
       };
     },
     substitute: (request, substitutions) => substitute(request, substitutions as readonly Substitution[]),
+    awsKeys: (substitutions, id, url) => awsKeysOf(substitutions as readonly Substitution[], id, url),
     secretValues: (substitutions) => secretValues(substitutions as readonly Substitution[]),
   };
 }

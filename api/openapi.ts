@@ -72,13 +72,22 @@ interface Described {
   responses?: Record<string, { description?: string }>;
   requestBody?: {
     required?: boolean;
-    content: Record<string, { schema?: { properties?: object; required?: string[]; anyOf?: object[] } }>;
+    content: Record<string, { schema?: BodySchema }>;
   };
+}
+
+interface BodySchema {
+  type?: string;
+  properties?: object;
+  required?: string[];
+  anyOf?: BodySchema[];
 }
 
 /** Marks a body as optional if all its fields are, and adds forms as a second content type. */
 function describeBody({ requestBody }: Described): void {
-  const schema = requestBody?.content['application/json']?.schema;
+  const given = requestBody?.content['application/json']?.schema;
+  const isNullable = given?.anyOf?.some(({ type }) => type === 'null') ?? false;
+  const schema = isNullable ? given?.anyOf?.find(({ properties }) => properties) : given;
   if (!requestBody || !schema?.properties) return;
   // A schema with `anyOf` needs at least one of its fields.
   requestBody.required = (schema.required ?? []).length > 0 || schema.anyOf !== undefined;

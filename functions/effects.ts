@@ -3,25 +3,28 @@ import type { Egress } from '../egress/egress.ts';
 import type { InvocationLog } from './rules/logs.ts';
 import { answerTo, type MockedAnswer } from './rules/mocks.ts';
 import type { Redact } from './rules/redact.ts';
+import type { OutgoingRequest } from './rules/request.ts';
 import type { ExpectsStatus } from './rules/statuses.ts';
 import { type AwsKeys, type Signing, signatureFor, signingOf } from './signing.ts';
 
 /** What of an integration only the runtime knows. */
 export type Substitution = object;
 
-export interface OutgoingRequest {
-  url: string;
-  headers: Readonly<Record<string, string>>;
-  body: string | null;
+/** An integration cannot be used. The message is for people, and contains no secret. */
+export class IntegrationError extends Error {
+  override readonly name = 'IntegrationError';
 }
 
 /** Credentials that programs use without seeing them. */
 export interface Integrations {
-  /** Undefined: the project has no such integration. `seed` is a random secret of the run. */
+  /**
+   * Undefined: the project has no such integration. `seed` is a random secret of the run. If nothing is sent, no tokens are
+   * asked for either. Throws an IntegrationError.
+   */
   resolve(
     projectId: number,
     id: number,
-    seed: string,
+    { seed, isMocked }: { seed: string; isMocked: boolean },
   ): Promise<{ inputs: Record<string, unknown>; substitution: Substitution } | undefined>;
   /** Puts secrets in the place of what stands for them. Throws if one may not go to the host of the request. */
   substitute(request: OutgoingRequest, substitutions: readonly Substitution[]): OutgoingRequest;

@@ -2,7 +2,7 @@
 // attempt: receivers take no old ones.
 import { createHash, createHmac, type Hash, type Hmac, randomUUID } from 'node:crypto';
 import { SignatureV4 } from '@smithy/signature-v4';
-import type { OutgoingRequest } from './effects.ts';
+import type { OutgoingRequest } from './rules/request.ts';
 
 /** A pair of keys for AWS. */
 export interface AwsKeys {

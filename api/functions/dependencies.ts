@@ -2,7 +2,9 @@ import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { FunctionCommandDependencies } from '../../functions/commands/dependencies.ts';
 import type { TryDependencies } from '../../functions/commands/try-function.ts';
+import { IntegrationError, type Integrations } from '../../functions/effects.ts';
 import { findTemplate } from '../../functions/templates/index.ts';
+import { AccessTokenError, AccessTokens } from '../../integrations/reads/access-tokens.ts';
 import { resolveIntegration } from '../../integrations/reads/resolve.ts';
 import {
   awsKeysOf,
@@ -26,14 +28,24 @@ export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteD
   keyring: deps.keyring,
   runner: deps.functionRunner,
   egress: deps.egress,
-  integrations: {
-    resolve: (projectId, id, seed) => resolveIntegration(deps.pool, deps.keyring, projectId, id, seed),
-    substitute: (request, substitutions) => substitute(request, substitutions as readonly Substitution[]),
-    awsKeys: (substitutions, id, url) => awsKeysOf(substitutions as readonly Substitution[], id, url),
-    secretValues: (substitutions) => secretValues(substitutions as readonly Substitution[]),
-  },
+  integrations: integrationsOf(deps),
   actions: { steps: stepsOf, versions: versionsOf },
   template: findTemplate,
   mostFunctions: deps.config.SLUICE_FUNCTIONS_PER_PROJECT,
   publicUrl: deps.config.SLUICE_PUBLIC_URL,
 });
+
+function integrationsOf({ pool, keyring, egress }: ApiDependencies): Integrations {
+  const tokens = new AccessTokens(egress);
+  return {
+    resolve: (projectId, id, { seed, isMocked }) =>
+      resolveIntegration(pool, keyring, projectId, id, seed, isMocked ? undefined : tokens).catch(
+        (error: unknown) => {
+          throw error instanceof AccessTokenError ? new IntegrationError(error.message) : error;
+        },
+      ),
+    substitute: (request, substitutions) => substitute(request, substitutions as readonly Substitution[]),
+    awsKeys: (substitutions, id, url) => awsKeysOf(substitutions as readonly Substitution[], id, url),
+    secretValues: (substitutions) => secretValues(substitutions as readonly Substitution[]),
+  };
+}

@@ -62,34 +62,37 @@ export const tried = z
   })
   .meta({ id: 'FunctionTest' });
 
-const body = z.object({
-  configuration: freeForm.optional().meta({
-    description:
-      'The function. Fields that are left out are those of the stored function, if there is one. Required unless ' +
-      '`use_draft` is true.',
-  }),
-  use_draft: z.boolean().default(false).meta({
-    description:
-      'True: tries the draft of the stored function, with its secrets, in place of `configuration`.',
-  }),
-  globals: freeForm
-    .nullable()
-    .optional()
-    .meta({ description: 'What the program sees. It has at least an `event`.' }),
-  clickhouse_event: freeForm.nullable().optional().meta({
-    description: 'An event as a row, in which `properties` and `person_properties` are JSON texts.',
-  }),
-  event_id: z.uuid().nullable().optional().meta({ description: 'The uuid of a stored event to try with.' }),
-  use_newest_event: z
-    .boolean()
-    .default(false)
-    .meta({ description: 'Tries with the newest stored event that the filters match.' }),
-  mock_async_functions: z.boolean().default(true).meta({
-    description: 'True: requests are shown and not sent, and each is answered with 200 and an empty object.',
-  }),
-  mock_responses: mockedAnswers,
-  invocation_id: z.uuid().nullable().optional(),
-});
+const body = z
+  .object({
+    configuration: freeForm.optional().meta({
+      description:
+        'The function. Fields that are left out are those of the stored function, if there is one. Required unless ' +
+        '`use_draft` is true.',
+    }),
+    use_draft: z.boolean().default(false).meta({
+      description:
+        'True: tries the draft of the stored function, with its secrets, in place of `configuration`.',
+    }),
+    globals: freeForm
+      .nullable()
+      .optional()
+      .meta({ description: 'What the program sees. It has at least an `event`.' }),
+    clickhouse_event: freeForm.nullable().optional().meta({
+      description: 'An event as a row, in which `properties` and `person_properties` are JSON texts.',
+    }),
+    event_id: z.uuid().nullable().optional().meta({ description: 'The uuid of a stored event to try with.' }),
+    use_newest_event: z
+      .boolean()
+      .default(false)
+      .meta({ description: 'Tries with the newest stored event that the filters match.' }),
+    mock_async_functions: z.boolean().default(true).meta({
+      description:
+        'True: requests are shown and not sent, and each is answered with 200 and an empty object.',
+    }),
+    mock_responses: mockedAnswers,
+    invocation_id: z.uuid().nullable().optional(),
+  })
+  .meta({ anyOf: [{ required: ['configuration'] }, { required: ['use_draft'] }] });
 
 /** Adds the route that tries a function, stored or not, with one event. */
 export function invocationRoutes(app: App, deps: FunctionRouteDependencies): void {

@@ -137,7 +137,8 @@ export function previewRoutes(app: App, deps: FunctionRouteDependencies): void {
       const current = isUuid(params.id)
         ? await findFunction(pool, { projectId: project.id, functionId: params.id })
         : undefined;
-      if (!current && !asked.configuration && !asked.use_draft) {
+      if (!current && !asked.configuration) {
+        if (isUuid(params.id)) throw refuse.absent();
         throw refuse.invalid('configuration', 'Required, because there is no stored function with this id.', {
           code: 'required',
         });

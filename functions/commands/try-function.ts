@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import type { Egress } from '../../egress/egress.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { refuse } from '../../refusals.ts';
-import { fetchFor, type Integrations, type ShownFetch, type Substitution } from '../effects.ts';
+import {
+  fetchFor,
+  IntegrationError,
+  type Integrations,
+  type ShownFetch,
+  type Substitution,
+} from '../effects.ts';
 import type { CompiledContent, StoredInputs } from '../rules/definition.ts';
 import type { Frame } from '../rules/frame.ts';
 import { filterGlobals, type Globals, seenBy } from '../rules/globals.ts';
@@ -143,16 +149,6 @@ class Attempt {
     const { uuid, url } = this.#trial.globals.event as { uuid: string; url: string };
     const began = performance.now();
     this.log.begin();
-    const { given, substitutions } = await this.#integrations(variant);
-    const secret = variant.schemas.filter((one) => one.secret).map(({ key }) => variant.inputs[key]?.value);
-    this.#redact = redactor(
-      [secret, this.#deps.integrations.secretValues(substitutions)],
-      valuesOf(variant.inputs),
-    );
-    const job = {
-      ...{ bytecode: content.bytecode as Bytecode, frame, globals: this.#trial.globals },
-      isTransformation: type === 'transformation',
-    };
     const tried: TriedInvocation = {
       ...EMPTY,
       mapping: variant.mapping,
@@ -165,6 +161,21 @@ class Attempt {
       this.log.add('error', message);
       tried.status = 'error';
       tried.errors.push(this.#redact.text(message));
+    };
+    const found = await this.#integrations(variant).catch((error: unknown) => {
+      if (!(error instanceof IntegrationError)) throw error;
+      fail(`Error building inputs for event ${uuid}: ${error.message}`);
+    });
+    if (!found) return tried;
+    const { given, substitutions } = found;
+    const secret = variant.schemas.filter((one) => one.secret).map(({ key }) => variant.inputs[key]?.value);
+    this.#redact = redactor(
+      [secret, this.#deps.integrations.secretValues(substitutions)],
+      valuesOf(variant.inputs),
+    );
+    const job = {
+      ...{ bytecode: content.bytecode as Bytecode, frame, globals: this.#trial.globals },
+      isTransformation: type === 'transformation',
     };
     let step: Step;
     let globals: Globals;
@@ -229,12 +240,13 @@ class Attempt {
 
   /** Finds what stands for the integrations that inputs name. */
   async #integrations({ schemas, inputs }: Variant) {
+    const { projectId, isMocked } = this.#trial;
     const given: Record<string, unknown> = {};
     const substitutions: Substitution[] = [];
     for (const { key } of integrationInputs(schemas)) {
       const id = inputs[key]?.value;
       if (typeof id !== 'number') continue;
-      const found = await this.#deps.integrations.resolve(this.#trial.projectId, id, this.#seed);
+      const found = await this.#deps.integrations.resolve(projectId, id, { seed: this.#seed, isMocked });
       given[key] = found?.inputs ?? null;
       if (found) substitutions.push(found.substitution);
     }

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { common, type Kind, secret } from './kind.ts';
+import { common, type Kind, line, secret } from './kind.ts';
 
 const TOKEN_URL = 'https://oauth2.googleapis.com/token';
+const CLOUD = 'https://www.googleapis.com/auth/cloud-platform';
 const MOST_CHARACTERS = 20_000;
 
 /** What of a key file is kept. It is a key file again. */
@@ -63,6 +64,11 @@ const fields = z.object({
   key: secret(key.meta({ anyOf: [{ type: 'string' }, { type: 'object' }] })).describe(
     'The key file of the service account, as text or as an object.',
   ),
+  scope: line(2_000)
+    .optional()
+    .describe(
+      'What the tokens are for, separated by spaces. By default everything that the account may do in the cloud.',
+    ),
   client_email: read,
   project_id: read,
   ...common,
@@ -74,11 +80,12 @@ export const googleServiceAccount: Kind<z.output<typeof fields>> = {
   fields,
   hosts: () => ['*.googleapis.com'],
   values: () => ({}),
-  signing: ({ key: { client_email, private_key } }) => ({
+  signing: ({ key: { client_email, private_key }, scope }) => ({
     scheme: 'google-jwt',
     clientEmail: client_email,
     privateKey: private_key,
     tokenUrl: TOKEN_URL,
+    scope: scope ?? CLOUD,
   }),
   derived: ({ key: { client_email, project_id } }) => ({ client_email, project_id }),
   displayName: ({ client_email }) => client_email ?? undefined,

@@ -1,8 +1,10 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
+import { bearerHeader, text } from '../kinds/kind.ts';
 import { findKind } from '../kinds/registry.ts';
 import { findIntegration } from '../rows/integrations.ts';
 import { markerOf, type Substitution } from '../rules/substitution.ts';
+import type { AccessTokens } from './access-tokens.ts';
 import { openConfig } from './settings.ts';
 import { shownIntegration } from './shown.ts';
 
@@ -21,7 +23,8 @@ export interface ResolvedIntegration {
 
 /**
  * Reads an integration of a project for a run. Undefined: the project has no such integration. Throws a SecretError if its
- * secrets cannot be decrypted. `seed` is a random secret of the run, see `markerOf`.
+ * secrets cannot be decrypted, and an AccessTokenError. `seed` is a random secret of the run, see `markerOf`. Without
+ * `tokens`, what stands for a token has no value: nothing may be sent.
  */
 export async function resolveIntegration(
   queryable: Queryable,
@@ -29,13 +32,19 @@ export async function resolveIntegration(
   projectId: number,
   integrationId: number,
   seed: string,
+  tokens?: Pick<AccessTokens, 'tokenFor'>,
 ): Promise<ResolvedIntegration | undefined> {
   if (!Number.isInteger(integrationId) || integrationId < 1 || integrationId > MAX_ID) return undefined;
   const row = await findIntegration(queryable, { projectId, integrationId });
   const kind = row && findKind(row.kind);
   if (!kind) return undefined;
   const config = openConfig(keyring, kind, row);
-  const placeholders = Object.entries(kind.values(config)).map(([name, { value, form }]) => ({
+  const signing = kind.signing?.(config) ?? null;
+  const values =
+    signing?.scheme === 'google-jwt'
+      ? valuesOfToken((await tokens?.tokenFor(signing)) ?? '')
+      : kind.values(config);
+  const placeholders = Object.entries(values).map(([name, { value, form }]) => ({
     ...{ name, value, form },
     marker: markerOf(seed, row.id, name),
   }));
@@ -51,7 +60,9 @@ export async function resolveIntegration(
       kind: row.kind,
       placeholders,
       hosts: kind.hosts(config),
-      signing: kind.signing?.(config) ?? null,
+      signing,
     },
   };
 }
+
+const valuesOfToken = (token: string) => ({ access_token: text(token), authorization: bearerHeader(token) });

@@ -22,7 +22,7 @@ export type Signing =
       sessionToken: string | null;
       region: string;
     }
-  | { scheme: 'google-jwt'; clientEmail: string; privateKey: string; tokenUrl: string };
+  | { scheme: 'google-jwt'; clientEmail: string; privateKey: string; tokenUrl: string; scope: string };
 
 /** What the runtime knows of an integration and its programs do not. It is never logged and never stored. */
 export interface Substitution {

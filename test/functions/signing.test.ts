@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash, createHmac, generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { signatureFor, signingOf } from '../../functions/signing.ts';
@@ -292,5 +292,32 @@ describe('signatures for AWS', () => {
       Data: Buffer.from('{"e":"paid"}').toString('base64'),
     });
     expect(text).not.toContain(AWS_SECRET);
+  });
+});
+
+describe('a service account of Google', () => {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const key = {
+    ...{ type: 'service_account', client_email: 'bot@x.iam.gserviceaccount.com', project_id: 'x' },
+    private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }) as string,
+  };
+  const configuration = (id: number, target: string) => ({
+    hog: `fetch('${target}', {'headers': {'Authorization': inputs.google.authorization}})`,
+    inputs_schema: [{ key: 'google', type: 'integration', integration: 'google-service-account' }],
+    inputs: { google: { value: id } },
+  });
+
+  test('is used only for hosts of Google, and no token is asked for while nothing is sent', async () => {
+    const made = await api.request(anna, 'POST', `/api/projects/${anna.projectId}/integrations/`, {
+      ...{ kind: 'google-service-account', config: { key, scope: 'https://www.googleapis.com/auth/pubsub' } },
+    });
+    expect(made.statusCode).toBe(201);
+    const { id } = made.json();
+    const inside = await tried(configuration(id, 'https://pubsub.googleapis.com/v1/x'), true);
+    expect(inside.body.status).toBe('success');
+    expect(inside.body.invocations[0].fetches[0].headers.Authorization).toMatch(/^secret_/);
+    const outside = await tried(configuration(id, hook()), true);
+    expect(outside.body.errors[0]).toMatch(/must not be sent to 127\.0\.0\.1/);
+    expect(outside.text).not.toContain('PRIVATE KEY');
   });
 });

@@ -187,6 +187,7 @@ test('a secret that looks like a placeholder is not replaced again', () => {
 
 test('the values that no log may contain are all that could be put in, and what requests are signed with', () => {
   const signing = {
+    scope: 's',
     scheme: 'google-jwt' as const,
     clientEmail: 'a@b',
     privateKey: 'pem',

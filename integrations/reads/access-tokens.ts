@@ -1,0 +1,114 @@
+// Gets access tokens for service accounts of Google: a signed statement is exchanged for a token that lasts an hour.
+import { createHash, createPrivateKey, sign } from 'node:crypto';
+import type { Egress } from '../../egress/egress.ts';
+import type { Signing } from '../rules/substitution.ts';
+
+export type GoogleAccount = Signing & { scheme: 'google-jwt' };
+
+/** Google refused to give a token, or could not be asked. The message contains no secret. */
+export class AccessTokenError extends Error {
+  override readonly name = 'AccessTokenError';
+}
+
+interface Kept {
+  token: Promise<string>;
+  /** Milliseconds. */
+  until: number;
+}
+
+const GRANT = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+const LIFETIME = 3_600;
+/** A token is replaced so many milliseconds before its end, so that it does not end in the middle of a run. */
+const SPARE = 5 * 60_000;
+const TIMEOUT = 10_000;
+const LONGEST_ANSWER = 64 * 1024;
+const LONGEST_REASON = 300;
+const MOST_KEPT = 1_000;
+
+const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** Keeps the tokens of accounts until shortly before their end. Those who ask at the same time share one request. */
+export class AccessTokens {
+  readonly #egress: Pick<Egress, 'fetch'>;
+  readonly #clock: () => number;
+  readonly #kept = new Map<string, Kept>();
+
+  constructor(egress: Pick<Egress, 'fetch'>, clock: () => number = Date.now) {
+    this.#egress = egress;
+    this.#clock = clock;
+  }
+
+  /** Returns a token of an account. Throws an AccessTokenError. */
+  tokenFor(account: GoogleAccount): Promise<string> {
+    const key = createHash('sha256').update(JSON.stringify(account)).digest('hex');
+    const kept = this.#kept.get(key);
+    if (kept && kept.until > this.#clock()) return kept.token;
+    const entry: Kept = { token: Promise.resolve(''), until: Number.POSITIVE_INFINITY };
+    entry.token = this.#ask(account).then(
+      ({ token, seconds }) => {
+        entry.until = this.#clock() + seconds * 1_000 - SPARE;
+        return token;
+      },
+      (error: unknown) => {
+        if (this.#kept.get(key) === entry) this.#kept.delete(key);
+        throw error;
+      },
+    );
+    this.#kept.delete(key);
+    this.#kept.set(key, entry);
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size > MOST_KEPT && oldest !== undefined) this.#kept.delete(oldest);
+    return entry.token;
+  }
+
+  async #ask(account: GoogleAccount): Promise<{ token: string; seconds: number }> {
+    const fail = (reason: string) =>
+      new AccessTokenError(`Google gave no access token for ${account.clientEmail}: ${reason}`);
+    const body = new URLSearchParams({
+      grant_type: GRANT,
+      assertion: assertionOf(account, this.#clock(), fail),
+    });
+    const answer = await this.#egress
+      .fetch(account.tokenUrl, {
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: body.toString(),
+        timeoutMilliseconds: TIMEOUT,
+        maxAnswerBytes: LONGEST_ANSWER,
+      })
+      .catch((error: Error) => {
+        throw fail(error.message);
+      });
+    const { access_token: token, expires_in: seconds, ...said } = fieldsOf(answer.body.toString('utf8'));
+    if (answer.status === 200 && typeof token === 'string' && token !== '') {
+      return { token, seconds: typeof seconds === 'number' ? seconds : LIFETIME };
+    }
+    const reason = said.error_description ?? said.error ?? 'an answer without a token';
+    throw fail(`${answer.status}, ${String(reason).slice(0, LONGEST_REASON)}`);
+  }
+}
+
+/** The statement of an account that it wants a token, signed with its key. */
+function assertionOf(
+  { clientEmail, privateKey, tokenUrl, scope }: GoogleAccount,
+  now: number,
+  fail: (reason: string) => Error,
+): string {
+  const issued = Math.floor(now / 1_000);
+  const claims = { iss: clientEmail, scope, aud: tokenUrl, iat: issued, exp: issued + LIFETIME };
+  const statement = `${encoded({ alg: 'RS256', typ: 'JWT' })}.${encoded(claims)}`;
+  try {
+    return `${statement}.${sign('RSA-SHA256', Buffer.from(statement), createPrivateKey(privateKey)).toString('base64url')}`;
+  } catch {
+    throw fail('the private key of its key file cannot be used');
+  }
+}
+
+function fieldsOf(text: string): Record<string, unknown> {
+  try {
+    const found: unknown = JSON.parse(text);
+    return typeof found === 'object' && found !== null ? (found as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -72,29 +72,41 @@ export async function scanEvents(
     return done;
   };
 
+  /** Reads what comes after an event, of which `left` may still be looked at. Without any left, one says that there is more. */
+  const readAfter = (last: RangeEvent | null, left: number): Promise<RangeEvent[]> => {
+    const page = read((client) => eventsWithin(client, projectId, scan, last, Math.min(PAGE, left) || 1));
+    // The loop hears of an error when it comes to this page.
+    page.catch(() => undefined);
+    return page;
+  };
+
   let position: RangeEvent | null = null;
+  let left = mostEvents;
+  let next = readAfter(null, left);
   while (inTime()) {
-    const last: RangeEvent | null = position;
-    const left = mostEvents - scanned.searched;
-    const limit = Math.min(PAGE, left) || 1;
-    const page: RangeEvent[] = await read((client) => eventsWithin(client, projectId, scan, last, limit));
+    const page = await next;
     scanned.isComplete = page.length === 0;
     if (scanned.isComplete || left === 0) break;
+    left -= page.length;
+    // The next page is read while a thread looks at this one.
+    next = readAfter(page.at(-1) as RangeEvent, left);
     const wanted = page.flatMap(({ found }) => found ?? []);
-    const next = wanted[await ask(wanted)];
+    const missed = wanted[await ask(wanted)];
     // The page ends before the first event that there was no time for.
-    const looked = next
+    const looked = missed
       ? page.slice(
           0,
-          page.findIndex(({ found }) => found === next),
+          page.findIndex(({ found }) => found === missed),
         )
       : page;
     scanned.searched += looked.length;
     scanned.tooLarge += looked.filter(({ isTooLarge }) => isTooLarge).length;
     position = looked.at(-1) ?? position;
     scanned.oldest = position?.timestamp ?? null;
-    if (next) break;
+    if (missed) break;
   }
+  // Nothing goes on after the answer.
+  await next.catch(() => undefined);
   tally.mask();
   return scanned;
 }

@@ -55,9 +55,13 @@ export interface Preview {
   is_sample_complete: boolean;
 }
 
-/** Milliseconds after which the search ends with what it has found, and after which no further event is tried. */
-const SEARCH_TIME = 15_000;
-const WHOLE_TIME = 25_000;
+/** Milliseconds after which the search, and the whole preview, end with what they have. */
+export interface PreviewTimes {
+  search: number;
+  whole: number;
+}
+
+const TIMES: PreviewTimes = { search: 15_000, whole: 25_000 };
 const RETRY_SECONDS = 5;
 
 /**
@@ -68,6 +72,7 @@ export async function previewFunction(
   deps: TryDependencies & { read: Read },
   query: PreviewQuery,
   signal?: AbortSignal,
+  times = TIMES,
 ): Promise<Preview> {
   const { type, facts, after, before, mostEvents } = query;
   if (!typeOf(type).isTestable) {
@@ -79,7 +84,7 @@ export async function previewFunction(
     const scan = await scanEvents(
       deps,
       {
-        ...{ type, facts, after, before, mostEvents, deadline: began + SEARCH_TIME },
+        ...{ type, facts, after, before, mostEvents, deadline: began + times.search },
         names: namesOf(contents),
         versions: contents.map(versionOf),
       },
@@ -88,7 +93,7 @@ export async function previewFunction(
     const { counts, common, matches } = scan.tally;
     const [proposed, running = null] = counts as [VersionCounts, VersionCounts?];
     const chosen = choose(matches, query.sample);
-    const sample = await new Sample(deps, query, contents, signal).of(chosen, began + WHOLE_TIME);
+    const sample = await new Sample(deps, query, contents, signal).of(chosen, began + times.whole);
     return {
       searched: {
         events: scan.searched,
@@ -173,19 +178,31 @@ class Sample {
     this.#signal = signal;
   }
 
+  /** Tries the events, as far as the time reaches. */
   async of(chosen: readonly MatchedEvent[], deadline: number): Promise<PreviewedEvent[]> {
     const tried: PreviewedEvent[] = [];
-    for (const one of chosen) {
-      if (performance.now() > deadline) break;
-      const { project } = this.#query.facts;
-      const stored = await this.#deps.read((client) => findEventAt(client, project.id, one));
-      // It may have been deleted since the search.
-      if (stored) tried.push(await this.#try(stored, one.versions));
+    const late = AbortSignal.timeout(Math.max(0, Math.ceil(deadline - performance.now())));
+    const signal = this.#signal ? AbortSignal.any([this.#signal, late]) : late;
+    try {
+      for (const one of chosen) {
+        signal.throwIfAborted();
+        const { project } = this.#query.facts;
+        const stored = await this.#deps.read((client) => findEventAt(client, project.id, one));
+        // It may have been deleted since the search.
+        if (stored) tried.push(await this.#try(stored, one.versions, signal));
+      }
+    } catch (error) {
+      // A single event may have many mappings, each of which takes its time.
+      if (error !== late.reason || this.#signal?.aborted) throw error;
     }
     return tried;
   }
 
-  async #try(stored: StoredEvent, outcomes: readonly VersionOutcome[]): Promise<PreviewedEvent> {
+  async #try(
+    stored: StoredEvent,
+    outcomes: readonly VersionOutcome[],
+    signal: AbortSignal,
+  ): Promise<PreviewedEvent> {
     const { type, facts, answers } = this.#query;
     const trials: PreviewedTrial[] = [];
     for (const [index, content] of this.#contents.entries()) {
@@ -195,7 +212,7 @@ class Sample {
         ...{ globals: globalsOfStored(stored, facts, type), frame: frameOf(stored) },
         ...{ room: this.#room, seed: this.#seed },
       };
-      const result = await tryFunction(this.#deps, trial, this.#signal);
+      const result = await tryFunction(this.#deps, trial, signal);
       trials.push({ ...result, masked: invocations > 0 && passed === 0 });
     }
     const [proposed, running = null] = trials as [PreviewedTrial, PreviewedTrial?];

@@ -1,6 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { reading } from '../../db/reading.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { previewFunction } from '../../functions/commands/preview.ts';
+import { createFunctionCompiler } from '../../functions/compiler.ts';
+import { NO_SECRETS } from '../../functions/reads/secrets.ts';
+import { createRunner } from '../../functions/runner.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { reservePort } from '../support/ports.ts';
 import { type EventFields, insertEvents } from '../support/rows.ts';
@@ -446,3 +451,59 @@ test('the same uuid of another project is not found', async () => {
   const { body } = await previewed({ ...days(40), configuration: sender() });
   expect(body.searched.events).toBe(0);
 });
+
+test('one event whose mappings take long does not hold up a preview for longer than its time', async () => {
+  await store(anna, [{ timestamp: inDay(50, 0) }]);
+  const compiler = createFunctionCompiler();
+  const runner = createRunner();
+  try {
+    const mappings = Array.from({ length: 40 }, (_, n) => ({ name: `mapping ${n}`, filters: {} }));
+    const content = { hog: 'while (true) { let a := 1 }', filters: {}, masking: null, mappings };
+    const compiled = await compiler.compile(anna.projectId, {
+      ...{ type: 'destination', content: { ...content, inputs_schema: [], inputs: {} }, secrets: NO_SECRETS },
+      ...{ isEnabled: true, testAccounts: [], actions: [], now: Date.now(), timezone: 'UTC' },
+    });
+    const {
+      is_sample_complete: isComplete,
+      sample,
+      proposed,
+    } = await previewFunction(
+      {
+        ...{ runner, egress: unused(), integrations: unused() },
+        read: (work) => reading(api.pool, { projectId: anna.projectId }, work),
+      },
+      {
+        ...{
+          type: 'destination',
+          proposed: compiled,
+          running: null,
+          mostEvents: 100,
+          sample: 5,
+          answers: [],
+        },
+        ...days(50),
+        facts: {
+          ...{ project: { id: anna.projectId, name: 'Anna' }, site: 'https://sluice.test' },
+          source: { id: 'new', name: null },
+        },
+      },
+      undefined,
+      { search: 10_000, whole: 10 },
+    );
+    // All 40 mappings would take 22 seconds of the processor, and no more than one was given its time.
+    expect([isComplete, sample, proposed.matched]).toEqual([false, [], 1]);
+  } finally {
+    await Promise.all([compiler.close(), runner.close()]);
+  }
+});
+
+/** What nothing may ask for. */
+const unused = () =>
+  new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('not expected to be used');
+      },
+    },
+  ) as never;

@@ -129,9 +129,12 @@ describe('schedules are what their rows say', () => {
     await setPaused(database.pool, keyOf(row), true);
     await moveConfiguration(database.pool, new Map([[5, 6]]), EXPORTS.tables);
     await maintain();
-    const { state, typedSearchAttributes, action } = await described(row.id);
+    const { state, action } = await described(row.id);
     expect(state).toMatchObject({ paused: true, note: expect.stringContaining('Paused in Sluice') });
-    expect(typedSearchAttributes.get(searchAttributes.project)).toBe(6);
+    // Temporal shows the search attributes of a schedule some time after it has taken them.
+    await eventually(
+      async () => (await described(row.id)).typedSearchAttributes.get(searchAttributes.project) === 6,
+    );
     const ofRuns = action.typedSearchAttributes as TypedSearchAttributes;
     expect(ofRuns.get(searchAttributes.project)).toBe(6);
   });

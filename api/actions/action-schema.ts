@@ -85,7 +85,11 @@ const pin = z
   .superRefine((value, context) => {
     const isPlain = value === undefined || value === null || value === '' || typeof value === 'boolean';
     if (isPlain || (typeof value === 'string' && instant.safeParse(value).success)) return;
-    context.addIssue({ code: 'invalid_format', format: 'datetime', input: String(value) });
+    context.addIssue({
+      code: 'invalid_format',
+      format: 'datetime',
+      input: typeof value === 'string' ? value : '',
+    });
   })
   .meta({
     description: 'True: pinned now. A time: pinned then. False, null or empty: not pinned.',

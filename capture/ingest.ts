@@ -4,6 +4,7 @@ import type { Pool, Transaction } from '../db/pool.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { CapturedEvent } from './captured-event.ts';
+import type { EventFollower } from './follower.ts';
 import {
   EventsRefusedError,
   IngestUnavailableError,
@@ -27,6 +28,8 @@ interface IngestOptions {
   persons?: PersonRule;
   /** Where products join in when persons become one. */
   personsMerged?: PersonsMerged | undefined;
+  /** Learns of the events that are stored. */
+  follower?: EventFollower | undefined;
   limits?: Partial<IngestLimits>;
 }
 
@@ -133,7 +136,7 @@ function submitted({ prepared: { events } }: PendingRequest, { duplicates, notic
 export function createIngest(options: IngestOptions): Ingest {
   const { pool, logger } = options;
   const limits = { ...LIMITS, ...options.limits };
-  const store = createStore(options.persons ?? createPersonRule(options.personsMerged));
+  const store = createStore(options.persons ?? createPersonRule(options.personsMerged), options.follower);
   const queue = new RequestQueue<PendingRequest>();
   const held = new Shares({ bytes: limits.queueBytes, events: limits.queueEvents });
   const largest = { bytes: limits.batchBytes, events: limits.batchEvents };

@@ -18,23 +18,35 @@ const COPY_IDS = `copy event_ids (${ID_COLUMNS.join(', ')}) from stdin (format b
 const COPY_EVENTS = `copy events (${EVENT_ROW_COLUMNS.join(', ')}) from stdin (format binary)`;
 const UNIQUE_VIOLATION = '23505';
 
-/** Returns the stamp in the 8 bytes of a `timestamptz`. */
-function stampBytes(rows: readonly (string | null)[][]): Buffer {
-  const stamp = Buffer.alloc(8);
-  stamp.writeBigInt64BE(BigInt(rows.at(-1)?.[0] as string));
-  return stamp;
+/** How a transaction that stores events begins. */
+export interface Opened {
+  /** Its inserted_at, in the 8 bytes of a `timestamptz`. */
+  stamp: Buffer;
+  /** The answer to what was asked. */
+  answer: string | null;
 }
+
+function opened([stamp, answer = null]: readonly (string | null)[] = []): Opened {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigInt64BE(BigInt(stamp as string));
+  return { stamp: bytes, answer };
+}
+
+/** `question` is an expression whose value is a text. It is asked after the lock was granted. */
+const openingSql = (question: string | undefined) =>
+  question === undefined ? STAMP_SQL : `${STAMP_SQL}, (${question}) as answer`;
 
 /**
  * Opens a transaction that stores events, and inserts their ids. It assumes that all ids are new, because a COPY costs
- * half of `insert … on conflict`. Returns the inserted_at of the transaction. `next` is sent along.
+ * half of `insert … on conflict`. `next` is sent along.
  */
 export async function openWithNewIds(
   client: Transaction,
   ids: Feed,
-  next?: FollowUp<unknown>,
-): Promise<Buffer> {
-  return stampBytes(await copyIn(client, `begin; ${STAMP_SQL}; ${COPY_IDS}`, ids, next));
+  { next, question }: { next?: FollowUp<unknown> | undefined; question?: string | undefined } = {},
+): Promise<Opened> {
+  const rows = await copyIn(client, `begin; ${openingSql(question)}; ${COPY_IDS}`, ids, next);
+  return opened(rows.at(-1));
 }
 
 /**
@@ -60,11 +72,14 @@ export interface EventId {
 export async function openWithSomeNewIds(
   client: Transaction,
   ids: readonly EventId[],
-): Promise<{ stamp: Buffer; fresh: Set<string> }> {
+  question?: string,
+): Promise<Opened & { fresh: Set<string> }> {
   await client.query('begin');
   // The text contains two statements, so node-postgres returns a list of results.
-  const [, stamped] = (await client.query(STAMP_SQL)) as unknown as { rows: { stamp: string }[] }[];
-  const stamp = stampBytes((stamped?.rows ?? []).map((row) => [row.stamp]));
+  const [, asked] = (await client.query(openingSql(question))) as unknown as {
+    rows: { stamp: string; answer?: string | null }[];
+  }[];
+  const { stamp, answer } = asked?.rows[0] ?? {};
   // The order of the keys keeps two transactions with the same ids from waiting for each other in a circle.
   const { rows } = await client.query(
     `insert into event_ids (project_id, uuid, timestamp)
@@ -73,10 +88,13 @@ export async function openWithSomeNewIds(
      on conflict do nothing returning project_id, uuid`,
     [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => timestamptzText(id.timestamp))],
   );
-  return { stamp, fresh: new Set(rows.map((row) => `${row.project_id}:${row.uuid}`)) };
+  return {
+    ...opened([stamp ?? null, answer ?? null]),
+    fresh: new Set(rows.map((row) => `${row.project_id}:${row.uuid}`)),
+  };
 }
 
-/** Stores the events and commits. */
-export async function writeEventsAndCommit(client: Transaction, events: Feed): Promise<void> {
-  await copyIn(client, `${COPY_EVENTS}; commit`, events);
+/** Stores the events and commits. `note` is a statement that is carried out before. */
+export async function writeEventsAndCommit(client: Transaction, events: Feed, note?: string): Promise<void> {
+  await copyIn(client, `${note === undefined ? '' : `${note}; `}${COPY_EVENTS}; commit`, events);
 }

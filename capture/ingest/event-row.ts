@@ -66,6 +66,22 @@ const idFields = ({ from }: RowHead): [from: number, to: number] => [
   from + COUNT_BYTES + ID_BYTES,
 ];
 
+/** The bytes of a key: project, uuid and timestamp as in a row, without the lengths of the fields. */
+export const EVENT_KEY_BYTES = 4 + KEY_BYTES + 8;
+
+/** Writes the key of an event. */
+export function writeKey({ bytes, from }: RowHead, target: Buffer, at: number): void {
+  const project = from + COUNT_BYTES + 4;
+  bytes.copy(target, at, project, project + 4);
+  const uuid = from + UUID_AT;
+  bytes.copy(target, at + 4, uuid, uuid + KEY_BYTES);
+  const timestamp = uuid + KEY_BYTES + 4;
+  bytes.copy(target, at + 4 + KEY_BYTES, timestamp, timestamp + 8);
+}
+
+/** How many bytes of a row are written. */
+export const headSize = ({ from, to }: RowHead): number => to - from;
+
 export function compareUuids(one: RowHead, other: RowHead): number {
   if (one.prefix !== other.prefix) return one.prefix - other.prefix;
   const [a, b] = [uuidAt(one), uuidAt(other)];

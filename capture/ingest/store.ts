@@ -1,6 +1,7 @@
 import type { CopySink } from '../../db/copy-in.ts';
 import {
   isKnownId,
+  type Opened,
   openWithNewIds,
   openWithSomeNewIds,
   writeEventsAndCommit,
@@ -9,9 +10,19 @@ import { nextTurn } from '../../db/loop-turns.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
 import { storableTime } from '../captured-event.ts';
+import type { EventFollower } from '../follower.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { recycle } from './copy-bytes.ts';
-import { compareUuids, EventRows, IdRows, type PendingEvent, uuidOf } from './event-row.ts';
+import {
+  compareUuids,
+  EVENT_KEY_BYTES,
+  EventRows,
+  headSize,
+  IdRows,
+  type PendingEvent,
+  uuidOf,
+  writeKey,
+} from './event-row.ts';
 import type { EarlyLook } from './person-reader.ts';
 import type { PersonChanges, PersonRule } from './persons.ts';
 
@@ -81,13 +92,39 @@ type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Pro
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
 const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };
 
-export function createStore(rule: PersonRule): StoreEvents {
+/** About how much persons and groups add to a row. */
+const ROW_TAIL = 160;
+
+/** Writes the statement that notes the events of the named projects. Undefined: there are none. */
+function noteOf(
+  follower: EventFollower,
+  events: readonly PendingEvent[],
+  answer: string | null,
+): string | undefined {
+  if (answer === null) return undefined;
+  const projects = new Set(answer.split(',').map(Number));
+  // Functions do not see what somebody imports.
+  const followed = events.filter((one) => projects.has(one.projectId) && !one.event.historical);
+  if (followed.length === 0) return undefined;
+  const keys = Buffer.allocUnsafe(followed.length * EVENT_KEY_BYTES);
+  for (const [index, { head }] of followed.entries()) writeKey(head, keys, index * EVENT_KEY_BYTES);
+  const bytes = events.reduce((sum, { head }) => sum + headSize(head) + ROW_TAIL, 0);
+  return follower.note({
+    projects: [...new Set(followed.map((one) => one.projectId))],
+    ...{ count: followed.length, keys: keys.toString('hex'), bytes },
+  });
+}
+
+export function createStore(rule: PersonRule, follower?: EventFollower): StoreEvents {
   let wary = 0;
+
+  const questionOf = (events: readonly PendingEvent[]) =>
+    follower?.question([...new Set(events.map((one) => one.projectId))]);
 
   async function write(
     client: Transaction,
     events: readonly PendingEvent[],
-    stamp: Buffer,
+    { stamp, answer }: Opened,
     asked?: EarlyLook,
   ): Promise<Written> {
     if (events.length > MANY) await nextTurn();
@@ -100,8 +137,10 @@ export function createStore(rule: PersonRule): StoreEvents {
         end: () => rows.end(),
       });
     };
+    const note = follower && noteOf(follower, events, answer);
     try {
-      await writeEventsAndCommit(client, feed);
+      await writeEventsAndCommit(client, feed, note);
+      if (note !== undefined) follower?.committed();
       return { notices: resolved.notices, persons: resolved.committed() };
     } finally {
       resolved.ended();
@@ -114,17 +153,17 @@ export function createStore(rule: PersonRule): StoreEvents {
     keys: readonly PendingEvent[],
     events: readonly PendingEvent[],
   ): Promise<Written | undefined> {
-    let stamp: Buffer;
+    let opened: Opened;
     const asked = rule.askEarly(events);
     const ids = (sink: CopySink) => inSlices(keys, sink, new IdRows((chunk) => sink.write(chunk, recycle)));
     try {
-      stamp = await openWithNewIds(client, ids, asked?.next);
+      opened = await openWithNewIds(client, ids, { next: asked?.next, question: questionOf(events) });
     } catch (error) {
       if (!isKnownId(error)) throw error;
       await client.query('rollback');
       return undefined;
     }
-    return write(client, events, stamp, asked);
+    return write(client, events, opened, asked);
   }
 
   return async (client, events) => {
@@ -139,13 +178,14 @@ export function createStore(rule: PersonRule): StoreEvents {
       wary = WARY;
     }
 
-    const { stamp, fresh } = await openWithSomeNewIds(
+    const { fresh, ...opened } = await openWithSomeNewIds(
       client,
       keys.map(({ projectId, head, event }) => ({
         projectId,
         uuid: uuidText(uuidOf(head)),
         timestamp: storableTime(event),
       })),
+      questionOf(candidates),
     );
     const survivors = candidates.filter((one) => {
       const isNew = fresh.has(`${one.projectId}:${uuidText(uuidOf(one.head))}`);
@@ -153,7 +193,7 @@ export function createStore(rule: PersonRule): StoreEvents {
       return isNew;
     });
     if (survivors.length < candidates.length) wary = WARY;
-    if (survivors.length > 0) return { duplicates, ...(await write(client, survivors, stamp)) };
+    if (survivors.length > 0) return { duplicates, ...(await write(client, survivors, opened)) };
     await client.query('rollback');
     return { duplicates, notices: NO_NOTICES, persons: NO_CHANGES };
   };

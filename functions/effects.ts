@@ -76,6 +76,42 @@ export interface FetchContext {
   input(key: string): unknown;
   /** The id of the integration that an input names. */
   integrationId(key: string): number | undefined;
+  /** Headers that are sent if the program does not name them. */
+  headers?: Readonly<Record<string, string>>;
+  /** Which attempt of the request this is. By default the first. */
+  attempt?: number;
+  /** Answers whether a failed attempt is repeated. By default none is. */
+  repeats?(failure: FetchFailure): boolean;
+  /** Resolves when the host may be asked. Throws if it should not be asked now. */
+  enter?(host: string): Promise<void>;
+}
+
+/** An attempt that failed: the status, or null if there was no answer. */
+export interface FetchFailure {
+  status: number | null;
+  error: Error | null;
+  /** When the server wants the next attempt, in milliseconds from now. */
+  retryAfter: number | null;
+}
+
+export interface Fetched {
+  result: FetchResult;
+  shown: ShownFetch;
+  /** Whether the answer, or that there was none, counts as a failure. */
+  failed: boolean;
+  /** Null: the request is not repeated. */
+  repeat: FetchFailure | null;
+}
+
+/** The request should be made later. Nothing was sent. */
+export class NotNowError extends Error {
+  override readonly name = 'NotNowError';
+  readonly milliseconds: number;
+
+  constructor(host: string, milliseconds: number) {
+    super(`${host} does not answer at the moment`);
+    this.milliseconds = milliseconds;
+  }
 }
 
 interface Asked {
@@ -113,19 +149,34 @@ function answerOf(text: string): unknown {
   }
 }
 
-/** Makes one request for a program, or only shows it. Never throws because of the request. */
-export async function fetchFor(
-  args: readonly unknown[],
-  context: FetchContext,
-): Promise<{ result: FetchResult; shown: ShownFetch; failed: boolean }> {
-  const { redact, log, isMocked } = context;
+/** Reads how long a server wants to be left alone: seconds, or a time. */
+function retryAfterOf(value: string | undefined): number | null {
+  if (value === undefined) return null;
+  const seconds = /^\d+$/.test(value.trim()) ? Number(value) * 1_000 : Date.parse(value) - Date.now();
+  return Number.isFinite(seconds) && seconds > 0 ? seconds : null;
+}
+
+/** Adds headers that a request does not have. */
+function completed(headers: Record<string, string>, more: Readonly<Record<string, string>> = {}) {
+  const given = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
+  const missing = Object.entries(more).filter(([name]) => !given.has(name.toLowerCase()));
+  return missing.length === 0 ? headers : { ...headers, ...Object.fromEntries(missing) };
+}
+
+/** Makes one request for a program, or only shows it. Never throws because of the request, but if it is not the time for it. */
+export async function fetchFor(args: readonly unknown[], context: FetchContext): Promise<Fetched> {
+  const { redact, log, isMocked, attempt = 1 } = context;
   const began = performance.now();
   let asked: Asked = {
     ...{ method: 'POST', signing: null },
     request: { url: String(args[0]), headers: {}, body: null },
   };
   const hidden = ({ status, body }: FetchResult): FetchResult => ({ status, body: redact.value(body) });
-  const done = (answer: FetchResult | null, error: Error | null) => {
+  const done = (
+    answer: FetchResult | null,
+    error: Error | null,
+    retryAfter: number | null = null,
+  ): Fetched => {
     const { url, headers, body } = asked.request;
     const shown = {
       ...{
@@ -141,19 +192,24 @@ export async function fetchFor(
     };
     const isExpected = error === null && answer !== null && context.expects(answer.status);
     const failed = (error !== null || (answer !== null && answer.status >= 400)) && !isExpected;
-    if (failed || (answer !== null && answer.status >= 400)) {
+    const failure = { status: answer?.status ?? null, error, retryAfter };
+    const isFailure = failed || (answer !== null && answer.status >= 400);
+    const repeats = isFailure && (context.repeats?.(failure) ?? false);
+    if (isFailure) {
       const status = answer ? answer.status : '(none)';
       log.add(
         failed ? 'error' : 'info',
-        `HTTP fetch failed on attempt 1 with status code ${status}.${error ? ` Error: ${error.message}.` : ''}`,
+        `HTTP fetch failed on attempt ${attempt} with status code ${status}.` +
+          `${error ? ` Error: ${error.message}.` : ''}${repeats ? ' Retrying.' : ''}`,
       );
     }
     const result = answer ?? { status: 500, body: `${error?.name ?? 'Error'}: ${error?.message ?? ''}` };
-    return { result: hidden(result), shown, failed };
+    return { result: hidden(result), shown, failed, repeat: repeats ? failure : null };
   };
   try {
     asked = askedOf(args);
-    const complete = context.integrations.substitute(asked.request, context.substitutions);
+    const request = { ...asked.request, headers: completed(asked.request.headers, context.headers) };
+    const complete = context.integrations.substitute(request, context.substitutions);
     // Also if nothing is sent: what cannot be signed fails in a test, too.
     const headers = asked.signing
       ? await signatureFor(asked.signing, asked.method, complete, signingContext(context))
@@ -166,6 +222,7 @@ export async function fetchFor(
       log.add('info', `fetch('${request.url}', ${JSON.stringify(options, null, 2)})`);
       return done(answerTo(context.answers, { method, url: request.url }), null);
     }
+    await context.enter?.(URL.parse(url)?.host ?? '');
     const answer = await context.egress.fetch(url, {
       method: asked.method,
       headers,
@@ -174,9 +231,11 @@ export async function fetchFor(
       timeoutMilliseconds: TIMEOUT,
       maxAnswerBytes: LONGEST_ANSWER,
     });
-    return done({ status: answer.status, body: answerOf(answer.body.toString('utf8')) }, null);
+    const retryAfter = retryAfterOf(answer.headers['retry-after']);
+    return done({ status: answer.status, body: answerOf(answer.body.toString('utf8')) }, null, retryAfter);
   } catch (error) {
     if (context.signal?.aborted) throw context.signal.reason;
+    if (error instanceof NotNowError) throw error;
     return done(null, error as Error);
   }
 }

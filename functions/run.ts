@@ -46,7 +46,28 @@ export interface ResumeJob extends Omit<BeginJob, 'kind' | 'inputs' | 'given'> {
   captured: number;
 }
 
-export type RunJob = MatchJob | BeginJob | ResumeJob | MaskJob | ScanJob;
+/** Steps of one function for several events. */
+export interface StepsJob {
+  kind: 'steps';
+  bytecode: Bytecode;
+  inputs: StoredInputs;
+  items: readonly StepItem[];
+}
+
+export interface StepItem {
+  globals: Globals;
+  frame: Frame;
+  given: Record<string, unknown>;
+  /** Answers that the program had already, when it ran before. It gets them again. */
+  answers: readonly unknown[];
+  /** Absent: the program begins. */
+  paused?: { state: PausedState; result: unknown; captured: number; inputs: unknown };
+}
+
+/** A step of one item. `inputs` are the values of the inputs as the program sees them. */
+export type ItemStep = Step & { inputs: unknown };
+
+export type RunJob = MatchJob | BeginJob | ResumeJob | MaskJob | ScanJob | StepsJob;
 
 /** A step of a program: until it ends, or until it waits for the host. */
 export type Step = {
@@ -65,7 +86,7 @@ export type Step = {
 /** The first step also says what the program sees. */
 export type Begun = Step & { globals: Globals };
 
-export type RunAnswer = Match[] | Begun | Step | MaskKey | Scanned[][];
+export type RunAnswer = Match[] | Begun | Step | MaskKey | Scanned[][] | ItemStep[];
 
 const ASYNC = ['fetch', 'sleep'];
 /** Lines that a step keeps, and characters of each: more than a log shows, because secrets are still to be hidden. */
@@ -85,11 +106,10 @@ export function work(job: RunJob, place?: HostOptions['place']): RunAnswer {
       return scan(job);
     case 'begin':
       return begin(job, place);
+    case 'steps':
+      return job.items.map((item) => stepOf(job, item));
     case 'resume':
-      return step((options) => resume(job.state, job.result, options), {
-        ...job,
-        around: surroundingsIn(job.frame, job.state.asyncSteps),
-      });
+      return resumed(job);
   }
 }
 
@@ -112,6 +132,45 @@ function begin(job: BeginJob, place: HostOptions['place']): Begun {
   const begun = { ...job, globals, around, captured: 0 };
   return { ...step((options) => run(job.bytecode, options), begun, place), globals };
 }
+
+/**
+ * Runs an item until it ends or waits. One that ran before in another process runs again from its beginning: its clock, its
+ * random numbers and what it got are the same, so it comes to the same place.
+ */
+function stepOf({ bytecode, inputs }: StepsJob, item: StepItem): ItemStep {
+  const { globals: given, frame, paused } = item;
+  const job = { bytecode, frame, isTransformation: false };
+  if (paused) {
+    const globals = { person: null, ...given, inputs: paused.inputs };
+    const next = resumed({ ...job, globals, ...paused, state: { ...paused.state, bytecode } });
+    return { ...withoutCode(next), inputs: paused.inputs };
+  }
+  let step: Step & { globals: Globals } = begin(
+    { kind: 'begin', ...job, inputs, given: item.given, globals: given },
+    undefined,
+  );
+  const printed = [...step.printed];
+  const captured = [...step.captured];
+  const { globals } = step;
+  for (const result of item.answers) {
+    if (step.status !== 'waits') break;
+    step = { ...resumed({ ...job, globals, state: step.state, result, captured: captured.length }), globals };
+    printed.push(...step.printed);
+    captured.push(...step.captured);
+  }
+  const { globals: _globals, ...rest } = step;
+  return { ...withoutCode(rest as Step), printed, captured, inputs: globals.inputs };
+}
+
+/** The code of a function is known already where the state goes to. */
+const withoutCode = (step: Step): Step =>
+  step.status === 'waits' ? { ...step, state: { ...step.state, bytecode: [] } } : step;
+
+const resumed = (job: Omit<ResumeJob, 'kind'>): Step =>
+  step((options) => resume(job.state, job.result, options), {
+    ...job,
+    around: surroundingsIn(job.frame, job.state.asyncSteps),
+  });
 
 /** Sorts inputs by their order. The keys of an object that look like numbers lose theirs. */
 const inOrder = (inputs: StoredInputs) =>

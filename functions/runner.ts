@@ -2,7 +2,17 @@ import { ThreadError, ThreadPool } from '../hog/threads/pool.ts';
 import type { MaskJob, Match, MatchJob } from './evaluate.ts';
 import type { MaskKey } from './rules/masking.ts';
 import type { Scanned } from './rules/tally.ts';
-import type { BeginJob, Begun, ResumeJob, RunAnswer, RunJob, Step } from './run.ts';
+import type {
+  BeginJob,
+  Begun,
+  ItemStep,
+  ResumeJob,
+  RunAnswer,
+  RunJob,
+  Step,
+  StepItem,
+  StepsJob,
+} from './run.ts';
 import type { ScanJob } from './scan.ts';
 
 export interface RunnerOptions {
@@ -24,6 +34,8 @@ export interface Runner {
   mask(projectId: number, job: Omit<MaskJob, 'kind'>, signal?: AbortSignal): Promise<MaskKey>;
   /** Answers for the first of the events, at least for one. */
   scan(projectId: number, job: Omit<ScanJob, 'kind'>, signal?: AbortSignal): Promise<Scanned[][]>;
+  /** Runs a step of each item. Items that other items of the same job could harm are run again alone. */
+  steps(projectId: number, job: Omit<StepsJob, 'kind'>): Promise<(ItemStep | RunnerLimitError)[]>;
   close(): Promise<void>;
 }
 
@@ -62,6 +74,28 @@ export function createRunner(options: RunnerOptions = {}): Runner {
     resume: (projectId, job, signal) => run(projectId, { kind: 'resume', ...job }, signal),
     mask: (projectId, job, signal) => run(projectId, { kind: 'mask', ...job }, signal),
     scan: (projectId, job, signal) => run(projectId, { kind: 'scan', ...job }, signal),
+    async steps(projectId, job) {
+      const attempt = (items: readonly StepItem[]) =>
+        run<ItemStep[]>(projectId, { kind: 'steps', ...job, items });
+      const alone = (item: StepItem) =>
+        attempt([item]).then(
+          ([step]) => step as ItemStep,
+          (error: unknown) => {
+            if (error instanceof RunnerLimitError) return error;
+            throw error;
+          },
+        );
+      if (job.items.length === 1) return [await alone(job.items[0] as StepItem)];
+      try {
+        return await attempt(job.items);
+      } catch (error) {
+        if (!(error instanceof RunnerLimitError)) throw error;
+        // One of them ended the thread. Programs only compute, so nothing happens twice.
+        const steps: (ItemStep | RunnerLimitError)[] = [];
+        for (const item of job.items) steps.push(await alone(item));
+        return steps;
+      }
+    },
     close: () => pool.close(),
   };
 }

@@ -15,14 +15,21 @@ end $$;
 create trigger functions_enabled before insert or update on functions
   for each row execute function note_enabling();
 
--- Processes keep the functions of a project in memory.
-create function tell_of_functions() returns trigger language plpgsql as $$
+-- Counts the changes of a project's functions, so that processes know whether what they have in memory is up to date.
+create table function_projects (
+  project_id integer primary key,
+  version bigint not null
+);
+create function count_function_change() returns trigger language plpgsql as $$
 begin
-  perform pg_notify('sluice_functions', coalesce(new.project_id, old.project_id)::text);
+  insert into function_projects as p (project_id, version)
+  select distinct changed, 1 from unnest(array[new.project_id, old.project_id]) as changed where changed is not null
+  on conflict (project_id) do update set version = p.version + 1;
   return null;
 end $$;
-create trigger functions_told after insert or update or delete on functions
-  for each row execute function tell_of_functions();
+create trigger functions_counted after insert or update or delete on functions
+  for each row execute function count_function_change();
+insert into function_projects (project_id, version) select distinct project_id, 1 from functions;
 
 -- Functions that react to events of their project. Each transaction that stores events asks whether there are any.
 create index functions_reacting on functions (project_id)
@@ -56,7 +63,7 @@ create table function_late_batches (
   -- When the project had its last turn with these.
   tried_at timestamptz not null default clock_timestamp()
 );
-create index function_late_batches_next on function_late_batches (project_id, id);
+create index function_late_batches_next on function_late_batches (tried_at, id);
 
 -- Invocations that are to be delivered.
 create table function_queue (

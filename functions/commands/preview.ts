@@ -9,6 +9,7 @@ import type { MatchedEvent, VersionCounts, VersionOutcome } from '../rules/tally
 import { type EffectDifference, effectDifferences } from '../rules/trial-difference.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { filtersOf } from '../rules/variants.ts';
+import { wantedNames } from '../rules/wanted-names.ts';
 import { RunnerBusyError, RunnerLimitError } from '../runner.ts';
 import type { Read } from './sample-event.ts';
 import { type ScannedVersion, scanEvents } from './scan-events.ts';
@@ -85,7 +86,7 @@ export async function previewFunction(
       deps,
       {
         ...{ type, facts, after, before, mostEvents, deadline: began + times.search },
-        names: namesOf(contents),
+        names: wantedNames(contents.map(({ filters }) => filters)),
         versions: contents.map(versionOf),
       },
       signal,
@@ -123,21 +124,6 @@ const versionOf = (content: CompiledContent): ScannedVersion => ({
   masking: (content.masking?.bytecode ?? null) as ScannedVersion['masking'],
   rule: content.masking,
 });
-
-/** Returns the names of the events that filters choose. Null: they may choose any. */
-function namesOf(contents: readonly CompiledContent[]): string[] | null {
-  const names: string[] = [];
-  for (const { filters } of contents) {
-    const { events, actions } = filters;
-    if (!Array.isArray(events) || events.length === 0) return null;
-    if (Array.isArray(actions) && actions.length > 0) return null;
-    for (const one of events as { id?: unknown }[]) {
-      if (typeof one.id !== 'string') return null;
-      names.push(one.id);
-    }
-  }
-  return names;
-}
 
 const passes = ({ versions }: MatchedEvent) => versions.some(({ passed }) => passed > 0);
 const differs = ({ versions }: MatchedEvent) =>

@@ -1,14 +1,16 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 
-const COLUMNS = `e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.created_at,
-  e.elements_chain,  e.person_id, e.person_mode, e.person_properties::text as person_properties,
-  (select json_agg(json_build_object('type', t.group_type, 'index', t.group_type_index, 'key', k.key,
+/** The groups of an event with their properties, as JSON. */
+const GROUPS = `(select json_agg(json_build_object('type', t.group_type, 'index', t.group_type_index, 'key', k.key,
       'properties', coalesce(g.properties, '{}')) order by k.index)
    from (values (0, e.group_0), (1, e.group_1), (2, e.group_2), (3, e.group_3), (4, e.group_4)) as k (index, key)
    join group_types t on t.project_id = e.project_id and t.group_type_index = k.index
    left join groups g on g.project_id = e.project_id and g.group_type_index = k.index and g.group_key = k.key
-   where k.key is not null) as groups`;
+   where k.key is not null)`;
+
+const COLUMNS = `e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.created_at,
+  e.elements_chain,  e.person_id, e.person_mode, e.person_properties::text as person_properties, ${GROUPS} as groups`;
 
 export async function findStoredEvent(
   queryable: Queryable,
@@ -107,4 +109,66 @@ export async function eventsWithin(
     isTooLarge: is_too_large === true,
     found: is_shown ? event : null,
   }));
+}
+
+/** The columns of the rows that functions/dispatch/event-rows.ts reads. The groups of other projects are left out. */
+const binaryColumns = (withGroups: readonly number[]) =>
+  `e.xmin, e.project_id, e.event, e.uuid, e.timestamp, e.created_at, e.inserted_at, e.distinct_id, e.properties,
+   e.elements_chain, e.person_id, e.person_mode, e.person_properties, ${
+     withGroups.length === 0
+       ? 'null::json'
+       : `case when e.project_id in (${withGroups.map(Number).join(',')}) then ${GROUPS} end`
+   } as groups`;
+
+const copied = (select: string) => `copy (${select}) to stdout (format binary)`;
+
+/** Where the events of some transactions lie. */
+export interface EventPlace {
+  partition: string;
+  fromPage: number;
+  toPage: number;
+  xids: readonly number[];
+  projects: readonly number[];
+  withGroups: readonly number[];
+}
+
+/** Reads events by their place, as binary rows. Those that lie elsewhere are missing. */
+export function eventsInPlaceSql(place: EventPlace): string {
+  const { partition, fromPage, toPage, xids, projects } = place;
+  if (!/^events_\w+$/.test(partition)) throw new TypeError(`${partition} is no partition of events`);
+  return copied(`select ${binaryColumns(place.withGroups)} from ${partition} e
+    where e.ctid >= '(${Number(fromPage)},0)' and e.ctid < '(${Number(toPage)},0)'
+      and e.xmin = any('{${xids.map(Number).join(',')}}'::xid[])
+      and e.project_id = any('{${projects.map(Number).join(',')}}') and not e.historical`);
+}
+
+/** The key of an event as text. */
+export interface EventKey {
+  projectId: number;
+  uuid: string;
+  timestamp: string;
+}
+
+const UUID = /^[0-9a-f-]{36}$/;
+const INSTANT = /^[0-9T:.Z -]+(BC)?$/;
+
+/** Reads events by their keys, as binary rows. `elsewhere`: leaves out those that are read by this place. */
+export function eventsByKeySql(
+  keys: readonly EventKey[],
+  withGroups: readonly number[],
+  elsewhere?: Pick<EventPlace, 'partition' | 'fromPage' | 'toPage' | 'xids'>,
+): string {
+  if (keys.some(({ uuid, timestamp }) => !UUID.test(uuid) || !INSTANT.test(timestamp))) {
+    throw new TypeError('the key of an event is not valid');
+  }
+  const list = (values: readonly (string | number)[]) => `'{${values.join(',')}}'`;
+  const there = elsewhere
+    ? `where not (e.partition = to_regclass('${elsewhere.partition}') and e.place >= '(${Number(elsewhere.fromPage)},0)'
+        and e.place < '(${Number(elsewhere.toPage)},0)' and e.xmin = any(${list(elsewhere.xids.map(Number))}::xid[]))`
+    : '';
+  return copied(`select ${binaryColumns(withGroups)}
+    from unnest(${list(keys.map((one) => Number(one.projectId)))}::int[], ${list(keys.map((one) => one.uuid))}::uuid[],
+      ${list(keys.map((one) => `"${one.timestamp}"`))}::timestamptz[]) as k (project_id, uuid, timestamp)
+    join lateral (select * from (select xmin, ctid as place, tableoid as partition, * from events) i
+      where i.project_id = k.project_id and i.timestamp = k.timestamp and i.uuid = k.uuid limit 1) e on true ${there}`);
 }

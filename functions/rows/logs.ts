@@ -41,3 +41,30 @@ export async function listLogs(queryable: Queryable, query: LogQuery): Promise<L
   );
   return rows;
 }
+
+/** A line of the log of an invocation. */
+export interface NewLogRow {
+  projectId: number;
+  functionId: string;
+  instanceId: string;
+  timestamp: string;
+  level: LogLevel;
+  message: string;
+}
+
+export async function addLogs(queryable: Queryable, lines: readonly NewLogRow[]): Promise<void> {
+  if (lines.length === 0) return;
+  await queryable.query({
+    name: 'add-function-logs',
+    text: `insert into function_logs (project_id, function_id, instance_id, timestamp, level, message)
+     select * from unnest($1::int[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[])`,
+    values: [
+      lines.map((one) => one.projectId),
+      lines.map((one) => one.functionId),
+      lines.map((one) => one.instanceId),
+      lines.map((one) => one.timestamp),
+      lines.map((one) => one.level),
+      lines.map((one) => one.message),
+    ],
+  });
+}

@@ -116,8 +116,14 @@ const distinct = (found: Iterable<string>) => [...new Set(found)];
 const captured = (chain: string, pattern: RegExp) =>
   [...chain.matchAll(pattern)].map(([, one]) => one as string);
 
+const NO_ELEMENTS: Globals = {
+  ...{ elements_chain: '', elements_chain_href: '' },
+  ...{ elements_chain_texts: [], elements_chain_ids: [], elements_chain_elements: [] },
+};
+
 /** What filters may ask about the elements of an event. */
 function elementFacts(chain: string): Globals {
+  if (chain === '') return NO_ELEMENTS;
   const [href = ''] = captured(chain, /(?::|")href="(.*?)"/g);
   return {
     elements_chain: chain,

@@ -9,6 +9,13 @@ export interface MaskingRule {
   threshold?: number | null | undefined;
 }
 
+/** The longest window in seconds. */
+export const LONGEST_WINDOW = 86_400;
+
+/** Answers whether a window lets an invocation through after `before` others. */
+export const letThrough = (before: number, threshold: number | null | undefined): boolean =>
+  threshold ? before % threshold === 0 : before === 0;
+
 /** What comes under a masking: the invocations that one event leads to. */
 export interface Maskable {
   key: string;
@@ -36,7 +43,7 @@ export class Masking {
     }
     let passed = 0;
     for (let one = 0; one < invocations; one += 1) {
-      if (threshold ? window.count % threshold === 0 : window.count === 0) passed += 1;
+      if (letThrough(window.count, threshold)) passed += 1;
       window.count += 1;
     }
     return passed;

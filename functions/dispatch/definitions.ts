@@ -1,0 +1,97 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { Bytecode } from '../../hog/bytecode/index.ts';
+import { changeCounts, type ReactingRow, reactingFunctions } from '../rows/reacting.ts';
+import type { MaskingRule } from '../rules/masking.ts';
+import { filtersOf } from '../rules/variants.ts';
+import { wantedNames } from '../rules/wanted-names.ts';
+import type { Definitions, Trigger } from './match.ts';
+
+/** Projects with the version of their definitions. */
+export type Versions = [projectId: number, version: number][];
+
+const MOST_PROJECTS = 2_000;
+
+interface Known {
+  definitions: Definitions;
+  masking: ReadonlyMap<string, MaskingRule>;
+  readsGroups: boolean;
+}
+
+/** The functions of projects that react to events, in memory. */
+export class DefinitionCache {
+  readonly #pool: Queryable;
+  readonly #site: string;
+  readonly #known = new Map<number, Known>();
+
+  constructor(pool: Queryable, site: string) {
+    this.#pool = pool;
+    this.#site = site;
+  }
+
+  /** Loads what has changed. Projects without functions are left out of the answer. */
+  async current(client: Queryable, projectIds: readonly number[]): Promise<Versions> {
+    const counts = await changeCounts(client, projectIds);
+    const versions: Versions = [];
+    for (const [projectId, version] of counts) {
+      let known = this.#known.get(projectId);
+      if (known?.definitions.version !== version) {
+        const loaded = await this.#load(projectId, version);
+        if (!loaded) continue;
+        known = loaded;
+      }
+      // The one that was used longest ago is the first.
+      this.#known.delete(projectId);
+      this.#known.set(projectId, known);
+      versions.push([projectId, version]);
+    }
+    while (this.#known.size > MOST_PROJECTS + projectIds.length) {
+      this.#known.delete(this.#known.keys().next().value as number);
+    }
+    return versions;
+  }
+
+  get(projectId: number): Definitions {
+    return (this.#known.get(projectId) as Known).definitions;
+  }
+
+  masking(projectId: number, functionId: string): MaskingRule | null {
+    return this.#known.get(projectId)?.masking.get(functionId) ?? null;
+  }
+
+  /** Those of the projects with a function that looks at groups. */
+  withGroups(projectIds: readonly number[]): number[] {
+    return projectIds.filter((one) => this.#known.get(one)?.readsGroups);
+  }
+
+  async #load(projectId: number, version: number): Promise<Known | undefined> {
+    const found = await reactingFunctions(this.#pool, projectId);
+    if (!found) return undefined;
+    const triggers = found.functions.map(triggerOf);
+    return {
+      definitions: { projectId, version, project: found.project, site: this.#site, triggers },
+      masking: new Map(found.functions.flatMap(({ id, masking }) => (masking ? [[id, masking]] : []))),
+      readsGroups: triggers.some((one) => one.readsGroups || looksAtGroups(one)),
+    };
+  }
+}
+
+const GROUP = /^\$?group_\d$/;
+const namesGroup = (code: Bytecode | null) =>
+  code?.some((one) => typeof one === 'string' && (one === 'groups' || GROUP.test(one))) ?? false;
+const looksAtGroups = ({ own, mappings, masking }: Trigger) =>
+  namesGroup(own) || namesGroup(masking) || (mappings ?? []).some((one) => namesGroup(one.filters));
+
+function triggerOf(row: ReactingRow): Trigger {
+  const { id, name, version, filters, mappings, masking } = row;
+  const { own, mappings: mapped } = filtersOf(row);
+  return {
+    ...{ id, name, version, own, enabledAt: row.enabled_at, readsGroups: row.reads_groups },
+    names: mappings ? wantedNames(mappings.map((one) => one.filters ?? {})) : wantedNames([filters]),
+    mappings:
+      mapped?.map((one, index) => ({
+        filters: one,
+        isDisabled: mappings?.[index]?.disabled === true,
+      })) ?? null,
+    masking: (masking?.bytecode ?? null) as Bytecode | null,
+  };
+}

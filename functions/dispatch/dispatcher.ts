@@ -1,0 +1,326 @@
+import { randomInt } from 'node:crypto';
+import { copyOut } from '../../db/copy-out.ts';
+import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { ThreadError, ThreadPool } from '../../hog/threads/pool.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { cleanText } from '../../values/texts.ts';
+import { type Batch, batchKeys, deleteBatches, takeBatches } from '../rows/batches.ts';
+import { addCounts, Counts } from '../rows/counts.ts';
+import { type EventPlace, eventsByKeySql, eventsInPlaceSql } from '../rows/events.ts';
+import { addLateKeys, takeLate, updateLate } from '../rows/late-batches.ts';
+import { addLogs } from '../rows/logs.ts';
+import { countMasked, type MaskRequest } from '../rows/masks.ts';
+import { enqueue } from '../rows/queue.ts';
+import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
+import { DefinitionCache, type Versions } from './definitions.ts';
+import { KEY_BYTES, keysOf, RowPieces, rowsIn } from './event-rows.ts';
+import type { Definitions, MatchEventsJob, MatchedEvent, MatchedEvents } from './match.ts';
+import type { DispatchMetrics } from './metrics.ts';
+
+export interface DispatcherDependencies {
+  pool: Pool;
+  /** Where events are read. */
+  readPool: Pool;
+  logger: Pick<Logger, 'warn'>;
+  /** The address under which users see Sluice. */
+  site: string;
+  metrics?: DispatchMetrics;
+  /** Invocations of these functions wait. */
+  queued(functions: readonly { projectId: number; functionId: string }[]): void;
+}
+
+/** About how many events a turn takes. */
+const EVENTS_AT_ONCE = 10_000;
+const MOST_BATCHES = 500;
+/** About how many bytes of rows a thread gets at once. */
+const PIECE = 512 * 1024;
+const PIECES_AT_ONCE = 3;
+/** How long the filters of one project may take for a piece, in milliseconds. What is left gets turns of its own. */
+const PROJECT_LIMIT = 200;
+const LATE_LIMIT = 1_000;
+/** How long a thread may take for a piece. Steps of filters are limited, so only a broken thread takes so long. */
+const THREAD_LIMIT = 30_000;
+const KEYS_AT_ONCE = 500;
+/** How many pages before its first one a transaction may have filled, too: those that other transactions left room in. */
+const EARLIER = 8;
+
+/** Turns stored events into invocations of functions. */
+export class Dispatcher {
+  readonly #deps: DispatcherDependencies;
+  readonly #definitions: DefinitionCache;
+  readonly #threads = new ThreadPool<MatchEventsJob, MatchedEvents>({
+    entry: new URL('./match-thread.ts', import.meta.url),
+    threads: 2,
+    maxWaiting: 100,
+  });
+  #batches = 16;
+
+  constructor(deps: DispatcherDependencies) {
+    this.#deps = deps;
+    this.#definitions = new DefinitionCache(deps.pool, deps.site);
+  }
+
+  close(): Promise<void> {
+    return this.#threads.close();
+  }
+
+  /** Takes the oldest batches that nobody else has taken. Returns how many events they had. */
+  async turn(): Promise<number> {
+    const outcome = await transaction(this.#deps.pool, async (client) => {
+      const batches = await takeBatches(client, this.#batches);
+      if (batches.length === 0) return undefined;
+      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, PROJECT_LIMIT);
+      await turn.batches(batches);
+      await turn.write();
+      await deleteBatches(
+        client,
+        batches.map(({ id }) => id),
+      );
+      return { turn, batches };
+    });
+    if (!outcome) return 0;
+    const { turn, batches } = outcome;
+    const events = batches.reduce((sum, one) => sum + one.events, 0);
+    const wanted = Math.ceil(EVENTS_AT_ONCE / Math.max(1, events / batches.length));
+    this.#batches = Math.max(1, Math.min(MOST_BATCHES, wanted));
+    this.#told(turn, events);
+    return events;
+  }
+
+  /** Takes events of a project whose filters take long: the one that has waited longest for a turn. */
+  async lateTurn(): Promise<number> {
+    const outcome = await transaction(this.#deps.pool, async (client) => {
+      const taken = await takeLate(client);
+      if (!taken) return undefined;
+      const keys = taken.keys.subarray(0, KEYS_AT_ONCE * KEY_BYTES);
+      const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, LATE_LIMIT);
+      await turn.keys(taken.project_id, keys);
+      const left = turn.late.get(taken.project_id) ?? [];
+      turn.late.delete(taken.project_id);
+      await turn.write();
+      await updateLate(client, taken.id, Buffer.concat([...left, taken.keys.subarray(keys.length)]));
+      return { turn, events: keys.length / KEY_BYTES };
+    });
+    if (!outcome) return 0;
+    this.#told(outcome.turn, outcome.events);
+    return outcome.events;
+  }
+
+  #told({ matched, missing }: Turn, events: number): void {
+    this.#deps.metrics?.events.inc(events);
+    this.#deps.metrics?.invocations.inc(matched.length);
+    if (missing > 0) this.#deps.metrics?.missing.inc(missing);
+    this.#deps.queued(matched);
+  }
+}
+
+/** What is done with some batches in one transaction. */
+class Turn {
+  readonly matched: MatchedEvent[] = [];
+  readonly late = new Map<number, Buffer[]>();
+  /** Events that are no longer there. */
+  missing = 0;
+  readonly #deps: DispatcherDependencies;
+  readonly #cache: DefinitionCache;
+  readonly #threads: ThreadPool<MatchEventsJob, MatchedEvents>;
+  readonly #client: Transaction;
+  readonly #limit: number;
+  readonly #counts = new Counts();
+  readonly #errors: MatchedEvents['errors'] = [];
+  readonly #seen = new Map<number, number>();
+
+  constructor(
+    deps: DispatcherDependencies,
+    cache: DefinitionCache,
+    threads: ThreadPool<MatchEventsJob, MatchedEvents>,
+    client: Transaction,
+    limit: number,
+  ) {
+    this.#deps = deps;
+    this.#cache = cache;
+    this.#threads = threads;
+    this.#client = client;
+    this.#limit = limit;
+  }
+
+  async batches(batches: readonly Batch[]): Promise<void> {
+    const projects = [...new Set(batches.flatMap((one) => one.projects))];
+    const versions = await this.#current(projects);
+    for (const [partition, some] of byPartition(batches)) {
+      const place = {
+        ...{ partition, projects, withGroups: this.#cache.withGroups(projects) },
+        fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page ?? 0)) - EARLIER),
+        toPage: Math.max(...some.map((one) => one.to_page ?? 0)),
+        xids: some.map((one) => one.xid),
+      };
+      const isThere = some.every((one) => one.from_page !== null);
+      if (isThere) await this.#read(eventsInPlaceSql(place), versions);
+      const incomplete = some.filter((one) => this.#seen.get(one.xid) !== one.events);
+      if (incomplete.length > 0) await this.#readMissing(incomplete, versions, isThere ? place : undefined);
+    }
+  }
+
+  async keys(projectId: number, keys: Buffer): Promise<void> {
+    const versions = await this.#current([projectId]);
+    await this.#read(eventsByKeySql(keysOf(keys), this.#cache.withGroups([projectId])), versions);
+  }
+
+  /** Reads events by their keys that do not lie where they were expected. */
+  async #readMissing(
+    batches: readonly Batch[],
+    versions: Versions,
+    place: EventPlace | undefined,
+  ): Promise<void> {
+    const seen = new Map(this.#seen);
+    const keys = await batchKeys(
+      this.#client,
+      batches.map(({ id }) => id),
+    );
+    for (const batch of batches) {
+      const all = keysOf(keys.get(batch.xid) ?? Buffer.alloc(0));
+      for (let at = 0; at < all.length; at += KEYS_AT_ONCE) {
+        const some = all.slice(at, at + KEYS_AT_ONCE);
+        await this.#read(eventsByKeySql(some, this.#cache.withGroups(batch.projects), place), versions);
+      }
+      const found = (this.#seen.get(batch.xid) ?? 0) - (seen.get(batch.xid) ?? 0);
+      this.missing += Math.max(0, batch.events - (seen.get(batch.xid) ?? 0) - found);
+    }
+  }
+
+  /** Makes sure that the definitions in memory are up to date. Returns their versions. */
+  #current(projects: readonly number[]): Promise<Versions> {
+    return this.#cache.current(this.#client, projects);
+  }
+
+  /** Reads events and finds out for which functions they are. A piece is read while others are matched. */
+  async #read(sql: string, versions: Versions): Promise<void> {
+    const pieces = new RowPieces(PIECE);
+    const running = new Set<Promise<void>>();
+    const begin = (bytes: Buffer) => {
+      const one = this.#match(bytes, versions).finally(() => running.delete(one));
+      // Whoever waits for all of them gets the error.
+      one.catch(() => undefined);
+      running.add(one);
+    };
+    for await (const chunk of copyOut(this.#deps.readPool, sql)) {
+      const piece = pieces.take(chunk);
+      if (piece) begin(piece);
+      if (running.size >= PIECES_AT_ONCE) await Promise.race(running);
+    }
+    const rest = pieces.rest();
+    if (rest) begin(rest);
+    await Promise.all(running);
+  }
+
+  async #match(bytes: Buffer, versions: Versions, definitions: Definitions[] = []): Promise<void> {
+    const late = [...this.late.keys()];
+    const job: MatchEventsJob = { bytes, versions, definitions, late, limit: this.#limit };
+    let answer: MatchedEvents;
+    try {
+      answer = await this.#threads.run(job, { limitMs: THREAD_LIMIT, usedMs: 0 });
+    } catch (error) {
+      if (!(error instanceof ThreadError) || error.code === 'busy' || error.failure) throw error;
+      return this.#leave(bytes, versions, error);
+    }
+    if (answer.needs.length > 0) {
+      return this.#match(
+        bytes,
+        versions,
+        answer.needs.map((one) => this.#cache.get(one)),
+      );
+    }
+    for (const [xid, rows] of answer.seen) this.#seen.set(xid, (this.#seen.get(xid) ?? 0) + rows);
+    for (const [projectId, keys] of answer.late) this.#addLate(projectId, Buffer.from(keys));
+    for (const [projectId, functionId, name, count] of answer.counts) {
+      this.#counts.add(projectId, functionId, 'other', name, count);
+    }
+    this.matched.push(...answer.matched);
+    this.#errors.push(...answer.errors);
+  }
+
+  /** A thread was lost over these events. Each of their projects gets a turn alone, so that only one of them is hit. */
+  #leave(bytes: Buffer, versions: Versions, error: Error): void {
+    this.#deps.logger.warn({ err: error }, 'filters of functions ended their thread');
+    const wanted = new Set(versions.map(([projectId]) => projectId));
+    for (const row of rowsIn(bytes)) {
+      this.#seen.set(row.xid, (this.#seen.get(row.xid) ?? 0) + 1);
+      if (wanted.has(row.projectId)) this.#addLate(row.projectId, row.key);
+    }
+  }
+
+  #addLate(projectId: number, keys: Buffer): void {
+    const list = this.late.get(projectId);
+    if (list) list.push(keys);
+    else this.late.set(projectId, [keys]);
+  }
+
+  /** Writes what was found. */
+  async write(): Promise<void> {
+    const passed = await this.#unmasked();
+    for (const { projectId, functionId } of passed)
+      this.#counts.add(projectId, functionId, 'other', 'triggered');
+    await enqueue(
+      this.#client,
+      passed.map(({ receivedAt, ...one }) => ({
+        ...one,
+        ...{ id: uuidv7(), clock: receivedAt, seed: randomInt(2 ** 31) },
+      })),
+    );
+    for (const [projectId, keys] of this.late)
+      await addLateKeys(this.#client, projectId, Buffer.concat(keys));
+    const now = new Date().toISOString();
+    await addLogs(
+      this.#client,
+      this.#errors.map(({ uuid, message, ...one }) => ({
+        ...one,
+        ...{ instanceId: uuid, timestamp: now, level: 'error' },
+        message: cleanText(`Error filtering event ${uuid}: ${message}`),
+      })),
+    );
+    await addCounts(this.#client, this.#counts.all);
+    this.matched.length = 0;
+    this.matched.push(...passed);
+  }
+
+  /** Leaves out what is masked. */
+  async #unmasked(): Promise<MatchedEvent[]> {
+    const requests = new Map<string, MaskRequest & { rule: MaskingRule }>();
+    for (const { projectId, functionId, mask } of this.matched) {
+      const rule = mask === null ? null : this.#cache.masking(projectId, functionId);
+      if (mask === null || !rule) continue;
+      const key = `${functionId}:${mask}`;
+      const known = requests.get(key);
+      if (known) known.invocations += 1;
+      else {
+        const ttl = Math.min(rule.ttl ?? LONGEST_WINDOW, LONGEST_WINDOW);
+        requests.set(key, {
+          ...{ project_id: projectId, function_id: functionId },
+          ...{ key: mask, ttl, invocations: 1, rule },
+        });
+      }
+    }
+    const before = await countMasked(this.#client, [...requests.values()]);
+    const windows = new Map(
+      [...requests].map(([key, { rule }], index) => [key, { rule, count: before[index]! }]),
+    );
+    return this.matched.filter(({ projectId, functionId, mask }) => {
+      const window = windows.get(`${functionId}:${mask}`);
+      if (!window) return true;
+      const passes = letThrough(window.count, window.rule.threshold);
+      window.count += 1;
+      if (!passes) this.#counts.add(projectId, functionId, 'other', 'masked');
+      return passes;
+    });
+  }
+}
+
+function byPartition(batches: readonly Batch[]): Map<string, Batch[]> {
+  const partitions = new Map<string, Batch[]>();
+  for (const batch of batches) {
+    const list = partitions.get(batch.partition);
+    if (list) list.push(batch);
+    else partitions.set(batch.partition, [batch]);
+  }
+  return partitions;
+}

@@ -1,0 +1,324 @@
+// Finds out which functions run for stored events. It is called in threads.
+import { createHash } from 'node:crypto';
+import { decompileExpression } from '../../hog/bytecode/decompile.ts';
+import type { Bytecode } from '../../hog/bytecode/index.ts';
+import { compileJavaScript } from '../../hog/javascript/index.ts';
+import { maskKey, matches, type Surroundings, surroundingsIn } from '../evaluate.ts';
+import { filterGlobals, type GroupFacts, type PersonFacts, programGlobals } from '../rules/globals.ts';
+import { frameOf } from '../rules/stored-event.ts';
+import { type EventRow, rowsIn } from './event-rows.ts';
+
+/** What of a function decides for which events it runs. */
+export interface Trigger {
+  id: string;
+  name: string | null;
+  version: number;
+  /** Microseconds since 2000. Events that were stored before are not for it. */
+  enabledAt: number;
+  /** The names of the events that it wants. Null: it may want any. */
+  names: readonly string[] | null;
+  own: Bytecode | null;
+  /** Null: it has none, and runs once. */
+  mappings: readonly { filters: Bytecode | null; isDisabled: boolean }[] | null;
+  masking: Bytecode | null;
+  /** Whether its program looks at groups. Then it gets them as they are now. */
+  readsGroups: boolean;
+}
+
+/** The functions of a project that react to its events. */
+export interface Definitions {
+  projectId: number;
+  /** Counts the changes of the project's functions. */
+  version: number;
+  project: { id: number; name: string };
+  site: string;
+  triggers: readonly Trigger[];
+}
+
+export interface MatchEventsJob {
+  /** Rows of functions/rows/events.ts. */
+  bytes: Uint8Array;
+  /** The version of the definitions of each project. Events of other projects are left out. */
+  versions: readonly [projectId: number, version: number][];
+  /** Those that the thread may not know yet. */
+  definitions: readonly Definitions[];
+  /** Projects whose events are left for later. */
+  late: readonly number[];
+  /** How long the filters of one project may take, in milliseconds. */
+  limit: number;
+}
+
+/** An event for which a function runs. */
+export interface MatchedEvent {
+  projectId: number;
+  functionId: string;
+  version: number;
+  mapping: number | null;
+  uuid: string;
+  timestamp: string;
+  distinctId: string;
+  personId: string | null;
+  groups: string | null;
+  receivedAt: number;
+  /** The key of masking. Null: it is not masked. */
+  mask: string | null;
+}
+
+export interface FilterError {
+  projectId: number;
+  functionId: string;
+  uuid: string;
+  message: string;
+}
+
+export interface MatchedEvents {
+  /** Projects whose definitions the thread needs. If there are any, nothing else is answered. */
+  needs: number[];
+  /** How many rows there were of each transaction. */
+  seen: [xid: number, rows: number][];
+  matched: MatchedEvent[];
+  /** How often a function did not run, by the reason. */
+  counts: [projectId: number, functionId: string, name: 'filtered' | 'filtering_failed', count: number][];
+  errors: FilterError[];
+  /** Events that are left, because the filters of their project take too long. */
+  late: [projectId: number, keys: Uint8Array][];
+}
+
+/** Steps of a filter. There is no limit of time: so a filter that runs in a busy machine is not stopped at another place. */
+const MOST_STEPS = 1_000_000;
+/** Errors of a function that a job tells about. The others are only counted. */
+const MOST_ERRORS = 5;
+
+type Globals = Record<string, unknown>;
+type Verdict = { matched: boolean; error?: string };
+type Filter = (globals: Globals, around: Surroundings) => Verdict;
+
+let now = 0;
+let random: () => number = Math.random;
+
+/** Compiles a filter to JavaScript where that is possible. Otherwise the machine runs it. */
+function filterOf(bytecode: Bytecode | null): Filter {
+  const expression = bytecode && decompileExpression(bytecode);
+  if (!expression) return (globals, around) => matches(bytecode, globals, around);
+  try {
+    const evaluate = compileJavaScript(expression).evaluator({
+      clock: () => now,
+      random: () => random(),
+      limits: { maxSteps: MOST_STEPS },
+    });
+    return (globals) => {
+      try {
+        return { matched: evaluate(globals) === true };
+      } catch (error) {
+        return { matched: false, error: (error as Error).message };
+      }
+    };
+  } catch {
+    return (globals, around) => matches(bytecode, globals, around);
+  }
+}
+
+interface Prepared {
+  trigger: Trigger;
+  own: Filter;
+  mappings: (Filter | null)[] | null;
+}
+
+/** The functions of a project, ready to be asked. */
+class Project {
+  readonly definitions: Definitions;
+  readonly #ofAny: Prepared[] = [];
+  readonly #byName = new Map<string, Prepared[]>();
+  /** Which parts of an event filters look at. What nobody looks at is not read. */
+  readonly looksAtPerson: boolean;
+
+  constructor(definitions: Definitions) {
+    this.definitions = definitions;
+    for (const trigger of definitions.triggers) {
+      const prepared: Prepared = {
+        trigger,
+        own: filterOf(trigger.own),
+        mappings: trigger.mappings?.map((one) => (one.isDisabled ? null : filterOf(one.filters))) ?? null,
+      };
+      if (trigger.names === null) this.#ofAny.push(prepared);
+      else {
+        for (const name of new Set(trigger.names)) {
+          const list = this.#byName.get(name);
+          if (list) list.push(prepared);
+          else this.#byName.set(name, [prepared]);
+        }
+      }
+    }
+    this.looksAtPerson = definitions.triggers.some(({ own, mappings, masking }) =>
+      [own, masking, ...(mappings ?? []).map((one) => one.filters)].some(
+        (code) => code?.includes('person') || code?.includes('pdi'),
+      ),
+    );
+  }
+
+  /** The functions that may want an event of this name. */
+  candidates(name: string): readonly Prepared[] {
+    const named = this.#byName.get(name);
+    if (!named) return this.#ofAny;
+    return this.#ofAny.length === 0 ? named : [...named, ...this.#ofAny];
+  }
+}
+
+/** What this thread knows. */
+const projects = new Map<number, Project>();
+const MOST_PROJECTS = 1_000;
+
+function learn(definitions: Definitions): void {
+  projects.delete(definitions.projectId);
+  projects.set(definitions.projectId, new Project(definitions));
+  // The one that was learned first is asked for again if it is needed.
+  if (projects.size > MOST_PROJECTS) projects.delete(projects.keys().next().value as number);
+}
+
+export function matchEvents(job: MatchEventsJob): MatchedEvents {
+  for (const one of job.definitions) learn(one);
+  const needs = job.versions.flatMap(([projectId, version]) =>
+    projects.get(projectId)?.definitions.version === version ? [] : [projectId],
+  );
+  if (needs.length > 0) return { needs, seen: [], matched: [], counts: [], errors: [], late: [] };
+  return new Matching(job).run();
+}
+
+class Matching {
+  readonly #job: MatchEventsJob;
+  readonly #seen = new Map<number, number>();
+  readonly #matched: MatchedEvent[] = [];
+  readonly #counts = new Map<string, MatchedEvents['counts'][number]>();
+  readonly #errors: FilterError[] = [];
+  readonly #late = new Map<number, Buffer[]>();
+  readonly #spent = new Map<number, number>();
+
+  constructor(job: MatchEventsJob) {
+    this.#job = job;
+    for (const projectId of job.late) this.#late.set(projectId, []);
+  }
+
+  run(): MatchedEvents {
+    const { bytes, versions, limit } = this.#job;
+    const wanted = new Set(versions.map(([projectId]) => projectId));
+    for (const row of rowsIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))) {
+      this.#seen.set(row.xid, (this.#seen.get(row.xid) ?? 0) + 1);
+      const { projectId } = row;
+      if (!wanted.has(projectId)) continue;
+      const late = this.#late.get(projectId);
+      if (late) {
+        late.push(row.key);
+        continue;
+      }
+      const project = projects.get(projectId) as Project;
+      const candidates = project.candidates(row.event);
+      if (candidates.length === 0) continue;
+      const began = performance.now();
+      this.#ask(project, candidates, row);
+      const spent = (this.#spent.get(projectId) ?? 0) + performance.now() - began;
+      this.#spent.set(projectId, spent);
+      if (spent > limit) this.#late.set(projectId, []);
+    }
+    return {
+      ...{ needs: [], seen: [...this.#seen], matched: this.#matched, errors: this.#errors },
+      counts: [...this.#counts.values()],
+      late: [...this.#late]
+        .filter(([, keys]) => keys.length > 0)
+        .map(([projectId, keys]) => [projectId, Buffer.concat(keys)]),
+    };
+  }
+
+  #ask(project: Project, candidates: readonly Prepared[], row: EventRow): void {
+    const { uuid, storedAt, receivedAt } = row;
+    const facts = factsOf(project, row);
+    const globals = filterGlobals({ ...facts, groups: byType(facts.groups) });
+    now = receivedAt;
+    const around = surroundingsIn({ now, seed: 0 });
+    random = around.random;
+    for (const { trigger, own, mappings } of candidates) {
+      if (storedAt < trigger.enabledAt) continue;
+      const verdict = own(globals, around);
+      if (!verdict.matched) {
+        this.#refuse(project, trigger, uuid, verdict.error);
+        continue;
+      }
+      let ran = false;
+      for (const [index, filter] of (mappings ?? [ALWAYS]).entries()) {
+        const mapped = filter?.(globals, around);
+        if (mapped?.matched) {
+          ran = true;
+          this.#matched.push(this.#matchedEvent(project, trigger, row, facts, mappings ? index : null));
+        } else if (mapped?.error !== undefined) this.#refuse(project, trigger, uuid, mapped.error);
+      }
+      if (!ran) this.#refuse(project, trigger, uuid, undefined);
+    }
+  }
+
+  #matchedEvent(
+    { definitions }: Project,
+    trigger: Trigger,
+    row: EventRow,
+    facts: ReturnType<typeof factsOf>,
+    mapping: number | null,
+  ): MatchedEvent {
+    const { projectId, uuid, timestamp, distinctId, receivedAt, personMode, personId } = row;
+    let mask: string | null = null;
+    if (trigger.masking) {
+      const globals = programGlobals({
+        ...{ project: definitions.project, site: definitions.site },
+        source: { id: trigger.id, name: trigger.name },
+        ...{ event: facts.event, groups: facts.groups },
+        // The key may name the person, although no filter does.
+        person: facts.person,
+      });
+      const frame = frameOf({ uuid, created_at: new Date(receivedAt).toISOString() });
+      const found = maskKey(trigger.masking, globals, surroundingsIn(frame));
+      mask = found.key && createHash('md5').update(found.key).digest('hex');
+    }
+    return {
+      ...{
+        projectId,
+        functionId: trigger.id,
+        version: trigger.version,
+        mapping,
+        uuid,
+        timestamp,
+        distinctId,
+      },
+      ...{ receivedAt, mask, personId: personMode === PERSONLESS ? null : personId },
+      groups: trigger.readsGroups ? row.groups : null,
+    };
+  }
+
+  #refuse({ definitions }: Project, { id }: Trigger, uuid: string, error: string | undefined): void {
+    const name = error === undefined ? 'filtered' : 'filtering_failed';
+    const key = `${id}:${name}`;
+    const count = this.#counts.get(key);
+    if (count) count[3] += 1;
+    else this.#counts.set(key, [definitions.projectId, id, name, 1]);
+    if (error !== undefined && (count?.[3] ?? 1) <= MOST_ERRORS) {
+      this.#errors.push({ projectId: definitions.projectId, functionId: id, uuid, message: error });
+    }
+  }
+}
+
+const PERSONLESS = 'propertyless';
+const ALWAYS: Filter = () => ({ matched: true });
+
+function factsOf(project: Project, row: EventRow) {
+  const { uuid, event, timestamp, distinctId, elementsChain, groups } = row;
+  const hasPerson = project.looksAtPerson && row.personMode !== PERSONLESS;
+  return {
+    event: {
+      ...{ uuid, event, timestamp, distinct_id: distinctId, elements_chain: elementsChain },
+      properties: JSON.parse(row.properties) as Record<string, unknown>,
+    },
+    person: hasPerson
+      ? ({ id: row.personId, properties: JSON.parse(row.personProperties) } as PersonFacts)
+      : null,
+    groups: (groups === null ? [] : JSON.parse(groups)) as GroupFacts[],
+  };
+}
+
+const byType = (groups: readonly GroupFacts[]) =>
+  Object.fromEntries(groups.map((one) => [one.type, { ...one, id: one.key }]));

@@ -1,0 +1,49 @@
+import type { Queryable } from '../../db/pool.ts';
+
+export type MetricKind = 'success' | 'failure' | 'other';
+
+/** A number to be added to a metric of a function. */
+export interface Count {
+  projectId: number;
+  functionId: string;
+  kind: MetricKind;
+  name: string;
+  count: number;
+}
+
+/** Adds up the numbers of each metric. */
+export class Counts {
+  readonly #counts = new Map<string, Count>();
+
+  add(projectId: number, functionId: string, kind: MetricKind, name: string, count = 1): void {
+    const key = `${projectId}:${functionId}:${kind}:${name}`;
+    const known = this.#counts.get(key);
+    if (known) known.count += count;
+    else this.#counts.set(key, { projectId, functionId, kind, name, count });
+  }
+
+  get all(): Count[] {
+    return [...this.#counts.values()];
+  }
+}
+
+/** Adds numbers to the metrics of this hour, in the order of their keys. */
+export async function addCounts(queryable: Queryable, counts: readonly Count[]): Promise<void> {
+  if (counts.length === 0) return;
+  await queryable.query({
+    name: 'add-function-counts',
+    text: `insert into function_metrics as m (project_id, function_id, hour, kind, name, count)
+     select project_id, function_id, date_trunc('hour', clock_timestamp(), 'UTC'), kind, name, count
+     from unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::bigint[])
+       as c (project_id, function_id, kind, name, count)
+     order by project_id, function_id, kind, name
+     on conflict (project_id, function_id, hour, kind, name) do update set count = m.count + excluded.count`,
+    values: [
+      counts.map((one) => one.projectId),
+      counts.map((one) => one.functionId),
+      counts.map((one) => one.kind),
+      counts.map((one) => one.name),
+      counts.map((one) => one.count),
+    ],
+  });
+}

@@ -1,0 +1,237 @@
+import { int4Array, textArray, timestampArray, uuidArray } from '../../db/binary-arrays.ts';
+import type { Queryable } from '../../db/pool.ts';
+import type { Progress } from '../rules/progress.ts';
+
+/** An invocation of a function for a stored event. */
+export interface NewInvocation {
+  id: string;
+  projectId: number;
+  functionId: string;
+  version: number;
+  mapping: number | null;
+  uuid: string;
+  timestamp: string;
+  distinctId: string;
+  personId: string | null;
+  /** JSON. */
+  groups: string | null;
+  /** Milliseconds. */
+  clock: number;
+  seed: number;
+}
+
+/** A text of an array that cannot hold nulls. */
+const NONE = '';
+const NO_MAPPING = -1;
+
+export async function enqueue(queryable: Queryable, invocations: readonly NewInvocation[]): Promise<void> {
+  if (invocations.length === 0) return;
+  await queryable.query({
+    name: 'enqueue-invocations',
+    text: `insert into function_queue (id, project_id, function_id, version, mapping, event_uuid, event_timestamp,
+       distinct_id, person_id, groups, clock, seed)
+     select id, project_id, function_id, version, nullif(mapping, ${NO_MAPPING}), event_uuid, event_timestamp::timestamptz,
+       distinct_id, person_id, nullif(groups, '')::json, clock, seed
+     from unnest($1::uuid[], $2::int[], $3::uuid[], $4::int[], $5::int[], $6::uuid[], $7::text[], $8::text[],
+       $9::uuid[], $10::text[], $11::timestamptz[], $12::int[])
+       as i (id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id, person_id, groups,
+         clock, seed)`,
+    values: [
+      uuidArray(invocations.map((one) => one.id)),
+      int4Array(invocations.map((one) => one.projectId)),
+      uuidArray(invocations.map((one) => one.functionId)),
+      int4Array(invocations.map((one) => one.version)),
+      int4Array(invocations.map((one) => one.mapping ?? NO_MAPPING)),
+      uuidArray(invocations.map((one) => one.uuid)),
+      textArray(invocations.map((one) => one.timestamp)),
+      textArray(invocations.map((one) => one.distinctId)),
+      uuidArray(invocations.map((one) => one.personId ?? undefined)),
+      textArray(invocations.map((one) => one.groups ?? NONE)),
+      timestampArray(invocations.map((one) => one.clock)),
+      int4Array(invocations.map((one) => one.seed)),
+    ],
+  });
+}
+
+/** An invocation that is to be attempted now. */
+export interface QueueRow {
+  seq: number;
+  id: string;
+  project_id: number;
+  function_id: string;
+  version: number;
+  mapping: number | null;
+  event_uuid: string | null;
+  event_timestamp: string | null;
+  distinct_id: string | null;
+  person_id: string | null;
+  groups: Record<string, unknown>[] | null;
+  globals: Record<string, unknown> | null;
+  clock: string;
+  seed: number;
+  created_at: string;
+  attempt: number;
+  progress: Progress | null;
+  /** Whether an attempt before was lost. */
+  was_lost: boolean;
+}
+
+/** How many invocations of a function to claim. */
+export interface Want {
+  projectId: number;
+  functionId: string;
+  count: number;
+  /** In ISO 8601. What was due before is known to be taken. */
+  since: string;
+}
+
+/**
+ * Claims invocations that are due, the longest due first. Until `seconds` have passed, they belong to `lease`; then they
+ * count as lost, and anybody may claim them.
+ */
+export async function claim(
+  queryable: Queryable,
+  wants: readonly Want[],
+  { lease, seconds }: { lease: string; seconds: number },
+): Promise<QueueRow[]> {
+  const { rows } = await queryable.query({
+    name: 'claim-invocations',
+    text: `update function_queue q set lease = $5, due_at = clock_timestamp() + $6 * interval '1 second'
+     from (select found.seq, found.lost from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
+         as w (project_id, function_id, count, since)
+       cross join lateral (select c.seq, c.lease is not null as lost from function_queue c
+         where c.project_id = w.project_id and c.function_id = w.function_id
+           and c.due_at >= w.since and c.due_at <= clock_timestamp()
+         order by c.due_at, c.seq limit w.count for update skip locked) found) due
+     where q.seq = due.seq
+     returning q.seq, q.id, q.project_id, q.function_id, q.version, q.mapping, q.event_uuid, q.event_timestamp,
+       q.distinct_id, q.person_id, q.groups, q.globals, q.clock, q.seed, q.created_at, q.attempt, q.progress,
+       due.lost as was_lost`,
+    values: [
+      wants.map((one) => one.projectId),
+      wants.map((one) => one.functionId),
+      wants.map((one) => one.count),
+      wants.map((one) => one.since),
+      lease,
+      seconds,
+    ],
+  });
+  return rows.sort((a, b) => a.seq - b.seq);
+}
+
+/** A function with waiting invocations. */
+export interface Waiting {
+  project_id: number;
+  function_id: string;
+  /** When the first of them is due. */
+  due_at: string;
+}
+
+/**
+ * Lists the functions that have waiting invocations, by jumping from one to the next. `since` leaves out what was due
+ * before.
+ */
+export async function listWaiting(queryable: Queryable, limit: number): Promise<Waiting[]> {
+  const { rows } = await queryable.query({
+    name: 'list-waiting-functions',
+    text: `with recursive waiting as (
+       (select project_id, function_id, due_at from function_queue order by project_id, function_id, due_at limit 1)
+       union all
+       select next.project_id, next.function_id, next.due_at from waiting w
+       cross join lateral (select q.project_id, q.function_id, q.due_at from function_queue q
+         where (q.project_id, q.function_id) > (w.project_id, w.function_id)
+         order by q.project_id, q.function_id, q.due_at limit 1) next)
+     select * from waiting limit $1`,
+    values: [limit],
+  });
+  return rows;
+}
+
+/** What an attempt leaves in the queue. */
+export interface Postponed {
+  seq: number;
+  attempt: number;
+  progress: Progress | null;
+  /** Milliseconds from now. */
+  after: number;
+}
+
+/** Puts invocations back, if their lease still holds. Returns which were put back. */
+export async function postpone(
+  queryable: Queryable,
+  lease: string,
+  postponed: readonly Postponed[],
+): Promise<Set<number>> {
+  if (postponed.length === 0) return new Set();
+  const { rows } = await queryable.query({
+    name: 'postpone-invocations',
+    text: `update function_queue q set lease = null, attempt = p.attempt, progress = nullif(p.progress, '')::json,
+       due_at = clock_timestamp() + p.after * interval '1 millisecond'
+     from unnest($2::bigint[], $3::int[], $4::text[], $5::bigint[]) as p (seq, attempt, progress, after)
+     where q.seq = p.seq and q.lease = $1 returning q.seq`,
+    values: [
+      lease,
+      postponed.map((one) => one.seq),
+      postponed.map((one) => one.attempt),
+      postponed.map((one) => (one.progress ? JSON.stringify(one.progress) : '')),
+      postponed.map((one) => Math.round(one.after)),
+    ],
+  });
+  return new Set(rows.map((row) => row.seq));
+}
+
+/** Stores how far an invocation is, if its lease still holds, and makes the lease longer. */
+export async function keepProgress(
+  queryable: Queryable,
+  { seq, lease, progress, seconds }: { seq: number; lease: string; progress: Progress; seconds: number },
+): Promise<boolean> {
+  const { rowCount } = await queryable.query({
+    name: 'keep-invocation-progress',
+    text: `update function_queue set progress = $3, attempt = 0, due_at = clock_timestamp() + $4 * interval '1 second'
+     where seq = $1 and lease = $2`,
+    values: [seq, lease, JSON.stringify(progress), seconds],
+  });
+  return rowCount === 1;
+}
+
+/** What became of an invocation. */
+export interface Ended {
+  seq: number;
+  row: QueueRow;
+  status: 'succeeded' | 'failed' | 'cancelled';
+  error: string | null;
+  /** JSON. */
+  attempts: string;
+}
+
+/**
+ * Takes ended invocations out of the queue, if their lease still holds, and writes them into the history. Returns those
+ * that it took out: the others belong to somebody else by now.
+ */
+export async function end(
+  queryable: Queryable,
+  lease: string,
+  ended: readonly Ended[],
+): Promise<Set<number>> {
+  if (ended.length === 0) return new Set();
+  const { rows } = await queryable.query({
+    name: 'end-invocations',
+    text: `with e as (select * from unnest($2::bigint[], $3::text[], $4::text[], $5::text[]) as e (seq, status, error, attempts)),
+       gone as (delete from function_queue q using e where q.seq = e.seq and q.lease = $1 returning q.*)
+     insert into function_invocations (project_id, id, function_id, version, mapping, event_uuid, event_timestamp,
+       distinct_id, person_id, groups, globals, status, error, attempts, created_at, finished_at)
+     select g.project_id, g.id, g.function_id, g.version, g.mapping, g.event_uuid, g.event_timestamp, g.distinct_id,
+       g.person_id, g.groups, g.globals, e.status, nullif(e.error, ''), e.attempts::json, g.created_at, clock_timestamp()
+     from gone g join e on e.seq = g.seq
+     returning id`,
+    values: [
+      lease,
+      ended.map((one) => one.seq),
+      ended.map((one) => one.status),
+      ended.map((one) => one.error ?? ''),
+      ended.map((one) => one.attempts),
+    ],
+  });
+  const ids = new Set(rows.map((row) => row.id));
+  return new Set(ended.filter(({ row }) => ids.has(row.id)).map(({ seq }) => seq));
+}

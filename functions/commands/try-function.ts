@@ -9,7 +9,8 @@ import {
   type ShownFetch,
   type Substitution,
 } from '../effects.ts';
-import type { CompiledContent, StoredInputs } from '../rules/definition.ts';
+import { completedLine, integrationsOf, redactorOf } from '../invocation.ts';
+import type { CompiledContent } from '../rules/definition.ts';
 import type { Frame } from '../rules/frame.ts';
 import { filterGlobals, type Globals, seenBy } from '../rules/globals.ts';
 import { InvocationLog, type LogEntry } from '../rules/logs.ts';
@@ -19,7 +20,7 @@ import { Room } from '../rules/room.ts';
 import { expectedStatuses } from '../rules/statuses.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { filtersOf, type Variant, variantsOf } from '../rules/variants.ts';
-import { type Begun, integrationInputs, type Step } from '../run.ts';
+import type { Begun, Step } from '../run.ts';
 import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
 
 export interface TryDependencies {
@@ -162,17 +163,16 @@ class Attempt {
       tried.status = 'error';
       tried.errors.push(this.#redact.text(message));
     };
-    const found = await this.#integrations(variant).catch((error: unknown) => {
+    const { isMocked } = this.#trial;
+    const found = await integrationsOf(this.#deps, variant, {
+      ...{ projectId, isMocked, seed: this.#seed },
+    }).catch((error: unknown) => {
       if (!(error instanceof IntegrationError)) throw error;
       fail(`Error building inputs for event ${uuid}: ${error.message}`);
     });
     if (!found) return tried;
     const { given, substitutions } = found;
-    const secret = variant.schemas.filter((one) => one.secret).map(({ key }) => variant.inputs[key]?.value);
-    this.#redact = redactor(
-      [secret, this.#deps.integrations.secretValues(substitutions)],
-      valuesOf(variant.inputs),
-    );
+    this.#redact = redactorOf(this.#deps, variant, substitutions);
     const job = {
       ...{ bytecode: content.bytecode as Bytecode, frame, globals: this.#trial.globals },
       isTransformation: type === 'transformation',
@@ -211,12 +211,9 @@ class Attempt {
       fail(`${what} ${uuid}: ${step.error}`);
     } else {
       tried.result = this.#shown(step.result);
-      const total = performance.now() - began;
-      const rounded = (milliseconds: number) => Number(milliseconds.toPrecision(2));
       this.log.add(
         'debug',
-        `Function completed in ${rounded(total)}ms. Sync: ${rounded(step.milliseconds)}ms. Mem: ` +
-          `${rounded(tried.memory / 1024)}kb. Ops: ${tried.steps}. Event: '${url}'`,
+        completedLine({ total: performance.now() - began, ...step, memory: tried.memory, url }),
       );
     }
     return tried;
@@ -236,21 +233,6 @@ class Attempt {
       body: body && this.#room.text(body),
       response: response && { ...response, body: this.#room.value(response.body) },
     };
-  }
-
-  /** Finds what stands for the integrations that inputs name. */
-  async #integrations({ schemas, inputs }: Variant) {
-    const { projectId, isMocked } = this.#trial;
-    const given: Record<string, unknown> = {};
-    const substitutions: Substitution[] = [];
-    for (const { key } of integrationInputs(schemas)) {
-      const id = inputs[key]?.value;
-      if (typeof id !== 'number') continue;
-      const found = await this.#deps.integrations.resolve(projectId, id, { seed: this.#seed, isMocked });
-      given[key] = found?.inputs ?? null;
-      if (found) substitutions.push(found.substitution);
-    }
-    return { given, substitutions };
   }
 
   /** Does what a program waits for. */
@@ -291,6 +273,3 @@ class Attempt {
 const EMPTY = { result: null, errors: [], fetches: [], captured: [], steps: 0, memory: 0 };
 
 const idOf = (value: unknown) => (typeof value === 'number' ? value : undefined);
-
-const valuesOf = (inputs: StoredInputs) =>
-  Object.fromEntries(Object.entries(inputs).map(([key, { value }]) => [key, value]));

@@ -39,6 +39,24 @@ export async function findEventAt(
   return rows[0];
 }
 
+/** Finds events by their positions. Those that are gone are left out. Their groups are not read. */
+export async function findEventsAt(
+  queryable: Queryable,
+  keys: readonly EventKey[],
+): Promise<(StoredEvent & { project_id: number })[]> {
+  if (keys.length === 0) return [];
+  const { rows } = await queryable.query({
+    name: 'find-events-at',
+    text: `select e.project_id, e.uuid, e.event, e.distinct_id, e.properties::text as properties, e.timestamp, e.created_at,
+       e.elements_chain, e.person_id, e.person_mode, e.person_properties::text as person_properties, null as groups
+     from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as k (project_id, uuid, timestamp)
+     join lateral (select * from events i where i.project_id = k.project_id and i.timestamp = k.timestamp
+       and i.uuid = k.uuid limit 1) e on true`,
+    values: [keys.map((one) => one.projectId), keys.map((one) => one.uuid), keys.map((one) => one.timestamp)],
+  });
+  return rows;
+}
+
 /** Events whose row is larger are left out of searches for a sample. */
 const LARGEST = 1024 * 1024;
 

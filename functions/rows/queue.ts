@@ -150,6 +150,7 @@ export async function listWaiting(queryable: Queryable, limit: number): Promise<
 /** What an attempt leaves in the queue. */
 export interface Postponed {
   seq: number;
+  lease: string;
   attempt: number;
   progress: Progress | null;
   /** Milliseconds from now. */
@@ -157,21 +158,18 @@ export interface Postponed {
 }
 
 /** Puts invocations back, if their lease still holds. Returns which were put back. */
-export async function postpone(
-  queryable: Queryable,
-  lease: string,
-  postponed: readonly Postponed[],
-): Promise<Set<number>> {
+export async function postpone(queryable: Queryable, postponed: readonly Postponed[]): Promise<Set<number>> {
   if (postponed.length === 0) return new Set();
   const { rows } = await queryable.query({
     name: 'postpone-invocations',
     text: `update function_queue q set lease = null, attempt = p.attempt, progress = nullif(p.progress, '')::json,
        due_at = clock_timestamp() + p.after * interval '1 millisecond'
-     from unnest($2::bigint[], $3::int[], $4::text[], $5::bigint[]) as p (seq, attempt, progress, after)
-     where q.seq = p.seq and q.lease = $1 returning q.seq`,
+     from unnest($1::bigint[], $2::uuid[], $3::int[], $4::text[], $5::bigint[])
+       as p (seq, lease, attempt, progress, after)
+     where q.seq = p.seq and q.lease = p.lease returning q.seq`,
     values: [
-      lease,
       postponed.map((one) => one.seq),
+      postponed.map((one) => one.lease),
       postponed.map((one) => one.attempt),
       postponed.map((one) => (one.progress ? JSON.stringify(one.progress) : '')),
       postponed.map((one) => Math.round(one.after)),
@@ -196,7 +194,7 @@ export async function keepProgress(
 
 /** What became of an invocation. */
 export interface Ended {
-  seq: number;
+  lease: string;
   row: QueueRow;
   status: 'succeeded' | 'failed' | 'cancelled';
   error: string | null;
@@ -208,16 +206,13 @@ export interface Ended {
  * Takes ended invocations out of the queue, if their lease still holds, and writes them into the history. Returns those
  * that it took out: the others belong to somebody else by now.
  */
-export async function end(
-  queryable: Queryable,
-  lease: string,
-  ended: readonly Ended[],
-): Promise<Set<number>> {
+export async function end(queryable: Queryable, ended: readonly Ended[]): Promise<Set<number>> {
   if (ended.length === 0) return new Set();
   const { rows } = await queryable.query({
     name: 'end-invocations',
-    text: `with e as (select * from unnest($2::bigint[], $3::text[], $4::text[], $5::text[]) as e (seq, status, error, attempts)),
-       gone as (delete from function_queue q using e where q.seq = e.seq and q.lease = $1 returning q.*)
+    text: `with e as (select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[])
+         as e (seq, lease, status, error, attempts)),
+       gone as (delete from function_queue q using e where q.seq = e.seq and q.lease = e.lease returning q.*)
      insert into function_invocations (project_id, id, function_id, version, mapping, event_uuid, event_timestamp,
        distinct_id, person_id, groups, globals, status, error, attempts, created_at, finished_at)
      select g.project_id, g.id, g.function_id, g.version, g.mapping, g.event_uuid, g.event_timestamp, g.distinct_id,
@@ -225,13 +220,13 @@ export async function end(
      from gone g join e on e.seq = g.seq
      returning id`,
     values: [
-      lease,
-      ended.map((one) => one.seq),
+      ended.map((one) => one.row.seq),
+      ended.map((one) => one.lease),
       ended.map((one) => one.status),
       ended.map((one) => one.error ?? ''),
       ended.map((one) => one.attempts),
     ],
   });
   const ids = new Set(rows.map((row) => row.id));
-  return new Set(ended.filter(({ row }) => ids.has(row.id)).map(({ seq }) => seq));
+  return new Set(ended.flatMap(({ row }) => (ids.has(row.id) ? [row.seq] : [])));
 }

@@ -20,10 +20,10 @@ export interface Progress {
   /** What the program got for each thing that it has waited for. */
   answers: unknown[];
   attempts: AttemptRecord[];
-  /** How many lines of its log are stored already. */
-  logged: number;
+  /** How many of its printed lines are stored already. */
+  printed: number;
   /** Whether a request before has failed for good. The program goes on, but the invocation ends as failed. */
   failed: boolean;
 }
 
-export const NO_PROGRESS: Progress = Object.freeze({ answers: [], attempts: [], logged: 0, failed: false });
+export const NO_PROGRESS: Progress = Object.freeze({ answers: [], attempts: [], printed: 0, failed: false });

@@ -1,0 +1,298 @@
+import { randomUUID } from 'node:crypto';
+import type { Pool } from '../../db/pool.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { findEventsAt } from '../rows/events.ts';
+import { claim, keepProgress, listWaiting, type QueueRow } from '../rows/queue.ts';
+import type { StoredEvent } from '../rules/stored-event.ts';
+import { type ContentDependencies, Contents, type NotRunnable, type Runnable } from './contents.ts';
+import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts';
+import { Results } from './results.ts';
+
+export interface DelivererDependencies extends ContentDependencies, Omit<DeliveryDependencies, 'keep'> {
+  /** Where events are read. */
+  readPool: Pool;
+  logger: Pick<Logger, 'warn'>;
+}
+
+export interface DelivererOptions {
+  /** How many invocations are in progress at once. */
+  places: number;
+  /** How long an invocation belongs to a process that says nothing more of it, in seconds. */
+  leaseSeconds: number;
+  /** How often functions with waiting invocations are looked for, in milliseconds. */
+  lookEvery: number;
+}
+
+export const DELIVERER_DEFAULTS: DelivererOptions = { places: 256, leaseSeconds: 60, lookEvery: 1_000 };
+
+/** A function with waiting invocations, as this process knows it. */
+interface Line {
+  projectId: number;
+  functionId: string;
+  inFlight: number;
+  /** When something is due, in milliseconds. Infinity: nothing that is known. */
+  dueAt: number;
+  /** What was due before this was taken by somebody. In milliseconds. */
+  since: number;
+}
+
+/** A transaction that enqueues may be open for so long after the time that it gives its invocations. */
+const OPEN = 30_000;
+/** After so long, everything is looked at again, whatever is known. */
+const FORGET_AFTER = 60_000;
+const MOST_LINES = 20_000;
+const LINES_AT_ONCE = 50;
+const MOST_OF_ONE = 100;
+const AFTER_ERROR = 5_000;
+
+type Found = Runnable | NotRunnable;
+
+/** Takes invocations that are due, and runs them. No function and no project gets all places. */
+export class Deliverer {
+  readonly #deps: DelivererDependencies;
+  readonly #options: DelivererOptions;
+  readonly #contents: Contents;
+  readonly #results: Results;
+  readonly #lines = new Map<string, Line>();
+  readonly #ofProject = new Map<number, number>();
+  #inFlight = 0;
+  #lookedAt = 0;
+  #nextLook = 0;
+  #wake: (() => void) | undefined;
+  #isAwake = false;
+  #isClosing = false;
+  #running: Promise<void> | undefined;
+
+  constructor(deps: DelivererDependencies, options: Partial<DelivererOptions> = {}) {
+    this.#deps = deps;
+    this.#options = { ...DELIVERER_DEFAULTS, ...options };
+    this.#contents = new Contents(deps);
+    this.#results = new Results(deps.pool, deps.logger, this.#options.leaseSeconds * 1_000);
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Takes nothing more, and waits until everything that runs has ended. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#stir();
+    await this.#running;
+    while (this.#inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await this.#results.idle();
+  }
+
+  /** Invocations of these functions are due now. */
+  due(functions: Iterable<{ projectId: number; functionId: string }>): void {
+    const now = Date.now();
+    for (const one of functions) this.#expect(one, now);
+    this.#stir();
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  #expect({ projectId, functionId }: { projectId: number; functionId: string }, at: number): Line {
+    let line = this.#lines.get(functionId);
+    if (!line) {
+      line = { projectId, functionId, inFlight: 0, dueAt: at, since: 0 };
+      this.#lines.set(functionId, line);
+    }
+    line.dueAt = Math.min(line.dueAt, at);
+    return line;
+  }
+
+  #stir(): void {
+    this.#isAwake = true;
+    this.#wake?.();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isClosing) {
+      this.#isAwake = false;
+      try {
+        if (Date.now() >= this.#nextLook) await this.#look();
+        while (!this.#isClosing && (await this.#take())) {}
+      } catch (error) {
+        if (this.#isClosing) return;
+        this.#deps.logger.warn({ err: error }, 'invocations of functions could not be taken');
+        await this.#rest(AFTER_ERROR / 5);
+      }
+      if (!this.#isAwake && !this.#isClosing) await this.#rest(Math.max(1, this.#untilNext()));
+    }
+  }
+
+  /** How long nothing is expected, in milliseconds. */
+  #untilNext(): number {
+    const now = Date.now();
+    let next = this.#nextLook;
+    if (this.#inFlight < this.#options.places) {
+      for (const { dueAt } of this.#lines.values()) if (dueAt < next) next = dueAt;
+    }
+    return next - now;
+  }
+
+  #rest(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#wake = undefined;
+        resolve();
+      }, milliseconds);
+      this.#wake = () => {
+        clearTimeout(timer);
+        this.#wake = undefined;
+        resolve();
+      };
+    });
+  }
+
+  /** Looks which functions have waiting invocations. */
+  async #look(): Promise<void> {
+    const began = Date.now();
+    const waiting = await listWaiting(this.#deps.pool, MOST_LINES);
+    const took = Date.now() - began;
+    const forgets = began - this.#lookedAt > FORGET_AFTER;
+    if (forgets) this.#lookedAt = began;
+    const known = new Set<string>();
+    for (const { project_id: projectId, function_id: functionId, due_at: due } of waiting) {
+      known.add(functionId);
+      const line = this.#expect({ projectId, functionId }, Date.parse(due));
+      if (forgets || Date.parse(due) < line.since) line.since = Math.min(line.since, Date.parse(due));
+    }
+    for (const [key, line] of this.#lines) {
+      if (known.has(key) || line.inFlight > 0 || line.dueAt <= began) continue;
+      this.#lines.delete(key);
+    }
+    this.#nextLook = Date.now() + Math.max(this.#options.lookEvery, took * 20);
+  }
+
+  /** Takes what is due, as far as there are places. Returns whether there may be more. */
+  async #take(): Promise<boolean> {
+    const lines = this.#shares();
+    if (lines.length === 0) return false;
+    const lease = randomUUID();
+    const { leaseSeconds: seconds } = this.#options;
+    const rows = await claim(
+      this.#deps.pool,
+      lines.map(({ line, count }) => ({
+        ...{ projectId: line.projectId, functionId: line.functionId, count },
+        since: new Date(line.since).toISOString(),
+      })),
+      { lease, seconds },
+    );
+    const taken = new Map<string, number>();
+    for (const row of rows) taken.set(row.function_id, (taken.get(row.function_id) ?? 0) + 1);
+    const now = Date.now();
+    for (const { line, count } of lines) {
+      if ((taken.get(line.functionId) ?? 0) < count) {
+        line.dueAt = Number.POSITIVE_INFINITY;
+        line.since = now - OPEN;
+      }
+    }
+    for (const row of rows) this.#count(row, 1);
+    void this.#deliver(rows, lease);
+    return true;
+  }
+
+  /** Divides the free places: a function gets at most half of what is free, and the one with the fewest comes first. */
+  #shares(): { line: Line; count: number }[] {
+    const now = Date.now();
+    let free = this.#options.places - this.#inFlight;
+    if (free <= 0) return [];
+    const due = [...this.#lines.values()]
+      .filter((one) => one.dueAt <= now)
+      .sort((a, b) => this.#held(a) - this.#held(b) || a.inFlight - b.inFlight || a.dueAt - b.dueAt)
+      .slice(0, LINES_AT_ONCE);
+    const shares: { line: Line; count: number }[] = [];
+    for (const line of due) {
+      // What it holds already counts, so that nobody fills all places bit by bit.
+      const count = Math.min(MOST_OF_ONE, Math.ceil((free - line.inFlight) / 2));
+      if (count <= 0) continue;
+      shares.push({ line, count });
+      free -= count;
+    }
+    return shares;
+  }
+
+  #held({ projectId }: Line): number {
+    return this.#ofProject.get(projectId) ?? 0;
+  }
+
+  #count({ project_id: projectId, function_id: functionId }: QueueRow, by: 1 | -1): void {
+    this.#inFlight += by;
+    const line = this.#lines.get(functionId);
+    if (line) line.inFlight += by;
+    const held = (this.#ofProject.get(projectId) ?? 0) + by;
+    if (held === 0) this.#ofProject.delete(projectId);
+    else this.#ofProject.set(projectId, held);
+  }
+
+  async #deliver(rows: readonly QueueRow[], lease: string): Promise<void> {
+    let events = new Map<string, StoredEvent>();
+    let contents: Found[];
+    try {
+      const stored = rows.filter((row) => row.event_uuid !== null);
+      const keys = stored.map((row) => ({
+        ...{ projectId: row.project_id, uuid: row.event_uuid as string },
+        timestamp: row.event_timestamp as string,
+      }));
+      const [found, known] = await Promise.all([
+        findEventsAt(this.#deps.readPool, keys),
+        this.#contents.of(
+          rows.map((row) => ({
+            ...{ projectId: row.project_id, functionId: row.function_id, version: row.version },
+          })),
+        ),
+      ]);
+      contents = known;
+      events = new Map(found.map((one) => [`${one.project_id}:${one.uuid}`, one]));
+    } catch (error) {
+      this.#deps.logger.warn({ err: error }, 'invocations of functions could not be prepared');
+      for (const row of rows) void this.#finish(row, lease, postponed(row, AFTER_ERROR));
+      return;
+    }
+    for (const [index, row] of rows.entries()) {
+      const event = events.get(`${row.project_id}:${row.event_uuid}`) ?? null;
+      void this.#one(row, lease, contents[index] as Found, event);
+    }
+  }
+
+  async #one(row: QueueRow, lease: string, found: Found, event: StoredEvent | null): Promise<void> {
+    let outcome: Outcome;
+    if ('reason' in found) outcome = ended(found.status, found.reason);
+    else if (!event && row.event_uuid !== null) outcome = ended('cancelled', 'The event was deleted.');
+    else {
+      const { leaseSeconds: seconds } = this.#options;
+      const keep: DeliveryDependencies['keep'] = ({ seq }, progress) =>
+        keepProgress(this.#deps.pool, { seq, lease, progress, seconds });
+      try {
+        outcome = await new Delivery({ ...this.#deps, keep }, row, found, event).run();
+      } catch (error) {
+        this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be run');
+        outcome = postponed(row, AFTER_ERROR);
+      }
+    }
+    await this.#finish(row, lease, outcome);
+  }
+
+  async #finish(row: QueueRow, lease: string, outcome: Outcome): Promise<void> {
+    const isOurs = await this.#results.add(row, lease, outcome);
+    this.#count(row, -1);
+    if (isOurs && outcome.status === 'postponed') {
+      this.#expect({ projectId: row.project_id, functionId: row.function_id }, Date.now() + outcome.after);
+    }
+    this.#stir();
+  }
+}
+
+const NOTHING = { attempts: [], after: 0, attempt: 0, progress: null, logs: [], counts: [] };
+
+const ended = (status: 'cancelled' | 'failed', error: string): Outcome => ({ ...NOTHING, status, error });
+
+/** The invocation is tried again as it is. */
+const postponed = (row: QueueRow, after: number): Outcome => ({
+  ...{ ...NOTHING, status: 'postponed', error: null, after },
+  ...{ attempt: row.attempt, progress: row.progress },
+});

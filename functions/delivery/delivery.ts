@@ -1,0 +1,316 @@
+import { createHash } from 'node:crypto';
+import type { Egress } from '../../egress/egress.ts';
+import { egressRefusal } from '../../egress/egress-refused.ts';
+import {
+  type Fetched,
+  type FetchFailure,
+  fetchFor,
+  IntegrationError,
+  type Integrations,
+  NotNowError,
+  type ShownFetch,
+  type Substitution,
+} from '../effects.ts';
+import { completedLine, integrationsOf, redactorOf } from '../invocation.ts';
+import { type Count, Counts } from '../rows/counts.ts';
+import type { QueueRow } from '../rows/queue.ts';
+import type { Frame } from '../rules/frame.ts';
+import { type Globals, seenBy } from '../rules/globals.ts';
+import { InvocationLog, type LogEntry } from '../rules/logs.ts';
+import { type AttemptRecord, NO_PROGRESS, type Progress } from '../rules/progress.ts';
+import { redactor } from '../rules/redact.ts';
+import { isTemporary, nextAttempt } from '../rules/retries.ts';
+import { globalsOfStored, type StoredEvent } from '../rules/stored-event.ts';
+import type { Variant } from '../rules/variants.ts';
+import type { ItemStep, StepItem } from '../run.ts';
+import { RunnerLimitError } from '../runner.ts';
+import type { Compute } from './compute.ts';
+import type { Runnable } from './contents.ts';
+import type { Hosts } from './hosts.ts';
+
+/** An event that a program asks to capture. */
+export interface FunctionEvent {
+  uuid: string;
+  event: string;
+  distinct_id: string;
+  properties: Record<string, unknown>;
+}
+
+export interface DeliveryDependencies {
+  compute: Compute;
+  egress: Pick<Egress, 'fetch'>;
+  integrations: Integrations;
+  hosts: Hosts;
+  /** Stores events of programs. The same event is stored once. */
+  capture(projectId: number, events: readonly FunctionEvent[]): Promise<void>;
+  /** Stores how far an invocation is. Returns false if it belongs to somebody else by now. */
+  keep(row: QueueRow, progress: Progress): Promise<boolean>;
+}
+
+/** What an attempt at an invocation came to. */
+export interface Outcome {
+  /** `lost`: it belongs to somebody else by now, and nothing of it counts. */
+  status: 'succeeded' | 'failed' | 'cancelled' | 'postponed' | 'lost';
+  error: string | null;
+  attempts: AttemptRecord[];
+  /** Of a postponed one: in how many milliseconds it is due. */
+  after: number;
+  attempt: number;
+  progress: Progress | null;
+  logs: LogEntry[];
+  counts: Count[];
+}
+
+/** Answers whether a request that got no answer would get none the next time either: it was refused before it was sent. */
+const isFinal = (error: Error): boolean =>
+  egressRefusal(error) !== undefined ||
+  error instanceof IntegrationError ||
+  error instanceof TypeError ||
+  error instanceof RangeError ||
+  (error as { code?: string }).code === 'UND_ERR_INVALID_ARG';
+
+const SHOWN = 2_048;
+const LONGEST_DELAY = 30 * 86_400_000;
+
+const shortened = (text: string | null): string | null =>
+  text !== null && text.length > SHOWN ? text.slice(0, SHOWN).toWellFormed() : text;
+
+const textOf = (body: unknown): string => (typeof body === 'string' ? body : (JSON.stringify(body) ?? ''));
+
+/** The uuid of an event that an invocation captures: the same whenever it runs again. */
+export function capturedUuid(invocation: string, ordinal: number): string {
+  const hex = createHash('sha256').update(`${invocation}:${ordinal}`).digest('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+/** Runs an invocation as far as it comes now. */
+export class Delivery {
+  readonly #deps: DeliveryDependencies;
+  readonly #row: QueueRow;
+  readonly #runnable: Runnable;
+  readonly #variant: Variant;
+  readonly #globals: Globals;
+  readonly #frame: Frame;
+  readonly #counts = new Counts();
+  readonly #log: InvocationLog;
+  readonly #progress: Progress;
+  #redact = redactor([], {});
+  #captured: unknown[] = [];
+
+  constructor(deps: DeliveryDependencies, row: QueueRow, runnable: Runnable, event: StoredEvent | null) {
+    this.#deps = deps;
+    this.#row = row;
+    this.#runnable = runnable;
+    this.#variant = runnable.variants[row.mapping ?? 0] as Variant;
+    const groups = (row.groups ?? null) as StoredEvent['groups'];
+    this.#globals = event
+      ? globalsOfStored({ ...event, groups }, runnable.facts, runnable.type)
+      : seenBy(runnable.type, row.globals as Globals);
+    this.#frame = { now: Date.parse(row.clock), seed: row.seed };
+    this.#log = new InvocationLog(Date.now, (text) => this.#redact.text(text));
+    const { answers, attempts, ...more } = row.progress ?? NO_PROGRESS;
+    this.#progress = { ...more, answers: [...answers], attempts: [...attempts] };
+  }
+
+  async run(): Promise<Outcome> {
+    const { project_id: projectId, id } = this.#row;
+    const uuid = this.#event.uuid;
+    if (!this.#variant) return this.#fail('failed', 'The mapping of the invocation is gone.');
+    let found: Awaited<ReturnType<typeof integrationsOf>>;
+    try {
+      found = await integrationsOf(this.#deps, this.#variant, { projectId, seed: id, isMocked: false });
+    } catch (error) {
+      if (!(error instanceof IntegrationError)) throw error;
+      return this.#fail('inputs_failed', `Error building inputs for event ${uuid}: ${error.message}`);
+    }
+    this.#redact = redactorOf(this.#deps, this.#variant, found.substitutions);
+    const began = performance.now();
+    const item: StepItem = {
+      ...{ globals: this.#globals, frame: this.#frame, given: found.given },
+      answers: this.#progress.answers,
+    };
+    let step: ItemStep;
+    let memory = 0;
+    let skipped = this.#progress.printed;
+    try {
+      step = await this.#step(item);
+      for (;;) {
+        for (const line of step.printed) {
+          if (skipped > 0) skipped -= 1;
+          else {
+            this.#log.print(line, this.#event.url);
+            this.#progress.printed += 1;
+          }
+        }
+        this.#captured.push(...step.captured);
+        memory = Math.max(memory, step.memory);
+        if (step.status !== 'waits') break;
+        const answer = await this.#answer(step, found.substitutions);
+        if ('status' in answer && 'logs' in answer) return answer;
+        const { state } = step;
+        step = await this.#step({
+          ...item,
+          answers: [],
+          paused: { state, result: answer.result, captured: this.#captured.length, inputs: step.inputs },
+        });
+      }
+    } catch (error) {
+      if (!(error instanceof RunnerLimitError)) throw error;
+      return this.#fail('failed', `Error executing function on event ${uuid}: ${error.message}`);
+    }
+    if (step.status === 'failed') {
+      const isInput = step.where === 'inputs';
+      const what = isInput ? 'Error building inputs for event' : 'Error executing function on event';
+      return this.#fail(isInput ? 'inputs_failed' : 'failed', `${what} ${uuid}: ${step.error}`);
+    }
+    await this.#capture();
+    const total = performance.now() - began;
+    this.#log.add('debug', completedLine({ total, ...step, memory, url: this.#event.url }));
+    if (!this.#progress.failed) {
+      this.#counts.add(projectId, this.#runnable.id, 'success', 'succeeded');
+      return this.#outcome({ status: 'succeeded' });
+    }
+    this.#counts.add(projectId, this.#runnable.id, 'failure', 'failed');
+    const last = this.#progress.attempts.findLast((one) => one.error !== null || (one.status ?? 0) >= 400);
+    const error = last?.error ?? `${last?.method} ${last?.url} was answered with ${last?.status}.`;
+    return this.#outcome({ status: 'failed', error });
+  }
+
+  get #event() {
+    return this.#globals.event as { uuid: string; url: string; distinct_id: string };
+  }
+
+  #step(item: StepItem): Promise<ItemStep> {
+    const { project_id: projectId, version, mapping } = this.#row;
+    const key = `${this.#runnable.id}:${version}:${mapping}`;
+    return this.#deps.compute.step(projectId, key, this.#runnable, this.#variant.inputs, item);
+  }
+
+  /** Does what the program waits for. Returns what it gets, or the outcome if the invocation ends or waits here. */
+  async #answer(
+    step: ItemStep & { status: 'waits' },
+    substitutions: readonly Substitution[],
+  ): Promise<{ result: unknown } | Outcome> {
+    const { name, args } = step.call;
+    const { answers } = this.#progress;
+    if (name === 'sleep') {
+      const milliseconds = Math.min(Math.max(0, Number(args[0]) * 1_000 || 0), LONGEST_DELAY);
+      answers.push(null);
+      return this.#outcome({ status: 'postponed', after: milliseconds, progress: this.#progress });
+    }
+    // A crash during this request must not repeat those before it.
+    if (answers.length > (this.#row.progress?.answers.length ?? 0)) {
+      if (!(await this.#deps.keep(this.#row, this.#progress))) return this.#outcome({ status: 'lost' });
+      this.#row.progress = { ...this.#progress, answers: [...answers] };
+      this.#row.attempt = 0;
+    }
+    const attempt = this.#row.attempt + 1;
+    let after: number | null = null;
+    let fetched: Fetched;
+    try {
+      fetched = await this.#fetch(args, step.inputs, substitutions, attempt, (failure) => {
+        after = this.#delayAfter(failure, attempt);
+        return after !== null;
+      });
+    } catch (error) {
+      if (!(error instanceof NotNowError)) throw error;
+      return this.#outcome({
+        ...{ status: 'postponed', attempt: this.#row.attempt, progress: this.#progress },
+        after: error.milliseconds * (1 + Math.random()),
+      });
+    }
+    const { shown, result, failed, repeat } = fetched;
+    this.#progress.attempts.push(this.#record(shown, attempt, failed || repeat !== null));
+    if (repeat && after !== null) {
+      return this.#outcome({ status: 'postponed', after, attempt, progress: this.#progress });
+    }
+    this.#counts.add(this.#row.project_id, this.#runnable.id, 'other', 'fetch');
+    if (failed) this.#progress.failed = true;
+    answers.push(result);
+    return { result };
+  }
+
+  /** In how many milliseconds a failed attempt is repeated. Null: it is not. */
+  #delayAfter({ status, error, retryAfter }: FetchFailure, attempt: number): number | null {
+    if ((error && isFinal(error)) || !isTemporary(status)) return null;
+    const age = Date.now() - Date.parse(this.#row.created_at);
+    return nextAttempt({ attempt, age, retryAfter, random: Math.random() });
+  }
+
+  async #fetch(
+    args: readonly unknown[],
+    inputs: unknown,
+    substitutions: readonly Substitution[],
+    attempt: number,
+    repeats: (failure: FetchFailure) => boolean,
+  ): Promise<Fetched> {
+    const { egress, integrations, hosts } = this.#deps;
+    let entered: string | undefined;
+    let answered = false;
+    try {
+      const fetched = await fetchFor(args, {
+        ...{ egress, integrations, substitutions, redact: this.#redact, log: this.#log, attempt, repeats },
+        ...{ isMocked: false, answers: [] },
+        expects: this.#runnable.expects[this.#row.mapping ?? 0] ?? (() => false),
+        input: (key) => (inputs as Record<string, unknown>)[key],
+        integrationId: (key) => {
+          const value = this.#variant.inputs[key]?.value;
+          return typeof value === 'number' ? value : undefined;
+        },
+        headers: { 'Idempotency-Key': `${this.#row.id}-${this.#progress.answers.length}` },
+        enter: async (host) => {
+          hosts.enter(host);
+          entered = host;
+        },
+      });
+      answered = fetched.shown.response !== null;
+      return fetched;
+    } finally {
+      if (entered !== undefined) hosts.leave(entered, answered);
+    }
+  }
+
+  #record(
+    { url, method, body, response, error, duration_ms }: ShownFetch,
+    attempt: number,
+    isWhole: boolean,
+  ): AttemptRecord {
+    return {
+      ...{
+        step: this.#progress.answers.length,
+        attempt,
+        at: new Date().toISOString(),
+        duration_ms,
+        method,
+        url,
+      },
+      request_body: isWhole ? shortened(body) : null,
+      status: response?.status ?? null,
+      response_body: isWhole && response ? shortened(textOf(response.body)) : null,
+      error,
+    };
+  }
+
+  async #capture(): Promise<void> {
+    if (this.#captured.length === 0) return;
+    const events = this.#captured.map((one, index) => ({
+      ...(one as Omit<FunctionEvent, 'uuid'>),
+      uuid: capturedUuid(this.#row.id, index),
+    }));
+    await this.#deps.capture(this.#row.project_id, events);
+  }
+
+  #fail(name: 'failed' | 'inputs_failed', message: string): Outcome {
+    this.#log.add('error', message);
+    this.#counts.add(this.#row.project_id, this.#runnable.id, 'failure', name);
+    return this.#outcome({ status: 'failed', error: this.#redact.text(message) });
+  }
+
+  #outcome(given: Partial<Outcome> & Pick<Outcome, 'status'>): Outcome {
+    return {
+      ...{ error: null, after: 0, attempt: 0, progress: null, attempts: this.#progress.attempts },
+      ...{ logs: this.#log.entries, counts: this.#counts.all },
+      ...given,
+    };
+  }
+}

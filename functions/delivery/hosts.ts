@@ -1,0 +1,71 @@
+import { NotNowError } from '../effects.ts';
+
+interface Host {
+  inFlight: number;
+  /** Failures since the last answer. */
+  failures: number;
+  /** Until then only one request is made, as a probe. Milliseconds; 0: the host answers. */
+  closedUntil: number;
+  isProbed: boolean;
+  pause: number;
+}
+
+/** After so many failures one after the other, a host is left alone. */
+const MOST_FAILURES = 10;
+const FIRST_PAUSE = 5_000;
+const LONGEST_PAUSE = 60_000;
+const BUSY_PAUSE = 250;
+/** A host with neither requests nor failures is forgotten when there are more than so many. */
+const MOST_HOSTS = 10_000;
+
+/** Keeps hosts that are slow or dead from taking all places. */
+export class Hosts {
+  readonly #hosts = new Map<string, Host>();
+  readonly #most: number;
+
+  /** `most`: how many requests one host may have in flight. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Throws a NotNowError if the host should not be asked now. Otherwise `leave` must follow. */
+  enter(name: string, now = Date.now()): void {
+    const host = this.#of(name);
+    if (host.closedUntil > 0) {
+      if (host.isProbed || now < host.closedUntil) {
+        const wait = Math.max(host.closedUntil - now, host.isProbed ? FIRST_PAUSE : 0);
+        throw new NotNowError(name, wait);
+      }
+      host.isProbed = true;
+    } else if (host.inFlight >= this.#most) throw new NotNowError(name, BUSY_PAUSE);
+    host.inFlight += 1;
+  }
+
+  /** A request has ended. `answered`: whether there was any answer of the server. */
+  leave(name: string, answered: boolean, now = Date.now()): void {
+    const host = this.#of(name);
+    host.inFlight -= 1;
+    if (answered) {
+      host.failures = 0;
+      host.closedUntil = 0;
+      host.pause = FIRST_PAUSE;
+    } else {
+      host.failures += 1;
+      if (host.failures >= MOST_FAILURES || host.isProbed) {
+        host.closedUntil = now + host.pause;
+        host.pause = Math.min(host.pause * 2, LONGEST_PAUSE);
+      }
+    }
+    host.isProbed = false;
+    if (host.inFlight === 0 && host.failures === 0 && this.#hosts.size > MOST_HOSTS) this.#hosts.delete(name);
+  }
+
+  #of(name: string): Host {
+    let host = this.#hosts.get(name);
+    if (!host) {
+      host = { inFlight: 0, failures: 0, closedUntil: 0, isProbed: false, pause: FIRST_PAUSE };
+      this.#hosts.set(name, host);
+    }
+    return host;
+  }
+}

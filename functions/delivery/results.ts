@@ -1,0 +1,112 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Pool, transaction } from '../../db/pool.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { cleanText } from '../../values/texts.ts';
+import { addCounts, Counts } from '../rows/counts.ts';
+import { addLogs } from '../rows/logs.ts';
+import { type Ended, end, type Postponed, postpone, type QueueRow } from '../rows/queue.ts';
+import type { Outcome } from './delivery.ts';
+
+interface Result {
+  row: QueueRow;
+  lease: string;
+  outcome: Outcome;
+  done(isOurs: boolean): void;
+}
+
+const MOST = 1_000;
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 2_000;
+
+/** Writes what became of invocations. Those that end while others are being written share the next transaction. */
+export class Results {
+  readonly #pool: Pool;
+  readonly #logger: Pick<Logger, 'warn'>;
+  /** How long a result is worth writing, in milliseconds. After that somebody else has the invocation. */
+  readonly #patience: number;
+  #waiting: Result[] = [];
+  #writing: Promise<void> | undefined;
+
+  constructor(pool: Pool, logger: Pick<Logger, 'warn'>, patience: number) {
+    this.#pool = pool;
+    this.#logger = logger;
+    this.#patience = patience;
+  }
+
+  /** Resolves when the result is written. False: the invocation belonged to somebody else by then. */
+  add(row: QueueRow, lease: string, outcome: Outcome): Promise<boolean> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ row, lease, outcome, done: resolve });
+      this.#writing ??= this.#write().finally(() => {
+        this.#writing = undefined;
+      });
+    });
+  }
+
+  async idle(): Promise<void> {
+    while (this.#writing) await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const some = this.#waiting.splice(0, MOST);
+      const ours = await this.#persistently(some);
+      for (const one of some) one.done(ours.has(one.row.seq));
+    }
+  }
+
+  async #persistently(results: readonly Result[]): Promise<ReadonlySet<number>> {
+    const until = Date.now() + this.#patience;
+    for (let wait = FIRST_PAUSE; ; wait = Math.min(wait * 2, LONGEST_PAUSE)) {
+      try {
+        return await this.#transaction(results);
+      } catch (error) {
+        this.#logger.warn(
+          { err: error, results: results.length },
+          'results of functions could not be written',
+        );
+        if (Date.now() + wait > until) return new Set();
+        await pause(wait);
+      }
+    }
+  }
+
+  #transaction(results: readonly Result[]): Promise<ReadonlySet<number>> {
+    return transaction(this.#pool, async (client) => {
+      const ended: Ended[] = [];
+      const postponed: Postponed[] = [];
+      for (const { row, lease, outcome } of results) {
+        const { status, error, attempts, attempt, progress, after } = outcome;
+        if (status === 'lost') continue;
+        if (status === 'postponed') postponed.push({ seq: row.seq, lease, attempt, progress, after });
+        else {
+          const clean = error === null ? null : cleanText(error);
+          ended.push({ row, lease, status, error: clean, attempts: storable(attempts) });
+        }
+      }
+      const ours = new Set([...(await end(client, ended)), ...(await postpone(client, postponed))]);
+      const counted = results.filter(({ row }) => ours.has(row.seq));
+      await addLogs(
+        client,
+        counted.flatMap(({ row, outcome }) =>
+          outcome.logs.map((line) => ({
+            ...{ projectId: row.project_id, functionId: row.function_id, instanceId: row.id },
+            ...{ ...line, message: cleanText(line.message) },
+          })),
+        ),
+      );
+      const counts = new Counts();
+      for (const { outcome } of counted) {
+        for (const { projectId, functionId, kind, name, count } of outcome.counts) {
+          counts.add(projectId, functionId, kind, name, count);
+        }
+      }
+      await addCounts(client, counts.all);
+      return ours;
+    });
+  }
+}
+
+/** JSON that Postgres can store and read. */
+const storable = (value: unknown): string =>
+  JSON.stringify(value, (_key, one) => (typeof one === 'string' ? cleanText(one) : one));

@@ -145,6 +145,9 @@ const variables = {
   SLUICE_EXPORTS_PER_PROJECT: positive
     .default(1_000)
     .describe('Maximum number of batch exports of a project.'),
+  SLUICE_FUNCTION_CONCURRENCY: positive
+    .default(256)
+    .describe('Number of invocations of functions that a worker has in progress at once.'),
   SLUICE_FUNCTIONS_PER_PROJECT: positive.default(1_000).describe('Maximum number of functions of a project.'),
   SLUICE_PROJECTS_PER_ORGANIZATION: positive
     .default(200)
@@ -375,6 +378,14 @@ export const workerPools = (
   runs: number,
 ) => ({
   bookkeeping,
+  /** What functions are to see, and what becomes of it. */
+  functions: 8,
+  /** Events for functions. */
+  functionReads: 4,
+  /** Events that functions capture. */
+  functionIngest: 2,
+  /** The one that hears of new events. */
+  listener: 1,
   /** Queries that may take long, and that a run can do without. */
   sizing: 2,
   /**

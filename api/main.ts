@@ -9,6 +9,7 @@ import { createListener } from '../db/listen.ts';
 import { Turns } from '../db/turns.ts';
 import { createEgress } from '../egress/egress.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
+import { createFollower } from '../functions/dispatch/follower.ts';
 import { createRunner } from '../functions/runner.ts';
 import { openGeoip } from '../geoip/geoip.ts';
 import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
@@ -85,6 +86,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     registry,
     logger,
     personsMerged: mergeHook(PRODUCTS),
+    follower: createFollower({ pool, logger }),
   });
   let prepared = false;
   const isPrepared = () => prepared;

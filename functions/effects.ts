@@ -13,6 +13,13 @@ export type Substitution = object;
 /** An integration cannot be used. The message is for people, and contains no secret. */
 export class IntegrationError extends Error {
   override readonly name = 'IntegrationError';
+  /** Whether it may be usable later. */
+  readonly isTemporary: boolean;
+
+  constructor(message: string, { isTemporary = false }: { isTemporary?: boolean } = {}) {
+    super(message);
+    this.isTemporary = isTemporary;
+  }
 }
 
 /** Credentials that programs use without seeing them. */

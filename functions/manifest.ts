@@ -7,6 +7,11 @@ export const FUNCTIONS: Product<{ functions: FunctionRunDependencies }> = {
   name: 'functions',
   docs: 'docs/functions.md',
   tables: [
+    { name: 'function_queue', kind: 'data' },
+    { name: 'function_invocations', kind: 'data' },
+    { name: 'function_late_batches', kind: 'data' },
+    { name: 'function_masks', kind: 'data' },
+    { name: 'function_projects', kind: 'data' },
     { name: 'function_drafts', kind: 'configuration' },
     { name: 'function_revisions', kind: 'configuration' },
     { name: 'functions', kind: 'configuration' },

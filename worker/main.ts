@@ -7,6 +7,7 @@ import { runProcess } from '../lifecycle.ts';
 import { PRODUCTS } from '../products.ts';
 import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
+import { startFunctions } from './function-tools.ts';
 import { temporalLogger } from './temporal-logger.ts';
 import { type RunningWorker, startWorker } from './worker.ts';
 
@@ -32,6 +33,10 @@ await runProcess('worker', async ({ config, logger, stopping, database, keys }) 
       : undefined;
   await database.prepare();
   await keys.announce(pool);
+  // Functions do not wait for Temporal.
+  const functions = startFunctions({
+    ...{ config, logger, registry, keyring: keys.keyring, address: database.addressOf('server') },
+  });
 
   let worker: RunningWorker | undefined;
 
@@ -66,8 +71,10 @@ await runProcess('worker', async ({ config, logger, stopping, database, keys }) 
   }, ENSURE_EVERY);
   const stop = async () => {
     clearInterval(ensuring);
+    const closing = functions.close();
     await worker?.stop().catch((error) => logger.warn({ err: error }, 'the worker did not stop cleanly'));
     await polling;
+    await closing;
     metrics?.close();
     await schedules.close();
     await keys.withdraw();

@@ -4,14 +4,8 @@ import type { FunctionCommandDependencies } from '../../functions/commands/depen
 import type { TryDependencies } from '../../functions/commands/try-function.ts';
 import { IntegrationError, type Integrations } from '../../functions/effects.ts';
 import { findTemplate } from '../../functions/templates/index.ts';
-import { AccessTokenError, AccessTokens } from '../../integrations/reads/access-tokens.ts';
-import { resolveIntegration } from '../../integrations/reads/resolve.ts';
-import {
-  awsKeysOf,
-  type Substitution,
-  secretValues,
-  substitute,
-} from '../../integrations/rules/substitution.ts';
+import { createCredentials } from '../../integrations/credentials.ts';
+import { AccessTokenError } from '../../integrations/reads/access-tokens.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
 /** What the routes of functions need: what their commands need, and the address of the API for links. */
@@ -35,17 +29,13 @@ export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteD
   publicUrl: deps.config.SLUICE_PUBLIC_URL,
 });
 
-function integrationsOf({ pool, keyring, egress }: ApiDependencies): Integrations {
-  const tokens = new AccessTokens(egress);
+function integrationsOf(deps: ApiDependencies): Integrations {
+  const credentials = createCredentials(deps);
   return {
-    resolve: (projectId, id, { seed, isMocked }) =>
-      resolveIntegration(pool, keyring, projectId, id, seed, isMocked ? undefined : tokens).catch(
-        (error: unknown) => {
-          throw error instanceof AccessTokenError ? new IntegrationError(error.message) : error;
-        },
-      ),
-    substitute: (request, substitutions) => substitute(request, substitutions as readonly Substitution[]),
-    awsKeys: (substitutions, id, url) => awsKeysOf(substitutions as readonly Substitution[], id, url),
-    secretValues: (substitutions) => secretValues(substitutions as readonly Substitution[]),
+    ...credentials,
+    resolve: (...args) =>
+      credentials.resolve(...args).catch((error: unknown) => {
+        throw error instanceof AccessTokenError ? new IntegrationError(error.message) : error;
+      }),
   };
 }

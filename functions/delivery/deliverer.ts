@@ -38,8 +38,6 @@ interface Line {
 
 /** A transaction that enqueues may be open for so long after the time that it gives its invocations. */
 const OPEN = 30_000;
-/** After so long, everything is looked at again, whatever is known. */
-const FORGET_AFTER = 60_000;
 const MOST_LINES = 20_000;
 const LINES_AT_ONCE = 50;
 const MOST_OF_ONE = 100;
@@ -56,7 +54,6 @@ export class Deliverer {
   readonly #lines = new Map<string, Line>();
   readonly #ofProject = new Map<number, number>();
   #inFlight = 0;
-  #lookedAt = 0;
   #nextLook = 0;
   #wake: (() => void) | undefined;
   #isAwake = false;
@@ -153,13 +150,11 @@ export class Deliverer {
     const began = Date.now();
     const waiting = await listWaiting(this.#deps.pool, MOST_LINES);
     const took = Date.now() - began;
-    const forgets = began - this.#lookedAt > FORGET_AFTER;
-    if (forgets) this.#lookedAt = began;
     const known = new Set<string>();
     for (const { project_id: projectId, function_id: functionId, due_at: due } of waiting) {
       known.add(functionId);
       const line = this.#expect({ projectId, functionId }, Date.parse(due));
-      if (forgets || Date.parse(due) < line.since) line.since = Math.min(line.since, Date.parse(due));
+      line.since = Math.min(line.since, Date.parse(due));
     }
     for (const [key, line] of this.#lines) {
       if (known.has(key) || line.inFlight > 0 || line.dueAt <= began) continue;

@@ -65,6 +65,7 @@ export interface Outcome {
 const isFinal = (error: Error): boolean =>
   egressRefusal(error) !== undefined ||
   error instanceof IntegrationError ||
+  error.name === 'SubstitutionError' ||
   error instanceof TypeError ||
   error instanceof RangeError ||
   (error as { code?: string }).code === 'UND_ERR_INVALID_ARG';
@@ -121,7 +122,7 @@ export class Delivery {
       found = await integrationsOf(this.#deps, this.#variant, { projectId, seed: id, isMocked: false });
     } catch (error) {
       if (!(error instanceof IntegrationError)) throw error;
-      return this.#fail('inputs_failed', `Error building inputs for event ${uuid}: ${error.message}`);
+      return this.#withoutIntegration(error);
     }
     this.#redact = redactorOf(this.#deps, this.#variant, found.substitutions);
     const began = performance.now();
@@ -174,6 +175,17 @@ export class Delivery {
     const last = this.#progress.attempts.findLast((one) => one.error !== null || (one.status ?? 0) >= 400);
     const error = last?.error ?? `${last?.method} ${last?.url} was answered with ${last?.status}.`;
     return this.#outcome({ status: 'failed', error });
+  }
+
+  /** Waits for an integration that may be usable later, or gives up. */
+  #withoutIntegration({ message, isTemporary }: IntegrationError): Outcome {
+    const text = `Error building inputs for event ${this.#event.uuid}: ${message}`;
+    const attempt = this.#row.attempt + 1;
+    const failure = { status: null, error: null, retryAfter: null };
+    const after = isTemporary ? this.#delayAfter(failure, attempt) : null;
+    if (after === null) return this.#fail('inputs_failed', text);
+    this.#log.add('error', `${text} Retrying.`);
+    return this.#outcome({ status: 'postponed', after, attempt, progress: this.#row.progress });
   }
 
   get #event() {

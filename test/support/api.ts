@@ -13,6 +13,7 @@ import { Turns } from '../../db/turns.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
 import { createFunctionCompiler, type FunctionCompiler } from '../../functions/compiler.ts';
+import { createFollower } from '../../functions/dispatch/follower.ts';
 import { createRunner, type Runner } from '../../functions/runner.ts';
 import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { PRODUCTS } from '../../products.ts';
@@ -171,6 +172,7 @@ export function apiForFile(
       pool: api.pool,
       registry: api.registry,
       personsMerged: mergeHook(api.products),
+      follower: createFollower({ pool: api.pool, logger }),
     });
     const dependencies: ApiDependencies = {
       config: api.config,

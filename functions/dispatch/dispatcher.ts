@@ -14,7 +14,7 @@ import { countMasked, type MaskRequest } from '../rows/masks.ts';
 import { enqueue } from '../rows/queue.ts';
 import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
 import { DefinitionCache, type Versions } from './definitions.ts';
-import { KEY_BYTES, keysOf, RowPieces, rowsIn } from './event-rows.ts';
+import { KEY_BYTES, keysOf, RowPieces } from './event-rows.ts';
 import type { Definitions, MatchEventsJob, MatchedEvent, MatchedEvents } from './match.ts';
 import type { DispatchMetrics } from './metrics.ts';
 
@@ -115,6 +115,9 @@ export class Dispatcher {
   }
 }
 
+/** Filters took more than a thread has. What they were asked about is not known. */
+class ThreadLostError extends Error {}
+
 /** What is done with some batches in one transaction. */
 class Turn {
   readonly matched: MatchedEvent[] = [];
@@ -126,7 +129,7 @@ class Turn {
   readonly #threads: ThreadPool<MatchEventsJob, MatchedEvents>;
   readonly #client: Transaction;
   readonly #limit: number;
-  readonly #counts = new Counts();
+  #counts = new Counts();
   readonly #errors: MatchedEvents['errors'] = [];
   readonly #seen = new Map<number, number>();
 
@@ -145,6 +148,32 @@ class Turn {
   }
 
   async batches(batches: readonly Batch[]): Promise<void> {
+    try {
+      await this.#batches(batches);
+    } catch (error) {
+      if (!(error instanceof ThreadLostError)) throw error;
+      this.#deps.logger.warn({ err: error.cause }, error.message);
+      // Each of the projects gets turns alone, so that only one of them is hit.
+      this.#forget();
+      const ids = batches.map(({ id }) => id);
+      for (const keys of (await batchKeys(this.#client, ids)).values()) {
+        for (let at = 0; at < keys.length; at += KEY_BYTES) {
+          this.#addLate(keys.readInt32BE(at), keys.subarray(at, at + KEY_BYTES));
+        }
+      }
+    }
+  }
+
+  #forget(): void {
+    this.matched.length = 0;
+    this.#errors.length = 0;
+    this.#counts = new Counts();
+    this.#seen.clear();
+    this.late.clear();
+    this.missing = 0;
+  }
+
+  async #batches(batches: readonly Batch[]): Promise<void> {
     const projects = [...new Set(batches.flatMap((one) => one.projects))];
     const versions = await this.#current(projects);
     for (const [partition, some] of byPartition(batches)) {
@@ -163,7 +192,24 @@ class Turn {
 
   async keys(projectId: number, keys: Buffer): Promise<void> {
     const versions = await this.#current([projectId]);
-    await this.#read(eventsByKeySql(keysOf(keys), this.#cache.withGroups([projectId])), versions);
+    const read = (some: Buffer) =>
+      this.#read(eventsByKeySql(keysOf(some), this.#cache.withGroups([projectId])), versions);
+    try {
+      await read(keys);
+    } catch (error) {
+      if (!(error instanceof ThreadLostError)) throw error;
+      this.#forget();
+      for (let at = 0; at < keys.length; at += KEY_BYTES) {
+        await read(keys.subarray(at, at + KEY_BYTES)).catch((reason: unknown) => {
+          if (!(reason instanceof ThreadLostError)) throw reason;
+          this.#deps.logger.warn(
+            { err: reason.cause, projectId },
+            'filters of functions cannot be asked about an event',
+          );
+          this.missing += 1;
+        });
+      }
+    }
   }
 
   /** Reads events by their keys that do not lie where they were expected. */
@@ -213,22 +259,20 @@ class Turn {
     await Promise.all(running);
   }
 
-  async #match(bytes: Buffer, versions: Versions, definitions: Definitions[] = []): Promise<void> {
+  async #match(bytes: Uint8Array, versions: Versions, definitions: Definitions[] = []): Promise<void> {
     const late = [...this.late.keys()];
     const job: MatchEventsJob = { bytes, versions, definitions, late, limit: this.#limit };
     let answer: MatchedEvents;
     try {
-      answer = await this.#threads.run(job, { limitMs: THREAD_LIMIT, usedMs: 0 });
+      const budget = { limitMs: THREAD_LIMIT, usedMs: 0 };
+      answer = await this.#threads.run(job, budget, undefined, undefined, [bytes.buffer as ArrayBuffer]);
     } catch (error) {
       if (!(error instanceof ThreadError) || error.code === 'busy' || error.failure) throw error;
-      return this.#leave(bytes, versions, error);
+      throw new ThreadLostError('filters of functions ended their thread', { cause: error });
     }
     if (answer.needs.length > 0) {
-      return this.#match(
-        bytes,
-        versions,
-        answer.needs.map((one) => this.#cache.get(one)),
-      );
+      const needed = answer.needs.map((one) => this.#cache.get(one));
+      return this.#match(answer.bytes as Uint8Array, versions, needed);
     }
     for (const [xid, rows] of answer.seen) this.#seen.set(xid, (this.#seen.get(xid) ?? 0) + rows);
     for (const [projectId, keys] of answer.late) this.#addLate(projectId, Buffer.from(keys));
@@ -237,16 +281,6 @@ class Turn {
     }
     this.matched.push(...answer.matched);
     this.#errors.push(...answer.errors);
-  }
-
-  /** A thread was lost over these events. Each of their projects gets a turn alone, so that only one of them is hit. */
-  #leave(bytes: Buffer, versions: Versions, error: Error): void {
-    this.#deps.logger.warn({ err: error }, 'filters of functions ended their thread');
-    const wanted = new Set(versions.map(([projectId]) => projectId));
-    for (const row of rowsIn(bytes)) {
-      this.#seen.set(row.xid, (this.#seen.get(row.xid) ?? 0) + 1);
-      if (wanted.has(row.projectId)) this.#addLate(row.projectId, row.key);
-    }
   }
 
   #addLate(projectId: number, keys: Buffer): void {

@@ -4,6 +4,7 @@ import { uuidText } from '../../db/uuid-bytes.ts';
 const SIGNATURE_BYTES = 19;
 const END = -1;
 const EPOCH_2000 = 946_684_800_000;
+const TWO_32 = 2 ** 32;
 
 /** An event as Postgres sends it. Its texts are read when they are asked for. */
 export class EventRow {
@@ -31,7 +32,8 @@ export class EventRow {
 
   /** Microseconds since 2000. */
   #instant(column: number): number {
-    return Number(this.#bytes.readBigInt64BE((this.#at[column] as number) + 4));
+    const at = (this.#at[column] as number) + 4;
+    return this.#bytes.readInt32BE(at) * TWO_32 + this.#bytes.readUInt32BE(at + 4);
   }
 
   get xid(): number {
@@ -126,7 +128,7 @@ export function* rowsIn(bytes: Buffer): Generator<EventRow> {
   }
 }
 
-/** Cuts the bytes of a COPY into pieces of whole rows, each of about `size` bytes at least. */
+/** Cuts the bytes of a COPY into pieces of whole rows, each of about `size` bytes at least and in memory of its own. */
 export class RowPieces {
   readonly #size: number;
   readonly #chunks: Buffer[] = [];
@@ -151,7 +153,10 @@ export class RowPieces {
   }
 
   #cut(): Buffer | undefined {
-    const all = Buffer.concat(this.#chunks);
+    // Memory of its own, which can move to a thread.
+    const all = Buffer.allocUnsafeSlow(this.#bytes);
+    let at = 0;
+    for (const chunk of this.#chunks) at += chunk.copy(all, at);
     const begin = this.#begun ? 0 : SIGNATURE_BYTES;
     if (all.length < begin) return undefined;
     let end = begin;
@@ -160,10 +165,11 @@ export class RowPieces {
       if (next === undefined) break;
       end = next;
     }
+    const rest = Buffer.from(all.subarray(end));
     this.#chunks.length = 0;
     this.#begun = true;
-    this.#chunks.push(all.subarray(end));
-    this.#bytes = all.length - end;
+    this.#chunks.push(rest);
+    this.#bytes = rest.length;
     return end > begin ? all.subarray(begin, end) : undefined;
   }
 }

@@ -4,7 +4,7 @@ import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import { compileJavaScript } from '../../hog/javascript/index.ts';
 import { maskKey, matches, type Surroundings, surroundingsIn } from '../evaluate.ts';
-import { filterGlobals, type GroupFacts, type PersonFacts, programGlobals } from '../rules/globals.ts';
+import { filterGlobalsOf, type GroupFacts, type PersonFacts, programGlobals } from '../rules/globals.ts';
 import { frameOf } from '../rules/stored-event.ts';
 import { type EventRow, rowsIn } from './event-rows.ts';
 
@@ -72,8 +72,9 @@ export interface FilterError {
 }
 
 export interface MatchedEvents {
-  /** Projects whose definitions the thread needs. If there are any, nothing else is answered. */
+  /** Projects whose definitions the thread needs. If there are any, it only gives the rows back. */
   needs: number[];
+  bytes?: Uint8Array;
   /** How many rows there were of each transaction. */
   seen: [xid: number, rows: number][];
   matched: MatchedEvent[];
@@ -91,35 +92,48 @@ const MOST_ERRORS = 5;
 
 type Globals = Record<string, unknown>;
 type Verdict = { matched: boolean; error?: string };
-type Filter = (globals: Globals, around: Surroundings) => Verdict;
+type Filter = (globals: Globals) => Verdict;
 
+/** The event that is looked at: its time, and what its random numbers follow from. */
 let now = 0;
-let random: () => number = Math.random;
+let seed = 0;
+let random: (() => number) | undefined;
+const surroundings = (): Surroundings => surroundingsIn({ now, seed });
 
 /** Compiles a filter to JavaScript where that is possible. Otherwise the machine runs it. */
 function filterOf(bytecode: Bytecode | null): Filter {
   const expression = bytecode && decompileExpression(bytecode);
-  if (!expression) return (globals, around) => matches(bytecode, globals, around);
+  const interpreted: Filter = (globals) => matches(bytecode, globals, surroundings());
+  if (!expression) return interpreted;
   try {
     const evaluate = compileJavaScript(expression).evaluator({
       clock: () => now,
-      random: () => random(),
+      random: () => {
+        random ??= surroundings().random;
+        return random();
+      },
       limits: { maxSteps: MOST_STEPS },
     });
     return (globals) => {
       try {
-        return { matched: evaluate(globals) === true };
+        return evaluate(globals) === true ? YES : NO;
       } catch (error) {
         return { matched: false, error: (error as Error).message };
       }
     };
   } catch {
-    return (globals, around) => matches(bytecode, globals, around);
+    return interpreted;
   }
 }
 
+const YES: Verdict = { matched: true };
+const NO: Verdict = { matched: false };
+
 interface Prepared {
   trigger: Trigger;
+  /** How often it did not run in this job: because of its filters, and because they failed. */
+  filtered: number;
+  failed: number;
   own: Filter;
   mappings: (Filter | null)[] | null;
 }
@@ -127,19 +141,23 @@ interface Prepared {
 /** The functions of a project, ready to be asked. */
 class Project {
   readonly definitions: Definitions;
+  readonly all: Prepared[] = [];
   readonly #ofAny: Prepared[] = [];
   readonly #byName = new Map<string, Prepared[]>();
   /** Which parts of an event filters look at. What nobody looks at is not read. */
   readonly looksAtPerson: boolean;
+  readonly looksAtUuid: boolean;
+  readonly looksAtTime: boolean;
 
   constructor(definitions: Definitions) {
     this.definitions = definitions;
     for (const trigger of definitions.triggers) {
       const prepared: Prepared = {
-        trigger,
+        ...{ trigger, filtered: 0, failed: 0 },
         own: filterOf(trigger.own),
         mappings: trigger.mappings?.map((one) => (one.isDisabled ? null : filterOf(one.filters))) ?? null,
       };
+      this.all.push(prepared);
       if (trigger.names === null) this.#ofAny.push(prepared);
       else {
         for (const name of new Set(trigger.names)) {
@@ -149,11 +167,14 @@ class Project {
         }
       }
     }
-    this.looksAtPerson = definitions.triggers.some(({ own, mappings, masking }) =>
-      [own, masking, ...(mappings ?? []).map((one) => one.filters)].some(
-        (code) => code?.includes('person') || code?.includes('pdi'),
-      ),
-    );
+    const code = definitions.triggers.flatMap(({ own, mappings, masking }) => [
+      ...[own, masking],
+      ...(mappings ?? []).map((one) => one.filters),
+    ]);
+    const names = (...words: string[]) => code.some((one) => words.some((word) => one?.includes(word)));
+    this.looksAtPerson = names('person', 'pdi');
+    this.looksAtUuid = names('uuid');
+    this.looksAtTime = names('timestamp');
   }
 
   /** The functions that may want an event of this name. */
@@ -180,7 +201,8 @@ export function matchEvents(job: MatchEventsJob): MatchedEvents {
   const needs = job.versions.flatMap(([projectId, version]) =>
     projects.get(projectId)?.definitions.version === version ? [] : [projectId],
   );
-  if (needs.length > 0) return { needs, seen: [], matched: [], counts: [], errors: [], late: [] };
+  if (needs.length > 0)
+    return { needs, bytes: job.bytes, seen: [], matched: [], counts: [], errors: [], late: [] };
   return new Matching(job).run();
 }
 
@@ -188,7 +210,7 @@ class Matching {
   readonly #job: MatchEventsJob;
   readonly #seen = new Map<number, number>();
   readonly #matched: MatchedEvent[] = [];
-  readonly #counts = new Map<string, MatchedEvents['counts'][number]>();
+  readonly #asked = new Set<Project>();
   readonly #errors: FilterError[] = [];
   readonly #late = new Map<number, Buffer[]>();
   readonly #spent = new Map<number, number>();
@@ -221,7 +243,7 @@ class Matching {
     }
     return {
       ...{ needs: [], seen: [...this.#seen], matched: this.#matched, errors: this.#errors },
-      counts: [...this.#counts.values()],
+      counts: [...this.#asked].flatMap(countsOf),
       late: [...this.#late]
         .filter(([, keys]) => keys.length > 0)
         .map(([projectId, keys]) => [projectId, Buffer.concat(keys)]),
@@ -229,28 +251,30 @@ class Matching {
   }
 
   #ask(project: Project, candidates: readonly Prepared[], row: EventRow): void {
-    const { uuid, storedAt, receivedAt } = row;
+    this.#asked.add(project);
+    const { storedAt } = row;
     const facts = factsOf(project, row);
-    const globals = filterGlobals({ ...facts, groups: byType(facts.groups) });
-    now = receivedAt;
-    const around = surroundingsIn({ now, seed: 0 });
-    random = around.random;
-    for (const { trigger, own, mappings } of candidates) {
+    const globals = filterGlobalsOf(facts.event, facts.person, facts.groups);
+    now = row.receivedAt;
+    seed = storedAt;
+    random = undefined;
+    for (const prepared of candidates) {
+      const { trigger, own, mappings } = prepared;
       if (storedAt < trigger.enabledAt) continue;
-      const verdict = own(globals, around);
+      const verdict = own(globals);
       if (!verdict.matched) {
-        this.#refuse(project, trigger, uuid, verdict.error);
+        this.#refuse(project, prepared, row, verdict.error);
         continue;
       }
       let ran = false;
       for (const [index, filter] of (mappings ?? [ALWAYS]).entries()) {
-        const mapped = filter?.(globals, around);
+        const mapped = filter?.(globals);
         if (mapped?.matched) {
           ran = true;
           this.#matched.push(this.#matchedEvent(project, trigger, row, facts, mappings ? index : null));
-        } else if (mapped?.error !== undefined) this.#refuse(project, trigger, uuid, mapped.error);
+        } else if (mapped?.error !== undefined) this.#refuse(project, prepared, row, mapped.error);
       }
-      if (!ran) this.#refuse(project, trigger, uuid, undefined);
+      if (!ran) this.#refuse(project, prepared, row, undefined);
     }
   }
 
@@ -267,7 +291,7 @@ class Matching {
       const globals = programGlobals({
         ...{ project: definitions.project, site: definitions.site },
         source: { id: trigger.id, name: trigger.name },
-        ...{ event: facts.event, groups: facts.groups },
+        ...{ event: { ...facts.event, uuid, timestamp }, groups: facts.groups },
         // The key may name the person, although no filter does.
         person: facts.person,
       });
@@ -290,35 +314,50 @@ class Matching {
     };
   }
 
-  #refuse({ definitions }: Project, { id }: Trigger, uuid: string, error: string | undefined): void {
-    const name = error === undefined ? 'filtered' : 'filtering_failed';
-    const key = `${id}:${name}`;
-    const count = this.#counts.get(key);
-    if (count) count[3] += 1;
-    else this.#counts.set(key, [definitions.projectId, id, name, 1]);
-    if (error !== undefined && (count?.[3] ?? 1) <= MOST_ERRORS) {
-      this.#errors.push({ projectId: definitions.projectId, functionId: id, uuid, message: error });
+  #refuse({ definitions }: Project, prepared: Prepared, row: EventRow, error: string | undefined): void {
+    if (error === undefined) {
+      prepared.filtered += 1;
+      return;
     }
+    prepared.failed += 1;
+    if (prepared.failed > MOST_ERRORS) return;
+    const { projectId } = definitions;
+    this.#errors.push({ projectId, functionId: prepared.trigger.id, uuid: row.uuid, message: error });
   }
 }
 
+/** Returns how often the functions of a project did not run, and begins to count anew. */
+function countsOf({ definitions: { projectId }, all }: Project): MatchedEvents['counts'] {
+  const counts: MatchedEvents['counts'] = [];
+  for (const prepared of all) {
+    const { trigger, filtered, failed } = prepared;
+    if (filtered > 0) counts.push([projectId, trigger.id, 'filtered', filtered]);
+    if (failed > 0) counts.push([projectId, trigger.id, 'filtering_failed', failed]);
+    prepared.filtered = 0;
+    prepared.failed = 0;
+  }
+  return counts;
+}
+
 const PERSONLESS = 'propertyless';
-const ALWAYS: Filter = () => ({ matched: true });
+const ALWAYS: Filter = () => YES;
 
 function factsOf(project: Project, row: EventRow) {
-  const { uuid, event, timestamp, distinctId, elementsChain, groups } = row;
+  const { groups } = row;
   const hasPerson = project.looksAtPerson && row.personMode !== PERSONLESS;
   return {
     event: {
-      ...{ uuid, event, timestamp, distinct_id: distinctId, elements_chain: elementsChain },
+      uuid: project.looksAtUuid ? row.uuid : '',
+      event: row.event,
+      timestamp: project.looksAtTime ? row.timestamp : '',
+      distinct_id: row.distinctId,
+      elements_chain: row.elementsChain,
       properties: JSON.parse(row.properties) as Record<string, unknown>,
     },
     person: hasPerson
       ? ({ id: row.personId, properties: JSON.parse(row.personProperties) } as PersonFacts)
       : null,
-    groups: (groups === null ? [] : JSON.parse(groups)) as GroupFacts[],
+    groups:
+      groups === null ? [] : (JSON.parse(groups) as GroupFacts[]).map((one) => ({ ...one, id: one.key })),
   };
 }
-
-const byType = (groups: readonly GroupFacts[]) =>
-  Object.fromEntries(groups.map((one) => [one.type, { ...one, id: one.key }]));

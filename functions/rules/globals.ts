@@ -117,8 +117,11 @@ const captured = (chain: string, pattern: RegExp) =>
   [...chain.matchAll(pattern)].map(([, one]) => one as string);
 
 const NO_ELEMENTS: Globals = {
-  ...{ elements_chain: '', elements_chain_href: '' },
-  ...{ elements_chain_texts: [], elements_chain_ids: [], elements_chain_elements: [] },
+  elements_chain: '',
+  elements_chain_href: '',
+  elements_chain_texts: Object.freeze([]),
+  elements_chain_ids: Object.freeze([]),
+  elements_chain_elements: Object.freeze([]),
 };
 
 /** What filters may ask about the elements of an event. */
@@ -136,30 +139,54 @@ function elementFacts(chain: string): Globals {
   };
 }
 
-const GROUPS = [0, 1, 2, 3, 4];
+const NO_GROUP = Object.freeze({ properties: Object.freeze({}) });
 
 /** Builds the globals of filters out of those of programs. */
 export function filterGlobals(globals: Globals): Globals {
-  const event = globals.event as EventFacts;
-  const person = (globals.person ?? null) as PersonFacts | null;
   const groups = Object.values((globals.groups ?? {}) as Record<string, GroupFacts & { id: string }>);
+  const event = globals.event as EventFacts;
+  return filterGlobalsOf(event, (globals.person ?? null) as PersonFacts | null, groups, globals.variables);
+}
+
+/** Does the same with the parts. It is called for each event and is therefore one literal. */
+export function filterGlobalsOf(
+  event: EventFacts,
+  person: PersonFacts | null,
+  groups: readonly { index: number; id: string; properties: Record<string, unknown> }[],
+  variables: unknown = {},
+): Globals {
   const shown = person && { id: person.id, properties: person.properties };
-  const chain = event.elements_chain || event.properties?.$elements_chain;
-  return {
-    ...{ event: event.event, uuid: event.uuid, timestamp: event.timestamp, distinct_id: event.distinct_id },
-    properties: event.properties ?? {},
+  const properties = event.properties ?? {};
+  const chain = event.elements_chain || properties.$elements_chain;
+  const elements = elementFacts(typeof chain === 'string' ? chain : '');
+  const all: Globals = {
+    event: event.event,
+    uuid: event.uuid,
+    timestamp: event.timestamp,
+    distinct_id: event.distinct_id,
+    properties,
     person: shown,
     pdi: shown && { distinct_id: event.distinct_id, person_id: shown.id, person: shown },
-    ...elementFacts(typeof chain === 'string' ? chain : ''),
-    ...Object.fromEntries(
-      GROUPS.flatMap((index) => {
-        const group = groups.find((one) => one.index === index);
-        return [
-          [`$group_${index}`, group?.id ?? null],
-          [`group_${index}`, { properties: group?.properties ?? {} }],
-        ];
-      }),
-    ),
-    variables: globals.variables ?? {},
+    elements_chain: elements.elements_chain,
+    elements_chain_href: elements.elements_chain_href,
+    elements_chain_texts: elements.elements_chain_texts,
+    elements_chain_ids: elements.elements_chain_ids,
+    elements_chain_elements: elements.elements_chain_elements,
+    $group_0: null,
+    group_0: NO_GROUP,
+    $group_1: null,
+    group_1: NO_GROUP,
+    $group_2: null,
+    group_2: NO_GROUP,
+    $group_3: null,
+    group_3: NO_GROUP,
+    $group_4: null,
+    group_4: NO_GROUP,
+    variables,
   };
+  for (const { index, id, properties: known } of groups) {
+    all[`$group_${index}`] = id;
+    all[`group_${index}`] = { properties: known ?? {} };
+  }
+  return all;
 }

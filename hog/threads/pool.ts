@@ -64,6 +64,7 @@ export class ThreadError extends Error {
 
 interface Waiting<Job, Answer> extends ThreadRequest<Job> {
   owner: string;
+  transfer: readonly ArrayBuffer[];
   budget: Budget;
   started: number;
   resolve(answer: Answer): void;
@@ -108,8 +109,17 @@ export class ThreadPool<Job, Answer> {
     this.#options = options;
   }
 
-  /** Does a job. When `signal` is aborted, the job leaves the queue, or its thread is ended. */
-  run(job: Job, budget: Budget, owner: string = NOBODY, signal?: AbortSignal): Promise<Answer> {
+  /**
+   * Does a job. When `signal` is aborted, the job leaves the queue, or its thread is ended. The memory in `transfer` moves to
+   * the thread instead of being copied.
+   */
+  run(
+    job: Job,
+    budget: Budget,
+    owner: string = NOBODY,
+    signal?: AbortSignal,
+    transfer: readonly ArrayBuffer[] = [],
+  ): Promise<Answer> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     const { maxWaiting, maxWaitingOfOne = maxWaiting } = this.#options;
     const closed = this.#closed;
@@ -124,7 +134,7 @@ export class ThreadPool<Job, Answer> {
       const stop = () => this.#stop(waiting, signal?.reason);
       const settled = () => signal?.removeEventListener('abort', stop);
       const waiting: Waiting<Job, Answer> = {
-        ...{ id: this.#nextId++, job, owner, budget, started: 0 },
+        ...{ id: this.#nextId++, job, owner, budget, transfer, started: 0 },
         resolve: (answer) => {
           settled();
           resolve(answer);
@@ -190,7 +200,7 @@ export class ThreadPool<Job, Answer> {
     if (slot.isReady) this.#time(slot, job);
     else slot.timer = setTimeout(() => this.#expire(slot), LONGEST_START);
     const request: ThreadRequest<Job> = { id: job.id, job: job.job };
-    slot.worker.postMessage(request);
+    slot.worker.postMessage(request, job.transfer);
   }
 
   /** The time of the job begins. */

@@ -6,7 +6,8 @@ beforeEach(() => {
   world.arrivals.length = 0;
   world.answer((_arrival, response) => response.end('{"ok":true}'));
 });
-const bodies = () => world.arrivals.map(({ body }) => JSON.parse(body));
+/** What has arrived, in the order of its ids: deliveries have none. */
+const bodies = () => world.arrivals.map(({ body }) => JSON.parse(body)).sort((a, b) => a.id - b.id);
 
 describe('a function that reacts to events', () => {
   test('each matching event arrives once, with its properties', async () => {

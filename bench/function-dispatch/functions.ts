@@ -1,0 +1,79 @@
+import type pg from 'pg';
+import { uuidv7 } from '../../db/uuid.ts';
+import { createFunctionCompiler } from '../../functions/compiler.ts';
+
+const HOG = "fetch(inputs.url, {'body': {'event': event.event, 'url': event.properties.$current_url}})";
+const condition = (key: string, value: unknown, type = 'event', operator = 'exact') => ({
+  key,
+  value,
+  type,
+  operator,
+});
+const pageview = (properties: object[]) => ({
+  events: [{ id: '$pageview', type: 'events', properties: [] }],
+  properties,
+});
+
+/** Filters of twenty functions: five by the name of the event, ten with three conditions, five with the person's. One event in 10,000 matches. */
+export function twenty(): object[] {
+  const byName = Array.from({ length: 5 }, (_, index) => ({
+    events: [{ id: `rare event ${index}`, type: 'events' }],
+  }));
+  const byProperties = Array.from({ length: 10 }, (_, index) =>
+    pageview([
+      condition('$browser', 'Chrome'),
+      condition('$host', 'example', 'event', 'icontains'),
+      condition('$pathname', index === 0 ? '/products/7' : `/nothing/${index}`),
+    ]),
+  );
+  const byPerson = Array.from({ length: 5 }, (_, index) =>
+    pageview([condition('plan', `plan ${index}`, 'person'), condition('$os', 'Mac OS X')]),
+  );
+  return [...byName, ...byProperties, ...byPerson];
+}
+
+/** Filters of functions that name other events. */
+export const others = (count: number): object[] =>
+  Array.from({ length: count }, (_, index) => ({ events: [{ id: `other event ${index}`, type: 'events' }] }));
+
+/** Stores functions as the API would. */
+export async function storeFunctions(
+  admin: pg.Client,
+  { projectId, url, filters }: { projectId: number; url: string; filters: readonly object[] },
+): Promise<void> {
+  const compiler = createFunctionCompiler();
+  const content = {
+    hog: HOG,
+    inputs_schema: [
+      { key: 'url', type: 'string' as const, label: 'URL', required: true, secret: false, hidden: false },
+    ],
+    ...{ inputs: { url: { value: url } }, masking: null, mappings: null },
+  };
+  const source = { type: 'destination' as const, secrets: { inputs: {}, mappings: [] }, isEnabled: true };
+  const surroundings = { testAccounts: [], actions: [], now: Date.now(), timezone: 'UTC' };
+  try {
+    await admin.query('begin');
+    for (const one of filters) {
+      const compiled = await compiler.compile(projectId, {
+        ...{ ...source, ...surroundings, content: { ...content, filters: one as Record<string, unknown> } },
+      });
+      await admin.query(
+        `insert into functions (project_id, id, type, name, description, enabled, hog, inputs_schema, inputs, filters, bytecode)
+         values ($1, $2, 'destination', 'bench', '', true, $3, $4, $5, $6, $7)`,
+        [
+          ...[
+            projectId,
+            uuidv7(),
+            HOG,
+            JSON.stringify(compiled.inputs_schema),
+            JSON.stringify(compiled.inputs),
+          ],
+          ...[JSON.stringify(compiled.filters), JSON.stringify(compiled.bytecode)],
+        ],
+      );
+    }
+    await admin.query('commit');
+  } finally {
+    await compiler.close();
+  }
+}

@@ -14,6 +14,7 @@ import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
+import { childrenCpu, processStat } from '../process-stat.ts';
 import { others, storeFunctions, twenty } from './functions.ts';
 
 const { values } = parseArgs({
@@ -130,6 +131,14 @@ async function measure(admin: pg.Client, watcher: pg.Client, mode: string, batch
     load.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
+    const { rows: backend } = await admin.query('select pg_backend_pid() as pid');
+    const postmaster = processStat(backend[0].pid)?.parent ?? 0;
+    const usage = () => ({
+      api: processStat(api.pid as number)?.own ?? 0,
+      worker: processStat(worker.pid as number)?.own ?? 0,
+      postgres: (processStat(postmaster)?.own ?? 0) + childrenCpu(postmaster),
+    });
+    const before = usage();
     const lagOf = watchLag(watcher);
     await new Promise((resolve) => load.once('close', resolve));
     const ended = performance.now();
@@ -141,6 +150,12 @@ async function measure(admin: pg.Client, watcher: pg.Client, mode: string, batch
     const rest = performance.now() - ended;
     const lag = await lagOf();
     const { eventsPerSecond, p99, acknowledged } = JSON.parse(output.slice(output.indexOf('{')));
+    const after = usage();
+    const perEvent = (key: keyof typeof after) =>
+      (((after[key] - before[key]) / acknowledged) * 1e6).toFixed(1);
+    console.error(
+      `CPU µs an event: API ${perEvent('api')}, worker ${perEvent('worker')}, Postgres ${perEvent('postgres')}`,
+    );
     const { rows } = await admin.query(
       `select (select coalesce(sum(count), 0)::int from function_metrics where name = 'triggered') as matched,
          (select count(*)::int from events) as events,

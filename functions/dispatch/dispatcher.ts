@@ -7,14 +7,14 @@ import type { Logger } from '../../telemetry/logger.ts';
 import { cleanText } from '../../values/texts.ts';
 import { type Batch, batchKeys, deleteBatches, takeBatches } from '../rows/batches.ts';
 import { addCounts, Counts } from '../rows/counts.ts';
-import { type EventPlace, eventsByKeySql, eventsInPlaceSql } from '../rows/events.ts';
+import { eventsByKeySql, eventsInPlaceSql } from '../rows/events.ts';
 import { addLateKeys, takeLate, updateLate } from '../rows/late-batches.ts';
 import { addLogs } from '../rows/logs.ts';
 import { countMasked, type MaskRequest } from '../rows/masks.ts';
 import { enqueue } from '../rows/queue.ts';
 import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
 import { DefinitionCache, type Versions } from './definitions.ts';
-import { KEY_BYTES, keysOf, RowPieces } from './event-rows.ts';
+import { ID_BYTES, idOf, idsOf, KEY_BYTES, keysOf, RowPieces } from './event-rows.ts';
 import type { Definitions, MatchEventsJob, MatchedEvent, MatchedEvents } from './match.ts';
 import type { DispatchMetrics } from './metrics.ts';
 
@@ -42,9 +42,6 @@ const LATE_LIMIT = 1_000;
 /** How long a thread may take for a piece. Steps of filters are limited, so only a broken thread takes so long. */
 const THREAD_LIMIT = 30_000;
 const KEYS_AT_ONCE = 500;
-/** How many pages before its first one a transaction may have filled, too: those that other transactions left room in. */
-const EARLIER = 8;
-
 /** Turns stored events into invocations of functions. */
 export class Dispatcher {
   readonly #deps: DispatcherDependencies;
@@ -131,7 +128,9 @@ class Turn {
   readonly #limit: number;
   #counts = new Counts();
   readonly #errors: MatchedEvents['errors'] = [];
+  /** How many events of each transaction were read, and which. */
   readonly #seen = new Map<number, number>();
+  readonly #keys = new Map<number, Uint8Array[]>();
 
   constructor(
     deps: DispatcherDependencies,
@@ -169,6 +168,7 @@ class Turn {
     this.#errors.length = 0;
     this.#counts = new Counts();
     this.#seen.clear();
+    this.#keys.clear();
     this.late.clear();
     this.missing = 0;
   }
@@ -179,14 +179,15 @@ class Turn {
     for (const [partition, some] of byPartition(batches)) {
       const place = {
         ...{ partition, projects, withGroups: this.#cache.withGroups(projects) },
-        fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page ?? 0)) - EARLIER),
+        // A transaction may also have filled pages before its first one, in which others had left room.
+        fromPage: Math.max(0, Math.min(...some.map((one) => 2 * (one.from_page ?? 0) - (one.to_page ?? 0)))),
         toPage: Math.max(...some.map((one) => one.to_page ?? 0)),
         xids: some.map((one) => one.xid),
       };
       const isThere = some.every((one) => one.from_page !== null);
       if (isThere) await this.#read(eventsInPlaceSql(place), versions);
       const incomplete = some.filter((one) => this.#seen.get(one.xid) !== one.events);
-      if (incomplete.length > 0) await this.#readMissing(incomplete, versions, isThere ? place : undefined);
+      if (incomplete.length > 0) await this.#readMissing(incomplete, versions);
     }
   }
 
@@ -213,24 +214,20 @@ class Turn {
   }
 
   /** Reads events by their keys that do not lie where they were expected. */
-  async #readMissing(
-    batches: readonly Batch[],
-    versions: Versions,
-    place: EventPlace | undefined,
-  ): Promise<void> {
-    const seen = new Map(this.#seen);
+  async #readMissing(batches: readonly Batch[], versions: Versions): Promise<void> {
     const keys = await batchKeys(
       this.#client,
       batches.map(({ id }) => id),
     );
-    for (const batch of batches) {
-      const all = keysOf(keys.get(batch.xid) ?? Buffer.alloc(0));
-      for (let at = 0; at < all.length; at += KEYS_AT_ONCE) {
-        const some = all.slice(at, at + KEYS_AT_ONCE);
-        await this.#read(eventsByKeySql(some, this.#cache.withGroups(batch.projects), place), versions);
+    for (const { xid, projects } of batches) {
+      const known = new Set(this.#keys.get(xid)?.flatMap(idsOf));
+      const missing = keysOf(keys.get(xid) ?? Buffer.alloc(0)).filter((one) => !known.has(idOf(one)));
+      const before = this.#seen.get(xid) ?? 0;
+      for (let at = 0; at < missing.length; at += KEYS_AT_ONCE) {
+        const some = missing.slice(at, at + KEYS_AT_ONCE);
+        await this.#read(eventsByKeySql(some, this.#cache.withGroups(projects)), versions);
       }
-      const found = (this.#seen.get(batch.xid) ?? 0) - (seen.get(batch.xid) ?? 0);
-      this.missing += Math.max(0, batch.events - (seen.get(batch.xid) ?? 0) - found);
+      this.missing += Math.max(0, missing.length - ((this.#seen.get(xid) ?? 0) - before));
     }
   }
 
@@ -274,7 +271,12 @@ class Turn {
       const needed = answer.needs.map((one) => this.#cache.get(one));
       return this.#match(answer.bytes as Uint8Array, versions, needed);
     }
-    for (const [xid, rows] of answer.seen) this.#seen.set(xid, (this.#seen.get(xid) ?? 0) + rows);
+    for (const [xid, ids] of answer.seen) {
+      this.#seen.set(xid, (this.#seen.get(xid) ?? 0) + ids.length / ID_BYTES);
+      const list = this.#keys.get(xid);
+      if (list) list.push(ids);
+      else this.#keys.set(xid, [ids]);
+    }
     for (const [projectId, keys] of answer.late) this.#addLate(projectId, Buffer.from(keys));
     for (const [projectId, functionId, name, count] of answer.counts) {
       this.#counts.add(projectId, functionId, 'other', name, count);

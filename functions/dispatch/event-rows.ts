@@ -80,6 +80,12 @@ export class EventRow {
   get groups(): string | null {
     return this.#bytes.readInt32BE(this.#at[13] as number) === -1 ? null : this.#text(13);
   }
+  /** Writes project and uuid in 20 bytes. */
+  writeId(target: Uint8Array, at: number): void {
+    const [project, uuid] = [(this.#at[1] as number) + 4, (this.#at[3] as number) + 4];
+    this.#bytes.copy(target, at, project, project + 4);
+    this.#bytes.copy(target, at + 4, uuid, uuid + 16);
+  }
   /** Project, uuid and timestamp in 28 bytes. */
   get key(): Buffer {
     const part = (column: number, size: number) => {
@@ -99,6 +105,21 @@ export function isoOf(microseconds: number): string {
 }
 
 export const KEY_BYTES = 28;
+/** Project and uuid: the first bytes of a key. */
+export const ID_BYTES = 20;
+
+/** The project and the uuid of an event as one text. */
+export const idOf = ({ projectId, uuid }: { projectId: number; uuid: string }): string =>
+  `${projectId}:${uuid}`;
+
+/** Reads ids of 20 bytes. */
+export const idsOf = (bytes: Uint8Array): string[] => {
+  const ids = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return Array.from({ length: ids.length / ID_BYTES }, (_, index) => {
+    const at = index * ID_BYTES;
+    return idOf({ projectId: ids.readInt32BE(at), uuid: uuidText(ids.subarray(at + 4, at + ID_BYTES)) });
+  });
+};
 
 /** Reads keys of 28 bytes. */
 export function keysOf(bytes: Buffer): { projectId: number; uuid: string; timestamp: string }[] {

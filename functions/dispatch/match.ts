@@ -6,7 +6,7 @@ import { compileJavaScript } from '../../hog/javascript/index.ts';
 import { maskKey, matches, type Surroundings, surroundingsIn } from '../evaluate.ts';
 import { filterGlobalsOf, type GroupFacts, type PersonFacts, programGlobals } from '../rules/globals.ts';
 import { frameOf } from '../rules/stored-event.ts';
-import { type EventRow, rowsIn } from './event-rows.ts';
+import { type EventRow, ID_BYTES, rowsIn } from './event-rows.ts';
 
 /** What of a function decides for which events it runs. */
 export interface Trigger {
@@ -75,8 +75,8 @@ export interface MatchedEvents {
   /** Projects whose definitions the thread needs. If there are any, it only gives the rows back. */
   needs: number[];
   bytes?: Uint8Array;
-  /** How many rows there were of each transaction. */
-  seen: [xid: number, rows: number][];
+  /** Which rows there were of each transaction: their ids of 20 bytes. */
+  seen: [xid: number, ids: Uint8Array][];
   matched: MatchedEvent[];
   /** How often a function did not run, by the reason. */
   counts: [projectId: number, functionId: string, name: 'filtered' | 'filtering_failed', count: number][];
@@ -206,9 +206,29 @@ export function matchEvents(job: MatchEventsJob): MatchedEvents {
   return new Matching(job).run();
 }
 
+/** The ids of rows, one after the other. */
+class Ids {
+  #bytes = Buffer.allocUnsafeSlow(64 * ID_BYTES);
+  #size = 0;
+
+  add(row: EventRow): void {
+    if (this.#size === this.#bytes.length) {
+      const larger = Buffer.allocUnsafeSlow(this.#size * 2);
+      this.#bytes.copy(larger);
+      this.#bytes = larger;
+    }
+    row.writeId(this.#bytes, this.#size);
+    this.#size += ID_BYTES;
+  }
+
+  get all(): Uint8Array {
+    return this.#bytes.subarray(0, this.#size);
+  }
+}
+
 class Matching {
   readonly #job: MatchEventsJob;
-  readonly #seen = new Map<number, number>();
+  readonly #seen = new Map<number, Ids>();
   readonly #matched: MatchedEvent[] = [];
   readonly #asked = new Set<Project>();
   readonly #errors: FilterError[] = [];
@@ -224,7 +244,13 @@ class Matching {
     const { bytes, versions, limit } = this.#job;
     const wanted = new Set(versions.map(([projectId]) => projectId));
     for (const row of rowsIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))) {
-      this.#seen.set(row.xid, (this.#seen.get(row.xid) ?? 0) + 1);
+      const { xid } = row;
+      let ids = this.#seen.get(xid);
+      if (!ids) {
+        ids = new Ids();
+        this.#seen.set(xid, ids);
+      }
+      ids.add(row);
       const { projectId } = row;
       if (!wanted.has(projectId)) continue;
       const late = this.#late.get(projectId);
@@ -242,7 +268,8 @@ class Matching {
       if (spent > limit) this.#late.set(projectId, []);
     }
     return {
-      ...{ needs: [], seen: [...this.#seen], matched: this.#matched, errors: this.#errors },
+      ...{ needs: [], matched: this.#matched, errors: this.#errors },
+      seen: [...this.#seen].map(([xid, { all }]) => [xid, all]),
       counts: [...this.#asked].flatMap(countsOf),
       late: [...this.#late]
         .filter(([, keys]) => keys.length > 0)

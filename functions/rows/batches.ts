@@ -10,8 +10,10 @@ export const reactingSql = (projectIds: readonly number[]): string =>
 /** The size of a page of Postgres, and how much of it rows fill. */
 const PAGE = 8192;
 const FILLED = 0.8;
-/** So many pages more may be between the first and the last row of a transaction, because others write, too. */
-const OTHERS = 64;
+/** Others write at the same time, so a transaction may reach over so many times the pages that it fills. */
+const OTHERS = 3;
+/** Even a small transaction takes pages that others have begun. */
+const LEAST = 16;
 
 export interface NewBatch {
   projects: readonly number[];
@@ -24,7 +26,7 @@ export interface NewBatch {
 /** Writes a batch down, as SQL for the transaction that stores its events right after it. */
 export function noteBatchSql({ projects, count, keys, bytes }: NewBatch, now: Date): string {
   const { name } = partitionOf(now);
-  const pages = Math.ceil(bytes / (PAGE * FILLED)) + OTHERS;
+  const pages = Math.ceil(bytes / (PAGE * FILLED)) * OTHERS + LEAST;
   return `insert into function_batches (xid, events, projects, partition, from_page, to_page, keys)
     select pg_current_xact_id()::xid, ${Number(count)}, '{${projects.map(Number).join(',')}}', '${name}',
       page, page + ${pages}, '\\x${keys}'

@@ -170,23 +170,15 @@ export interface EventKey {
 const UUID = /^[0-9a-f-]{36}$/;
 const INSTANT = /^[0-9T:.Z -]+(BC)?$/;
 
-/** Reads events by their keys, as binary rows. `elsewhere`: leaves out those that are read by this place. */
-export function eventsByKeySql(
-  keys: readonly EventKey[],
-  withGroups: readonly number[],
-  elsewhere?: Pick<EventPlace, 'partition' | 'fromPage' | 'toPage' | 'xids'>,
-): string {
+/** Reads events by their keys, as binary rows. */
+export function eventsByKeySql(keys: readonly EventKey[], withGroups: readonly number[]): string {
   if (keys.some(({ uuid, timestamp }) => !UUID.test(uuid) || !INSTANT.test(timestamp))) {
     throw new TypeError('the key of an event is not valid');
   }
   const list = (values: readonly (string | number)[]) => `'{${values.join(',')}}'`;
-  const there = elsewhere
-    ? `where not (e.partition = to_regclass('${elsewhere.partition}') and e.place >= '(${Number(elsewhere.fromPage)},0)'
-        and e.place < '(${Number(elsewhere.toPage)},0)' and e.xmin = any(${list(elsewhere.xids.map(Number))}::xid[]))`
-    : '';
   return copied(`select ${binaryColumns(withGroups)}
     from unnest(${list(keys.map((one) => Number(one.projectId)))}::int[], ${list(keys.map((one) => one.uuid))}::uuid[],
       ${list(keys.map((one) => `"${one.timestamp}"`))}::timestamptz[]) as k (project_id, uuid, timestamp)
-    join lateral (select * from (select xmin, ctid as place, tableoid as partition, * from events) i
-      where i.project_id = k.project_id and i.timestamp = k.timestamp and i.uuid = k.uuid limit 1) e on true ${there}`);
+    join lateral (select * from (select xmin, * from events) i
+      where i.project_id = k.project_id and i.timestamp = k.timestamp and i.uuid = k.uuid limit 1) e on true`);
 }

@@ -4,8 +4,6 @@ export interface FollowedEvents {
   count: number;
   /** Project, uuid and timestamp of each event in 28 bytes, as hexadecimal digits. */
   keys: string;
-  /** About how many bytes the rows of the whole transaction take. */
-  bytes: number;
 }
 
 /**
@@ -13,10 +11,12 @@ export interface FollowedEvents {
  * of that transaction: so either the events are stored and it knows of them, or neither.
  */
 export interface EventFollower {
-  /** An expression in SQL: the ids of those of the projects that it follows, as a text with commas. Null: none of them. */
+  /** An expression in SQL, whose value is a text, that asks before the events are stored. Null: it follows none of them. */
   question(projectIds: readonly number[]): string;
-  /** A statement in SQL that notes the events. They are stored right after it. */
-  note(events: FollowedEvents): string;
+  /** The projects that it follows, out of the answer. */
+  projects(answer: string): ReadonlySet<number>;
+  /** A statement in SQL that notes the events. It follows on the one that stores them. */
+  note(events: FollowedEvents, answer: string): string;
   /** A transaction with noted events is committed. */
   committed(): void;
 }

@@ -31,7 +31,7 @@ interface Next {
 }
 
 /**
- * Statements in one simple query, of which the last or the last but one is a COPY FROM STDIN. Its data follows the
+ * Statements in one simple query, of which one is a COPY FROM STDIN. Its data follows the
  * query at once, without waiting for Postgres to ask for it. So everything takes one round trip, and nothing is copied
  * or parsed between the encoder of the rows and the socket. If a statement fails, Postgres drops the data that follows.
  */

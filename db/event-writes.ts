@@ -94,7 +94,7 @@ export async function openWithSomeNewIds(
   };
 }
 
-/** Stores the events and commits. `note` is a statement that is carried out before. */
+/** Stores the events and commits. `note` is a statement that is carried out between the two. */
 export async function writeEventsAndCommit(client: Transaction, events: Feed, note?: string): Promise<void> {
-  await copyIn(client, `${note === undefined ? '' : `${note}; `}${COPY_EVENTS}; commit`, events);
+  await copyIn(client, `${COPY_EVENTS}; ${note === undefined ? '' : `${note}; `}commit`, events);
 }

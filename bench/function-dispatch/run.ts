@@ -122,15 +122,6 @@ async function measure(admin: pg.Client, watcher: pg.Client, mode: string, batch
   try {
     await ready(port);
     await pause(1_000);
-    const load = spawn(path.join(stateDir, 'load'), [
-      ...['-host', `127.0.0.1:${port}`, '-path', '/batch/', '-batch', String(batch), '-kind', 'plain'],
-      ...['-connections', '64', '-warmup', `${values.warmup}s`, '-duration', `${values.seconds}s`],
-    ]);
-    let output = '';
-    load.stderr.pipe(process.stderr);
-    load.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text;
-    });
     const { rows: backend } = await admin.query('select pg_backend_pid() as pid');
     const postmaster = processStat(backend[0].pid)?.parent ?? 0;
     const usage = () => ({
@@ -138,7 +129,19 @@ async function measure(admin: pg.Client, watcher: pg.Client, mode: string, batch
       worker: processStat(worker.pid as number)?.own ?? 0,
       postgres: (processStat(postmaster)?.own ?? 0) + childrenCpu(postmaster),
     });
-    const before = usage();
+    let [before, after] = [usage(), usage()];
+    const load = spawn(path.join(stateDir, 'load'), [
+      ...['-host', `127.0.0.1:${port}`, '-path', '/batch/', '-batch', String(batch), '-kind', 'plain'],
+      ...['-connections', '64', '-warmup', `${values.warmup}s`, '-duration', `${values.seconds}s`],
+      '-marks',
+    ]);
+    let output = '';
+    load.stderr.pipe(process.stderr);
+    load.stdout.setEncoding('utf8').on('data', (text: string) => {
+      if (text.includes('begin')) before = usage();
+      if (text.includes('end')) after = usage();
+      output += text;
+    });
     const lagOf = watchLag(watcher);
     await new Promise((resolve) => load.once('close', resolve));
     const ended = performance.now();
@@ -149,10 +152,11 @@ async function measure(admin: pg.Client, watcher: pg.Client, mode: string, batch
     }
     const rest = performance.now() - ended;
     const lag = await lagOf();
-    const { eventsPerSecond, p99, acknowledged } = JSON.parse(output.slice(output.indexOf('{')));
-    const after = usage();
+    const { eventsPerSecond, p99, acknowledged, measuredEvents } = JSON.parse(
+      output.slice(output.indexOf('{')),
+    );
     const perEvent = (key: keyof typeof after) =>
-      (((after[key] - before[key]) / acknowledged) * 1e6).toFixed(1);
+      (((after[key] - before[key]) / measuredEvents) * 1e6).toFixed(1);
     console.error(
       `CPU µs an event: API ${perEvent('api')}, worker ${perEvent('worker')}, Postgres ${perEvent('postgres')}`,
     );

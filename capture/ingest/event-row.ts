@@ -79,9 +79,6 @@ export function writeKey({ bytes, from }: RowHead, target: Buffer, at: number): 
   bytes.copy(target, at + 4 + KEY_BYTES, timestamp, timestamp + 8);
 }
 
-/** How many bytes of a row are written. */
-export const headSize = ({ from, to }: RowHead): number => to - from;
-
 export function compareUuids(one: RowHead, other: RowHead): number {
   if (one.prefix !== other.prefix) return one.prefix - other.prefix;
   const [a, b] = [uuidAt(one), uuidAt(other)];

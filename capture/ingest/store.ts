@@ -17,7 +17,6 @@ import {
   compareUuids,
   EVENT_KEY_BYTES,
   EventRows,
-  headSize,
   IdRows,
   type PendingEvent,
   uuidOf,
@@ -92,9 +91,6 @@ type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Pro
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
 const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };
 
-/** About how much persons and groups add to a row. */
-const ROW_TAIL = 160;
-
 /** Writes the statement that notes the events of the named projects. Undefined: there are none. */
 function noteOf(
   follower: EventFollower,
@@ -102,17 +98,14 @@ function noteOf(
   answer: string | null,
 ): string | undefined {
   if (answer === null) return undefined;
-  const projects = new Set(answer.split(',').map(Number));
+  const projects = follower.projects(answer);
   // Functions do not see what somebody imports.
   const followed = events.filter((one) => projects.has(one.projectId) && !one.event.historical);
   if (followed.length === 0) return undefined;
   const keys = Buffer.allocUnsafe(followed.length * EVENT_KEY_BYTES);
   for (const [index, { head }] of followed.entries()) writeKey(head, keys, index * EVENT_KEY_BYTES);
-  const bytes = events.reduce((sum, { head }) => sum + headSize(head) + ROW_TAIL, 0);
-  return follower.note({
-    projects: [...new Set(followed.map((one) => one.projectId))],
-    ...{ count: followed.length, keys: keys.toString('hex'), bytes },
-  });
+  const noted = [...new Set(followed.map((one) => one.projectId))];
+  return follower.note({ projects: noted, count: followed.length, keys: keys.toString('hex') }, answer);
 }
 
 export function createStore(rule: PersonRule, follower?: EventFollower): StoreEvents {

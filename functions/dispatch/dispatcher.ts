@@ -42,6 +42,9 @@ const LATE_LIMIT = 1_000;
 /** How long a thread may take for a piece. Steps of filters are limited, so only a broken thread takes so long. */
 const THREAD_LIMIT = 30_000;
 const KEYS_AT_ONCE = 500;
+/** So many pages before the end of the table there may be room for another row. */
+const EARLIER = 16;
+
 /** Turns stored events into invocations of functions. */
 export class Dispatcher {
   readonly #deps: DispatcherDependencies;
@@ -179,8 +182,8 @@ class Turn {
     for (const [partition, some] of byPartition(batches)) {
       const place = {
         ...{ partition, projects, withGroups: this.#cache.withGroups(projects) },
-        // A transaction may also have filled pages before its first one, in which others had left room.
-        fromPage: Math.max(0, Math.min(...some.map((one) => 2 * (one.from_page ?? 0) - (one.to_page ?? 0)))),
+        // A transaction begins with pages in which it has found room.
+        fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page ?? 0)) - EARLIER),
         toPage: Math.max(...some.map((one) => one.to_page ?? 0)),
         xids: some.map((one) => one.xid),
       };

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
-import { type NewBatch, noteBatchSql, reactingSql } from '../rows/batches.ts';
+import { type NewBatch, noteBatchSql, reactingProjects, reactingSql } from '../rows/batches.ts';
 
 /** The channel on which processes tell that there are new events for functions. */
 export const NEW_EVENTS = 'sluice_function_events';
@@ -27,8 +27,9 @@ export function createFollower({ pool, logger }: FollowerDependencies) {
     });
   };
   return {
-    question: reactingSql,
-    note: (events: NewBatch) => noteBatchSql(events, new Date()),
+    question: (projectIds: readonly number[]) => reactingSql(projectIds, new Date()),
+    projects: (answer: string) => reactingProjects(answer),
+    note: (events: NewBatch, answer: string) => noteBatchSql(events, answer),
     committed() {
       if (isPlanned) return;
       isPlanned = true;

@@ -146,8 +146,11 @@ class Project {
   readonly #byName = new Map<string, Prepared[]>();
   /** Which parts of an event filters look at. What nobody looks at is not read. */
   readonly looksAtPerson: boolean;
+  readonly looksAtPersonId: boolean;
   readonly looksAtUuid: boolean;
   readonly looksAtTime: boolean;
+  readonly looksAtDistinctId: boolean;
+  readonly looksAtElements: boolean;
 
   constructor(definitions: Definitions) {
     this.definitions = definitions;
@@ -171,8 +174,14 @@ class Project {
       ...[own, masking],
       ...(mappings ?? []).map((one) => one.filters),
     ]);
-    const names = (...words: string[]) => code.some((one) => words.some((word) => one?.includes(word)));
+    const words = new Set(code.flatMap((one) => one?.filter((word) => typeof word === 'string') ?? []));
+    // The key of masking sees the whole event.
+    const masks = definitions.triggers.some(({ masking }) => masking);
+    const names = (...wanted: string[]) => masks || wanted.some((word) => words.has(word));
     this.looksAtPerson = names('person', 'pdi');
+    this.looksAtPersonId = names('id', 'person_id');
+    this.looksAtDistinctId = names('distinct_id');
+    this.looksAtElements = [...words].some((word) => String(word).startsWith('elements_chain')) || masks;
     this.looksAtUuid = names('uuid');
     this.looksAtTime = names('timestamp');
   }
@@ -377,12 +386,15 @@ function factsOf(project: Project, row: EventRow) {
       uuid: project.looksAtUuid ? row.uuid : '',
       event: row.event,
       timestamp: project.looksAtTime ? row.timestamp : '',
-      distinct_id: row.distinctId,
-      elements_chain: row.elementsChain,
+      distinct_id: project.looksAtDistinctId ? row.distinctId : '',
+      elements_chain: project.looksAtElements ? row.elementsChain : '',
       properties: JSON.parse(row.properties) as Record<string, unknown>,
     },
     person: hasPerson
-      ? ({ id: row.personId, properties: JSON.parse(row.personProperties) } as PersonFacts)
+      ? ({
+          id: project.looksAtPersonId ? row.personId : '',
+          properties: JSON.parse(row.personProperties),
+        } as PersonFacts)
       : null,
     groups:
       groups === null ? [] : (JSON.parse(groups) as GroupFacts[]).map((one) => ({ ...one, id: one.key })),

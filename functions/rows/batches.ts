@@ -1,36 +1,44 @@
 import { partitionOf } from '../../db/event-partitions.ts';
 import type { Queryable } from '../../db/pool.ts';
 
-/** Which of the projects have functions that react to events, as SQL for the transaction that stores the events. */
-export const reactingSql = (projectIds: readonly number[]): string =>
-  `select string_agg(p::text, ',') from unnest('{${projectIds.map(Number).join(',')}}'::int[]) p
+/** The size of a page of Postgres. */
+const PAGE = 8192;
+const pagesOf = (partition: string) => `pg_relation_size(to_regclass('${partition}')) / ${PAGE}`;
+
+/**
+ * Asks which of the projects have functions that react to events, and where the rows of events end: SQL for the transaction
+ * that will store the events. The answer has the partition, its pages, and the projects. Null: none.
+ */
+export function reactingSql(projectIds: readonly number[], now: Date): string {
+  const { name } = partitionOf(now);
+  return `select '${name}:' || coalesce(${pagesOf(name)}, 0) || ':' || string_agg(p::text, ',')
+   from unnest('{${projectIds.map(Number).join(',')}}'::int[]) p
    where exists (select from functions f where f.project_id = p and f.enabled and f.deleted_at is null
      and f.type = 'destination')`;
+}
 
-/** The size of a page of Postgres, and how much of it rows fill. */
-const PAGE = 8192;
-const FILLED = 0.8;
-/** Others write at the same time, so a transaction may reach over so many times the pages that it fills. */
-const OTHERS = 3;
-/** Even a small transaction takes pages that others have begun. */
-const LEAST = 16;
+/** Reads the projects out of the answer. */
+export const reactingProjects = (answer: string): Set<number> =>
+  new Set(
+    answer
+      .slice(answer.lastIndexOf(':') + 1)
+      .split(',')
+      .map(Number),
+  );
 
 export interface NewBatch {
   projects: readonly number[];
   count: number;
   /** Hexadecimal digits. */
   keys: string;
-  bytes: number;
 }
 
-/** Writes a batch down, as SQL for the transaction that stores its events right after it. */
-export function noteBatchSql({ projects, count, keys, bytes }: NewBatch, now: Date): string {
-  const { name } = partitionOf(now);
-  const pages = Math.ceil(bytes / (PAGE * FILLED)) * OTHERS + LEAST;
+/** Writes a batch down, as SQL for the transaction that has just stored its events. `answer` is what it was told before. */
+export function noteBatchSql({ projects, count, keys }: NewBatch, answer: string): string {
+  const [partition = '', page] = answer.split(':');
   return `insert into function_batches (xid, events, projects, partition, from_page, to_page, keys)
-    select pg_current_xact_id()::xid, ${Number(count)}, '{${projects.map(Number).join(',')}}', '${name}',
-      page, page + ${pages}, '\\x${keys}'
-    from (select pg_relation_size(to_regclass('${name}')) / ${PAGE} as page) as place`;
+    values (pg_current_xact_id()::xid, ${Number(count)}, '{${projects.map(Number).join(',')}}', '${partition}',
+      ${Number(page)}, coalesce(${pagesOf(partition)}, 0), '\\x${keys}')`;
 }
 
 /** A transaction whose events functions have not seen. */

@@ -35,6 +35,8 @@ export interface RuntimeWorld {
   idle(): Promise<void>;
   totals(id: string, tenant?: Tenant): Promise<Record<string, number>>;
   history(id: string): Promise<Record<string, unknown>[]>;
+  /** The log, newest first. */
+  logs(id: string, tenant?: Tenant): Promise<{ level: string; message: string }[]>;
 }
 
 const OK: Answer = (_arrival, response) => response.end('{"ok":true}');
@@ -97,6 +99,10 @@ export function runtimeForFile({ starts = true }: { starts?: boolean } = {}): Ru
     async totals(id, tenant = world.anna) {
       const path = `/api/projects/${tenant.projectId}/hog_functions/${id}/metrics/totals/?breakdown_by=name`;
       return (await api.request(tenant, 'GET', path)).json().totals;
+    },
+    async logs(id, tenant = world.anna) {
+      const path = `/api/projects/${tenant.projectId}/hog_functions/${id}/logs/?limit=500`;
+      return (await api.request(tenant, 'GET', path)).json().results;
     },
     async history(id) {
       const { rows } = await api.pool.query(

@@ -148,6 +148,12 @@ const variables = {
   SLUICE_FUNCTION_CONCURRENCY: positive
     .default(256)
     .describe('Number of invocations of functions that a worker has in progress at once.'),
+  SLUICE_FUNCTION_LEASE_SECONDS: positive
+    .min(15)
+    .default(30)
+    .describe(
+      'Number of seconds after which an invocation that a worker has begun, and of which it says nothing more, is begun by another one.',
+    ),
   SLUICE_FUNCTIONS_PER_PROJECT: positive.default(1_000).describe('Maximum number of functions of a project.'),
   SLUICE_PROJECTS_PER_ORGANIZATION: positive
     .default(200)

@@ -84,7 +84,7 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
         await ingest.submit({ projectId, events: events.map(capturedEvent) });
       },
     },
-    { places },
+    { places, leaseSeconds: config.SLUICE_FUNCTION_LEASE_SECONDS },
   );
   const dispatcher = new Dispatcher({
     ...{ pool, readPool, logger, site, metrics: createDispatchMetrics(registry) },

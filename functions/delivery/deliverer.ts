@@ -23,7 +23,7 @@ export interface DelivererOptions {
   lookEvery: number;
 }
 
-export const DELIVERER_DEFAULTS: DelivererOptions = { places: 256, leaseSeconds: 60, lookEvery: 1_000 };
+export const DELIVERER_DEFAULTS: DelivererOptions = { places: 256, leaseSeconds: 30, lookEvery: 1_000 };
 
 /** A function with waiting invocations, as this process knows it. */
 interface Line {

@@ -1,0 +1,125 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { runtimeForFile, sender } from './world.ts';
+
+const world = runtimeForFile({ starts: false });
+beforeEach(() => {
+  world.arrivals.length = 0;
+});
+const ids = () => world.arrivals.map(({ body }) => JSON.parse(body).id as number).sort((a, b) => a - b);
+const events = (count: number, event = 'paid') =>
+  Array.from({ length: count }, (_, index) => ({ event, properties: { id: index + 1 } }));
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+const onPaid = (more: object = {}) =>
+  sender(world.url(), { filters: { events: [{ id: 'paid', type: 'events' }] }, ...more });
+
+describe('events that functions have not seen', () => {
+  test('are found by their keys if they do not lie where they were expected', async () => {
+    const id = await world.create(onPaid());
+    await world.capture(events(40));
+    await world.capture(events(60).slice(40));
+    const { rowCount } = await world.api.pool.query(
+      `update function_batches set from_page = case when events = 40 then 100000 end, to_page = 100001`,
+    );
+    expect(rowCount).toBe(2);
+    const runtime = world.start();
+    await world.idle();
+    await world.stop(runtime);
+    expect(ids()).toEqual(numbers(60));
+    await world.change(id, { enabled: false });
+  });
+
+  test('are found if their rows were moved, as a restored backup does', async () => {
+    const id = await world.create(onPaid());
+    await world.capture(events(30));
+    await world.api.pool.query(`create table moved as select * from events`);
+    await world.api.pool.query('delete from events');
+    await world.api.pool.query('insert into events select * from moved');
+    const runtime = world.start();
+    await world.idle();
+    await world.stop(runtime);
+    expect(ids()).toEqual(numbers(30));
+    await world.change(id, { enabled: false });
+  });
+
+  test('that were deleted meanwhile do not stop the others', async () => {
+    const id = await world.create(onPaid());
+    await world.capture(events(5));
+    await world.api.pool.query(`delete from events where properties->>'id' in ('2', '4')`);
+    const runtime = world.start();
+    await world.idle();
+    await world.stop(runtime);
+    expect(ids()).toEqual([1, 3, 5]);
+    await world.change(id, { enabled: false });
+  });
+
+  test('are left to turns of their own if the filters of their project take long; those of others are not', async () => {
+    const bob = await world.api.createTenant('Bob');
+    // Each event costs some milliseconds.
+    const slow = Array.from(
+      { length: 12 },
+      (_, index) => `length(replaceAll(properties.text, 'a', 'b${index}')) > 0`,
+    );
+    const slowId = await world.create(
+      onPaid({
+        filters: {
+          events: [{ id: 'paid', type: 'events' }],
+          properties: [{ key: slow.join(' and '), type: 'hogql' }],
+        },
+      }),
+      bob,
+    );
+    const quickId = await world.create(onPaid());
+    const text = 'a'.repeat(60_000);
+    for (let at = 0; at < 4; at += 1) {
+      const batch = numbers(50).map((id) => ({
+        event: 'paid',
+        properties: { id: 1_000 + at * 50 + id, text },
+      }));
+      await world.capture(batch, bob);
+    }
+    await world.capture(events(20));
+    const runtime = world.start();
+    await world.idle();
+    await world.stop(runtime);
+    expect(ids()).toEqual([...numbers(20), ...numbers(200).map((id) => 1_000 + id)]);
+    const { rows } = await world.api.pool.query(
+      'select last_value, is_called from function_late_batches_id_seq',
+    );
+    expect(rows[0].is_called).toBe(true);
+    await world.change(slowId, { enabled: false }, bob);
+    await world.change(quickId, { enabled: false });
+  });
+
+  test('are seen once by four runtimes, which count masking together', async () => {
+    const id = await world.create(onPaid());
+    const masked = await world.create(
+      onPaid({
+        ...sender(world.url('masked'), { filters: { events: [{ id: 'paid', type: 'events' }] } }),
+        masking: { ttl: 3_600, threshold: 10, hash: '{event.properties.key}' },
+      }),
+    );
+    const runtimes = [1, 2, 3, 4].map(() => world.start());
+    const keys = ['a', 'b', 'c'];
+    let sent = 0;
+    await Promise.all(
+      numbers(40).map(async (batch) => {
+        await world.capture(
+          numbers(15).map((number) => {
+            sent += 1;
+            return { event: 'paid', properties: { id: batch * 100 + number, key: keys[number % 3] } };
+          }),
+        );
+      }),
+    );
+    await world.idle();
+    await Promise.all(runtimes.map((one) => world.stop(one)));
+    const direct = world.arrivals.filter(({ path }) => path === '');
+    expect(new Set(direct.map(({ body }) => body)).size).toBe(sent);
+    expect(direct).toHaveLength(sent);
+    // Each of three keys has 200 events, and every tenth passes.
+    expect(world.arrivals.length - direct.length).toBe(60);
+    expect(await world.totals(masked)).toMatchObject({ triggered: 60, masked: 540, succeeded: 60 });
+    await world.change(id, { enabled: false });
+    await world.change(masked, { enabled: false });
+  });
+});

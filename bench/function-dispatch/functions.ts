@@ -39,11 +39,16 @@ export const others = (count: number): object[] =>
 /** Stores functions as the API would. */
 export async function storeFunctions(
   admin: pg.Client,
-  { projectId, url, filters }: { projectId: number; url: string; filters: readonly object[] },
+  {
+    projectId,
+    url,
+    filters,
+    hog = HOG,
+  }: { projectId: number; url: string; filters: readonly object[]; hog?: string },
 ): Promise<void> {
   const compiler = createFunctionCompiler();
   const content = {
-    hog: HOG,
+    hog,
     inputs_schema: [
       { key: 'url', type: 'string' as const, label: 'URL', required: true, secret: false, hidden: false },
     ],

@@ -13,7 +13,7 @@ import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { freePort } from '../api-process.ts';
 import { storeFunctions } from '../function-dispatch/functions.ts';
-import { processStat } from '../process-stat.ts';
+import { childrenCpu, processStat } from '../process-stat.ts';
 
 const { values } = parseArgs({
   options: {
@@ -100,14 +100,20 @@ async function sluice(admin: pg.Client): Promise<number> {
     let begun = count;
     while (begun > count * 0.9) {
       begun = await left();
-      await pause(20);
+      await pause(100);
     }
     const began = performance.now();
-    const cpu = processStat(worker.pid as number)?.own ?? 0;
-    while ((await left()) > 0) await pause(20);
+    const { rows: backend } = await admin.query('select pg_backend_pid() as pid');
+    const postmaster = processStat(backend[0].pid)?.parent ?? 0;
+    const usage = () => [
+      processStat(worker.pid as number)?.own ?? 0,
+      (processStat(postmaster)?.own ?? 0) + childrenCpu(postmaster),
+    ];
+    const before = usage();
+    while ((await left()) > 0) await pause(100);
     const seconds = (performance.now() - began) / 1_000;
-    const used = (processStat(worker.pid as number)?.own ?? 0) - cpu;
-    console.error(`CPU µs of the worker for each: ${((used / begun) * 1e6).toFixed(0)}`);
+    const used = usage().map((one, index) => (((one - (before[index] as number)) / begun) * 1e6).toFixed(0));
+    console.error(`CPU µs for each: worker ${used[0]}, Postgres ${used[1]}`);
     const { rows } = await admin.query(
       `select (select count(*)::int from function_invocations where status = 'succeeded') as ended,
          (select count(*)::int from function_logs) as logs,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { findEventsAt } from '../rows/events.ts';
@@ -42,6 +43,10 @@ const MOST_LINES = 20_000;
 const LINES_AT_ONCE = 50;
 const MOST_OF_ONE = 100;
 const AFTER_ERROR = 5_000;
+/** Results that are not written yet: at most so many for each place. */
+const UNWRITTEN = 4;
+/** Claims follow each other at this distance at least, in milliseconds, so that each takes many. */
+const CLAIM_EVERY = 10;
 
 type Found = Runnable | NotRunnable;
 
@@ -54,9 +59,11 @@ export class Deliverer {
   readonly #lines = new Map<string, Line>();
   readonly #ofProject = new Map<number, number>();
   #inFlight = 0;
+  #unwritten = 0;
   #nextLook = 0;
   #wake: (() => void) | undefined;
   #isAwake = false;
+  #isStirring = false;
   #isClosing = false;
   #running: Promise<void> | undefined;
 
@@ -76,7 +83,7 @@ export class Deliverer {
     this.#isClosing = true;
     this.#stir();
     await this.#running;
-    while (this.#inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    while (this.#inFlight + this.#unwritten > 0) await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#results.idle();
   }
 
@@ -106,12 +113,22 @@ export class Deliverer {
     this.#wake?.();
   }
 
+  /** A place is free. It is taken together with others that become free at about the same time. */
+  #stirSoon(): void {
+    if (this.#isStirring) return;
+    this.#isStirring = true;
+    setTimeout(() => {
+      this.#isStirring = false;
+      this.#stir();
+    }, CLAIM_EVERY);
+  }
+
   async #run(): Promise<void> {
     while (!this.#isClosing) {
       this.#isAwake = false;
       try {
         if (Date.now() >= this.#nextLook) await this.#look();
-        while (!this.#isClosing && (await this.#take())) {}
+        while (!this.#isClosing && (await this.#take())) await pause(CLAIM_EVERY);
       } catch (error) {
         if (this.#isClosing) return;
         this.#deps.logger.warn({ err: error }, 'invocations of functions could not be taken');
@@ -195,7 +212,7 @@ export class Deliverer {
   #shares(): { line: Line; count: number }[] {
     const now = Date.now();
     let free = this.#options.places - this.#inFlight;
-    if (free <= 0) return [];
+    if (free <= 0 || this.#unwritten > this.#options.places * UNWRITTEN) return [];
     const due = [...this.#lines.values()]
       .filter((one) => one.dueAt <= now)
       .sort((a, b) => this.#held(a) - this.#held(b) || a.inFlight - b.inFlight || a.dueAt - b.dueAt)
@@ -273,12 +290,17 @@ export class Deliverer {
   }
 
   async #finish(row: QueueRow, lease: string, outcome: Outcome): Promise<void> {
-    const isOurs = await this.#results.add(row, lease, outcome);
+    const { project_id: projectId, function_id: functionId } = row;
+    // Its place is free. What is still to be written has a limit of its own.
     this.#count(row, -1);
+    this.#unwritten += 1;
+    this.#stirSoon();
+    const isOurs = await this.#results.add(row, lease, outcome);
+    this.#unwritten -= 1;
     if (isOurs && outcome.status === 'postponed') {
-      this.#expect({ projectId: row.project_id, functionId: row.function_id }, Date.now() + outcome.after);
+      this.#expect({ projectId, functionId }, Date.now() + outcome.after);
     }
-    this.#stir();
+    this.#stirSoon();
   }
 }
 

@@ -15,6 +15,8 @@ interface Result {
 }
 
 const MOST = 1_000;
+/** How long results wait for others, in milliseconds. */
+const GATHER = 5;
 const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 2_000;
 
@@ -49,6 +51,7 @@ export class Results {
 
   async #write(): Promise<void> {
     while (this.#waiting.length > 0) {
+      await pause(GATHER);
       const some = this.#waiting.splice(0, MOST);
       const ours = await this.#persistently(some);
       for (const one of some) one.done(ours.has(one.row.seq));

@@ -271,8 +271,10 @@ export class Delivery {
         },
         headers: { 'Idempotency-Key': `${this.#row.id}-${this.#progress.answers.length}` },
         enter: async (host) => {
-          hosts.enter(host);
-          entered = host;
+          // What one project asks of a host does not count against another one.
+          const name = `${this.#row.project_id} ${host}`;
+          hosts.enter(name, host);
+          entered = name;
         },
       });
       answered = fetched.shown.response !== null;

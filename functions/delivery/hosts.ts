@@ -18,7 +18,7 @@ const BUSY_PAUSE = 250;
 /** A host with neither requests nor failures is forgotten when there are more than so many. */
 const MOST_HOSTS = 10_000;
 
-/** Keeps hosts that are slow or dead from taking all places. */
+/** Keeps hosts that are slow or dead from taking all places. Each project has hosts of its own. */
 export class Hosts {
   readonly #hosts = new Map<string, Host>();
   readonly #most: number;
@@ -28,16 +28,16 @@ export class Hosts {
     this.#most = most;
   }
 
-  /** Throws a NotNowError if the host should not be asked now. Otherwise `leave` must follow. */
-  enter(name: string, now = Date.now()): void {
+  /** Throws a NotNowError, which shows `shown`, if the host should not be asked now. Otherwise `leave` must follow. */
+  enter(name: string, shown: string, now = Date.now()): void {
     const host = this.#of(name);
     if (host.closedUntil > 0) {
       if (host.isProbed || now < host.closedUntil) {
         const wait = Math.max(host.closedUntil - now, host.isProbed ? FIRST_PAUSE : 0);
-        throw new NotNowError(name, wait);
+        throw new NotNowError(shown, wait);
       }
       host.isProbed = true;
-    } else if (host.inFlight >= this.#most) throw new NotNowError(name, BUSY_PAUSE);
+    } else if (host.inFlight >= this.#most) throw new NotNowError(shown, BUSY_PAUSE);
     host.inFlight += 1;
   }
 

@@ -11,6 +11,7 @@ export const FUNCTIONS: Product<{ functions: FunctionRunDependencies }> = {
     { name: 'function_invocations', kind: 'data' },
     { name: 'function_late_batches', kind: 'data' },
     { name: 'function_masks', kind: 'data' },
+    { name: 'function_states', kind: 'data' },
     { name: 'function_projects', kind: 'data' },
     { name: 'function_drafts', kind: 'configuration' },
     { name: 'function_revisions', kind: 'configuration' },

@@ -142,3 +142,20 @@ create table function_masks (
   primary key (project_id, function_id, key)
 );
 create index function_masks_ended on function_masks (ends_at);
+
+-- What the runs of functions cost lately, and whether they are still run. Functions whose runs cost nothing have no row.
+create table function_states (
+  project_id integer not null,
+  function_id uuid not null,
+  -- What was left of the bucket at that time. It fills again by itself.
+  tokens double precision not null,
+  refilled_at timestamptz not null default clock_timestamp(),
+  -- 1 healthy, 2 degraded, 3 disabled until `disabled_until`, 4 disabled until somebody saves the function
+  state smallint not null default 1,
+  changed_at timestamptz not null default clock_timestamp(),
+  disabled_until timestamptz,
+  -- When it was disabled before.
+  disabled_at timestamptz[] not null default '{}',
+  primary key (project_id, function_id)
+);
+create index function_states_restricted on function_states (project_id) where state > 1;

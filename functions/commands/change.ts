@@ -14,6 +14,7 @@ import {
   type ShownFunctionRow,
   updateFunction,
 } from '../rows/functions.ts';
+import { revive } from '../rows/states.ts';
 import { CONTENT, otherFields, sourceOf } from '../rules/source.ts';
 import { auditFunction, functionChanges } from './audit.ts';
 import { placeOf } from './create.ts';
@@ -161,6 +162,8 @@ export async function storeChange(
   const { isOther, secretsReplaced } = await compareContent(keyring, before, prepared);
   if (isOther || secretsReplaced) patch.version = before.version + 1;
   await updateFunction(client, key, patch);
+  // Whoever saves a function that was disabled because of its cost gets it back, on probation.
+  if (enabled) await revive(client, key);
   const after = (await findFunction(client, key, { deleted: true })) as ShownFunctionRow;
   if (patch.version !== undefined) await recordRevision(client, keyring, actor, before, after);
   const detail = functionChanges(before, after, secretsReplaced);

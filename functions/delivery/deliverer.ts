@@ -3,7 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { findEventsAt } from '../rows/events.ts';
+import { DISABLED } from '../rows/history.ts';
 import { claim, keepProgress, listWaiting, type QueueRow } from '../rows/queue.ts';
+import { type DisabledFunction, degradedFunctions, disabledFunctions } from '../rows/states.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 import { type ContentDependencies, Contents, type NotRunnable, type Runnable } from './contents.ts';
 import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts';
@@ -58,6 +60,7 @@ export class Deliverer {
   readonly #results: Results;
   readonly #lines = new Map<string, Line>();
   readonly #ofProject = new Map<number, number>();
+  #degraded: ReadonlySet<string> = new Set();
   #inFlight = 0;
   #unwritten = 0;
   #nextLook = 0;
@@ -166,6 +169,7 @@ export class Deliverer {
   async #look(): Promise<void> {
     const began = Date.now();
     const waiting = await listWaiting(this.#deps.pool, MOST_LINES);
+    this.#degraded = await degradedFunctions(this.#deps.pool);
     const took = Date.now() - began;
     const known = new Set<string>();
     for (const { project_id: projectId, function_id: functionId, due_at: due } of waiting) {
@@ -215,7 +219,13 @@ export class Deliverer {
     if (free <= 0 || this.#unwritten > this.#options.places * UNWRITTEN) return [];
     const due = [...this.#lines.values()]
       .filter((one) => one.dueAt <= now)
-      .sort((a, b) => this.#held(a) - this.#held(b) || a.inFlight - b.inFlight || a.dueAt - b.dueAt)
+      .sort(
+        (a, b) =>
+          this.#rank(a) - this.#rank(b) ||
+          this.#held(a) - this.#held(b) ||
+          a.inFlight - b.inFlight ||
+          a.dueAt - b.dueAt,
+      )
       .slice(0, LINES_AT_ONCE);
     const shares: { line: Line; count: number }[] = [];
     for (const line of due) {
@@ -226,6 +236,11 @@ export class Deliverer {
       free -= count;
     }
     return shares;
+  }
+
+  /** Degraded functions come after the others. */
+  #rank({ functionId }: Line): number {
+    return this.#degraded.has(functionId) ? 1 : 0;
   }
 
   #held({ projectId }: Line): number {
@@ -244,21 +259,24 @@ export class Deliverer {
   async #deliver(rows: readonly QueueRow[], lease: string): Promise<void> {
     let events = new Map<string, StoredEvent>();
     let contents: Found[];
+    let disabled: ReadonlyMap<string, DisabledFunction>;
     try {
       const stored = rows.filter((row) => row.event_uuid !== null);
       const keys = stored.map((row) => ({
         ...{ projectId: row.project_id, uuid: row.event_uuid as string },
         timestamp: row.event_timestamp as string,
       }));
-      const [found, known] = await Promise.all([
+      const [found, known, stopped] = await Promise.all([
         findEventsAt(this.#deps.readPool, keys),
         this.#contents.of(
           rows.map((row) => ({
             ...{ projectId: row.project_id, functionId: row.function_id, version: row.version },
           })),
         ),
+        disabledFunctions(this.#deps.pool, [...new Set(rows.map((row) => row.project_id))]),
       ]);
       contents = known;
+      disabled = stopped;
       events = new Map(found.map((one) => [`${one.project_id}:${one.uuid}`, one]));
     } catch (error) {
       this.#deps.logger.warn({ err: error }, 'invocations of functions could not be prepared');
@@ -266,6 +284,11 @@ export class Deliverer {
       return;
     }
     for (const [index, row] of rows.entries()) {
+      const stopped = disabled.get(row.function_id);
+      if (stopped) {
+        void this.#finish(row, lease, whileDisabled(row, stopped));
+        continue;
+      }
       const event = events.get(`${row.project_id}:${row.event_uuid}`) ?? null;
       void this.#one(row, lease, contents[index] as Found, event);
     }
@@ -304,9 +327,13 @@ export class Deliverer {
   }
 }
 
-const NOTHING = { attempts: [], after: 0, attempt: 0, progress: null, logs: [], counts: [] };
+const NOTHING = { cost: 0, attempts: [], after: 0, attempt: 0, progress: null, logs: [], counts: [] };
 
 const ended = (status: 'cancelled' | 'failed', error: string): Outcome => ({ ...NOTHING, status, error });
+
+/** What waits outlasts a pause of its function. If the function is disabled for good, it fails and can be run again later. */
+const whileDisabled = (row: QueueRow, { seconds }: DisabledFunction): Outcome =>
+  seconds === null ? ended('failed', DISABLED) : postponed(row, seconds * 1_000 * (1 + Math.random() / 10));
 
 /** The invocation is tried again as it is. */
 const postponed = (row: QueueRow, after: number): Outcome => ({

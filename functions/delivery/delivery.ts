@@ -22,6 +22,7 @@ import { redactor } from '../rules/redact.ts';
 import { isTemporary, nextAttempt } from '../rules/retries.ts';
 import { globalsOfStored, type StoredEvent } from '../rules/stored-event.ts';
 import type { Variant } from '../rules/variants.ts';
+import { costOf } from '../rules/watcher.ts';
 import type { ItemStep, StepItem } from '../run.ts';
 import { RunnerLimitError } from '../runner.ts';
 import type { Compute } from './compute.ts';
@@ -59,6 +60,8 @@ export interface Outcome {
   progress: Progress | null;
   logs: LogEntry[];
   counts: Count[];
+  /** Tokens that it takes from its function. */
+  cost: number;
 }
 
 /** Answers whether a request that got no answer would get none the next time either: it was refused before it was sent. */
@@ -97,6 +100,9 @@ export class Delivery {
   readonly #progress: Progress;
   #redact = redactor([], {});
   #captured: unknown[] = [];
+  /** What it has taken so far, in milliseconds: its program, and each of its requests. */
+  #program = 0;
+  readonly #requests: number[] = [];
 
   constructor(deps: DeliveryDependencies, row: QueueRow, runnable: Runnable, event: StoredEvent | null) {
     this.#deps = deps;
@@ -145,6 +151,7 @@ export class Delivery {
         }
         this.#captured.push(...step.captured);
         memory = Math.max(memory, step.memory);
+        this.#program = step.milliseconds;
         if (step.status !== 'waits') break;
         const answer = await this.#answer(step, found.substitutions);
         if ('status' in answer && 'logs' in answer) return answer;
@@ -232,6 +239,7 @@ export class Delivery {
       });
     }
     const { shown, result, failed, repeat } = fetched;
+    this.#requests.push(shown.duration_ms);
     this.#progress.attempts.push(this.#record(shown, attempt, failed || repeat !== null));
     if (repeat && after !== null) {
       return this.#outcome({ status: 'postponed', after, attempt, progress: this.#progress });
@@ -324,6 +332,7 @@ export class Delivery {
     return {
       ...{ error: null, after: 0, attempt: 0, progress: null, attempts: this.#progress.attempts },
       ...{ logs: this.#log.entries, counts: this.#counts.all },
+      cost: costOf(this.#program, this.#requests),
       ...given,
     };
   }

@@ -3,8 +3,10 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { cleanText } from '../../values/texts.ts';
 import { addCounts, Counts } from '../rows/counts.ts';
-import { addLogs } from '../rows/logs.ts';
+import { addLogs, type NewLogRow } from '../rows/logs.ts';
 import { type Ended, end, type Postponed, postpone, type QueueRow } from '../rows/queue.ts';
+import { type Cost, charge, type StateChange } from '../rows/states.ts';
+import { STATE } from '../rules/watcher.ts';
 import type { Outcome } from './delivery.ts';
 
 interface Result {
@@ -105,10 +107,41 @@ export class Results {
         }
       }
       await addCounts(client, counts.all);
+      const changes = await charge(client, costsOf(counted));
+      await addLogs(client, changes.map(stateLine));
       return ours;
     });
   }
 }
+
+/** What the results have cost, by function. */
+function costsOf(results: readonly Result[]): Cost[] {
+  const costs = new Map<string, Cost>();
+  for (const { row, outcome } of results) {
+    if (outcome.cost === 0) continue;
+    const known = costs.get(row.function_id);
+    if (known) known.cost += outcome.cost;
+    else {
+      const { project_id: projectId, function_id: functionId } = row;
+      costs.set(functionId, { projectId, functionId, cost: outcome.cost });
+    }
+  }
+  return [...costs.values()];
+}
+
+const SENTENCES: Record<number, string> = {
+  [STATE.healthy]: 'The function is healthy again.',
+  [STATE.degraded]: 'The function takes long. Others come first until it is faster.',
+  [STATE.disabled]: 'The function took too long. It is not run for ten minutes.',
+  [STATE.disabledForGood]:
+    'The function took too long again and again. It is not run until somebody saves it.',
+};
+
+/** A line of the log that says that the state of a function has changed. */
+const stateLine = ({ projectId, functionId, state }: StateChange): NewLogRow => ({
+  ...{ projectId, functionId, instanceId: functionId, timestamp: new Date().toISOString() },
+  ...{ level: state === STATE.healthy ? 'info' : 'warn', message: SENTENCES[state] ?? '' },
+});
 
 /** JSON that Postgres can store and read. */
 const storable = (value: unknown): string =>

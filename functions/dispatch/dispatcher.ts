@@ -8,11 +8,14 @@ import { cleanText } from '../../values/texts.ts';
 import { type Batch, batchKeys, deleteBatches, takeBatches } from '../rows/batches.ts';
 import { addCounts, Counts } from '../rows/counts.ts';
 import { eventsByKeySql, eventsInPlaceSql } from '../rows/events.ts';
+import { DISABLED, recordRefused } from '../rows/history.ts';
 import { addLateKeys, takeLate, updateLate } from '../rows/late-batches.ts';
 import { addLogs } from '../rows/logs.ts';
 import { countMasked, type MaskRequest } from '../rows/masks.ts';
-import { enqueue } from '../rows/queue.ts';
+import { enqueue, type NewInvocation } from '../rows/queue.ts';
+import { disabledFunctions } from '../rows/states.ts';
 import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
+import { STATE } from '../rules/watcher.ts';
 import { DefinitionCache, type Versions } from './definitions.ts';
 import { ID_BYTES, idOf, idsOf, KEY_BYTES, keysOf, RowPieces } from './event-rows.ts';
 import type { Definitions, MatchEventsJob, MatchedEvent, MatchedEvents } from './match.ts';
@@ -120,7 +123,7 @@ class ThreadLostError extends Error {}
 
 /** What is done with some batches in one transaction. */
 class Turn {
-  readonly matched: MatchedEvent[] = [];
+  matched: MatchedEvent[] = [];
   readonly late = new Map<number, Buffer[]>();
   /** Events that are no longer there. */
   missing = 0;
@@ -167,7 +170,7 @@ class Turn {
   }
 
   #forget(): void {
-    this.matched.length = 0;
+    this.matched = [];
     this.#errors.length = 0;
     this.#counts = new Counts();
     this.#seen.clear();
@@ -296,16 +299,12 @@ class Turn {
 
   /** Writes what was found. */
   async write(): Promise<void> {
-    const passed = await this.#unmasked();
-    for (const { projectId, functionId } of passed)
+    this.matched = await this.#withoutDisabled();
+    this.matched = await this.#unmasked();
+    for (const { projectId, functionId } of this.matched) {
       this.#counts.add(projectId, functionId, 'other', 'triggered');
-    await enqueue(
-      this.#client,
-      passed.map(({ receivedAt, ...one }) => ({
-        ...one,
-        ...{ id: uuidv7(), clock: receivedAt, seed: randomInt(2 ** 31) },
-      })),
-    );
+    }
+    await enqueue(this.#client, this.matched.map(invocationOf));
     for (const [projectId, keys] of this.late)
       await addLateKeys(this.#client, projectId, Buffer.concat(keys));
     const now = new Date().toISOString();
@@ -318,8 +317,22 @@ class Turn {
       })),
     );
     await addCounts(this.#client, this.#counts.all);
-    this.matched.length = 0;
-    this.matched.push(...passed);
+  }
+
+  /** Leaves out functions that are not run because of what they cost. Their invocations can be run later. */
+  async #withoutDisabled(): Promise<MatchedEvent[]> {
+    const projects = [...new Set(this.matched.map(({ projectId }) => projectId))];
+    if (projects.length === 0) return [];
+    const disabled = await disabledFunctions(this.#client, projects);
+    if (disabled.size === 0) return this.matched;
+    const refused = this.matched.filter(({ functionId }) => disabled.has(functionId));
+    for (const { projectId, functionId } of refused) {
+      const isForGood = disabled.get(functionId)?.state === STATE.disabledForGood;
+      const name = isForGood ? 'disabled_permanently' : 'disabled_temporarily';
+      this.#counts.add(projectId, functionId, 'failure', name);
+    }
+    await recordRefused(this.#client, refused.map(invocationOf), DISABLED);
+    return this.matched.filter(({ functionId }) => !disabled.has(functionId));
   }
 
   /** Leaves out what is masked. */
@@ -353,6 +366,11 @@ class Turn {
     });
   }
 }
+
+const invocationOf = ({ receivedAt, ...one }: MatchedEvent): NewInvocation => ({
+  ...one,
+  ...{ id: uuidv7(), clock: receivedAt, seed: randomInt(2 ** 31) },
+});
 
 function byPartition(batches: readonly Batch[]): Map<string, Batch[]> {
   const partitions = new Map<string, Batch[]>();

@@ -3,7 +3,9 @@ import { fits, prefixPattern } from '../../db/reading.ts';
 import type { UserRow } from '../../db/users.ts';
 import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
 import type { SourceContent } from '../rules/source.ts';
+import type { Watched } from '../rules/status.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
+import { WATCHED } from './states.ts';
 
 export interface FunctionRow {
   project_id: number;
@@ -55,6 +57,7 @@ export interface ShownFunctionRow extends FunctionRow {
   creator: UserRow | null;
   draft: { content: SourceContent; secret_keys: FunctionRow['secret_keys'] } | null;
   draft_updated_at: string | null;
+  watched: Watched;
 }
 
 const WRITABLE = [
@@ -122,7 +125,7 @@ const stored = (column: string, value: unknown): unknown =>
 const OF_FUNCTION = `
   left join users u on u.id = f.created_by
   left join function_drafts d on d.project_id = f.project_id and d.function_id = f.id`;
-const SHOWN_BESIDE = `to_json(u) as creator, d.updated_at as draft_updated_at,
+const SHOWN_BESIDE = `${WATCHED} as watched, to_json(u) as creator, d.updated_at as draft_updated_at,
   case when d.project_id is not null then json_build_object('content', d.content, 'secret_keys', d.secret_keys) end as draft`;
 const SHOWN = `select f.*, ${SHOWN_BESIDE} from functions f ${OF_FUNCTION}`;
 

@@ -16,6 +16,7 @@ import {
 } from '../rows/functions.ts';
 import { revive } from '../rows/states.ts';
 import { CONTENT, otherFields, sourceOf } from '../rules/source.ts';
+import { WATCHER } from '../rules/watcher.ts';
 import { auditFunction, functionChanges } from './audit.ts';
 import { placeOf } from './create.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
@@ -163,7 +164,7 @@ export async function storeChange(
   if (isOther || secretsReplaced) patch.version = before.version + 1;
   await updateFunction(client, key, patch);
   // Whoever saves a function that was disabled because of its cost gets it back, on probation.
-  if (enabled) await revive(client, key);
+  if (enabled) await revive(client, key, WATCHER);
   const after = (await findFunction(client, key, { deleted: true })) as ShownFunctionRow;
   if (patch.version !== undefined) await recordRevision(client, keyring, actor, before, after);
   const detail = functionChanges(before, after, secretsReplaced);

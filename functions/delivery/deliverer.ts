@@ -7,6 +7,7 @@ import { DISABLED } from '../rows/history.ts';
 import { claim, keepProgress, listWaiting, type QueueRow } from '../rows/queue.ts';
 import { type DisabledFunction, degradedFunctions, disabledFunctions } from '../rows/states.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
+import { WATCHER } from '../rules/watcher.ts';
 import { type ContentDependencies, Contents, type NotRunnable, type Runnable } from './contents.ts';
 import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts';
 import { Results } from './results.ts';
@@ -169,7 +170,7 @@ export class Deliverer {
   async #look(): Promise<void> {
     const began = Date.now();
     const waiting = await listWaiting(this.#deps.pool, MOST_LINES);
-    this.#degraded = await degradedFunctions(this.#deps.pool);
+    this.#degraded = await degradedFunctions(this.#deps.pool, WATCHER);
     const took = Date.now() - began;
     const known = new Set<string>();
     for (const { project_id: projectId, function_id: functionId, due_at: due } of waiting) {
@@ -273,7 +274,7 @@ export class Deliverer {
             ...{ projectId: row.project_id, functionId: row.function_id, version: row.version },
           })),
         ),
-        disabledFunctions(this.#deps.pool, [...new Set(rows.map((row) => row.project_id))]),
+        disabledFunctions(this.#deps.pool, [...new Set(rows.map((row) => row.project_id))], WATCHER),
       ]);
       contents = known;
       disabled = stopped;

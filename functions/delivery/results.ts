@@ -6,7 +6,7 @@ import { addCounts, Counts } from '../rows/counts.ts';
 import { addLogs, type NewLogRow } from '../rows/logs.ts';
 import { type Ended, end, type Postponed, postpone, type QueueRow } from '../rows/queue.ts';
 import { type Cost, charge, type StateChange } from '../rows/states.ts';
-import { STATE } from '../rules/watcher.ts';
+import { STATE, WATCHER } from '../rules/watcher.ts';
 import type { Outcome } from './delivery.ts';
 
 interface Result {
@@ -107,7 +107,7 @@ export class Results {
         }
       }
       await addCounts(client, counts.all);
-      const changes = await charge(client, costsOf(counted));
+      const changes = await charge(client, costsOf(counted), WATCHER);
       await addLogs(client, changes.map(stateLine));
       return ours;
     });

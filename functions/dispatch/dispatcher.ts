@@ -15,7 +15,7 @@ import { countMasked, type MaskRequest } from '../rows/masks.ts';
 import { enqueue, type NewInvocation } from '../rows/queue.ts';
 import { disabledFunctions } from '../rows/states.ts';
 import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
-import { STATE } from '../rules/watcher.ts';
+import { STATE, WATCHER } from '../rules/watcher.ts';
 import { DefinitionCache, type Versions } from './definitions.ts';
 import { ID_BYTES, idOf, idsOf, KEY_BYTES, keysOf, RowPieces } from './event-rows.ts';
 import type { Definitions, MatchEventsJob, MatchedEvent, MatchedEvents } from './match.ts';
@@ -323,7 +323,7 @@ class Turn {
   async #withoutDisabled(): Promise<MatchedEvent[]> {
     const projects = [...new Set(this.matched.map(({ projectId }) => projectId))];
     if (projects.length === 0) return [];
-    const disabled = await disabledFunctions(this.#client, projects);
+    const disabled = await disabledFunctions(this.#client, projects, WATCHER);
     if (disabled.size === 0) return this.matched;
     const refused = this.matched.filter(({ functionId }) => disabled.has(functionId));
     for (const { projectId, functionId } of refused) {

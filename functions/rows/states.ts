@@ -1,36 +1,50 @@
 import type { Queryable } from '../../db/pool.ts';
-import {
-  DISABLED_SECONDS,
-  FULL_BUCKET,
-  HEALTHY_FROM,
-  MOST_DISABLED,
-  REFILL,
-  STATE,
-} from '../rules/watcher.ts';
-import type { FunctionKey } from './functions.ts';
+/** The numbers by which functions are degraded and disabled; see functions/rules/watcher.ts. */
+export interface WatcherRule {
+  state: { healthy: number; degraded: number; disabled: number; disabledForGood: number };
+  bucket: number;
+  refill: number;
+  healthyFrom: number;
+  onProbation: number;
+  disabledSeconds: number;
+  mostDisabled: number;
+}
+
+interface Key {
+  projectId: number;
+  functionId: string;
+}
 
 /** What runs of a function have cost. */
-export interface Cost extends FunctionKey {
+export interface Cost extends Key {
   cost: number;
 }
 
 /** The tokens of a row `s` as they are now. */
-const TOKENS = `least(${FULL_BUCKET}, s.tokens + ${REFILL} * extract(epoch from clock_timestamp() - s.refilled_at))`;
+const tokensNow = ({ bucket, refill }: WatcherRule) =>
+  `least(${bucket}, s.tokens + ${refill} * extract(epoch from clock_timestamp() - s.refilled_at))`;
 /** The state of a row `s` as it is now. A function that was disabled for a while is on probation afterwards. */
-const STATE_NOW = `case when s.state = ${STATE.disabled} and s.disabled_until <= clock_timestamp()
-  then ${STATE.degraded} else s.state end`;
+const stateNow = ({ state }: WatcherRule) =>
+  `case when s.state = ${state.disabled} and s.disabled_until <= clock_timestamp() then ${state.degraded} else s.state end`;
 
-/** The state of a function as JSON, for a query of functions `f`. Null: it has none. */
-export const WATCHED = `(select json_build_object('state', ${STATE_NOW}, 'tokens', ${TOKENS})
+/** What is known of the runs of a function, as JSON, for a query of functions `f`. Null: they have cost nothing. */
+export const WATCHED = `(select json_build_object('state', s.state, 'tokens', s.tokens,
+    'seconds', extract(epoch from clock_timestamp() - s.refilled_at),
+    'disabled_for', extract(epoch from s.disabled_until - clock_timestamp()))
   from function_states s where s.project_id = f.project_id and s.function_id = f.id)`;
 
 /** A function whose state has changed. */
-export interface StateChange extends FunctionKey {
+export interface StateChange extends Key {
   state: number;
 }
 
 /** Takes tokens from functions, in the order of their keys. Returns those whose state changes by that. */
-export async function charge(queryable: Queryable, costs: readonly Cost[]): Promise<StateChange[]> {
+export async function charge(
+  queryable: Queryable,
+  costs: readonly Cost[],
+  rule: WatcherRule,
+): Promise<StateChange[]> {
+  const { state, bucket } = rule;
   if (costs.length === 0) return [];
   const values = [
     costs.map((one) => one.projectId),
@@ -39,22 +53,22 @@ export async function charge(queryable: Queryable, costs: readonly Cost[]): Prom
   ];
   await queryable.query(
     `insert into function_states as s (project_id, function_id, tokens)
-     select project_id, function_id, ${FULL_BUCKET} - cost from unnest($1::int[], $2::uuid[], $3::bigint[])
+     select project_id, function_id, ${bucket} - cost from unnest($1::int[], $2::uuid[], $3::bigint[])
        as c (project_id, function_id, cost) order by project_id, function_id
      on conflict (project_id, function_id) do update set
-       tokens = greatest(-${FULL_BUCKET}, ${TOKENS} - (${FULL_BUCKET} - excluded.tokens)), refilled_at = clock_timestamp()`,
+       tokens = greatest(-${bucket}, ${tokensNow(rule)} - (${bucket} - excluded.tokens)), refilled_at = clock_timestamp()`,
     values,
   );
   const { rows } = await queryable.query(
     `update function_states s set state = n.next, changed_at = clock_timestamp(),
-       disabled_until = case when n.next = ${STATE.disabled} then clock_timestamp() + interval '${DISABLED_SECONDS} seconds' end,
-       disabled_at = case when n.next >= ${STATE.disabled} then n.recent || clock_timestamp() else n.recent end,
-       tokens = case when n.next >= ${STATE.disabled} then 0 else s.tokens end
-     from (select s.project_id, s.function_id, ${STATE_NOW} as current, r.recent,
-         case when ${STATE_NOW} >= ${STATE.disabled} then ${STATE_NOW}
-           when s.tokens <= 0 and cardinality(r.recent) >= ${MOST_DISABLED - 1} then ${STATE.disabledForGood}
-           when s.tokens <= 0 then ${STATE.disabled}
-           when s.tokens < ${HEALTHY_FROM} then ${STATE.degraded} else ${STATE.healthy} end as next
+       disabled_until = case when n.next = ${state.disabled} then clock_timestamp() + interval '${rule.disabledSeconds} seconds' end,
+       disabled_at = case when n.next >= ${state.disabled} then n.recent || clock_timestamp() else n.recent end,
+       tokens = case when n.next >= ${state.disabled} then 0 else s.tokens end
+     from (select s.project_id, s.function_id, ${stateNow(rule)} as current, r.recent,
+         case when ${stateNow(rule)} >= ${state.disabled} then ${stateNow(rule)}
+           when s.tokens <= 0 and cardinality(r.recent) >= ${rule.mostDisabled - 1} then ${state.disabledForGood}
+           when s.tokens <= 0 then ${state.disabled}
+           when s.tokens < ${rule.healthyFrom} then ${state.degraded} else ${state.healthy} end as next
        from function_states s
        cross join lateral (select array(select at from unnest(s.disabled_at) as at
          where at > clock_timestamp() - interval '1 day') as recent) r
@@ -79,33 +93,38 @@ export interface DisabledFunction {
 export async function disabledFunctions(
   queryable: Queryable,
   projectIds: readonly number[],
+  { state }: WatcherRule,
 ): Promise<Map<string, DisabledFunction>> {
   const { rows } = await queryable.query({
     name: 'disabled-functions',
-    text: `select function_id, state, case when state = ${STATE.disabled}
+    text: `select function_id, state, case when state = ${state.disabled}
        then extract(epoch from disabled_until - clock_timestamp())::float8 end as seconds
      from function_states where project_id = any($1) and state > 1
-       and (state = ${STATE.disabledForGood} or state = ${STATE.disabled} and disabled_until > clock_timestamp())`,
+       and (state = ${state.disabledForGood} or state = ${state.disabled} and disabled_until > clock_timestamp())`,
     values: [projectIds],
   });
   return new Map(rows.map((row) => [row.function_id, row]));
 }
 
 /** Lists the functions that come after the others. */
-export async function degradedFunctions(queryable: Queryable): Promise<Set<string>> {
+export async function degradedFunctions(queryable: Queryable, { state }: WatcherRule): Promise<Set<string>> {
   const { rows } = await queryable.query({
     name: 'degraded-functions',
-    text: `select function_id from function_states where state in (${STATE.degraded}, ${STATE.disabled})`,
+    text: `select function_id from function_states where state in (${state.degraded}, ${state.disabled})`,
   });
   return new Set(rows.map((row) => row.function_id));
 }
 
 /** Puts a disabled function on probation, because somebody has saved it. */
-export async function revive(queryable: Queryable, { projectId, functionId }: FunctionKey): Promise<void> {
+export async function revive(
+  queryable: Queryable,
+  { projectId, functionId }: Key,
+  { state, onProbation }: WatcherRule,
+): Promise<void> {
   await queryable.query(
-    `update function_states set state = ${STATE.degraded}, tokens = ${HEALTHY_FROM / 2}, refilled_at = clock_timestamp(),
+    `update function_states set state = ${state.degraded}, tokens = ${onProbation}, refilled_at = clock_timestamp(),
        changed_at = clock_timestamp(), disabled_until = null
-     where project_id = $1 and function_id = $2 and state >= ${STATE.disabled}`,
+     where project_id = $1 and function_id = $2 and state >= ${state.disabled}`,
     [projectId, functionId],
   );
 }

@@ -1,14 +1,20 @@
 /** The states of a function that is enabled. */
 export const STATE = { healthy: 1, degraded: 2, disabled: 3, disabledForGood: 4 } as const;
 
-/** The tokens of a function whose runs have cost nothing lately, and how many come back in a second. */
-export const FULL_BUCKET = 10_000;
-export const REFILL = 10;
-/** With less of the bucket a function is degraded: it comes after the others. */
-export const HEALTHY_FROM = 0.8 * FULL_BUCKET;
-/** How long a function is disabled, in seconds. The third time within a day, it is disabled for good. */
-export const DISABLED_SECONDS = 600;
-export const MOST_DISABLED = 3;
+/** The rule by which functions are degraded and disabled. */
+export const WATCHER = {
+  state: STATE,
+  /** The tokens of a function whose runs have cost nothing lately, and how many come back in a second. */
+  bucket: 10_000,
+  refill: 10,
+  /** With fewer tokens a function is degraded: it comes after the others. */
+  healthyFrom: 8_000,
+  /** What a function has when somebody has saved it that was disabled. */
+  onProbation: 4_000,
+  /** How long a function is disabled. So many times within a day, and it is disabled for good. */
+  disabledSeconds: 600,
+  mostDisabled: 3,
+} as const;
 
 const cost = (most: number, milliseconds: number, free: number, range: number) =>
   Math.round((most * Math.max(milliseconds - free, 0)) / range);

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { charge, degradedFunctions, disabledFunctions, revive } from '../../../functions/rows/states.ts';
-import { costOf } from '../../../functions/rules/watcher.ts';
+import { costOf, WATCHER } from '../../../functions/rules/watcher.ts';
 import { runtimeForFile, sender } from './world.ts';
 
 const world = runtimeForFile();
@@ -15,7 +15,7 @@ beforeAll(async () => {
   id = await world.create(paid());
 });
 const key = () => ({ projectId: world.anna.projectId, functionId: id });
-const cost = (amount: number) => charge(world.api.pool, [{ ...key(), cost: amount }]);
+const cost = (amount: number) => charge(world.api.pool, [{ ...key(), cost: amount }], WATCHER);
 const over = () =>
   world.api.pool.query(
     "update function_states set disabled_until = clock_timestamp() - interval '1 second', tokens = 6000",
@@ -38,7 +38,7 @@ describe('a function whose runs cost much', () => {
     expect(await cost(1_000)).toEqual([]);
     expect((await status(id)).state).toBe(1);
     expect(await cost(2_000)).toEqual([{ ...key(), state: 2 }]);
-    expect(await degradedFunctions(world.api.pool)).toEqual(new Set([id]));
+    expect(await degradedFunctions(world.api.pool, WATCHER)).toEqual(new Set([id]));
     expect(await cost(8_000)).toEqual([{ ...key(), state: 3 }]);
     expect((await status(id)).state).toBe(3);
     await world.capture([pay(1)]);
@@ -61,7 +61,8 @@ describe('a function whose runs cost much', () => {
     expect(await cost(9_000)).toEqual([{ ...key(), state: 4 }]);
     await over();
     expect((await status(id)).state).toBe(4);
-    const { seconds } = (await disabledFunctions(world.api.pool, [world.anna.projectId])).get(id) ?? {};
+    const { seconds } =
+      (await disabledFunctions(world.api.pool, [world.anna.projectId], WATCHER)).get(id) ?? {};
     expect(seconds).toBeNull();
     await world.capture([pay(3)]);
     await world.idle();
@@ -75,7 +76,7 @@ describe('a function whose runs cost much', () => {
     await world.capture([pay(4)]);
     await world.idle();
     expect(world.arrivals).toHaveLength(1);
-    await revive(world.api.pool, key());
+    await revive(world.api.pool, key(), WATCHER);
     expect((await status(id)).state).toBe(2);
   });
 

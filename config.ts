@@ -148,6 +148,9 @@ const variables = {
   SLUICE_FUNCTION_CONCURRENCY: positive
     .default(256)
     .describe('Number of invocations of functions that a worker has in progress at once.'),
+  SLUICE_FUNCTION_DAYS: positive
+    .default(30)
+    .describe('Number of days after which ended invocations of functions and their logs are deleted.'),
   SLUICE_FUNCTION_LEASE_SECONDS: positive
     .min(15)
     .default(30)

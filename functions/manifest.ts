@@ -1,9 +1,11 @@
 import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
+import { deleteOfPersons } from './rows/upkeep.ts';
 import { type FunctionRunDependencies, recompileFunctions } from './runs/recompile.ts';
+import { cancelWaiting, keepHistory, type UpkeepDependencies } from './runs/upkeep.ts';
 
 /** Describes functions to the rest of Sluice. */
-export const FUNCTIONS: Product<{ functions: FunctionRunDependencies }> = {
+export const FUNCTIONS: Product<{ functions: FunctionRunDependencies & UpkeepDependencies }> = {
   name: 'functions',
   docs: 'docs/functions.md',
   tables: [
@@ -31,5 +33,16 @@ export const FUNCTIONS: Product<{ functions: FunctionRunDependencies }> = {
       summary: 'functions compiled again',
       run: ({ functions }, work) => recompileFunctions(functions, work),
     },
+    {
+      name: 'keepFunctionHistory',
+      summary: 'rows of functions deleted',
+      run: ({ functions }, work) => keepHistory(functions, work),
+    },
+    {
+      name: 'cancelWaitingInvocations',
+      summary: 'invocations to be cancelled',
+      run: ({ functions }, work) => cancelWaiting(functions, work),
+    },
   ],
+  personsDeleted: deleteOfPersons,
 };

@@ -23,7 +23,9 @@ export interface Activity {
     | 'draft_updated'
     | 'draft_discarded'
     | 'published'
-    | 'revision_restored';
+    | 'revision_restored'
+    | 'rerun'
+    | 'dismissed';
   /** Default: the organization of the project. */
   organizationId?: string;
   projectId?: number;

@@ -121,6 +121,7 @@ export async function startWorker({
       exports: tools.dependencies,
       functions: {
         pool,
+        functionDays: config.SLUICE_FUNCTION_DAYS,
         compiler: functionCompiler,
         actions: { steps: stepsOf, versions: versionsOf },
         keyring: tools.dependencies.keyring,

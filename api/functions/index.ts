@@ -2,6 +2,7 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { checkRoutes } from './check.ts';
 import { functionRouteDependencies } from './dependencies.ts';
 import { draftRoutes } from './drafts.ts';
+import { historyRoutes } from './history.ts';
 import { iconRoutes } from './icons.ts';
 import { invocationRoutes } from './invocations.ts';
 import { maskedSecretRoutes } from './masked-secrets.ts';
@@ -21,6 +22,7 @@ export function functionRoutes(app: App, api: ApiDependencies): void {
   checkRoutes(app, deps);
   invocationRoutes(app, deps);
   previewRoutes(app, deps);
+  historyRoutes(app, deps);
   observationRoutes(app, deps);
   templateRoutes(app, deps);
   iconRoutes(app);

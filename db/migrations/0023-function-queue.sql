@@ -95,7 +95,9 @@ create table function_queue (
   -- Attempts of the request at which it is.
   attempt smallint not null default 0,
   -- The answers that the program has had so far, and what was tried: see functions/rules/progress.ts. Null: nothing yet.
-  progress json
+  progress json,
+  -- The invocation that this one repeats, because somebody asked for it.
+  rerun_of uuid
 );
 create index function_queue_due on function_queue (project_id, function_id, due_at, seq);
 create index function_queue_person on function_queue (project_id, person_id) where person_id is not null;
@@ -122,12 +124,15 @@ create table function_invocations (
   attempts json not null,
   -- When somebody decided that a failed one needs nothing more.
   dismissed_at timestamptz,
+  -- When another invocation was made that repeats it, and the one that it repeats.
+  rerun_at timestamptz,
+  rerun_of uuid,
   created_at timestamptz not null,
   finished_at timestamptz not null
 ) partition by range (finished_at);
 create index function_invocations_newest on function_invocations (project_id, function_id, finished_at desc, id);
 create index function_invocations_failed on function_invocations (project_id, function_id, finished_at desc, id)
-  where status = 'failed' and dismissed_at is null;
+  where status = 'failed' and dismissed_at is null and rerun_at is null;
 create index function_invocations_id on function_invocations (id);
 create index function_invocations_event on function_invocations (project_id, event_uuid);
 create table function_invocations_default partition of function_invocations default;

@@ -1,5 +1,8 @@
 import { int4Array, textArray, uuidArray } from '../../db/binary-arrays.ts';
 import type { Queryable } from '../../db/pool.ts';
+import { prefixPattern } from '../../db/reading.ts';
+import type { AttemptRecord } from '../rules/progress.ts';
+import type { FunctionKey } from './functions.ts';
 import type { NewInvocation } from './queue.ts';
 
 export const DISABLED =
@@ -34,4 +37,173 @@ export async function recordRefused(
       error,
     ],
   );
+}
+
+/** An invocation that waits or has ended. */
+export interface InvocationRow {
+  id: string;
+  version: number;
+  mapping: number | null;
+  event_uuid: string | null;
+  event_timestamp: string | null;
+  distinct_id: string | null;
+  person_id: string | null;
+  status: 'waiting' | 'succeeded' | 'failed' | 'cancelled';
+  error: string | null;
+  attempts: AttemptRecord[];
+  created_at: string;
+  /** When it ended. Of one that waits: when it is due. */
+  at: string;
+  dismissed_at: string | null;
+  rerun_at: string | null;
+  rerun_of: string | null;
+}
+
+/** Which invocations of a function are meant. */
+export interface InvocationSelection extends FunctionKey {
+  ids?: readonly string[] | undefined;
+  after?: string | undefined;
+  before?: string | undefined;
+  statuses?: readonly string[] | undefined;
+  eventId?: string | undefined;
+  distinctId?: string | undefined;
+  /** A part of the error. Case does not matter. */
+  search?: string | undefined;
+  /** Only failed ones with which nobody has done anything: neither dismissed nor run again. */
+  isOpen?: boolean | undefined;
+}
+
+export interface InvocationQuery extends InvocationSelection {
+  ascending: boolean;
+  position?: { value: string; id: string } | undefined;
+  limit: number;
+}
+
+function conditionsOf(query: InvocationSelection, values: unknown[]): string[] {
+  const { ids, after, before, statuses, eventId, distinctId, search, isOpen } = query;
+  const given = (value: unknown) => `$${values.push(value)}`;
+  const conditions = [
+    `i.project_id = ${given(query.projectId)}`,
+    `i.function_id = ${given(query.functionId)}`,
+  ];
+  if (ids) conditions.push(`i.id = any(${given(ids)}::uuid[])`);
+  if (after !== undefined) conditions.push(`i.at >= ${given(after)}::timestamptz`);
+  if (before !== undefined) conditions.push(`i.at < ${given(before)}::timestamptz`);
+  if (eventId !== undefined) conditions.push(`i.event_uuid = ${given(eventId)}::uuid`);
+  if (distinctId !== undefined) conditions.push(`i.distinct_id = ${given(distinctId)}`);
+  if (search) conditions.push(`i.error ilike ${given(`%${prefixPattern(search)}`)}`);
+  if (isOpen) conditions.push("i.status = 'failed' and i.dismissed_at is null and i.rerun_at is null");
+  else if (statuses && statuses.length > 0) conditions.push(`i.status = any(${given(statuses)})`);
+  return conditions;
+}
+
+const ENDED = `(select project_id, function_id, id, version, mapping, event_uuid, event_timestamp, distinct_id, person_id,
+    status, error, attempts, created_at, finished_at as at, dismissed_at, rerun_at, rerun_of
+  from function_invocations)`;
+const WAITING = `(select project_id, function_id, id, version, mapping, event_uuid, event_timestamp, distinct_id, person_id,
+    'waiting' as status, null as error, coalesce(progress->'attempts', '[]') as attempts, created_at, due_at as at,
+    null::timestamptz as dismissed_at, null::timestamptz as rerun_at, rerun_of
+  from function_queue)`;
+const SHOWN = `i.id, i.version, i.mapping, i.event_uuid, i.event_timestamp, i.distinct_id, i.person_id, i.status, i.error,
+  i.attempts, i.created_at, i.at, i.dismissed_at, i.rerun_at, i.rerun_of`;
+
+/** Lists invocations that have ended, or those that wait, by the time of their end or of their next attempt. */
+export async function listInvocations(
+  queryable: Queryable,
+  { waiting, ascending, position, limit, ...query }: InvocationQuery & { waiting: boolean },
+): Promise<{ rows: InvocationRow[]; next: { value: string; id: string } | undefined }> {
+  const values: unknown[] = [];
+  const conditions = conditionsOf(query, values);
+  const given = (value: unknown) => `$${values.push(value)}`;
+  if (position) {
+    const sign = ascending ? '>' : '<';
+    conditions.push(
+      `(i.at, i.id) ${sign} (${given(position.value)}::timestamptz, ${given(position.id)}::uuid)`,
+    );
+  }
+  const order = ascending ? 'asc' : 'desc';
+  const { rows } = await queryable.query(
+    `select ${SHOWN} from ${waiting ? WAITING : ENDED} i where ${conditions.join(' and ')}
+     order by i.at ${order}, i.id ${order} limit ${given(limit + 1)}`,
+    values,
+  );
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return { rows: page, next: rows.length > limit && last ? { value: last.at, id: last.id } : undefined };
+}
+
+export async function findInvocation(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  id: string,
+): Promise<InvocationRow | undefined> {
+  for (const table of [WAITING, ENDED]) {
+    const { rows } = await queryable.query(
+      `select ${SHOWN} from ${table} i where i.project_id = $1 and i.function_id = $2 and i.id = $3 limit 1`,
+      [projectId, functionId, id],
+    );
+    if (rows[0]) return rows[0];
+  }
+}
+
+/** Makes new invocations that repeat some of a selection. Returns how many. `version`: null keeps that of each. */
+export async function repeatInvocations(
+  queryable: Queryable,
+  selection: InvocationSelection,
+  { version, limit }: { version: number | null; limit: number },
+): Promise<number> {
+  const values: unknown[] = [];
+  const conditions = conditionsOf(selection, values);
+  const given = (value: unknown) => `$${values.push(value)}`;
+  const { rowCount } = await queryable.query(
+    `with chosen as (
+       select i.part, i.place from (select tableoid as part, ctid as place, finished_at as at, * from function_invocations) i
+       where ${conditions.join(' and ')} and i.rerun_at is null
+       order by i.at, i.id limit ${given(limit)}),
+     marked as (
+       update function_invocations f set rerun_at = clock_timestamp() from chosen c
+       where f.tableoid = c.part and f.ctid = c.place and f.rerun_at is null returning f.*)
+     insert into function_queue (id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id,
+       person_id, groups, globals, clock, seed, rerun_of)
+     select gen_random_uuid(), m.project_id, m.function_id, coalesce(${given(version)}::int, m.version), m.mapping,
+       m.event_uuid, m.event_timestamp, m.distinct_id, m.person_id, m.groups, m.globals,
+       coalesce(m.event_timestamp, m.created_at), floor(random() * 2147483647)::int, m.id
+     from marked m order by m.finished_at, m.id`,
+    values,
+  );
+  return rowCount ?? 0;
+}
+
+/** Counts what is left of a selection and could be repeated, up to a limit. */
+export async function countRepeatable(
+  queryable: Queryable,
+  selection: InvocationSelection,
+  limit: number,
+): Promise<number> {
+  const values: unknown[] = [];
+  const conditions = conditionsOf(selection, values);
+  const { rows } = await queryable.query(
+    `select count(*)::int as count from (select from (select finished_at as at, * from function_invocations) i
+     where ${conditions.join(' and ')} and i.rerun_at is null limit ${Number(limit)}) some`,
+    values,
+  );
+  return rows[0].count;
+}
+
+/** Marks failed invocations of a selection with which nothing more is to be done. Returns how many. */
+export async function dismissInvocations(
+  queryable: Queryable,
+  selection: InvocationSelection,
+  limit: number,
+): Promise<number> {
+  const values: unknown[] = [];
+  const conditions = conditionsOf({ ...selection, isOpen: true }, values);
+  const { rowCount } = await queryable.query(
+    `update function_invocations f set dismissed_at = clock_timestamp() from (
+       select i.part, i.place from (select tableoid as part, ctid as place, finished_at as at, * from function_invocations) i
+       where ${conditions.join(' and ')} order by i.at, i.id limit ${Number(limit)}) chosen
+     where f.tableoid = chosen.part and f.ctid = chosen.place and f.dismissed_at is null`,
+    values,
+  );
+  return rowCount ?? 0;
 }

@@ -214,9 +214,9 @@ export async function end(queryable: Queryable, ended: readonly Ended[]): Promis
          as e (seq, lease, status, error, attempts)),
        gone as (delete from function_queue q using e where q.seq = e.seq and q.lease = e.lease returning q.*)
      insert into function_invocations (project_id, id, function_id, version, mapping, event_uuid, event_timestamp,
-       distinct_id, person_id, groups, globals, status, error, attempts, created_at, finished_at)
+       distinct_id, person_id, groups, globals, rerun_of, status, error, attempts, created_at, finished_at)
      select g.project_id, g.id, g.function_id, g.version, g.mapping, g.event_uuid, g.event_timestamp, g.distinct_id,
-       g.person_id, g.groups, g.globals, e.status, nullif(e.error, ''), e.attempts::json, g.created_at, clock_timestamp()
+       g.person_id, g.groups, g.globals, g.rerun_of, e.status, nullif(e.error, ''), e.attempts::json, g.created_at, clock_timestamp()
      from gone g join e on e.seq = g.seq
      returning id`,
     values: [

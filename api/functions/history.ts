@@ -1,0 +1,240 @@
+import { z } from 'zod';
+import { reading } from '../../db/reading.ts';
+import { isUuid } from '../../db/uuid.ts';
+import { dismissFailed, MOST_REPEATED, rerunInvocations } from '../../functions/commands/rerun.ts';
+import { keyOf } from '../../functions/rows/functions.ts';
+import { findInvocation, type InvocationRow, listInvocations } from '../../functions/rows/history.ts';
+import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
+import { bounded } from '../bounded-query.ts';
+import { cursorPage, cursorQuery, readCursorPage } from '../cursor-pages.ts';
+import type { App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { instant, timestamp } from '../fields.ts';
+import { moment } from '../moment.ts';
+import type { FunctionRouteDependencies } from './dependencies.ts';
+import { findsFunction } from './find-function.ts';
+import { PREFIX, READ, WRITE } from './resource.ts';
+
+const TAGS = ['functions'];
+const LIMIT = 50;
+const LONGEST_SEARCH = 200;
+const STATUSES = ['waiting', 'succeeded', 'failed', 'cancelled'] as const;
+const ENDED = ['succeeded', 'failed', 'cancelled'] as const;
+const params = z.object({ project_id: z.string(), id: z.string() });
+
+const search = z.string().max(LONGEST_SEARCH, `Search query must be ${LONGEST_SEARCH} characters or fewer.`);
+const listQuery = cursorQuery.extend({
+  status: z.enum(STATUSES).optional().meta({
+    description: '`waiting`: those that are still to be attempted. By default all that have ended.',
+  }),
+  open: z.enum(['true', 'false']).optional().meta({
+    description: 'True: only failed ones that were neither dismissed nor run again.',
+  }),
+  after: moment.meta({ description: 'Only those that ended, or are due, at or after this time.' }),
+  before: moment.meta({ description: 'Only those before this time.' }),
+  event_id: z.uuid().optional().meta({ description: 'Only those of this event.' }),
+  distinct_id: z.string().optional(),
+  search: search.optional().meta({ description: 'A part of the error. Case does not matter.' }),
+});
+
+const attempt = z.object({
+  step: z.int().meta({ description: 'Which request of the program, from 0.' }),
+  attempt: z.int().meta({ description: 'Which attempt of this request, from 1.' }),
+  at: timestamp,
+  duration_ms: z.int(),
+  method: z.string(),
+  url: z.string(),
+  request_body: z
+    .string()
+    .nullable()
+    .meta({ description: 'The beginning of the body. Null: not kept, or none.' }),
+  status: z.int().nullable().meta({ description: 'Null: there was no answer.' }),
+  response_body: z.string().nullable(),
+  error: z.string().nullable(),
+});
+
+const shownInvocation = z
+  .object({
+    id: z.uuid(),
+    status: z.enum(STATUSES),
+    version: z.int().meta({ description: 'The version of the function that runs.' }),
+    mapping: z.int().nullable().meta({ description: 'Which of its mappings, from 0. Null: it has none.' }),
+    event_id: z.uuid().nullable(),
+    event_timestamp: timestamp.nullable(),
+    distinct_id: z.string().nullable(),
+    person_id: z.uuid().nullable(),
+    error: z.string().nullable(),
+    attempts: z.array(attempt).meta({ description: 'Secrets are hidden.' }),
+    created_at: timestamp,
+    finished_at: timestamp.nullable(),
+    next_attempt_at: timestamp.nullable(),
+    dismissed_at: timestamp.nullable(),
+    rerun_at: timestamp.nullable().meta({ description: 'When it was run again.' }),
+    rerun_of: z.uuid().nullable().meta({ description: 'The invocation that this one repeats.' }),
+  })
+  .meta({ id: 'FunctionInvocation' });
+
+const selection = {
+  invocation_ids: z.array(z.uuid()).max(MOST_REPEATED).optional(),
+  after: instant.optional().meta({ description: 'Those that ended at or after this time.' }),
+  before: instant.optional().meta({ description: 'Those that ended before this time.' }),
+  search: search.optional().meta({ description: 'A part of the error.' }),
+};
+const rerunBody = z.object({
+  ...selection,
+  status: z
+    .enum(ENDED)
+    .optional()
+    .meta({ description: 'Those with this status. Default without ids: `failed`.' }),
+  version: z
+    .union([z.enum(['original', 'current']), z.int().min(1)])
+    .optional()
+    .meta({ description: 'Which version runs. Default `original`: the one that ran before.' }),
+});
+const dismissBody = z.object(selection);
+
+type Selection = z.output<typeof dismissBody>;
+
+/** Whoever selects nothing would select everything. */
+function selected({ invocation_ids: ids, after, before, search: text }: Selection) {
+  if (!ids && after === undefined && before === undefined && text === undefined) {
+    throw errors.validation(
+      'required',
+      'Name invocations, or give `after`, `before` or `search`.',
+      'invocation_ids',
+    );
+  }
+  return { ids, after, before, search: text };
+}
+
+function view({ at, status, event_uuid, ...row }: InvocationRow): z.output<typeof shownInvocation> {
+  const waits = status === 'waiting';
+  return {
+    ...row,
+    ...{ status, event_id: event_uuid },
+    ...{ finished_at: waits ? null : at, next_attempt_at: waits ? at : null },
+  };
+}
+
+/** Adds the routes that show what became of the invocations of a function, and that run them again. */
+export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
+  const { pool, readingPool, publicUrl } = deps;
+  const find = findsFunction(pool);
+
+  app.get(
+    `${PREFIX}:id/invocations/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'List the invocations of a function, newest first',
+        params,
+        querystring: listQuery,
+        response: { 200: cursorPage(shownInvocation) },
+      },
+    },
+    async (request, reply) => {
+      const { query } = request;
+      const key = keyOf(request.hogFunction);
+      const waiting = query.status === 'waiting';
+      const { rows, ...links } = await readCursorPage({
+        ...{ request, publicUrl, cursor: query.cursor, ascending: waiting },
+        read: ({ position, ascending }) =>
+          bounded(
+            reading(readingPool, { projectId: key.projectId, signal: clientSignal(reply) }, (client) =>
+              listInvocations(client, {
+                ...{ ...key, waiting, ascending, limit: query.limit ?? LIMIT },
+                ...{ after: query.after, before: query.before, search: query.search },
+                ...{ eventId: query.event_id, distinctId: query.distinct_id, isOpen: query.open === 'true' },
+                statuses: query.status && !waiting ? [query.status] : undefined,
+                position: position && { value: position.value as string, id: position.id },
+              }),
+            ),
+            'Narrow it with `after`, `before` and `status`.',
+          ),
+        positionOf: (row) => ({ value: row.at, id: row.id }),
+      });
+      return { ...links, results: rows.map(view) };
+    },
+  );
+
+  app.get(
+    `${PREFIX}:id/invocations/:invocation_id/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Show an invocation with all its attempts',
+        params: params.extend({ invocation_id: z.string() }),
+        response: { 200: shownInvocation },
+      },
+    },
+    async ({ hogFunction, params: { invocation_id: id } }) => {
+      const row = isUuid(id) ? await findInvocation(pool, keyOf(hogFunction), id) : undefined;
+      if (!row) throw errors.notFound();
+      return view(row);
+    },
+  );
+
+  app.post(
+    `${PREFIX}:id/rerun/`,
+    {
+      config: { access: { scope: WRITE } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Run ended invocations again',
+        description:
+          'Each becomes a new invocation with the same event. What has been run again already is left out. At most ' +
+          `${MOST_REPEATED} in one request: repeat it while \`has_more\` is true.`,
+        params,
+        body: rerunBody,
+        response: {
+          200: z
+            .object({ queued_count: z.int(), skipped_count: z.int(), has_more: z.boolean() })
+            .meta({ id: 'FunctionRerun' }),
+        },
+      },
+    },
+    async (request) => {
+      const { status, version = 'original', ...body } = request.body;
+      const statuses = status ? [status] : body.invocation_ids ? undefined : ['failed'];
+      const { queued, skipped, isMore } = await rerunInvocations(
+        deps,
+        actorOf(request),
+        request.hogFunction,
+        {
+          ...{ ...selected(body), statuses, version },
+        },
+      );
+      return { queued_count: queued, skipped_count: skipped, has_more: isMore };
+    },
+  );
+
+  app.post(
+    `${PREFIX}:id/invocations/dismiss/`,
+    {
+      config: { access: { scope: WRITE } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Dismiss failed invocations',
+        description: 'They stay in the list of all, and leave that of the open ones.',
+        params,
+        body: dismissBody,
+        response: { 200: z.object({ dismissed_count: z.int() }) },
+      },
+    },
+    async (request) => ({
+      dismissed_count: await dismissFailed(
+        deps,
+        actorOf(request),
+        request.hogFunction,
+        selected(request.body),
+      ),
+    }),
+  );
+}

@@ -1,0 +1,54 @@
+import type { Pool } from '../../db/pool.ts';
+import type { Work } from '../../tenancy/product.ts';
+import { deleteEndedMasks } from '../rows/masks.ts';
+import {
+  deleteCounts,
+  deleteLogs,
+  dropHistory,
+  ensureHistoryPartitions,
+  hastenCancelled,
+} from '../rows/upkeep.ts';
+
+export interface UpkeepDependencies {
+  pool: Pool;
+  /** Days after which ended invocations and logs are deleted. */
+  functionDays: number;
+}
+
+const WEEKS_AHEAD = 2;
+/** How many days counts are kept. */
+const COUNT_DAYS = 90;
+const DAY = 86_400_000;
+const AT_ONCE = 5_000;
+const MOST = 200_000;
+
+/** Repeats a step until it finds less than it takes at once. */
+async function inBatches(step: () => Promise<number>, { signal, beat }: Work): Promise<number> {
+  let done = 0;
+  while (done < MOST) {
+    signal.throwIfAborted();
+    const count = await step();
+    beat();
+    done += count;
+    if (count < AT_ONCE) break;
+  }
+  return done;
+}
+
+/** Makes room for the history ahead, and deletes what is older than it is kept. */
+export async function keepHistory({ pool, functionDays }: UpkeepDependencies, work: Work): Promise<number> {
+  const now = new Date();
+  const ago = (days: number) => new Date(now.getTime() - days * DAY);
+  await ensureHistoryPartitions(pool, now, WEEKS_AHEAD);
+  work.beat();
+  let deleted = await dropHistory(pool, ago(functionDays));
+  work.beat();
+  deleted += await inBatches(() => deleteLogs(pool, ago(functionDays), AT_ONCE), work);
+  deleted += await inBatches(() => deleteCounts(pool, ago(COUNT_DAYS), AT_ONCE), work);
+  deleted += await inBatches(() => deleteEndedMasks(pool, AT_ONCE), work);
+  return deleted;
+}
+
+/** Has invocations cancelled that wait for a function that was switched off or deleted. */
+export const cancelWaiting = ({ pool }: UpkeepDependencies, work: Work): Promise<number> =>
+  inBatches(() => hastenCancelled(pool, AT_ONCE), work);

@@ -3,12 +3,17 @@ import { z } from 'zod';
 import { decodeBody } from '../capture/decode/decode.ts';
 import { DecodeError, MAX_BODY_BYTES, tooLarge } from '../capture/decode/limits.ts';
 import { readEnvelope } from '../capture/parse/envelope.ts';
+import type { PublicProjectRow } from '../db/projects.ts';
+import type { ApiDependencies } from './dependencies.ts';
 import { ApiError, errors } from './errors.ts';
 import { freeForm } from './fields.ts';
+import { createSiteFunctions } from './functions/site-functions.ts';
+import { LOADED_BY_OLDER, siteScript } from './functions/site-script.ts';
 import type { Answer } from './public/answer.ts';
 import { type Handle, type Incoming, lastOf, type Query } from './public/exchange.ts';
 import type { Gate } from './public/gate.ts';
 import type { Lane, LaneMember } from './public/lane.ts';
+import { packed, packedAnswer } from './public/packed.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { bodyRefusal } from './public/read-body.ts';
 
@@ -51,21 +56,15 @@ function remoteConfig(token: string) {
   };
 }
 
-/** The settings as a script, for snippets that load them before the library. */
-function remoteConfigScript(token: string): string {
-  // In a script element, `</script>` inside a text would end it.
-  const name = JSON.stringify(token).replaceAll('<', '\\u003c');
-  const config = JSON.stringify(remoteConfig(token)).replaceAll('<', '\\u003c');
-  return (
-    '(function(){window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};' +
-    `window._POSTHOG_REMOTE_CONFIG[${name}]={config:${config},siteApps:[]};})();`
-  );
-}
-
-/** The settings for older clients, which ask `/decide` for them and know some by other names. */
-function decideAnswer(token: string) {
+/**
+ * The settings for older clients, which ask `/decide` for them and know some by other names. They load the functions of
+ * the project from a script that they are told of.
+ */
+function decideAnswer(token: string, hasFunctions: boolean) {
+  const script = { id: LOADED_BY_OLDER, url: SCRIPT_PATH.replace(':token', () => encodeURIComponent(token)) };
   return {
     ...remoteConfig(token),
+    siteApps: hasFunctions ? [script] : [],
     config: { enable_collect_everything: true },
     editorParams: {},
     featureFlags: {},
@@ -75,9 +74,13 @@ function decideAnswer(token: string) {
 }
 
 /** The path names the key, so a key that no project has is 404. */
-async function requireProject(keys: ProjectKeys, token: string, { ip }: FastifyRequest): Promise<void> {
+async function requireProject(
+  keys: ProjectKeys,
+  token: string,
+  { ip }: FastifyRequest,
+): Promise<PublicProjectRow> {
   try {
-    await keys.authenticate(token, ip);
+    return await keys.authenticate(token, ip);
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) throw errors.notFound('No project has this key.');
     throw error;
@@ -104,11 +107,24 @@ async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise
 }
 
 /** What browsers ask before they send. */
-export function remoteConfigRoutes(lane: Lane): void {
+export function remoteConfigRoutes(lane: Lane, deps: Pick<ApiDependencies, 'lanePool' | 'listener'>): void {
   const { keys } = lane;
+  const scripts = createSiteFunctions({
+    queryable: deps.lanePool,
+    listener: deps.listener,
+    make: async (functions, token) => {
+      const script = await packed(siteScript(remoteConfig(token), functions));
+      return {
+        made: { script, hasFunctions: functions.length > 0 },
+        bytes: script.plain.length + script.gzip.length,
+      };
+    },
+  });
+  lane.onClose(() => scripts.close());
   const { gate, add } = lane.join(MEMBER);
   const params = z.object({ token: z.string() });
-  const inPath = ({ request }: Incoming) => (request.params as { token: string }).token;
+  // Spaces around a key do not matter, and must not make the functions of a project be read once for each spelling.
+  const inPath = ({ request }: Incoming) => (request.params as { token: string }).token.trim();
   const cached = (body: string, type: string): Answer => ({
     status: 200,
     body,
@@ -121,13 +137,16 @@ export function remoteConfigRoutes(lane: Lane): void {
   };
   const script: Handle = async (incoming) => {
     const token = inPath(incoming);
-    await requireProject(keys, token, incoming.request);
-    return cached(remoteConfigScript(token), 'application/javascript');
+    const { id } = await requireProject(keys, token, incoming.request);
+    const { script } = await scripts.of(id, token);
+    return packedAnswer(incoming.request, script, 'application/javascript', CACHE);
   };
   const decide: Handle = async (incoming) => {
     const token = await tokenOf(incoming, gate);
-    await keys.authenticate(token, incoming.request.ip);
-    return { status: 200, body: JSON.stringify(decideAnswer(String(token).trim())) };
+    const { id } = await keys.authenticate(token, incoming.request.ip);
+    const key = String(token).trim();
+    const { hasFunctions } = await scripts.of(id, key);
+    return { status: 200, body: JSON.stringify(decideAnswer(key, hasFunctions)) };
   };
   add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });
   const asScript = "A browser's settings as a script";

@@ -170,12 +170,20 @@ class Compilation {
       (key) => parsed.get(key) as SettledInput & { value: unknown },
     );
     const form = this.#isSite ? 'transpiled' : 'bytecode';
+    const printed = (key: string, value: unknown) => {
+      try {
+        return this.#printed(value);
+      } catch (error) {
+        if (!(error instanceof SourceError)) throw error;
+        throw new FunctionError(`${field}__${key}`, `Invalid template: ${error.message}`);
+      }
+    };
     return {
       site: sorted.map(({ schema, value }) => [schema.key, value]),
       stored: Object.fromEntries(
         sorted.map(({ schema, input, isTemplate, value }, order): [string, StoredInput] => [
           schema.key,
-          { ...input, ...(isTemplate ? { [form]: this.#printed(value) } : {}), order },
+          { ...input, ...(isTemplate ? { [form]: printed(schema.key, value) } : {}), order },
         ]),
       ),
     };

@@ -91,7 +91,7 @@ const literal = (value: unknown): string =>
 /** Writes a function that computes inputs one after the other, since an input may read those before it. */
 function writtenInputs(inputs: SiteInputs, trees: Expr[]): string {
   const steps = inputs.map(
-    ([key, value]) => `compute(inputs, ${literal(key)}, () => ${written(value, trees)});`,
+    ([key, value]) => `compute(globals, inputs, ${literal(key)}, () => (${written(value, trees)}));`,
   );
   return `(globals, inputs) => {\nglobals = { ...globals, inputs };\n${steps.join('\n')}\nreturn inputs;\n}`;
 }
@@ -124,8 +124,12 @@ export function siteProgram(source: string, { inputs, filters, mappings }: SiteP
   const program = inScript(`(function () {
 const compiled = ${code};
 const at = (index, globals) => compiled[index](globals, {});
-const compute = (inputs, key, value) => {
-try { inputs[key] = value(); } catch (error) { console.error('[Sluice] The input ' + key + ' could not be computed.', error); inputs[key] = null; }
+const compute = (globals, inputs, key, value) => {
+try { inputs[key] = value(); } catch (error) {
+inputs[key] = null;
+// While a function loads there is no event, and an input that reads one is no fault.
+if (globals.event) console.error('[Sluice] The input ' + key + ' could not be computed.', error);
+}
 };
 const buildInputs = ${common};
 const matches = ${matches};

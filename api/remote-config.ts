@@ -4,18 +4,20 @@ import { decodeBody } from '../capture/decode/decode.ts';
 import { DecodeError, MAX_BODY_BYTES, tooLarge } from '../capture/decode/limits.ts';
 import { readEnvelope } from '../capture/parse/envelope.ts';
 import type { PublicProjectRow } from '../db/projects.ts';
+import { readSite, SITE_FUNCTIONS_CHANNEL } from '../functions/rows/site.ts';
+import { MOST_SITE_BYTES } from '../functions/rules/limits.ts';
 import type { ApiDependencies } from './dependencies.ts';
 import { ApiError, errors } from './errors.ts';
 import { freeForm } from './fields.ts';
-import { createSiteFunctions } from './functions/site-functions.ts';
 import { LOADED_BY_OLDER, siteScript } from './functions/site-script.ts';
 import type { Answer } from './public/answer.ts';
 import { type Handle, type Incoming, lastOf, type Query } from './public/exchange.ts';
 import type { Gate } from './public/gate.ts';
 import type { Lane, LaneMember } from './public/lane.ts';
-import { packed, packedAnswer } from './public/packed.ts';
+import { type Packed, packed, packedAnswer } from './public/packed.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { bodyRefusal } from './public/read-body.ts';
+import { createRemembered } from './public/remembered.ts';
 
 /** The share has room for one largest body, which counts twice: as received and as decompressed. */
 const MEMBER: LaneMember = {
@@ -106,20 +108,38 @@ async function tokenOf({ request, body, ticket }: Incoming, gate: Gate): Promise
   }
 }
 
+/** What browsers load of a project. */
+interface SiteConfig {
+  token: string;
+  script: Packed;
+  hasFunctions: boolean;
+}
+
 /** What browsers ask before they send. */
 export function remoteConfigRoutes(lane: Lane, deps: Pick<ApiDependencies, 'lanePool' | 'listener'>): void {
   const { keys } = lane;
-  const scripts = createSiteFunctions({
-    queryable: deps.lanePool,
+  const scripts = createRemembered<SiteConfig>({
+    channel: SITE_FUNCTIONS_CHANNEL,
     listener: deps.listener,
-    make: async (functions, token) => {
+    // The key of what is remembered is the project. The script names the public key of the project, too.
+    read: async (projectId) => {
+      const { token, functions } = await readSite(deps.lanePool, Number(projectId), MOST_SITE_BYTES);
+      if (token === undefined) return undefined;
       const script = await packed(siteScript(remoteConfig(token), functions));
-      return {
-        made: { script, hasFunctions: functions.length > 0 },
-        bytes: script.plain.length + script.gzip.length,
-      };
+      const value = { token, script, hasFunctions: functions.length > 0 };
+      return { value, bytes: script.plain.length + script.gzip.length };
     },
   });
+  /** What browsers load of a project. A project whose key was replaced is read again. */
+  async function siteOf({ id }: PublicProjectRow, token: string): Promise<SiteConfig> {
+    const key = String(id);
+    const known = await scripts.of(key);
+    if (known?.token === token) return known;
+    scripts.forget(key);
+    const read = await scripts.of(key);
+    if (read?.token !== token) throw errors.notFound('No project has this key.');
+    return read;
+  }
   lane.onClose(() => scripts.close());
   const { gate, add } = lane.join(MEMBER);
   const params = z.object({ token: z.string() });
@@ -137,15 +157,14 @@ export function remoteConfigRoutes(lane: Lane, deps: Pick<ApiDependencies, 'lane
   };
   const script: Handle = async (incoming) => {
     const token = inPath(incoming);
-    const { id } = await requireProject(keys, token, incoming.request);
-    const { script } = await scripts.of(id, token);
+    const { script } = await siteOf(await requireProject(keys, token, incoming.request), token);
     return packedAnswer(incoming.request, script, 'application/javascript', CACHE);
   };
   const decide: Handle = async (incoming) => {
     const token = await tokenOf(incoming, gate);
-    const { id } = await keys.authenticate(token, incoming.request.ip);
+    const project = await keys.authenticate(token, incoming.request.ip);
     const key = String(token).trim();
-    const { hasFunctions } = await scripts.of(id, key);
+    const { hasFunctions } = await siteOf(project, key);
     return { status: 200, body: JSON.stringify(decideAnswer(key, hasFunctions)) };
   };
   add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });

@@ -15,22 +15,31 @@ export interface SiteFunctionRow {
 const SERVED = `type in ('site_app', 'site_destination') and enabled and deleted_at is null
   and transpiled is not null and secrets is null`;
 
-/** Lists the functions of a project that browsers load, in their order, as far as they have `mostBytes` together. */
-export async function listSiteFunctions(
+/**
+ * Reads the public key of a project, and its functions that browsers load, in their order, as far as they have
+ * `mostBytes` together. No key: there is no such project.
+ */
+export async function readSite(
   queryable: Queryable,
   projectId: number,
   mostBytes: number,
-): Promise<SiteFunctionRow[]> {
+): Promise<{ token: string | undefined; functions: SiteFunctionRow[] }> {
   const { rows } = await queryable.query(
     `with served as (
-       select id, type, sum(octet_length(transpiled)) over wanted as bytes, row_number() over wanted as number
+       select id, sum(octet_length(transpiled)) over wanted as bytes, row_number() over wanted as number
        from functions where project_id = $1 and ${SERVED}
        window wanted as (order by execution_order nulls last, created_at, id))
-     select s.id, s.type, f.transpiled from served s join functions f on f.project_id = $1 and f.id = s.id
-     where s.bytes <= $2 order by s.number`,
+     select p.api_token as token, f.id, f.type, f.transpiled
+     from projects p
+     left join served s on s.bytes <= $2
+     left join functions f on f.project_id = $1 and f.id = s.id
+     where p.id = $1 order by s.number`,
     [projectId, mostBytes],
   );
-  return rows;
+  return {
+    token: rows[0]?.token,
+    functions: rows.filter((one) => one.id !== null).map(({ token: _token, ...one }) => one),
+  };
 }
 
 /** Counts the bytes that browsers load of the functions of a project, without one of them. */

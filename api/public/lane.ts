@@ -52,7 +52,7 @@ export interface Lane {
    */
   join(product: LaneMember): { gate: Gate; add: AddRoute };
   /** Calls this when the server closes. */
-  onClose(close: () => void): void;
+  onClose(close: () => void | Promise<void>): void;
 }
 
 /** The schemas of these routes only describe. Each handler judges its body itself, faster and with more tolerance. */

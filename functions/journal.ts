@@ -31,6 +31,7 @@ export interface JournalOptions {
 
 const FLUSH_EVERY = 1_000;
 const MOST_CHARACTERS = 8 * 1024 * 1024;
+const MOST_CHARACTERS_OF_ONE = 256 * 1024;
 const MOST_COUNTS = 10_000;
 /** What an entry takes besides its text. */
 const ENTRY_CHARACTERS = 200;
@@ -43,7 +44,7 @@ const HOUR = 3_600_000;
  */
 export function createJournal(options: JournalOptions): Journal {
   const { queryable, logger, flushEvery = FLUSH_EVERY, mostCharacters = MOST_CHARACTERS } = options;
-  const { mostCharactersOfOne = mostCharacters / 8 } = options;
+  const { mostCharactersOfOne = MOST_CHARACTERS_OF_ONE } = options;
   let logs: NewLogRow[] = [];
   let counts = new Map<string, NewCount>();
   let characters = 0;

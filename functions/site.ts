@@ -51,7 +51,7 @@ function javascriptOf(source: string): string {
 }
 
 /** What ends a script element, or changes how its end is found, with the backslashes before it. */
-const ENDS_SCRIPT = /(\\*)<(?=\/script|!--)/gi;
+const ENDS_SCRIPT = /(?<!\\)(\\*)<(?=\/script|!--)/gi;
 
 /** Escapes in texts, patterns and comments of code what would end a script element around it. */
 const inScript = (code: string): string =>

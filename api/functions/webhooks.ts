@@ -42,15 +42,17 @@ const MIB = 1024 * 1024;
 const MEMBER: LaneMember = {
   name: 'source webhooks',
   tag: 'functions',
-  share: { held: 32 * MIB, atWork: 4 * MIB, unpacking: 0 },
+  share: { held: 16 * MIB, atWork: MIB, unpacking: 0 },
   largestBody: { bytes: MOST_WEBHOOK_BYTES, refusal: TOO_LARGE.error, answer: TOO_LARGE },
 };
+const NOTHING = Buffer.alloc(0);
 const PATH = '/public/webhooks/:id';
 const PICTURE = '.gif';
 const RETRY_SECONDS = 2;
-/** How many requests may be under way: those of one project, and all together. */
+/** What may be under way: requests of one project, of all together, and bytes of one project. */
 const MOST_OF_ONE = 50;
 const MOST = 400;
+const MOST_BYTES_OF_ONE = 4 * MIB;
 const MOST_KEPT = 32 * MIB;
 
 /** Nothing that a program answers may run in a browser. */
@@ -63,25 +65,26 @@ const asAnswer = ({ status, body, contentType }: WebhookAnswer): Answer => ({
 const typed = (contentType: string) =>
   /^(?:text\/|application\/(?:json|xml))/.test(contentType) ? `${contentType}; charset=utf-8` : contentType;
 
-/** Requests that are under way, by project. */
+/** What is under way: requests, and the bytes of their bodies, which take many times as much while programs run. */
 class UnderWay {
-  readonly #byProject = new Map<number, number>();
-  #all = 0;
+  readonly #byProject = new Map<number, { requests: number; bytes: number }>();
+  #requests = 0;
 
-  begin(projectId: number): void {
-    const own = this.#byProject.get(projectId) ?? 0;
-    if (own >= MOST_OF_ONE || this.#all >= MOST) {
+  begin(projectId: number, bytes: number): void {
+    const own = this.#byProject.get(projectId) ?? { requests: 0, bytes: 0 };
+    const isFull = own.requests >= MOST_OF_ONE || (own.requests > 0 && own.bytes + bytes > MOST_BYTES_OF_ONE);
+    if (isFull || this.#requests >= MOST) {
       throw errors.unavailable('Too many requests are under way. Send it again.', RETRY_SECONDS);
     }
-    this.#byProject.set(projectId, own + 1);
-    this.#all += 1;
+    this.#byProject.set(projectId, { requests: own.requests + 1, bytes: own.bytes + bytes });
+    this.#requests += 1;
   }
 
-  end(projectId: number): void {
-    const own = (this.#byProject.get(projectId) ?? 1) - 1;
-    if (own > 0) this.#byProject.set(projectId, own);
-    else this.#byProject.delete(projectId);
-    this.#all -= 1;
+  end(projectId: number, bytes: number): void {
+    const own = this.#byProject.get(projectId) as { requests: number; bytes: number };
+    if (own.requests === 1) this.#byProject.delete(projectId);
+    else this.#byProject.set(projectId, { requests: own.requests - 1, bytes: own.bytes - bytes });
+    this.#requests -= 1;
   }
 }
 
@@ -139,7 +142,10 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
     return found;
   }
 
-  async function answered(webhook: SourceWebhookRow, { request, body }: Incoming): Promise<WebhookAnswer> {
+  async function answered(webhook: SourceWebhookRow, incoming: Incoming): Promise<WebhookAnswer> {
+    const { request, body } = incoming;
+    // The request lives until its answer. Its body need not.
+    incoming.body = NOTHING;
     const { headers, ip } = request;
     const method = request.raw.method as string;
     const query = request.query as Query;
@@ -169,11 +175,12 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
     const webhook = await find(id, request.ip);
     // HEAD comes by the route of GET. It asks for no event.
     if (!webhook || request.raw.method === 'HEAD') return asAnswer(UNKNOWN);
-    underWay.begin(webhook.project_id);
+    const { length: bytes } = incoming.body;
+    underWay.begin(webhook.project_id, bytes);
     try {
       return asAnswer(await answered(webhook, incoming));
     } finally {
-      underWay.end(webhook.project_id);
+      underWay.end(webhook.project_id, bytes);
     }
   };
   const params = z.object({

@@ -14,7 +14,7 @@ import { redactor } from '../rules/redact.ts';
 import { expectedStatuses } from '../rules/statuses.ts';
 import { answerOf, FINISHED, type SeenRequest, UNHANDLED, type WebhookAnswer } from '../rules/webhook.ts';
 import { type Begun, integrationInputs, type Step } from '../run.ts';
-import { type Runner, RunnerLimitError } from '../runner.ts';
+import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
 
 /** An event that a program captures. */
 export interface AskedEvent {
@@ -48,6 +48,7 @@ export interface AnsweredWebhook {
 }
 
 const PATIENCE = 10_000;
+const BUSY_PAUSE = 50;
 /** Faults of the function, not of the server. */
 const OURS = [RunnerLimitError, IntegrationError, CaptureRefusedError];
 const TOO_LATE = 'The function waited longer than the request may take and was ended.';
@@ -162,11 +163,22 @@ class Run {
       if (step.status !== 'waits') return step;
       const context = { globals, substitutions, expects: expectedStatuses(schemas, inputs), inputs };
       const result = await this.#awaitInline(step.call, context);
-      step = await runner.resume(
-        projectId,
-        { ...job, globals, state: step.state, result, captured: this.#captured },
-        this.#deadline,
-      );
+      step = await this.#resume({ ...job, globals, state: step.state, result, captured: this.#captured });
+    }
+  }
+
+  /**
+   * Goes on with a run. Where no thread is free it waits for one: a refusal would make the client send again what has
+   * taken effect already.
+   */
+  async #resume(job: Parameters<Runner['resume']>[1]): Promise<Step> {
+    for (;;) {
+      try {
+        return await this.#deps.runner.resume(this.#webhook.project_id, job, this.#deadline);
+      } catch (error) {
+        if (!(error instanceof RunnerBusyError)) throw error;
+        await pause(BUSY_PAUSE, undefined, { signal: this.#deadline });
+      }
     }
   }
 

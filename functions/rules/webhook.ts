@@ -29,7 +29,7 @@ export interface WebhookAnswer {
 export const MOST_WEBHOOK_BYTES = 512_000;
 /** How deep the JSON of a body may nest. Deeper values cannot be handed on. */
 const DEEPEST = 200;
-const LONGEST_ANSWER = 1024 * 1024;
+const LONGEST_ANSWER = 256 * 1024;
 
 /** Headers that say something of the way that a request has taken, or belong to somebody's browser. */
 const LEFT_OUT = new Set([

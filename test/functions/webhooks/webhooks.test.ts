@@ -152,7 +152,7 @@ describe('a request', () => {
   test('larger than 512,000 bytes is refused, one of this size is not', async () => {
     const id = await hooks.create(
       anna,
-      answering("{'status': 200, 'body': f'{length(request.stringBody)}'}"),
+      answering("{'status': 200, 'body': toString(length(request.stringBody))}"),
     );
     const sized = (bytes: number) => ({ body: 'x'.repeat(bytes), headers: { 'content-type': 'text/plain' } });
     expect(await hooks.ask(id, sized(512_000))).toMatchObject({ status: 200, text: '512000' });

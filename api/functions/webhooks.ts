@@ -193,8 +193,17 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
 
 /** Parses an event as if a client had sent it. */
 async function parsed(asked: AskedEvent, { token, now }: { token: string; now: number }) {
-  const decoded = await readJson(JSON.stringify({ ...asked, api_key: token }), false);
+  const decoded = await readJson(written({ ...asked, api_key: token }), false);
   return parseEvents(decoded, { now, ip: undefined, newUuid: uuidv7, checkToken: String });
+}
+
+function written(event: object): string {
+  try {
+    return JSON.stringify(event);
+  } catch (error) {
+    // A value that contains itself, or one that is nested too deep.
+    throw new CaptureRefusedError(`The event cannot be written as JSON: ${(error as Error).message}`);
+  }
 }
 
 /** Translates what capture says of an event. */

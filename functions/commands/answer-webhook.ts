@@ -117,6 +117,14 @@ class Run {
   }
 
   #finished(step: Step & { status: 'finished' }, total: number): WebhookAnswer {
+    let answer: WebhookAnswer | undefined;
+    try {
+      answer = answerOf(step.result);
+    } catch (error) {
+      // A value that contains itself, for example.
+      this.#fail(`The answer cannot be written as JSON: ${(error as Error).message}`);
+      return UNHANDLED;
+    }
     const rounded = (milliseconds: number) => Number(milliseconds.toPrecision(2));
     this.#count('success', 'succeeded');
     this.#log.add(
@@ -124,7 +132,6 @@ class Run {
       `Function completed in ${rounded(total)}ms. Sync: ${rounded(step.milliseconds)}ms. ` +
         `Mem: ${rounded(step.memory / 1024)}kb. Ops: ${step.steps}.`,
     );
-    const answer = answerOf(step.result);
     if (!answer) return FINISHED;
     const line = `Responded with response status - ${answer.status}`;
     if (answer.status < 400) this.#log.add('info', line);

@@ -86,6 +86,28 @@ test('a program that captures what cannot be an event fails by itself', async ()
   expect((await hooks.events(anna)).map(({ event }) => event)).toContain('fine');
 });
 
+const CIRCLE = 'let a := {}; a.a := a;';
+const DEEP = 'let a := {}; for (let i := 0; i < 450; i := i + 1) { a := {"a": a} }'.replaceAll('"', "'");
+const ANSWER = "return {'httpResponse': {'status': 200, 'body': a}}";
+const CAPTURE = "postHogCapture({'event': 'odd', 'distinct_id': 'x', 'properties': a})";
+
+test.each([
+  ['a circle as the answer', CIRCLE, ANSWER, [200, '{"a":null}']],
+  ['a circle in an event', CIRCLE, CAPTURE, [200, '{"status":"ok"}']],
+  ['a circle as the result', CIRCLE, 'return a', [200, '{"status":"ok"}']],
+  ['a deep answer', DEEP, ANSWER, [200, `${'{"a":'.repeat(450)}{}${'}'.repeat(450)}`]],
+  ['an event that is too deep', DEEP, CAPTURE, [500, '{"status":"Unhandled error"}']],
+])('values that are hard to write are no fault of the server: %s', async (_name, begin, end, expected) => {
+  const id = await hooks.create(anna, { hog: `${begin}\n${end}` });
+  const { status, text } = await hooks.ask(id, json({}));
+  expect([status, text]).toEqual(expected);
+  const counts = await eventually(async () => {
+    const found = await hooks.counts(id);
+    return Object.keys(found).length > 0 && found;
+  });
+  expect(counts[status === 200 ? 'success succeeded' : 'failure failed']).toBe(1);
+});
+
 test('names that objects have anyway are data', async () => {
   const id = await hooks.create(anna, {
     hog: "return {'httpResponse': {'status': 200, 'body': {'b': request.body, 'q': request.query}}}",

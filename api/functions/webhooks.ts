@@ -187,7 +187,7 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
     id: z.string().meta({ description: 'The id of the function, with .gif or without.' }),
   });
   const about = { params, answer: freeForm };
-  add('POST', PATH, handle, { summary: 'Send a request to a function', body: freeForm, ...about });
+  add('POST', PATH, handle, { summary: 'Send a request to a function', body: z.looseObject({}), ...about });
   add('GET', PATH, handle, { summary: 'Send a request without a body to a function', ...about });
 }
 

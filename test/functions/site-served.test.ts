@@ -105,6 +105,26 @@ describe('what is served', () => {
     expect((await api.app.inject({ url: '/array/phc_nobody/config.js' })).statusCode).toBe(404);
   });
 
+  test('a key that was replaced serves nothing more, and the new one all', async () => {
+    const tenant = await api.createTenant('Replaced');
+    const id = await create(tenant, { hog: 'export const onLoad = () => {}' });
+    await becomes(tenant, [id]);
+    const old = tenant.projectToken;
+    const changed = { ...tenant, projectToken: `${old}2` };
+    await api.pool.query('update projects set api_token = $2 where id = $1', [
+      tenant.projectId,
+      changed.projectToken,
+    ]);
+    await eventually(
+      async () => (await api.app.inject({ url: `/array/${old}/config.js` })).statusCode === 404,
+    );
+    await becomes(changed, [id]);
+    expect(await script(changed)).not.toContain(`"${old}"`);
+    // White space around a key is no other key.
+    const spaced = await api.app.inject({ url: `/array/%20${changed.projectToken}%20/config.js` });
+    expect(spaced.body).toBe(await script(changed));
+  });
+
   test('code and inputs cannot end a script element around them', async () => {
     const tenant = await api.createTenant('Breaker');
     const texts = ['</script><script>alert(1)</script>', '<!--<script>'];

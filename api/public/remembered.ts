@@ -35,6 +35,8 @@ interface Entry<T> {
   at: number;
   /** A change may have been missed. */
   isDoubtful: boolean;
+  /** It is read again before it is used. Until then the key still counts as one that names something. */
+  isChanged: boolean;
 }
 
 /** What public requests need of the database, by key. */
@@ -67,7 +69,9 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
   }
 
   function forget(key: string): void {
-    drop(key);
+    absent.delete(key);
+    const entry = kept.get(key);
+    if (entry) entry.isChanged = true;
     // An answer that is still on its way may be older than the change, so it is not remembered.
     asked.delete(key);
   }
@@ -111,7 +115,7 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
       const found = await read(key);
       if (asked.get(key) === answer) {
         const size = (found?.bytes ?? 0) + ENTRY_BYTES;
-        keep(key, { value: found?.value, bytes: size, at, isDoubtful: false });
+        keep(key, { value: found?.value, bytes: size, at, isDoubtful: false, isChanged: false });
       }
       return found?.value;
     }).finally(() => {
@@ -143,7 +147,7 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
   return {
     of(key) {
       const entry = kept.get(key) ?? absent.get(key);
-      if (!entry) return asked.get(key) ?? ask(key);
+      if (!entry || entry.isChanged) return asked.get(key) ?? ask(key);
       if (kept.delete(key)) kept.set(key, entry);
       const age = now() - entry.at;
       if (!listener.isListening() || entry.isDoubtful) {

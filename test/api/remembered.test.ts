@@ -38,7 +38,11 @@ test('a key is read once, by many together, and again after a change', async () 
   expect(state.reads).toEqual(['a']);
   state.version = 2;
   tell('a');
+  expect(remembered.knows('a')).toBe(true);
   expect(await remembered.of('a')).toBe('a2');
+  await remembered.of('no');
+  tell('no');
+  expect(remembered.knows('no')).toBe(false);
 });
 
 test('an answer that is older than a change is not remembered', async () => {

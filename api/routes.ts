@@ -7,6 +7,7 @@ import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { batchExportRoutes } from './exports/index.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
+import { webhookRoutes } from './functions/webhooks.ts';
 import { integrationRoutes } from './integrations/integrations.ts';
 import { groupRoutes } from './people/groups.ts';
 import { personRoutes } from './people/persons.ts';
@@ -35,7 +36,7 @@ export interface Routes {
 
 /** All routes of Sluice, in the order of the OpenAPI document. */
 export const ROUTES: Routes = {
-  public: [captureRoutes, remoteConfigRoutes, iconFiles],
+  public: [captureRoutes, remoteConfigRoutes, iconFiles, webhookRoutes],
   management: [
     organizationRoutes,
     memberRoutes,

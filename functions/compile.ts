@@ -75,6 +75,7 @@ export async function compileFunction(parser: Parser, source: FunctionSource): P
   const { content, type, secrets } = source;
   const job = new Compilation(parser, source);
   requireUniqueKeys(content.inputs_schema, 'inputs_schema');
+  if (typeOf(type).language === 'ts') refuseSecretInputs(content.inputs_schema, 'inputs_schema');
   const inputs = await job.inputs(content.inputs_schema, content.inputs, secrets.inputs, 'inputs');
   const mappings: Mapped[] = [];
   for (const [index, one] of (content.mappings ?? []).entries()) mappings.push(await job.mapping(one, index));
@@ -169,12 +170,20 @@ class Compilation {
       (key) => parsed.get(key) as SettledInput & { value: unknown },
     );
     const form = this.#isSite ? 'transpiled' : 'bytecode';
+    const printed = (key: string, value: unknown) => {
+      try {
+        return this.#printed(value);
+      } catch (error) {
+        if (!(error instanceof SourceError)) throw error;
+        throw new FunctionError(`${field}__${key}`, `Invalid template: ${error.message}`);
+      }
+    };
     return {
       site: sorted.map(({ schema, value }) => [schema.key, value]),
       stored: Object.fromEntries(
         sorted.map(({ schema, input, isTemplate, value }, order): [string, StoredInput] => [
           schema.key,
-          { ...input, ...(isTemplate ? { [form]: this.#printed(value) } : {}), order },
+          { ...input, ...(isTemplate ? { [form]: printed(schema.key, value) } : {}), order },
         ]),
       ),
     };
@@ -243,6 +252,7 @@ class Compilation {
     const field = `mappings__${index}`;
     const schemas = given.inputs_schema ?? [];
     requireUniqueKeys(schemas, `${field}__inputs_schema`);
+    if (this.#isSite) refuseSecretInputs(schemas, `${field}__inputs_schema`);
     // Secrets that were saved before, of the same mapping.
     const secrets = counterpart(this.#source.secrets.mappings, given.name ?? null, index)?.inputs ?? {};
     const inputs = await this.inputs(schemas, given.inputs ?? {}, secrets, `${field}__inputs`);
@@ -295,6 +305,16 @@ class Compilation {
       });
     }
   }
+}
+
+/** Refuses secrets where every visitor of a page could read them. */
+function refuseSecretInputs(schemas: readonly InputSchema[], field: string): void {
+  const index = schemas.findIndex(({ secret }) => secret);
+  if (index < 0) return;
+  throw new FunctionError(
+    `${field}__${index}__secret`,
+    'A function that runs in browsers cannot have secret inputs: every visitor could read them.',
+  );
 }
 
 const MISSING_IN_TRANSFORMATIONS: ReadonlySet<string> = new Set(['person', 'groups', 'source', 'request']);

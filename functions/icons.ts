@@ -47,6 +47,7 @@ const ROWS: readonly Row[] = [
   ['google-cloud-storage', 'Google Cloud Storage', 'storage.googleapis.com', '#3a76d8', 'GS'],
   ['google-pubsub', 'Google Pub/Sub', 'pubsub.googleapis.com', '#2c66c4', 'GP'],
   ['google-sheets', 'Google Sheets', 'sheets.google.com', '#1d8a4b', 'GS'],
+  ['google-tag-manager', 'Google Tag Manager', 'tagmanager.google.com', '#3a6fe0', 'GT'],
   ['hubspot', 'HubSpot', 'hubspot.com', '#d9532d', 'HS'],
   ['intercom', 'Intercom', 'intercom.com', '#1a68d6'],
   ['june', 'June', 'june.so', '#6f4ad6'],

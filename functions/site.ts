@@ -1,4 +1,5 @@
 // Functions that run in browsers: their JavaScript is served as one expression that needs nothing else.
+import { Script } from 'node:vm';
 import { transform } from 'sucrase';
 import type { Expr } from '../hog/ast/index.ts';
 import { SourceError } from '../hog/errors.ts';
@@ -49,6 +50,28 @@ function javascriptOf(source: string): string {
   }
 }
 
+/** What ends a script element, or changes how its end is found, with the backslashes before it. */
+const ENDS_SCRIPT = /(?<!\\)(\\*)<(?=\/script|!--)/gi;
+
+/** Escapes in texts, patterns and comments of code what would end a script element around it. */
+const inScript = (code: string): string =>
+  code.replace(
+    ENDS_SCRIPT,
+    (_found, slashes: string) =>
+      // If their number is odd, the last one escapes the bracket. The escape below has its own.
+      `${slashes.length % 2 === 1 ? slashes.slice(1) : slashes}\\x3c`,
+  );
+
+/** Refuses code that no browser could read: it would take all other functions of the page with it. */
+function requireReadable(code: string): void {
+  try {
+    new Script(`(${code}\n)`);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new FunctionError('hog', 'Error in TypeScript code', { reason: message });
+  }
+}
+
 /** Writes a value as JavaScript. Templates become calls of compiled expressions, whose trees are added to `trees`. */
 function written(value: unknown, trees: Expr[]): string {
   if (value instanceof Template) return `at(${trees.push(value.tree) - 1}, globals)`;
@@ -68,7 +91,7 @@ const literal = (value: unknown): string =>
 /** Writes a function that computes inputs one after the other, since an input may read those before it. */
 function writtenInputs(inputs: SiteInputs, trees: Expr[]): string {
   const steps = inputs.map(
-    ([key, value]) => `compute(inputs, ${literal(key)}, () => ${written(value, trees)});`,
+    ([key, value]) => `compute(globals, inputs, ${literal(key)}, () => (${written(value, trees)}));`,
   );
   return `(globals, inputs) => {\nglobals = { ...globals, inputs };\n${steps.join('\n')}\nreturn inputs;\n}`;
 }
@@ -98,11 +121,15 @@ export function siteProgram(source: string, { inputs, filters, mappings }: SiteP
     if (!(error instanceof SourceError)) throw error;
     throw new FunctionError('inputs', `The inputs and filters cannot run in browsers: ${error.message}`);
   }
-  return `(function () {
+  const program = inScript(`(function () {
 const compiled = ${code};
 const at = (index, globals) => compiled[index](globals, {});
-const compute = (inputs, key, value) => {
-try { inputs[key] = value(); } catch (error) { console.error('[Sluice] The input ' + key + ' could not be computed.', error); inputs[key] = null; }
+const compute = (globals, inputs, key, value) => {
+try { inputs[key] = value(); } catch (error) {
+inputs[key] = null;
+// While a function loads there is no event, and an input that reads one is no fault.
+if (globals.event) console.error('[Sluice] The input ' + key + ' could not be computed.', error);
+}
 };
 const buildInputs = ${common};
 const matches = ${matches};
@@ -120,7 +147,13 @@ function run(globals, posthog) {
 if (typeof source.onEvent !== 'function') return;
 const shown = filterGlobals(globals);
 if (!matches(shown)) return;
-const call = (inputs) => source.onEvent({ ...globals, inputs, posthog });
+const failed = (error) => console.error('[Sluice] A function could not handle an event.', error);
+const call = (inputs) => {
+try {
+const done = source.onEvent({ ...globals, inputs, posthog });
+if (done && typeof done.then === 'function') done.then(undefined, failed);
+} catch (error) { failed(error); }
+};
 const inputs = buildInputs(globals, {});
 if (mappings === null) { call(inputs); return; }
 for (const one of mappings) if (one.matches(shown)) call(one.inputs(globals, { ...inputs }));
@@ -136,5 +169,7 @@ else done(true);
 return { processEvent };
 }
 return { init };
-})`;
+})`);
+  requireReadable(program);
+  return program;
 }

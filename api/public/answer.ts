@@ -11,7 +11,8 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 /** What a handler answers with. */
 export interface Answer {
   status: number;
-  body: string;
+  /** Bytes are not copied for a client that reads slowly, so what is large and kept should be bytes. */
+  body: string | Buffer;
   /** Further headers as a flat list: name, value, name, value. An answer without them has a JSON body. */
   headers?: readonly string[];
   /** A request header, besides `Origin`, that the answer depends on. */
@@ -25,17 +26,18 @@ export function send(request: FastifyRequest, response: ServerResponse, answer: 
   const { status, body, headers, vary } = answer;
   const { origin } = request.headers;
   const own = ['x-request-id', request.id, 'vary', vary === undefined ? 'Origin' : `Origin, ${vary}`];
-  // 204 has no length.
-  if (status !== 204) own.push('content-length', String(Buffer.byteLength(body)));
+  const isEmpty = body.length === 0;
+  // 204 has no length, and 304 has that of the answer that it stands for.
+  if (status !== 204 && status !== 304) own.push('content-length', String(Buffer.byteLength(body)));
   if (headers) own.push(...headers);
-  else if (body !== '') own.push('content-type', JSON_TYPE);
+  else if (!isEmpty) own.push('content-type', JSON_TYPE);
   // Pages of any site may read the answer. Older clients send cookies, and then a browser accepts no `*` here.
   if (origin !== undefined) {
     own.push('access-control-allow-origin', origin, 'access-control-allow-credentials', 'true');
     own.push('access-control-expose-headers', 'x-request-id, retry-after');
   }
   response.writeHead(status, own);
-  if (answer.isEarly && body !== '') endAfterRequest(request.raw, response, body);
+  if (answer.isEarly && !isEmpty) endAfterRequest(request.raw, response, body);
   else response.end(body);
 }
 
@@ -66,7 +68,7 @@ export function refuse(request: FastifyRequest, response: ServerResponse, error:
  * A connection that closes earlier breaks while the client writes. Many clients then never see the answer. They send
  * the same request again instead of a smaller one.
  */
-function endAfterRequest(request: IncomingMessage, response: ServerResponse, body: string): void {
+function endAfterRequest(request: IncomingMessage, response: ServerResponse, body: string | Buffer): void {
   response.write(body);
   let discarded = 0;
   const stopped = setTimeout(end, STOPPED_AFTER).unref();

@@ -51,6 +51,8 @@ export interface Lane {
    * largest body, which would be refused for ever.
    */
   join(product: LaneMember): { gate: Gate; add: AddRoute };
+  /** Calls this when the server closes. */
+  onClose(close: () => void | Promise<void>): void;
 }
 
 /** The schemas of these routes only describe. Each handler judges its body itself, faster and with more tolerance. */
@@ -125,5 +127,5 @@ export function openLane(
     };
     return { gate, add };
   }
-  return { keys, bodies, join };
+  return { keys, bodies, join, onClose: (close) => app.addHook('onClose', async () => close()) };
 }

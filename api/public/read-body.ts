@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ApiError, errors } from '../errors.ts';
+import { ApiError, type ErrorBody, errors } from '../errors.ts';
 import type { BodyPool } from './body-memory.ts';
 import type { Gate, Ticket } from './gate.ts';
 
@@ -15,6 +15,8 @@ const NOTHING = Buffer.alloc(0);
 export interface LargestBody {
   bytes: number;
   refusal: string;
+  /** The whole answer to a larger one, if its clients expect a form of their own. */
+  answer?: object;
 }
 
 /** What reading bodies works with: the same for all routes of one product. */
@@ -32,6 +34,10 @@ export function bodyRefusal(status: 400 | 413, detail: string): ApiError {
   if (status === 400) return errors.malformed(detail);
   return new ApiError(413, { type: 'invalid_request', code: 'request_too_large', detail, attr: null });
 }
+
+/** The refusal of a body that is larger than a product takes. */
+const tooLong = ({ refusal, answer }: LargestBody): ApiError =>
+  answer ? new ApiError(413, answer as ErrorBody) : bodyRefusal(413, refusal);
 
 function timedOut(detail: string): ApiError {
   return new ApiError(
@@ -90,7 +96,7 @@ export function readBody(payload: IncomingMessage, ticket: Ticket, reading: Read
   const { gate, bodies, watch, largestBody } = reading;
   const announced = Number(payload.headers['content-length'] ?? 0);
   if (announced > largestBody.bytes) {
-    done(bodyRefusal(413, largestBody.refusal));
+    done(tooLong(largestBody));
     return;
   }
   const chunks: Buffer[] = [];
@@ -128,7 +134,7 @@ export function readBody(payload: IncomingMessage, ticket: Ticket, reading: Read
     const at = size;
     size += chunk.length;
     try {
-      if (size > largestBody.bytes) throw bodyRefusal(413, largestBody.refusal);
+      if (size > largestBody.bytes) throw tooLong(largestBody);
       gate.hold(ticket, chunk.length);
     } catch (error) {
       finish(error as Error);

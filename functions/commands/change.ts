@@ -23,6 +23,7 @@ import type { FunctionCommandDependencies } from './dependencies.ts';
 import { type ContentFields, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
 import { refusing } from './refusals.ts';
 import { compareContent, recordRevision } from './revisions.ts';
+import { requireSiteRoom } from './site-room.ts';
 
 /** A change also says which version of the function it is based on. */
 export interface FunctionChange extends FunctionInput {
@@ -145,6 +146,8 @@ export async function storeChange(
   const returns = before.deleted_at !== null && input.deleted === false;
   const enables = enabled && (!before.enabled || returns);
   if (enabled && !before.enabled && (await findDraft(client, key))) throw draftWaits();
+  if (enabled && (enables || prepared.transpiled))
+    await requireSiteRoom(client, key, prepared.transpiled ?? before.transpiled);
   const order = await placeOf(client, key, before.type, {
     order: input.execution_order === undefined ? null : input.execution_order,
     moves: returns || (enables && input.execution_order === undefined),

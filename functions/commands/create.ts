@@ -20,6 +20,7 @@ import type { Template } from '../templates/template.ts';
 import { auditFunction } from './audit.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
 import { contentOf, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
+import { requireSiteRoom } from './site-room.ts';
 
 /** Creates a function. A template fills what the input leaves out. */
 export async function createFunction(
@@ -43,6 +44,7 @@ export async function createFunction(
           'another.',
       );
     }
+    if (enabled) await requireSiteRoom(client, key, prepared.transpiled);
     const order = input.execution_order ?? null;
     await insertFunction(client, {
       ...prepared,

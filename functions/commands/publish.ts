@@ -19,6 +19,7 @@ import { isSameDraft, lockDraft, type ReadDraft, readDraft } from './draft.ts';
 import { mergeContent, prepareContent } from './prepare.ts';
 import { refusing } from './refusals.ts';
 import { compareContent, recordRevision } from './revisions.ts';
+import { requireSiteRoom } from './site-room.ts';
 
 /** What publishing a draft would change, and the token that confirms that somebody has seen it. */
 export interface Preview {
@@ -132,6 +133,7 @@ async function store(
   const key = { projectId: before.project_id, functionId: before.id };
   const { isOther, secretsReplaced } = await compareContent(keyring, before, prepared);
   const isNew = isOther || secretsReplaced;
+  if (before.enabled) await requireSiteRoom(client, key, prepared.transpiled);
   await updateFunction(client, key, { ...prepared, ...(isNew ? { version: before.version + 1 } : {}) });
   await deleteDraft(client, key);
   const after = (await findFunction(client, key)) as ShownFunctionRow;

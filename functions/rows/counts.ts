@@ -22,12 +22,16 @@ export class Counts {
     else this.#counts.set(key, { projectId, functionId, kind, name, count });
   }
 
+  get size(): number {
+    return this.#counts.size;
+  }
+
   get all(): Count[] {
     return [...this.#counts.values()];
   }
 }
 
-/** Adds numbers to the metrics of this hour, in the order of their keys. */
+/** Adds numbers to the metrics of this hour, in the order of their keys, of functions that still exist. */
 export async function addCounts(queryable: Queryable, counts: readonly Count[]): Promise<void> {
   if (counts.length === 0) return;
   await queryable.query({
@@ -36,6 +40,7 @@ export async function addCounts(queryable: Queryable, counts: readonly Count[]):
      select project_id, function_id, date_trunc('hour', clock_timestamp(), 'UTC'), kind, name, count
      from unnest($1::int[], $2::uuid[], $3::text[], $4::text[], $5::bigint[])
        as c (project_id, function_id, kind, name, count)
+     where exists (select from functions f where f.project_id = c.project_id and f.id = c.function_id)
      order by project_id, function_id, kind, name
      on conflict (project_id, function_id, hour, kind, name) do update set count = m.count + excluded.count`,
     values: [

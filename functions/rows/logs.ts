@@ -52,12 +52,15 @@ export interface NewLogRow {
   message: string;
 }
 
+/** Adds lines to logs, of functions that still exist. */
 export async function addLogs(queryable: Queryable, lines: readonly NewLogRow[]): Promise<void> {
   if (lines.length === 0) return;
   await queryable.query({
     name: 'add-function-logs',
     text: `insert into function_logs (project_id, function_id, instance_id, timestamp, level, message)
-     select * from unnest($1::int[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[])`,
+     select l.* from unnest($1::int[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::text[], $6::text[])
+       as l (project_id, function_id, instance_id, timestamp, level, message)
+     where exists (select from functions f where f.project_id = l.project_id and f.id = l.function_id)`,
     values: [
       lines.map((one) => one.projectId),
       lines.map((one) => one.functionId),

@@ -4,3 +4,5 @@ export const LAST_ORDER = 32_767;
 export const MAX_HOG_BYTES = 100 * 1024;
 /** How many versions of a function are kept. */
 export const MOST_REVISIONS = 100;
+/** How much JavaScript the enabled site functions of a project may have together. Every visitor loads it. */
+export const MOST_SITE_BYTES = 1024 * 1024;

@@ -22,14 +22,17 @@ import { LOOPS, LOOPS_EVENT } from './loops.ts';
 import { MAILGUN } from './mailgun.ts';
 import { MAILJET_CONTACT, MAILJET_LIST } from './mailjet.ts';
 import { ENGAGE, KNOCK, KUDOSITY, ONESIGNAL } from './messaging.ts';
+import { NOTIFICATION_BAR } from './notification-bar.ts';
 import { PAGERDUTY } from './pagerduty.ts';
 import { TWILIO, WHATSAPP } from './phones.ts';
+import { GOOGLE_TAG_MANAGER, REDDIT_PIXEL, SNAPCHAT_PIXEL } from './pixels.ts';
 import { FILTER_PROPERTIES, HASH_PROPERTIES, PII_HASHING } from './properties.ts';
 import { SALESFORCE_CREATE, SALESFORCE_UPDATE } from './salesforce.ts';
 import { SENDGRID } from './sendgrid.ts';
-import { BLANK_SITE_APP, BLANK_SITE_DESTINATION, NOTIFICATION_BAR } from './sites.ts';
+import { BLANK_SITE_APP, BLANK_SITE_DESTINATION } from './sites.ts';
 import { SLACK } from './slack.ts';
 import type { Template } from './template.ts';
+import { TIKTOK_PIXEL } from './tiktok-pixel.ts';
 import {
   BLANK_TRANSFORMATION,
   BOT_DETECTION,
@@ -60,6 +63,7 @@ export const TEMPLATES: readonly Template[] = [
   ...[DOWNSAMPLING, DOWNSAMPLING_PLUGIN],
   ...[URL_MASKING, URL_NORMALIZATION],
   ...[BLANK_SITE_APP, BLANK_SITE_DESTINATION, NOTIFICATION_BAR],
+  ...[TIKTOK_PIXEL, SNAPCHAT_PIXEL, REDDIT_PIXEL, GOOGLE_TAG_MANAGER],
 ];
 
 const byId = new Map(TEMPLATES.map((one) => [one.id, one]));

@@ -51,7 +51,7 @@ beforeAll(async () => {
       warnings,
       logger: createLogger({ name: 'test', level: 'silent' }),
     });
-    remoteConfigRoutes(lane);
+    remoteConfigRoutes(lane, { lanePool: pool, listener });
     echoRoutes(lane, (body) => pause(body));
   });
   await app.ready();

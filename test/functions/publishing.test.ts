@@ -177,7 +177,7 @@ describe('publishing', () => {
 
   test('compiles functions of browsers too', async () => {
     const hog = 'export function onLoad() { console.log("runs now") }';
-    const { id } = await functions.create({ type: 'site_app', hog });
+    const { id } = await functions.create({ type: 'site_app', hog, inputs_schema: [], inputs: {} });
     await functions.stage(id, { hog: hog.replace('runs now', 'waits') });
     expect((await functions.get(id)).transpiled).not.toContain('waits');
     const { function: after } = await functions.publish(id);

@@ -68,7 +68,7 @@ async function makePartition(client: Transaction, { name, from, to }: EventParti
   if (rows[0].exists) return false;
   const range = [from.toISOString(), to.toISOString()];
   await client.query(`create table ${name} (like events including all)`);
-  await giveToOwnerOfEvents(client, name);
+  await giveToOwnerOf(client, 'events', name);
   const { rows: late } = await client.query(
     'select exists (select from events_default where inserted_at >= $1 and inserted_at < $2) as some',
     range,
@@ -93,10 +93,11 @@ async function makePartition(client: Transaction, { name, from, to }: EventParti
 }
 
 /** Gives a partition the owner of the table that it becomes a part of. */
-async function giveToOwnerOfEvents(client: Transaction, name: string): Promise<void> {
+export async function giveToOwnerOf(client: Transaction, table: string, name: string): Promise<void> {
   const { rows } = await client.query(
     `select quote_ident(pg_get_userbyid(relowner)) as owner from pg_class
-     where oid = 'events'::regclass and pg_get_userbyid(relowner) <> current_user and pg_has_role(relowner, 'set')`,
+     where oid = $1::regclass and pg_get_userbyid(relowner) <> current_user and pg_has_role(relowner, 'set')`,
+    [table],
   );
   if (rows[0]) await client.query(`alter table ${name} owner to ${rows[0].owner}`);
 }

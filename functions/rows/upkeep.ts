@@ -1,4 +1,4 @@
-import { partitionOf } from '../../db/event-partitions.ts';
+import { giveToOwnerOf, partitionOf } from '../../db/event-partitions.ts';
 import { type Pool, type Queryable, transaction } from '../../db/pool.ts';
 
 /** A week of the history, and the name of its partition. */
@@ -33,6 +33,7 @@ export async function ensureHistoryPartitions(pool: Pool, now: Date, weeksAhead:
       await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`);
       await client.query('lock table function_invocations_default in access exclusive mode');
       await client.query(`create table if not exists ${name} (like function_invocations including all)`);
+      await giveToOwnerOf(client, 'function_invocations', name);
       await client.query(
         `with moved as (delete from function_invocations_default where finished_at >= $1 and finished_at < $2 returning *)
          insert into ${name} select * from moved`,

@@ -5,7 +5,7 @@ import { insertExportOf } from '../support/batch-export-rows.ts';
 import { refusals } from '../support/refusals.ts';
 import { fill, idsOf, managed } from '../support/routes.ts';
 
-const api = apiForFile();
+const api = apiForFile({ SLUICE_REFUSALS_PER_MINUTE: '0' });
 let anna: Tenant;
 beforeAll(async () => {
   anna = await api.createTenant('Anna');
@@ -203,7 +203,7 @@ describe('injection', () => {
     for (const text of HOSTILE) {
       const id = encodeURIComponent(text);
       const places = { organization_id: id, project_id: id, user_uuid: id, user_id: id, key_id: id };
-      const ids = { ...places, id, run_id: id, backfill_id: id, version: id };
+      const ids = { ...places, id, run_id: id, backfill_id: id, version: id, invocation_id: id };
       for (const one of managed(api.app)) {
         for (const path of [
           fill(one.path, ids),

@@ -5,6 +5,7 @@ import { capturedEvent } from '../capture/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
 import { eventually } from '../support/eventually.ts';
+import { insertFunctionOf } from '../support/function-rows.ts';
 import { queriesOf } from '../support/query-log.ts';
 import { refusals } from '../support/refusals.ts';
 import { fill, type Ids, idsOf, managed } from '../support/routes.ts';
@@ -23,6 +24,7 @@ const MISSING: Ids = {
   run_id: '01900000-0000-7000-8000-000000000002',
   backfill_id: '01900000-0000-7000-8000-000000000003',
   version: '718294',
+  invocation_id: '01900000-0000-7000-8000-000000000004',
 };
 let anna: Tenant;
 let ben: Tenant;
@@ -48,6 +50,9 @@ async function stateOfBen(): Promise<string> {
     ['batch_export_runs', 'project_id = $1', ben.projectId],
     ['batch_export_backfills', 'project_id = $1', ben.projectId],
     ['batch_export_logs', 'project_id = $1', ben.projectId],
+    ['functions', 'project_id = $1', ben.projectId],
+    ['function_queue', 'project_id = $1', ben.projectId],
+    ['function_invocations', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {
@@ -105,6 +110,7 @@ beforeAll(async () => {
   await insertExportOf(api.pool, ben);
   // So that only the run or the backfill of a path is somebody else's.
   await insertExportOf(api.pool, anna);
+  for (const tenant of [ben, anna]) await insertFunctionOf(api.pool, tenant);
   before = await stateOfBen();
 });
 
@@ -129,7 +135,8 @@ describe("another tenant's ids", () => {
           const nobodys = await observe(one.method, fill(one.path, take(MISSING)), payload, MISSING);
           expect([one.method, one.path, chosen, theirs]).toEqual([one.method, one.path, chosen, nobodys]);
           // An id of nothing tries or checks a function that is not stored, and the body has none.
-          const isTrial = /\/(invocations|check)\/$/.test(one.path) && chosen.join() === 'id';
+          const isTrial =
+            one.method === 'POST' && /\/(invocations|check)\/$/.test(one.path) && chosen.join() === 'id';
           expect([one.method, one.path, theirs.status]).toEqual([one.method, one.path, isTrial ? 400 : 404]);
           compared += 1;
         }

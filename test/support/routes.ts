@@ -56,6 +56,8 @@ export interface Ids {
   backfill_id: string;
   /** A revision of a function. */
   version: string;
+  /** An invocation of a function. */
+  invocation_id: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
   /** A picture of a service. */
@@ -76,6 +78,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   run_id: near(tenant.userUuid, '2', '3'),
   backfill_id: near(tenant.userUuid, '4', '5'),
   version: '718293',
+  invocation_id: near(tenant.userUuid, '6', '7'),
   token: tenant.projectToken,
   file: 'slack.svg',
 });

@@ -49,6 +49,8 @@ describe('the maintenance schedule', () => {
           mendBackfills: 0,
           expireExportHistory: expect.any(Number),
           recompileFunctions: 0,
+          cancelWaitingInvocations: 0,
+          keepFunctionHistory: 0,
         },
         failed: [],
       });

@@ -177,6 +177,8 @@ export const PROJECT_KEYS_CHANNEL = 'sluice_project_keys';
 export interface PublicProjectRow {
   id: number;
   anonymize_ips: boolean;
+  /** The version of its enabled transformations. Null: it has none. */
+  transformations: number | null;
 }
 
 /** Milliseconds to wait for Postgres, because a client waits for the answer. */
@@ -188,7 +190,7 @@ export async function findProjectByToken(
   token: string,
 ): Promise<PublicProjectRow | undefined> {
   const query = {
-    text: 'select id, anonymize_ips from projects where api_token = $1',
+    text: 'select id, anonymize_ips, transformations from projects where api_token = $1',
     values: [token],
     query_timeout: KEY_PATIENCE,
   };

@@ -2,6 +2,7 @@
 import { type Expr, nodesOf, type Program } from '../hog/ast/index.ts';
 import { type Bytecode, compileBytecode } from '../hog/bytecode/index.ts';
 import { SourceError } from '../hog/errors.ts';
+import { compileJavaScript } from '../hog/javascript/index.ts';
 import type { Parser } from '../hog/parser/index.ts';
 import {
   type ActionStep,
@@ -98,6 +99,23 @@ export async function compileFunction(parser: Parser, source: FunctionSource): P
     return { ...compiled, bytecode: null, transpiled, warnings: [] };
   }
   return { ...compiled, ...(await job.program(content.hog)), transpiled: null };
+}
+
+/** A program as JavaScript, and the names that it calls. */
+export interface JavaScriptProgram {
+  code: string;
+  functions: string[];
+}
+
+/** Compiles a program that was checked before to JavaScript. */
+export async function compileProgram(parser: Parser, hog: string): Promise<JavaScriptProgram> {
+  try {
+    const { code, functions } = compileJavaScript(await parser.program(hog), hog);
+    return { code, functions };
+  } catch (error) {
+    if (!(error instanceof SourceError)) throw error;
+    throw new FunctionError('hog', 'Hog code has errors.', { reason: placed(error) });
+  }
 }
 
 /** An input or a filter, compiled in both forms: as it is stored, and for the program of a page. */

@@ -1,5 +1,5 @@
 import { type Failure, ThreadError, ThreadPool } from '../hog/threads/pool.ts';
-import type { FunctionSource } from './compile.ts';
+import type { FunctionSource, JavaScriptProgram } from './compile.ts';
 import { type CompiledContent, type Fault, FunctionError } from './rules/definition.ts';
 
 export interface FunctionCompilerOptions {
@@ -11,10 +11,14 @@ export interface FunctionCompilerOptions {
   maxWaitingOfOne?: number;
 }
 
+export type CompilerJob = { source: FunctionSource } | { program: string };
+
 /** Checks and compiles functions, in threads of its own: users decide what that costs. */
 export interface FunctionCompiler {
   /** Throws a FunctionError, a FunctionCompilerBusyError, or the reason of the signal when it is aborted. */
   compile(projectId: number, source: FunctionSource, signal?: AbortSignal): Promise<CompiledContent>;
+  /** Compiles a program that runs without waiting to JavaScript. Throws the same. */
+  program(projectId: number, hog: string): Promise<JavaScriptProgram>;
   close(): Promise<void>;
 }
 
@@ -33,17 +37,17 @@ export class FunctionCompilerBusyError extends Error {
 
 export function createFunctionCompiler(options: FunctionCompilerOptions = {}): FunctionCompiler {
   const { timeoutMs, ...settings } = { ...FUNCTION_COMPILER_DEFAULTS, ...options };
-  const pool = new ThreadPool<FunctionSource, CompiledContent>({
+  const pool = new ThreadPool<CompilerJob, CompiledContent | JavaScriptProgram>({
     entry: new URL('./thread.ts', import.meta.url),
     ...settings,
   });
+  const run = (projectId: number, job: CompilerJob, signal?: AbortSignal) =>
+    pool.run(job, { limitMs: timeoutMs, usedMs: 0 }, String(projectId), signal).catch((error: unknown) => {
+      throw error instanceof ThreadError ? translated(error, timeoutMs) : error;
+    });
   return {
-    compile: (projectId, source, signal) =>
-      pool
-        .run(source, { limitMs: timeoutMs, usedMs: 0 }, String(projectId), signal)
-        .catch((error: unknown) => {
-          throw error instanceof ThreadError ? translated(error, timeoutMs) : error;
-        }),
+    compile: (projectId, source, signal) => run(projectId, { source }, signal) as Promise<CompiledContent>,
+    program: (projectId, hog) => run(projectId, { program: hog }) as Promise<JavaScriptProgram>,
     close: () => pool.close(),
   };
 }

@@ -4,6 +4,7 @@ import { shownContent } from '../../functions/reads/shown-function.ts';
 import type { ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { contentFields, filters, inputSchema, mapping, masking } from '../../functions/rules/definition.ts';
 import { LAST_ORDER } from '../../functions/rules/limits.ts';
+import { ON_ERROR } from '../../functions/rules/on-error.ts';
 import { statusOf } from '../../functions/rules/status.ts';
 import { TYPE_NAMES } from '../../functions/rules/types.ts';
 import type { Template } from '../../functions/templates/template.ts';
@@ -23,6 +24,14 @@ const status = z
 
 const type = z.enum(TYPE_NAMES);
 const order = z.int().min(0).max(LAST_ORDER);
+const onError = z
+  .enum(ON_ERROR)
+  .nullable()
+  .meta({
+    description:
+      'What happens to an event that a transformation fails on. `pass`: it is stored as it was. `drop`: it is not stored. ' +
+      '`refuse`: its whole request is answered with 503 and nothing of it is stored. Null for all other types.',
+  });
 
 /** What a function is made of, as users write it. */
 export const functionContent = z
@@ -56,6 +65,7 @@ export const functionItem = z
     template: functionTemplate.nullable(),
     status,
     execution_order: z.int().nullable(),
+    on_error: onError,
     draft_updated_at: timestamp
       .nullable()
       .meta({ description: 'When the draft of the function was last saved. Null: it has none.' }),
@@ -107,7 +117,7 @@ export function functionItemView(
     ...{ enabled: row.enabled, hog: row.hog, filters: row.filters, icon_url: row.icon_url },
     template: template ? templateView(template) : null,
     status: statusOf(row),
-    execution_order: row.execution_order,
+    ...{ execution_order: row.execution_order, on_error: row.on_error },
     draft_updated_at: row.draft_updated_at,
   };
 }
@@ -137,6 +147,7 @@ const fields = {
   icon_url: z.string().max(2_000).nullable(),
   template_id: z.string().max(400).nullable(),
   execution_order: order.nullable(),
+  on_error: onError,
   _create_in_folder: z.string().meta({ description: 'Has no effect.' }),
 };
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { filters, inputSchema, masking } from '../../functions/rules/definition.ts';
 import { settleInputs } from '../../functions/rules/inputs.ts';
 import { LAST_ORDER } from '../../functions/rules/limits.ts';
+import { ON_ERROR } from '../../functions/rules/on-error.ts';
 import { TYPE_NAMES } from '../../functions/rules/types.ts';
 import type { RemoteFunction } from './remote.ts';
 
@@ -43,6 +44,7 @@ export const definition = z.strictObject({
   template_id: z.string().max(400).optional().describe('Only counts when the function is created.'),
   icon_url: z.string().max(2_000).optional().describe('Left out: it stays as it is.'),
   execution_order: z.int().min(0).max(LAST_ORDER).optional().describe('Left out: it stays as it is.'),
+  on_error: z.enum(ON_ERROR).optional().describe('Left out: it stays as it is.'),
   filters: filters.default({}),
   inputs_schema: schemas.default([]),
   inputs: inputs.default({}),
@@ -110,7 +112,7 @@ export function toFile(remote: RemoteFunction): Json {
     ...filledOnly({
       template_id: remote.template_id,
       icon_url: remote.icon_url,
-      execution_order: remote.execution_order,
+      ...{ execution_order: remote.execution_order, on_error: remote.on_error },
       filters: filtersToFile(remote.filters),
       inputs_schema: keys.map((one) => shortSchema(one)),
       inputs: inputsToFile(remote.inputs, keys),
@@ -147,7 +149,7 @@ function canonical(program: string, one: Definition, remote: RemoteFunction): st
   return JSON.stringify([
     ...[program, one.name, one.description],
     ...[one.enabled ?? remote.enabled, one.icon_url ?? remote.icon_url],
-    one.execution_order ?? remote.execution_order,
+    ...[one.execution_order ?? remote.execution_order, one.on_error ?? remote.on_error],
     // Mappings choose the events, so the server leaves these out.
     filtersToFile(hasMappings ? common : one.filters),
     ...[one.inputs_schema, settled(one.inputs_schema, one.inputs, secretKeys(remote.inputs)), one.masking],

@@ -1,5 +1,6 @@
 // The API of an installation, as commands use it that run elsewhere: in a checkout, or in somebody's CI.
 import type { InputSchema } from '../../functions/rules/definition.ts';
+import type { OnError } from '../../functions/rules/on-error.ts';
 import type { FunctionTypeName } from '../../functions/rules/types.ts';
 import { CommandError, UsageError } from '../context.ts';
 
@@ -19,6 +20,7 @@ export interface RemoteFunction {
   icon_url: string | null;
   template_id: string | null;
   execution_order: number | null;
+  on_error: OnError | null;
   updated_at: string;
 }
 

@@ -19,13 +19,14 @@ export const auditFunction = (
 
 /** What of a function the activity log compares. */
 function audited(row: FunctionRow): Record<string, unknown> {
-  const { name, description, enabled, icon_url, execution_order: priority, deleted_at } = row;
+  const { name, description, enabled, icon_url, execution_order: priority, on_error, deleted_at } = row;
   return {
     name,
     description,
     enabled,
     icon_url,
     priority,
+    on_error,
     deleted: deleted_at !== null,
     ...shownContent(row),
   };

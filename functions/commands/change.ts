@@ -20,7 +20,13 @@ import { WATCHER } from '../rules/watcher.ts';
 import { auditFunction, functionChanges } from './audit.ts';
 import { placeOf } from './create.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
-import { type ContentFields, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
+import {
+  type ContentFields,
+  checkOnError,
+  type FunctionInput,
+  mergeContent,
+  prepareContent,
+} from './prepare.ts';
 import { refusing } from './refusals.ts';
 import { compareContent, recordRevision } from './revisions.ts';
 import { requireSiteRoom } from './site-room.ts';
@@ -57,6 +63,7 @@ export async function changeFunction(
     refuseOverwriting(first, row, input);
     if (first.secrets !== row.secrets) await refuseOverwritingSecrets(deps, [first, row], openInputs, input);
     refuseOtherType(row, input);
+    checkOnError(row.type, input);
     const prepared = await prepare(deps, row, input, signal);
     signal?.throwIfAborted();
     const changed = await transaction(deps.pool, async (client) => {
@@ -87,7 +94,14 @@ export function refuseOverwriting(before: FunctionRow, now: FunctionRow, input: 
   for (const field of otherFields(sourceOf(before), sourceOf(now))) {
     if (input[field] !== undefined) throw stale(`\`${field}\``);
   }
-  for (const field of ['name', 'description', 'enabled', 'icon_url', 'execution_order'] as const) {
+  for (const field of [
+    'name',
+    'description',
+    'enabled',
+    'icon_url',
+    'execution_order',
+    'on_error',
+  ] as const) {
     if (input[field] !== undefined && before[field] !== now[field]) throw stale(`\`${field}\``);
   }
 }
@@ -159,6 +173,7 @@ export async function storeChange(
     ...(input.name === undefined ? {} : { name: input.name }),
     ...(input.description === undefined ? {} : { description: input.description }),
     ...(input.icon_url === undefined ? {} : { icon_url: input.icon_url }),
+    ...(input.on_error ? { on_error: input.on_error } : {}),
     ...{ enabled },
     ...(isMoved ? { execution_order: order } : {}),
     ...(input.deleted === undefined ? {} : { deleted_at: input.deleted ? new Date().toISOString() : null }),

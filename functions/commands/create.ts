@@ -15,11 +15,12 @@ import {
 import { lockOrders } from '../rows/locks.ts';
 import type { Content } from '../rules/definition.ts';
 import { LAST_ORDER, MOST_TRANSFORMATIONS } from '../rules/limits.ts';
+import { defaultOnError } from '../rules/on-error.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import type { Template } from '../templates/template.ts';
 import { auditFunction } from './audit.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
-import { contentOf, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
+import { checkOnError, contentOf, type FunctionInput, mergeContent, prepareContent } from './prepare.ts';
 import { requireSiteRoom } from './site-room.ts';
 
 /** Creates a function. A template fills what the input leaves out. */
@@ -34,6 +35,7 @@ export async function createFunction(
   const key = { projectId, functionId: uuidv7() };
   const { enabled = false } = input;
   const { type, template, content } = newContent(deps, input);
+  checkOnError(type, input);
   const prepared = await prepareContent(deps, key, type, content, enabled, signal);
   return transaction(pool, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
@@ -55,6 +57,7 @@ export async function createFunction(
       description: input.description || template?.description || '',
       icon_url: input.icon_url || template?.icon_url || null,
       execution_order: await placeOf(client, key, type, { order, moves: true, enables: enabled }),
+      on_error: input.on_error ?? defaultOnError(type, template?.protects),
       created_by: actor.kind === 'user' ? actor.userId : null,
     });
     const row = (await findFunction(client, key)) as ShownFunctionRow;

@@ -36,7 +36,7 @@ import {
   tooManyTries,
 } from './change.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
-import { compileContent, type FunctionInput, mergeContent } from './prepare.ts';
+import { checkOnError, compileContent, type FunctionInput, mergeContent } from './prepare.ts';
 import { refusing } from './refusals.ts';
 
 /** A function with its draft, as they were read before a transaction. */
@@ -107,6 +107,7 @@ export async function saveDraft(
       await refuseOverwritingSecrets(deps, [first, read], ownOf, input);
     }
     refuseOtherType(row, input);
+    checkOnError(row.type, input);
     if (rest.enabled && !row.enabled) throw draftWaits();
     const prepared = await prepareDraft(deps, read, input, signal);
     signal?.throwIfAborted();

@@ -12,6 +12,7 @@ import type {
   InputSchema,
 } from '../rules/definition.ts';
 import { MAX_HOG_BYTES } from '../rules/limits.ts';
+import type { OnError } from '../rules/on-error.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { surroundingsOf } from '../surroundings.ts';
 import type { Template } from '../templates/template.ts';
@@ -38,6 +39,7 @@ export interface FunctionInput extends ContentInput {
   enabled?: boolean | undefined;
   deleted?: boolean | undefined;
   execution_order?: number | null | undefined;
+  on_error?: OnError | null | undefined;
 }
 
 export interface Subject {
@@ -103,6 +105,13 @@ export function checkContent(type: FunctionTypeName, { hog, mappings }: Content)
   }
   if (mappings && !typeOf(type).hasMappings) {
     throw refuse.invalid('mappings', 'Mappings are only allowed for destinations.');
+  }
+}
+
+/** Refuses a rule for failures of a function that no event waits for. */
+export function checkOnError(type: FunctionTypeName, { on_error }: Pick<FunctionInput, 'on_error'>): void {
+  if (on_error && type !== 'transformation') {
+    throw refuse.invalid('on_error', 'Only transformations have `on_error`.');
   }
 }
 

@@ -1,9 +1,8 @@
 // Finds out which functions run for stored events. It is called in threads.
 import { createHash } from 'node:crypto';
-import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
-import { compileJavaScript } from '../../hog/javascript/index.ts';
-import { maskKey, matches, type Surroundings, surroundingsIn } from '../evaluate.ts';
+import { maskKey, surroundingsIn } from '../evaluate.ts';
+import { type Filter, filterOf, Moment } from '../filter.ts';
 import { filterGlobalsOf, type GroupFacts, type PersonFacts, programGlobals } from '../rules/globals.ts';
 import { frameOf } from '../rules/stored-event.ts';
 import { type EventRow, ID_BYTES, rowsIn } from './event-rows.ts';
@@ -85,49 +84,11 @@ export interface MatchedEvents {
   late: [projectId: number, keys: Uint8Array][];
 }
 
-/** Steps of a filter. There is no limit of time: so a filter that runs in a busy machine is not stopped at another place. */
-const MOST_STEPS = 1_000_000;
 /** Errors of a function that a job tells about. The others are only counted. */
 const MOST_ERRORS = 5;
 
-type Globals = Record<string, unknown>;
-type Verdict = { matched: boolean; error?: string };
-type Filter = (globals: Globals) => Verdict;
-
-/** The event that is looked at: its time, and what its random numbers follow from. */
-let now = 0;
-let seed = 0;
-let random: (() => number) | undefined;
-const surroundings = (): Surroundings => surroundingsIn({ now, seed });
-
-/** Compiles a filter to JavaScript where that is possible. Otherwise the machine runs it. */
-function filterOf(bytecode: Bytecode | null): Filter {
-  const expression = bytecode && decompileExpression(bytecode);
-  const interpreted: Filter = (globals) => matches(bytecode, globals, surroundings());
-  if (!expression) return interpreted;
-  try {
-    const evaluate = compileJavaScript(expression).evaluator({
-      clock: () => now,
-      random: () => {
-        random ??= surroundings().random;
-        return random();
-      },
-      limits: { maxSteps: MOST_STEPS },
-    });
-    return (globals) => {
-      try {
-        return evaluate(globals) === true ? YES : NO;
-      } catch (error) {
-        return { matched: false, error: (error as Error).message };
-      }
-    };
-  } catch {
-    return interpreted;
-  }
-}
-
-const YES: Verdict = { matched: true };
-const NO: Verdict = { matched: false };
+/** Of the event that is looked at. */
+const moment = new Moment();
 
 interface Prepared {
   trigger: Trigger;
@@ -157,8 +118,9 @@ class Project {
     for (const trigger of definitions.triggers) {
       const prepared: Prepared = {
         ...{ trigger, filtered: 0, failed: 0 },
-        own: filterOf(trigger.own),
-        mappings: trigger.mappings?.map((one) => (one.isDisabled ? null : filterOf(one.filters))) ?? null,
+        own: filterOf(trigger.own, moment),
+        mappings:
+          trigger.mappings?.map((one) => (one.isDisabled ? null : filterOf(one.filters, moment))) ?? null,
       };
       this.all.push(prepared);
       if (trigger.names === null) this.#ofAny.push(prepared);
@@ -291,9 +253,7 @@ class Matching {
     const { storedAt } = row;
     const facts = factsOf(project, row);
     const globals = filterGlobalsOf(facts.event, facts.person, facts.groups);
-    now = row.receivedAt;
-    seed = storedAt;
-    random = undefined;
+    moment.set(row.receivedAt, storedAt);
     for (const prepared of candidates) {
       const { trigger, own, mappings } = prepared;
       if (storedAt < trigger.enabledAt) continue;
@@ -376,7 +336,7 @@ function countsOf({ definitions: { projectId }, all }: Project): MatchedEvents['
 }
 
 const PERSONLESS = 'propertyless';
-const ALWAYS: Filter = () => YES;
+const ALWAYS: Filter = () => ({ matched: true });
 
 function factsOf(project: Project, row: EventRow) {
   const { groups } = row;

@@ -2,6 +2,7 @@ import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits, prefixPattern } from '../../db/reading.ts';
 import type { UserRow } from '../../db/users.ts';
 import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
+import type { OnError } from '../rules/on-error.ts';
 import type { SourceContent } from '../rules/source.ts';
 import type { Watched } from '../rules/status.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
@@ -17,6 +18,7 @@ export interface FunctionRow {
   template_id: string | null;
   enabled: boolean;
   execution_order: number | null;
+  on_error: OnError | null;
   hog: string;
   inputs_schema: InputSchema[];
   /** Without the secret ones. */
@@ -69,6 +71,7 @@ const WRITABLE = [
     'template_id',
     'enabled',
     'execution_order',
+    'on_error',
     'hog',
   ] as const),
   ...([

@@ -20,7 +20,7 @@ export const DEBUG = input({
 
 /** What makes a template besides what all of them have alike. */
 export type Written = Pick<Template, 'id' | 'name' | 'description' | 'category' | 'hog' | 'inputs_schema'> &
-  Partial<Pick<Template, 'mapping_templates'>>;
+  Partial<Pick<Template, 'mapping_templates' | 'protects'>>;
 
 export const template = (type: Template['type'], icon: string, given: Written): Template => ({
   ...{ type, status: 'stable', icon_url: `/static/services/${icon}.svg` },

@@ -56,6 +56,7 @@ const salt = input({
 
 export const PII_HASHING = transformation({
   id: 'template-pii-hashing',
+  protects: true,
   name: 'Hash personal data',
   description:
     'Replaces properties that contain personal data with their SHA-256 hashes, also in $set and $set_once.',
@@ -73,6 +74,7 @@ export const PII_HASHING = transformation({
 
 export const HASH_PROPERTIES = transformation({
   id: 'template-hash-properties',
+  protects: true,
   name: 'Hash properties',
   description: 'Replaces the named properties, or the distinct_id, with their SHA-256 hashes.',
   category: ['Transformation'],
@@ -113,6 +115,7 @@ return changed
 
 export const FILTER_PROPERTIES = transformation({
   id: 'template-filter-properties',
+  protects: true,
   name: 'Filter properties',
   description: 'Removes the named properties from events.',
   category: ['Transformation'],

@@ -16,6 +16,8 @@ export interface Template {
   inputs_schema: InputSchema[];
   filters: GivenFilters | null;
   masking: GivenMasking | null;
+  /** Whether a transformation removes personal data: if it fails, the event must not get through. */
+  protects?: boolean;
   /** Mappings that a user can add. */
   mapping_templates: (GivenMapping & { name: string; include_by_default?: boolean })[] | null;
 }

@@ -61,6 +61,7 @@ return changed
 
 export const IP_ANONYMIZATION = transformation({
   id: 'template-ip-anonymization',
+  protects: true,
   name: 'IP anonymization',
   description:
     'Sets the last part of $ip to 0: the last number of an IPv4 address, all but the first 48 bits of an IPv6 address. ' +

@@ -2,6 +2,7 @@ import { input, NAMES_OF, transformation } from './parts.ts';
 
 export const URL_MASKING = transformation({
   id: 'template-url-masking',
+  protects: true,
   name: 'URL parameter masking',
   description: 'Masks or removes the values of query parameters in URLs.',
   category: ['Transformation'],

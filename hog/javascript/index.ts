@@ -5,6 +5,7 @@ import { compileBytecode } from '../bytecode/index.ts';
 import { SourceError } from '../errors.ts';
 import type { HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
+import { costOf, toHost } from '../runtime/values.ts';
 import { activate } from './charge.ts';
 import { emitEntry } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
@@ -16,14 +17,18 @@ export { type Transpiled, transpile, transpileAll } from './transpile.ts';
 export interface JavaScriptOptions {
   functions?: Record<string, (...args: unknown[]) => unknown>;
   limits?: Partial<Limits>;
+  /** Milliseconds. Limits of time count it. */
   clock?: () => number;
+  /** What `now()` says, in milliseconds. By default the clock. */
+  now?: () => number;
   random?: () => number;
   onPrint?: (line: string) => void;
   catchRuntimeErrors?: boolean;
 }
 
 export type JavaScriptOutcome =
-  | { status: 'finished'; result: unknown; printed: string[]; steps: number }
+  /** `size` is what the result takes, in bytes by estimate. */
+  | { status: 'finished'; result: unknown; size: number; printed: string[]; steps: number }
   | { status: 'failed'; error: HogFailure; printed: string[]; steps: number };
 
 export interface Compiled {
@@ -44,13 +49,8 @@ type Entry = (globals: object, run: Run) => unknown;
 export function compileJavaScript(node: Program | Expr, source?: string): Compiled {
   compileBytecode(node, source);
   const emitter = new Emitter(ownersOf(node));
-  let code: string;
-  let entry: Entry;
   try {
-    code = emitEntry(emitter, node);
-    // This is the only place that runs generated code. The code contains only generated names, keywords and literals.
-    // The function can reach only its argument, the runtime table.
-    entry = new Function('R', code)(table) as Entry;
+    return compiledFrom({ code: emitEntry(emitter, node), functions: emitter.calledNames });
   } catch (error) {
     if (error instanceof SourceError) throw source === undefined ? error : error.in(source);
     if (error instanceof RangeError || error instanceof SyntaxError) {
@@ -58,9 +58,15 @@ export function compileJavaScript(node: Program | Expr, source?: string): Compil
     }
     throw error;
   }
+}
+
+/** Makes code of this compiler runnable that was compiled in another thread. */
+export function compiledFrom({ code, functions }: Pick<Compiled, 'code' | 'functions'>): Compiled {
+  // This is the only place that runs generated code. The code contains only generated names, keywords and literals.
+  // The function can reach only its argument, the runtime table.
+  const entry = new Function('R', code)(table) as Entry;
   return {
-    code,
-    functions: emitter.calledNames,
+    ...{ code, functions },
     run: (globals, options) => run(entry, globals, options ?? {}),
     evaluator: (options) => evaluator(entry, options ?? {}),
   };
@@ -75,7 +81,7 @@ function prepare(options: JavaScriptOptions, printed: string[] | null): Run {
     depth: 0,
     around: {
       meter,
-      clock: options.clock ?? null,
+      clock: options.now ?? options.clock ?? null,
       random: options.random ?? null,
       print: (line) => {
         printed?.push(line);
@@ -90,8 +96,9 @@ function run(entry: Entry, globals: object, options: JavaScriptOptions): JavaScr
   const prepared = prepare(options, printed);
   const outer = activate(prepared.meter);
   try {
-    const result = whole(prepared, entry(globals, prepared));
-    return { status: 'finished', result, printed, steps: prepared.meter.steps };
+    const value = entry(globals, prepared);
+    const size = costOf(value, prepared.meter);
+    return { status: 'finished', result: toHost(value), size, printed, steps: prepared.meter.steps };
   } catch (error) {
     return { status: 'failed', error: failureOf(error), printed, steps: prepared.meter.steps };
   } finally {

@@ -143,7 +143,7 @@ function named(name: string): (run: Run, args: HogValue[]) => HogValue {
   const native = SORTING.has(name) ? undefined : library.get(name);
   if (!native) return (run, args) => callName(run, name, args);
   return (run, args) => {
-    if (run.functions.size > 0) return callName(run, name, args);
+    if (run.functions.has(name)) return callName(run, name, args);
     checkArgumentCount(args.length, run.meter);
     checkArity(native, args.length);
     run.meter.step();
@@ -154,7 +154,7 @@ function named(name: string): (run: Run, args: HogValue[]) => HogValue {
 /** Calls `toString`. A text is returned unchanged, unless the host may override the function. */
 const text = named('toString');
 const written = (run: Run, value: HogValue): HogValue =>
-  typeof value === 'string' && run.functions.size === 0 ? value : text(run, [value]);
+  typeof value === 'string' && !run.functions.has('toString') ? value : text(run, [value]);
 
 /** Handles a missing global. A function with that name is used as the value; otherwise the read fails. */
 function missing(path: string[]): HogValue {

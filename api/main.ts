@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createActionCompiler } from '../actions/compiler.ts';
 import { addPlaces } from '../capture/add-places.ts';
 import { createIngest } from '../capture/ingest.ts';
+import { inSteps } from '../capture/transform.ts';
 import { apiPools } from '../config.ts';
 import { createListener } from '../db/listen.ts';
 import { Turns } from '../db/turns.ts';
@@ -11,6 +12,7 @@ import { createEgress } from '../egress/egress.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
 import { createFollower } from '../functions/dispatch/follower.ts';
 import { createRunner } from '../functions/runner.ts';
+import { createTransformer } from '../functions/transform/transformer.ts';
 import { openGeoip } from '../geoip/geoip.ts';
 import { EXIT_CONFIGURATION, type Role, runProcess } from '../lifecycle.ts';
 import { COMPILER_DEFAULTS, createCompiler } from '../models/index.ts';
@@ -19,6 +21,7 @@ import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
+import { integrationsOf } from './functions/dependencies.ts';
 import { listen } from './listen.ts';
 
 const DRAIN_PAUSE = 25;
@@ -90,7 +93,12 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   });
   let prepared = false;
   const isPrepared = () => prepared;
-  const transform = geoip && addPlaces(geoip.place);
+  const transformer = createTransformer({
+    ...{ pool: lanePool, logger, registry, keyring, compiler: functionCompiler, place: geoip?.place },
+    integrations: integrationsOf({ pool, keyring, egress }),
+    ...{ site: config.SLUICE_PUBLIC_URL, geoip: config.SLUICE_GEOIP_DATABASE || undefined },
+  });
+  const transform = inSteps(geoip && addPlaces(geoip.place), transformer.transform);
   const deps = {
     config,
     products: PRODUCTS,
@@ -155,7 +163,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       await close();
       metrics?.close();
       geoip?.close();
-      await ingest.close();
+      await Promise.all([ingest.close(), transformer.close()]);
       await schedules.close();
       await Promise.all(
         [compiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) => one.close()),

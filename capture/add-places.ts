@@ -11,7 +11,7 @@ function hasPlace(properties: Record<string, unknown>): boolean {
  * keeps it: a mixture of two places would be wrong.
  */
 export function addPlaces(place: (address: unknown) => Place | undefined): TransformEvents {
-  return (_projectId, events) => {
+  return (_project, events) => {
     for (const { properties } of events) {
       if (properties.$geoip_disable) continue;
       const found = place(properties.$ip);

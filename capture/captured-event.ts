@@ -18,6 +18,8 @@ export interface CapturedEvent {
   ip: string | undefined;
   /** Whether the event belongs to a historical import. Such events keep their order and trigger nothing. */
   historical: boolean;
+  /** What transformations changed: names without values. Absent: nothing. */
+  transformations?: readonly object[];
 }
 
 /** Why an event was not stored although its request was answered with 200. Projects see it as an ingestion warning. */

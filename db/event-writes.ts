@@ -7,7 +7,7 @@ import { timestamptzText } from './timestamptz.ts';
 /** The columns of the rows that `writeEventsAndCommit` takes, first those that are known before its transaction. */
 export const EVENT_ROW_COLUMNS = [
   ...['project_id', 'uuid', 'timestamp', 'created_at', 'historical', 'event', 'distinct_id', 'properties'],
-  ...['session_id', 'window_id', 'elements_chain'],
+  ...['session_id', 'window_id', 'elements_chain', 'transformations'],
   ...['inserted_at', 'person_id', 'person_mode', 'person_properties'],
   ...['group_0', 'group_1', 'group_2', 'group_3', 'group_4'],
 ];

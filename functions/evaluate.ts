@@ -48,7 +48,7 @@ function randomOf(seed: number): () => number {
  * The processor time of this thread in milliseconds. Limits count it: a program that waits for the processor behind others
  * is not slow.
  */
-function processorTime(): number {
+export function processorTime(): number {
   const { user, system } = process.threadCpuUsage();
   return Math.floor((user + system) / 1000);
 }

@@ -11,17 +11,17 @@ export type Filter = (globals: Globals) => Verdict;
 /** The time that code sees while it looks at an event, and what its random numbers follow from. */
 export class Moment {
   now = 0;
-  #seed = 0;
+  #seed: () => number = () => 0;
   #random: (() => number) | undefined;
 
-  set(now: number, seed: number): void {
+  set(now: number, seed: () => number): void {
     this.now = now;
     this.#seed = seed;
     this.#random = undefined;
   }
 
   get surroundings(): Surroundings {
-    return surroundingsIn({ now: this.now, seed: this.#seed });
+    return surroundingsIn({ now: this.now, seed: this.#seed() });
   }
 
   random(): number {

@@ -1,10 +1,8 @@
 // Runs filters, inputs and programs. It is called in threads, which somebody ends when they take too long.
 import type { Bytecode } from '../hog/bytecode/index.ts';
 import { type HostOptions, hostFunctions } from '../hog/host/index.ts';
-import { renderLiquid } from '../hog/liquid/index.ts';
 import { type Outcome, type PausedState, resume, run } from '../hog/vm/index.ts';
 import {
-  errorOf,
   type MaskJob,
   type Match,
   type MatchJob,
@@ -13,8 +11,8 @@ import {
   PROGRAM_LIMITS,
   type Surroundings,
   surroundingsIn,
-  TEMPLATE_LIMITS,
 } from './evaluate.ts';
+import { inOrder, valueOfInput } from './input-values.ts';
 import type { InputSchema, StoredInputs } from './rules/definition.ts';
 import type { Frame } from './rules/frame.ts';
 import type { Globals } from './rules/globals.ts';
@@ -113,8 +111,6 @@ export function work(job: RunJob, place?: HostOptions['place']): RunAnswer {
   }
 }
 
-class InputError extends Error {}
-
 function begin(job: BeginJob, place: HostOptions['place']): Begun {
   const inputs: Record<string, unknown> = {};
   // Texts that name the person are empty where there is none. Otherwise each would end the run.
@@ -171,45 +167,6 @@ const resumed = (job: Omit<ResumeJob, 'kind'>): Step =>
     ...job,
     around: surroundingsIn(job.frame, job.state.asyncSteps),
   });
-
-/** Sorts inputs by their order. The keys of an object that look like numbers lose theirs. */
-const inOrder = (inputs: StoredInputs) =>
-  Object.entries(inputs).toSorted(([, a], [, b]) => (a.order ?? -1) - (b.order ?? -1));
-
-function valueOfInput(input: StoredInputs[string], globals: Globals, around: Surroundings): unknown {
-  const { value, bytecode, templating } = input;
-  if (templating === 'liquid') return liquid(value, globals, around);
-  return bytecode === undefined ? value : evaluated(bytecode, globals, around);
-}
-
-function liquid(value: unknown, globals: Globals, around: Surroundings): unknown {
-  if (typeof value === 'string') return renderLiquid(value, globals, { now: new Date(around.now()) });
-  if (Array.isArray(value)) return value.map((one) => liquid(one, globals, around));
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, liquid(one, globals, around)]));
-}
-
-const isCode = (value: unknown): value is Bytecode =>
-  Array.isArray(value) && (value[0] === '_H' || value[0] === '_h');
-
-/** The key of an entry whose value is spread into the dictionary. The other entries win. */
-const EXTEND = '$$_extend_object';
-
-function evaluated(code: unknown, globals: Globals, around: Surroundings): unknown {
-  if (isCode(code)) {
-    const outcome = run(code, { ...around, globals, limits: TEMPLATE_LIMITS });
-    if (outcome.status === 'finished') return outcome.result;
-    throw new InputError(errorOf(outcome));
-  }
-  if (Array.isArray(code)) return code.map((one) => evaluated(one, globals, around));
-  if (typeof code !== 'object' || code === null) return code;
-  const values = Object.fromEntries(
-    Object.entries(code).map(([key, one]) => [key, evaluated(one, globals, around)]),
-  );
-  if (!Object.hasOwn(values, EXTEND)) return values;
-  const { [EXTEND]: base, ...own } = values;
-  return typeof base === 'object' && base !== null && !Array.isArray(base) ? { ...base, ...own } : own;
-}
 
 interface Runnable extends Pick<ResumeJob, 'isTransformation' | 'globals' | 'captured'> {
   around: Surroundings;

@@ -1,5 +1,6 @@
 import type { CapturedEvent } from '../capture/captured-event.ts';
 import { createIngest } from '../capture/ingest.ts';
+import { Notices } from '../capture/parse/notices.ts';
 import { type Config, workerPools } from '../config.ts';
 import { createListener } from '../db/listen.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
@@ -15,6 +16,7 @@ import { startDispatch } from '../functions/dispatch/loop.ts';
 import { createDispatchMetrics } from '../functions/dispatch/metrics.ts';
 import { IntegrationError, type Integrations } from '../functions/effects.ts';
 import { createRunner } from '../functions/runner.ts';
+import { createTransformer } from '../functions/transform/transformer.ts';
 import { createCredentials } from '../integrations/credentials.ts';
 import { AccessTokenError } from '../integrations/reads/access-tokens.ts';
 import { PRODUCTS } from '../products.ts';
@@ -73,15 +75,26 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
     ...{ personsMerged: mergeHook(PRODUCTS), limits: { connections: sizes.functionIngest } },
   });
   const site = config.SLUICE_PUBLIC_URL;
+  const integrations = integrationsOf({ pool, keyring, egress });
+  const geoip = config.SLUICE_GEOIP_DATABASE || undefined;
+  const transformer = createTransformer({
+    ...{ pool, logger, registry, keyring, compiler, integrations, site, geoip, threads: 2 },
+  });
   const places = config.SLUICE_FUNCTION_CONCURRENCY;
   const deliverer = new Deliverer(
     {
       ...{ pool, readPool, logger, keyring, compiler, site, egress },
       compute: new Compute(runner),
       hosts: new Hosts(Math.max(1, Math.floor(places * OF_A_HOST))),
-      integrations: integrationsOf({ pool, keyring, egress }),
+      integrations,
       capture: async (projectId, events) => {
-        await ingest.submit({ projectId, events: events.map(capturedEvent) });
+        // The project is looked up each time: this process does not hear of changes.
+        const transformed = await transformer.transform(
+          { id: projectId },
+          events.map(capturedEvent),
+          new Notices(),
+        );
+        await ingest.submit({ projectId, events: transformed });
       },
     },
     { places, leaseSeconds: config.SLUICE_FUNCTION_LEASE_SECONDS },
@@ -100,7 +113,7 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
     async close() {
       ignore();
       await Promise.all([dispatch.close(), deliverer.close()]);
-      await ingest.close();
+      await Promise.all([ingest.close(), transformer.close()]);
       await Promise.all([runner.close(), compiler.close(), egress.close(), listener.close()]);
       await Promise.all([pool.end(), readPool.end(), ingestPool.end()]);
     },

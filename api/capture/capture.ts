@@ -13,7 +13,7 @@ import {
   removeAddresses,
 } from '../../capture/parse/parse.ts';
 import type { V1Headers } from '../../capture/parse/v1.ts';
-import type { TransformEvents } from '../../capture/transform.ts';
+import { type TransformEvents, TransformRefusedError } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { PublicProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -130,7 +130,7 @@ export function createCapture(deps: {
 
   /** Hands the events over and lets go of them, so that their values need not wait in memory for the commit. */
   function store(project: PublicProjectRow, parsed: Parsed): Promise<Submitted | undefined> | undefined {
-    const events = transform ? transform(project.id, parsed.events) : parsed.events;
+    const events = transform ? transform(project, parsed.events, parsed.notices) : parsed.events;
     parsed.events = [];
     return events instanceof Promise
       ? events.then((transformed) => submit(project, transformed))
@@ -221,7 +221,7 @@ function toRefusal(error: unknown): unknown {
       errors: [...error.offences],
     });
   }
-  if (error instanceof IngestUnavailableError) {
+  if (error instanceof IngestUnavailableError || error instanceof TransformRefusedError) {
     return errors.unavailable(error.message, error.retryAfterSeconds);
   }
   if (error instanceof EventsRefusedError) return errors.validation('invalid_input', error.message, null);

@@ -29,7 +29,7 @@ export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteD
   publicUrl: deps.config.SLUICE_PUBLIC_URL,
 });
 
-function integrationsOf(deps: ApiDependencies): Integrations {
+export function integrationsOf(deps: Parameters<typeof createCredentials>[0]): Integrations {
   const credentials = createCredentials(deps);
   return {
     ...credentials,

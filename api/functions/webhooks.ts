@@ -4,6 +4,7 @@ import { readJson } from '../../capture/decode/json.ts';
 import { DecodeError } from '../../capture/decode/limits.ts';
 import { EventsRefusedError, IngestUnavailableError } from '../../capture/ingest.ts';
 import { parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
+import { TransformRefusedError } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import { isUuid, uuidv7 } from '../../db/uuid.ts';
 import {
@@ -117,7 +118,9 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
     const { notices, events } = await parsed(asked, { token, now });
     // A project whose key was replaced a moment ago is taken as one that wants no addresses.
     const project = await lane.keys.find(token);
-    const transformed: CapturedEvent[] = deps.transform ? await deps.transform(projectId, events) : events;
+    const { transform } = deps;
+    const known = { id: projectId, transformations: project?.transformations };
+    const transformed: CapturedEvent[] = transform ? await transform(known, events, notices) : events;
     if (project?.anonymize_ips !== false) removeAddresses(transformed);
     if (transformed.length > 0) {
       const { notices: changes = [] } = await deps.ingest.submit({ projectId, events: transformed });
@@ -211,7 +214,7 @@ function refusal(error: unknown): unknown {
   if (error instanceof DecodeError || error instanceof EventsRefusedError) {
     return new CaptureRefusedError(error.message);
   }
-  if (error instanceof IngestUnavailableError)
+  if (error instanceof IngestUnavailableError || error instanceof TransformRefusedError)
     return errors.unavailable(error.message, error.retryAfterSeconds);
   return error;
 }

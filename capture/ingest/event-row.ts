@@ -114,13 +114,13 @@ class RowHeads extends FieldWriter {
   write(
     projectId: number,
     event: CapturedEvent,
-    texts: { properties: string; elementsChain: string },
+    texts: { properties: string; elementsChain: string; transformations: string | undefined },
     holds: SharedChunk[],
   ): RowHead | undefined {
-    const { properties, elementsChain: chain } = texts;
+    const { properties, elementsChain: chain, transformations } = texts;
     const { $session_id: session, $window_id: window } = event.properties;
     let size = HEAD_BYTES + textRoom(event.event) + textRoom(event.distinct_id) + textRoom(properties);
-    size += textRoom(chain) + room(session) + room(window);
+    size += textRoom(chain) + room(session) + room(window) + room(transformations);
     if (this.at + size > this.chunk.length) this.#begin(size);
     const from = this.at;
     this.int16(EVENT_ROW_COLUMNS.length);
@@ -138,6 +138,7 @@ class RowHeads extends FieldWriter {
     this.optionalTextField(session);
     this.optionalTextField(window);
     this.textField(chain);
+    this.optionalTextField(transformations);
     if (holds.at(-1) !== this.#shared) {
       this.#shared.hold();
       holds.push(this.#shared);
@@ -208,16 +209,19 @@ interface EventTexts {
   /** The properties without the chain of elements, which has its own column. */
   readonly kept: Record<string, unknown>;
   readonly elementsChain: string;
+  readonly transformations: string | undefined;
   properties: string;
   isReadable: boolean;
 }
 
-function textsOf({ properties }: CapturedEvent, index: number): EventTexts {
+function textsOf({ properties, transformations: changes }: CapturedEvent, index: number): EventTexts {
   const { $elements_chain: chain } = properties;
   const elementsChain = typeof chain === 'string' ? cleanText(chain) : '';
   const kept = elementsChain === '' ? properties : { ...properties, $elements_chain: undefined };
   try {
-    return { kept, elementsChain, properties: JSON.stringify(kept), isReadable: false };
+    // Names of properties can hold what Postgres cannot read.
+    const transformations = changes && JSON.stringify(cleanCopy(changes));
+    return { kept, elementsChain, transformations, properties: JSON.stringify(kept), isReadable: false };
   } catch (error) {
     // JSON.stringify fails on values that nest too deep. A BigInt or a cycle could only come from our own code.
     throw new EventsRefusedError(`The properties of the event at index ${index} cannot be stored as JSON.`, {

@@ -10,6 +10,7 @@ export const SKIP_REASONS = [
   'properties_not_an_object',
   'nested_too_deep',
   'too_many_values',
+  'transformation_failed',
 ] as const;
 /** What was changed in an event that is stored. */
 export const CHANGE_REASONS = [

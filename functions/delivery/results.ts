@@ -3,10 +3,11 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { cleanText } from '../../values/texts.ts';
 import { addCounts, Counts } from '../rows/counts.ts';
-import { addLogs, type NewLogRow } from '../rows/logs.ts';
+import { addLogs } from '../rows/logs.ts';
 import { type Ended, end, type Postponed, postpone, type QueueRow } from '../rows/queue.ts';
-import { type Cost, charge, type StateChange } from '../rows/states.ts';
-import { STATE, WATCHER } from '../rules/watcher.ts';
+import { type Cost, charge } from '../rows/states.ts';
+import { stateLine } from '../rules/state-line.ts';
+import { WATCHER } from '../rules/watcher.ts';
 import type { Outcome } from './delivery.ts';
 
 interface Result {
@@ -128,20 +129,6 @@ function costsOf(results: readonly Result[]): Cost[] {
   }
   return [...costs.values()];
 }
-
-const SENTENCES: Record<number, string> = {
-  [STATE.healthy]: 'The function is healthy again.',
-  [STATE.degraded]: 'The function takes long. Others come first until it is faster.',
-  [STATE.disabled]: 'The function took too long. It is not run for ten minutes.',
-  [STATE.disabledForGood]:
-    'The function took too long again and again. It is not run until somebody saves it.',
-};
-
-/** A line of the log that says that the state of a function has changed. */
-const stateLine = ({ projectId, functionId, state }: StateChange): NewLogRow => ({
-  ...{ projectId, functionId, instanceId: functionId, timestamp: new Date().toISOString() },
-  ...{ level: state === STATE.healthy ? 'info' : 'warn', message: SENTENCES[state] ?? '' },
-});
 
 /** JSON that Postgres can store and read. */
 const storable = (value: unknown): string =>

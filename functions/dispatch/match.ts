@@ -253,7 +253,7 @@ class Matching {
     const { storedAt } = row;
     const facts = factsOf(project, row);
     const globals = filterGlobalsOf(facts.event, facts.person, facts.groups);
-    moment.set(row.receivedAt, storedAt);
+    moment.set(row.receivedAt, () => storedAt);
     for (const prepared of candidates) {
       const { trigger, own, mappings } = prepared;
       if (storedAt < trigger.enabledAt) continue;

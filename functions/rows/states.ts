@@ -1,4 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
+import type { StateChange } from '../rules/state-line.ts';
+
 /** The numbers by which functions are degraded and disabled; see functions/rules/watcher.ts. */
 export interface WatcherRule {
   state: { healthy: number; degraded: number; disabled: number; disabledForGood: number };
@@ -32,11 +34,6 @@ export const WATCHED = `(select json_build_object('state', s.state, 'tokens', s.
     'seconds', extract(epoch from clock_timestamp() - s.refilled_at),
     'disabled_for', extract(epoch from s.disabled_until - clock_timestamp()))
   from function_states s where s.project_id = f.project_id and s.function_id = f.id)`;
-
-/** A function whose state has changed. */
-export interface StateChange extends Key {
-  state: number;
-}
 
 /** Takes tokens from functions, in the order of their keys. Returns those whose state changes by that. */
 export async function charge(
@@ -84,6 +81,7 @@ export async function charge(
 
 /** A function that is not run, and when it is again. Null: when somebody saves it. */
 export interface DisabledFunction {
+  project_id: number;
   function_id: string;
   state: number;
   seconds: number | null;
@@ -97,7 +95,7 @@ export async function disabledFunctions(
 ): Promise<Map<string, DisabledFunction>> {
   const { rows } = await queryable.query({
     name: 'disabled-functions',
-    text: `select function_id, state, case when state = ${state.disabled}
+    text: `select project_id, function_id, state, case when state = ${state.disabled}
        then extract(epoch from disabled_until - clock_timestamp())::float8 end as seconds
      from function_states where project_id = any($1) and state > 1
        and (state = ${state.disabledForGood} or state = ${state.disabled} and disabled_until > clock_timestamp())`,

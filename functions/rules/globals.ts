@@ -83,12 +83,14 @@ export function programGlobals({ project, site, source, event, person, groups }:
  */
 export function seenBy(type: FunctionTypeName, globals: Globals): Globals {
   if (!typeOf(type).isOrdered) return globals;
-  const project = globals.project as { id: number; url: string };
-  const event = globals.event as EventFacts;
-  const { $current_url: url = '', $elements_chain: chain = '' } = event.properties;
+  return transformationGlobals(globals.project as { id: number; url: string }, globals.event as EventFacts);
+}
+
+export function transformationGlobals({ id, url }: { id: number; url: string }, event: EventFacts): Globals {
+  const { $current_url: page = '', $elements_chain: chain = '' } = event.properties;
   return {
-    project: { id: project.id, name: '', url: project.url },
-    event: { ...event, url, elements_chain: event.elements_chain || chain },
+    project: { id, name: '', url },
+    event: { ...event, url: page, elements_chain: event.elements_chain || chain },
   };
 }
 

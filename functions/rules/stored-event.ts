@@ -48,5 +48,8 @@ export function globalsOfStored(row: StoredEvent, facts: OtherFacts, type: Funct
  */
 export const frameOf = ({ uuid, created_at }: Pick<StoredEvent, 'uuid' | 'created_at'>): Frame => ({
   now: Date.parse(created_at),
-  seed: createHash('sha256').update(uuid).digest().readUInt32LE(0),
+  seed: seedOf(uuid),
 });
+
+/** What the random numbers of a run with this event follow from. */
+export const seedOf = (uuid: string): number => createHash('sha256').update(uuid).digest().readUInt32LE(0);

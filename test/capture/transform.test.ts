@@ -10,7 +10,7 @@ import { apiForFile, type Tenant } from '../support/api.ts';
 const FIXTURE = path.join(import.meta.dirname, '../fixtures/geoip/GeoLite2-City-Test.mmdb');
 let geoip: Geoip;
 let transform: TransformEvents;
-const api = apiForFile({}, { transform: (projectId, events) => transform(projectId, events) });
+const api = apiForFile({}, { transform: (...given) => transform(...given) });
 let anna: Tenant;
 let shy: Tenant;
 
@@ -96,8 +96,8 @@ describe('a transformation', () => {
 
   test('is told the project, may take its time, change events and leave some out', async () => {
     const told: number[] = [];
-    const slow: TransformEvents = async (projectId, events) => {
-      told.push(projectId);
+    const slow: TransformEvents = async ({ id }, events) => {
+      told.push(id);
       await pause(5);
       const kept = events.filter((event) => event.properties.keep);
       for (const event of kept) event.properties = { changed: true };

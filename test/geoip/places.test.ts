@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { addPlaces } from '../../capture/add-places.ts';
+import { Notices } from '../../capture/parse/notices.ts';
 import { flagPropertiesOf, PLACE_PROPERTIES, type Place, placeOf } from '../../geoip/database.ts';
 import { locatableAddress } from '../../geoip/geoip.ts';
 import { capturedEvent } from '../capture/support.ts';
@@ -55,7 +56,11 @@ describe('events', () => {
   const LONDON = { $geoip_city_name: 'London', $geoip_latitude: 51.5142 };
   const enrich = async (properties: Record<string, unknown>) => {
     const place = (address: unknown) => (locatableAddress(address) === '81.2.69.142' ? LONDON : undefined);
-    const [event] = await addPlaces(place)(1, [capturedEvent({ properties: { ...properties } })]);
+    const [event] = await addPlaces(place)(
+      { id: 1 },
+      [capturedEvent({ properties: { ...properties } })],
+      new Notices(),
+    );
     return event?.properties;
   };
 

@@ -3,6 +3,7 @@ import type { InjectOptions, LightMyRequestResponse } from 'fastify';
 import { type ActionCompiler, createActionCompiler } from '../../actions/compiler.ts';
 import { buildApp } from '../../api/app.ts';
 import type { ApiDependencies, App } from '../../api/dependencies.ts';
+import { integrationsOf } from '../../api/functions/dependencies.ts';
 import { ROUTES, type Routes } from '../../api/routes.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
 import { type Config, loadConfig } from '../../config.ts';
@@ -15,6 +16,7 @@ import { createEgress, type Egress } from '../../egress/egress.ts';
 import { createFunctionCompiler, type FunctionCompiler } from '../../functions/compiler.ts';
 import { createFollower } from '../../functions/dispatch/follower.ts';
 import { createRunner, type Runner } from '../../functions/runner.ts';
+import { createTransformer, type Transformer } from '../../functions/transform/transformer.ts';
 import { createCompiler, type ModelCompiler } from '../../models/index.ts';
 import { PRODUCTS } from '../../products.ts';
 import { createSchedules, type Schedules } from '../../schedules/schedules.ts';
@@ -65,6 +67,7 @@ export interface TestApi {
     payload?: unknown,
     headers?: Record<string, string>,
   ): Promise<LightMyRequestResponse>;
+  transformer: Transformer;
   /** The same API with some of its dependencies exchanged; the test closes it. */
   rebuild(changes: Partial<ApiDependencies>): Promise<App>;
   createTenant(name: string, options?: { scopes?: string[] }): Promise<Tenant>;
@@ -115,6 +118,7 @@ export function apiForFile(
   afterAll(async () => {
     await api.app?.close();
     await api.ingest?.close();
+    await api.transformer?.close();
     await api.listener?.close();
     await api.schedules?.close();
     const { compiler, actionCompiler, functionCompiler, functionRunner, egress } = api;
@@ -174,6 +178,17 @@ export function apiForFile(
       personsMerged: mergeHook(api.products),
       follower: createFollower({ pool: api.pool, logger }),
     });
+    api.transformer = createTransformer({
+      ...{
+        pool: api.pool,
+        logger,
+        registry: api.registry,
+        keyring: api.keyring,
+        compiler: api.functionCompiler,
+      },
+      integrations: integrationsOf({ pool: api.pool, keyring: api.keyring, egress: api.egress }),
+      site: api.config.SLUICE_PUBLIC_URL,
+    });
     const dependencies: ApiDependencies = {
       config: api.config,
       products: api.products,
@@ -183,6 +198,7 @@ export function apiForFile(
       reader: api.reader,
       listener: api.listener,
       ingest: api.ingest,
+      transform: api.transformer.transform,
       schedules: api.schedules,
       compiler: api.compiler,
       actionCompiler: api.actionCompiler,

@@ -1,0 +1,125 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { createJournal, type Journal } from '../journal.ts';
+import { addLogs } from '../rows/logs.ts';
+import { type Cost, charge, disabledFunctions } from '../rows/states.ts';
+import { stateLine } from '../rules/state-line.ts';
+import { STATE, WATCHER } from '../rules/watcher.ts';
+import type { Told } from './tally.ts';
+
+export interface LedgerOptions {
+  queryable: Queryable;
+  logger: Pick<Logger, 'warn'>;
+  flushEvery?: number;
+}
+
+const FLUSH_EVERY = 1_000;
+
+/** Writes down what transformations did and cost, and knows which of them are suspended because of that. */
+export class Ledger {
+  readonly #options: LedgerOptions;
+  readonly #journal: Journal;
+  /** By project: why a function does not run. */
+  readonly #suspended = new Map<number, Map<string, string>>();
+  #costs = new Map<string, Cost>();
+  /** Projects whose functions may be suspended by any process. */
+  #watched = new Set<number>();
+  readonly #timer: NodeJS.Timeout;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: LedgerOptions) {
+    this.#options = options;
+    this.#journal = createJournal(options);
+    this.#timer = setInterval(() => {
+      this.#settle().catch((error) =>
+        options.logger.warn({ err: error }, 'the cost of transformations could not be written; it is kept'),
+      );
+    }, options.flushEvery ?? FLUSH_EVERY);
+    this.#timer.unref();
+  }
+
+  /** The suspended functions of a project, with the metric that counts the reason. */
+  suspended(projectId: number): ReadonlyMap<string, string> | undefined {
+    return this.#suspended.get(projectId);
+  }
+
+  add(projectId: number, { counts, logs, costs }: Told): void {
+    for (const [functionId, kind, name, count] of counts) {
+      this.#journal.add({
+        ...{ projectId, functionId, instanceId: functionId, logs: [] },
+        counts: [{ kind, name, count }],
+      });
+    }
+    const now = Date.now();
+    for (const [index, { functionId, uuid, level, message }] of logs.entries()) {
+      const timestamp = new Date(now + index).toISOString();
+      this.#journal.add({
+        ...{ projectId, functionId, instanceId: uuid, counts: [] },
+        logs: [{ level, timestamp, message }],
+      });
+    }
+    for (const [functionId, cost] of costs) this.#charge({ projectId, functionId, cost });
+  }
+
+  #charge({ projectId, functionId, cost }: Cost): void {
+    const known = this.#costs.get(functionId);
+    if (known) known.cost += cost;
+    else this.#costs.set(functionId, { projectId, functionId, cost });
+    this.#watched.add(projectId);
+  }
+
+  async flush(): Promise<void> {
+    await this.#settle();
+    await this.#journal.flush();
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#settle().catch((error) =>
+      this.#options.logger.warn({ err: error }, 'the last cost of transformations could not be written'),
+    );
+    await this.#journal.close();
+  }
+
+  #settle(): Promise<void> {
+    this.#writing = this.#writing.catch(() => undefined).then(() => this.#write());
+    return this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    const costs = this.#costs;
+    this.#costs = new Map();
+    const { queryable } = this.#options;
+    if (costs.size > 0) {
+      try {
+        const changes = await charge(queryable, [...costs.values()], WATCHER);
+        await addLogs(queryable, changes.map(stateLine));
+      } catch (error) {
+        for (const one of costs.values()) this.#charge(one);
+        throw error;
+      }
+    }
+    await this.look([...this.#watched]);
+  }
+
+  /** Reads which functions of projects are suspended. */
+  async look(projectIds: readonly number[]): Promise<void> {
+    if (projectIds.length === 0) return;
+    const disabled = await disabledFunctions(this.#options.queryable, projectIds, WATCHER);
+    const found = new Map<number, Map<string, string>>();
+    for (const { project_id: projectId, function_id: id, state } of disabled.values()) {
+      const reason = state === STATE.disabledForGood ? 'disabled_permanently' : 'disabled_temporarily';
+      found.set(projectId, (found.get(projectId) ?? new Map()).set(id, reason));
+    }
+    for (const projectId of projectIds) {
+      const own = found.get(projectId);
+      if (own) {
+        this.#suspended.set(projectId, own);
+        this.#watched.add(projectId);
+      } else {
+        this.#suspended.delete(projectId);
+        this.#watched.delete(projectId);
+      }
+    }
+  }
+}

@@ -1,0 +1,52 @@
+// The entry point of a thread that transforms the events of projects whose transformations take long.
+import { type Geoip, openGeoip } from '../../geoip/geoip.ts';
+import { serveThread } from '../../hog/threads/serve.ts';
+import { processorTime } from '../evaluate.ts';
+import { type Applied, Transformations, WHOLE_ROOM } from './apply.ts';
+import type { TransformAnswer, TransformJob } from './job.ts';
+import { Tally } from './tally.ts';
+
+const MOST_PROJECTS = 200;
+const known = new Map<number, Transformations>();
+
+/** The locations of addresses. They are read when a program first needs one, since they take much memory. */
+let geoip: Promise<Geoip | undefined> | undefined;
+let opened: Geoip | undefined;
+
+async function openPlaces(file: string | undefined): Promise<void> {
+  if (file === undefined || opened) return;
+  // The server has checked the file when it started. If it is gone since, no location is known.
+  geoip ??= openGeoip({ file }).catch(() => undefined);
+  opened = await geoip;
+  if (!opened) geoip = undefined;
+}
+
+function learned({ projectId, version, chain }: TransformJob): Transformations | undefined {
+  let found = known.get(projectId);
+  if (chain) {
+    found = new Transformations(chain, { clock: processorTime, place: (address) => opened?.place(address) });
+    known.delete(projectId);
+    known.set(projectId, found);
+    if (known.size > MOST_PROJECTS) known.delete(known.keys().next().value as number);
+  }
+  return found?.chain.version === version ? found : undefined;
+}
+
+async function work(job: TransformJob): Promise<TransformAnswer> {
+  const transformations = learned(job);
+  if (!transformations) return { needsChain: true };
+  if (transformations.needsPlaces) await openPlaces(job.geoip);
+  const tally = new Tally();
+  const applied: Applied[] = [];
+  const suspended = new Map(job.suspended);
+  const began = processorTime();
+  for (const event of job.events) {
+    const one = transformations.apply(event, WHOLE_ROOM, suspended, tally);
+    // What did not change need not be sent back.
+    applied.push(one.verdict === 'kept' && one.changes.length === 0 ? { ...one, properties: {} } : one);
+    if (one.verdict === 'refused' || processorTime() - began > job.milliseconds) break;
+  }
+  return { needsChain: false, applied, told: tally.told, milliseconds: processorTime() - began };
+}
+
+serveThread({ work });

@@ -134,8 +134,12 @@ export const FILTER_PROPERTIES = transformation({
   return kept
 }
 let changed := event
+let present := keys(event.properties)
 for (let name in namesOf(inputs.propertiesToFilter)) {
-  changed.properties := without(changed.properties, splitByString('.', name))
+  let isPath := position(name, '.') > 0
+  if (has(present, name) or isPath) {
+    changed.properties := without(changed.properties, isPath ? splitByString('.', name) : [name])
+  }
 }
 return changed
 `,

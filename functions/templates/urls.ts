@@ -35,13 +35,11 @@ fun maskedUrl(url, masked) {
 }
 let changed := event
 for (let property, parameters in inputs.urlProperties) {
-  let masked := arrayMap(one -> lower(one), namesOf(parameters))
-  if (typeof(changed.properties[property]) = 'string') {
-    changed.properties[property] := maskedUrl(changed.properties[property], masked)
-  }
-  for (let of in ['$set', '$set_once']) {
-    if (typeof(changed.properties[of][property]) = 'string') {
-      changed.properties[of][property] := maskedUrl(changed.properties[of][property], masked)
+  for (let values in [changed.properties, changed.properties['$set'], changed.properties['$set_once']]) {
+    let url := values[property]
+    // A URL without a question mark has no parameters.
+    if (typeof(url) = 'string' and position(url, '?') > 0) {
+      values[property] := maskedUrl(url, arrayMap(one -> lower(one), namesOf(parameters)))
     }
   }
 }

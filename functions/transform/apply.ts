@@ -3,7 +3,8 @@
 import { cut, storableTime } from '../../capture/captured-event.ts';
 import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import { type HostOptions, hostFunctions } from '../../hog/host/index.ts';
-import { type Compiled, compiledFrom } from '../../hog/javascript/index.ts';
+import { type Compiled, compiledFrom, type Executed } from '../../hog/javascript/index.ts';
+import { Held, toHost } from '../../hog/runtime/values.ts';
 import { PROGRAM_LIMITS } from '../evaluate.ts';
 import { type Filter, filterOf, Moment } from '../filter.ts';
 import { filterGlobalsOf, type Globals, transformationGlobals } from '../rules/globals.ts';
@@ -61,7 +62,17 @@ export interface Host {
 }
 
 /** Where an event is on its way through the transformations. */
-type State = Pick<Transformable, 'event' | 'distinct_id' | 'properties'>;
+interface State extends Pick<Transformable, 'event' | 'distinct_id' | 'properties'> {
+  /** The properties, as programs see them. */
+  held: Held;
+}
+
+/** A program has run on an event. Null: it changed nothing. */
+interface Ran {
+  state: State;
+  change: Change | null;
+  size: number;
+}
 
 const HEAVY: ReadonlySet<string> = new Set(['time', 'memory', 'steps']);
 /** The chain of elements is still among the properties. */
@@ -120,7 +131,7 @@ export class Transformations {
   apply(event: Transformable, room: Room, suspended: ReadonlyMap<string, string>, tally: Tally): Applied {
     this.#moment.set(event.received_at, () => seedOf(event.uuid));
     const notes = tally.event(event.uuid);
-    let state: State = event;
+    let state = stateOf(event);
     let size = 0;
     const changes: Change[] = [];
     for (const one of this.#list) {
@@ -132,7 +143,11 @@ export class Transformations {
         return { verdict: 'dropped', by: one.id, isFault: false };
       }
       if (ran === 'failed') {
-        if (one.onError === 'pass') continue;
+        if (one.onError === 'pass') {
+          // The program may have begun to change what it shares with the next one.
+          state = stateOf(state);
+          continue;
+        }
         notes.count(one.id, 'other', one.onError === 'drop' ? 'dropped_on_error' : 'refused_on_error');
         notes.commit();
         return one.onError === 'drop'
@@ -140,9 +155,7 @@ export class Transformations {
           : { verdict: 'refused', by: one.id };
       }
       size += ran.size;
-      const change = changeOf(one, state, ran.state);
-      if (!change) continue;
-      changes.push(change);
+      if (ran.change) changes.push(ran.change);
       state = ran.state;
     }
     notes.commit();
@@ -153,7 +166,10 @@ export class Transformations {
   /** Decides about an event that no program may look at, because of `message`. */
   giveUp(event: Transformable, message: string, tally: Tally): Applied {
     const notes = tally.event(event.uuid);
-    let applied: Applied = { verdict: 'kept', ...stateOf(event), changes: [], size: 0 };
+    const { event: name, distinct_id, properties } = event;
+    let applied: Applied = {
+      ...{ verdict: 'kept', event: name, distinct_id, properties, changes: [], size: 0 },
+    };
     for (const { id, onError } of this.#list) {
       notes.fail(id, 'failed', message);
       if (onError === 'pass') continue;
@@ -173,7 +189,7 @@ export class Transformations {
     room: Room,
     suspended: ReadonlyMap<string, string>,
     notes: ReturnType<Tally['event']>,
-  ): 'heavy' | 'skipped' | 'dropped' | 'failed' | { state: State; size: number } {
+  ): 'heavy' | 'skipped' | 'dropped' | 'failed' | Ran {
     const { id, problem } = one;
     const fail = (name: string, message: string) => {
       notes.fail(id, name, one.redact().text(message));
@@ -215,8 +231,9 @@ export class Transformations {
         `Error building inputs for event ${event.uuid}: ${(error as Error).message}`,
       );
     }
+    (globals.event as Record<string, unknown>).properties = state.held;
     this.#printed = [];
-    const outcome = one.compiled.run(globals, {
+    const outcome = one.compiled.execute(globals, {
       functions: one.functions,
       clock: this.#clock,
       now: () => this.#moment.now,
@@ -231,46 +248,58 @@ export class Transformations {
     if (outcome.status === 'failed') {
       return fail('failed', `Error executing function on event ${event.uuid}: ${outcome.error.message}`);
     }
-    const { result } = outcome;
-    if (!result) {
+    if (!outcome.result) {
       notes.count(id, 'success', 'succeeded');
       notes.count(id, 'other', 'dropped');
       return 'dropped';
     }
-    const read = stateIn(result, state);
-    if (read.fault !== undefined) {
-      const failed = fail('failed', `Error executing function on event ${event.uuid}: ${read.fault}`);
-      // What is good of the result counts, unless failures have consequences.
-      return read.state && one.onError === 'pass' ? { state: read.state, size: outcome.size } : failed;
+    try {
+      const { ran, fault } = ranOf(one, outcome, state);
+      if (fault === undefined) notes.count(id, 'success', 'succeeded');
+      else fail('failed', `Error executing function on event ${event.uuid}: ${fault}`);
+      // What is good of a result counts, unless failures have consequences.
+      return ran && (fault === undefined || one.onError === 'pass') ? ran : 'failed';
+    } catch (error) {
+      // The result is too large, or too deep.
+      return fail('failed', `Error executing function on event ${event.uuid}: ${(error as Error).message}`);
     }
-    notes.count(id, 'success', 'succeeded');
-    return { state: read.state, size: outcome.size };
   }
 }
 
-const stateOf = ({ event, distinct_id, properties }: State): State => ({ event, distinct_id, properties });
+const stateOf = ({ event, distinct_id, properties }: Omit<State, 'held'>): State => ({
+  ...{ event, distinct_id, properties, held: new Held(properties) },
+});
+
+/** Reads what a program returns. With a fault, `ran` is what of it can be used. */
+function ranOf(
+  { id, version }: Prepared,
+  { result, writes, size }: Extract<Executed, { status: 'finished' }>,
+  before: State,
+): { ran?: Ran; fault?: string } {
+  if (!(result instanceof Map)) return { fault: 'the result is no event' };
+  const given = result.get('properties');
+  if (!(given instanceof Map)) return { fault: 'the `properties` of the result are no object' };
+  const [event, distinctId] = [result.get('event'), result.get('distinct_id')];
+  const fault = ['event', 'distinct_id'].find((_name, index) => !isText([event, distinctId][index]));
+  const state = fault === undefined ? { event: cut(event), distinct_id: cut(distinctId) } : before;
+  const fields = (['event', 'distinct_id'] as const).filter((name) => before[name] !== state[name]);
+  const isShared = before.held.isFirst(given);
+  // A result that is huge as JSON may be small in memory, so it is measured before it is read.
+  const bytes = writes === 0 && isShared ? 0 : size();
+  const names = bytes === 0 ? [] : changedNames(before.properties, given);
+  const properties = names.length === 0 ? before.properties : (toHost(given) as State['properties']);
+  // What a program returned belongs to nobody else.
+  const held = new Held(properties, names.length === 0 && !isShared ? undefined : given);
+  const isChanged = names.length + fields.length > 0;
+  const change = isChanged
+    ? { id, version, properties: names, ...(fields.length > 0 ? { fields } : {}) }
+    : null;
+  const ran = {
+    state: { event: state.event, distinct_id: state.distinct_id, properties, held },
+    change,
+    size: bytes,
+  };
+  return fault === undefined ? { ran } : { ran, fault: `\`${fault}\` of the result is no text` };
+}
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** Reads what a program returns. With a fault, `state` is what of it can be used. */
-function stateIn(
-  result: unknown,
-  before: State,
-): { state: State; fault?: undefined } | { state?: State; fault: string } {
-  if (!isObject(result)) return { fault: 'the result is no event' };
-  const { event, distinct_id: id, properties } = result;
-  if (!isObject(properties)) return { fault: 'the `properties` of the result are no object' };
-  if (!isText(event)) return { fault: '`event` of the result is no text', state: { ...before, properties } };
-  if (!isText(id))
-    return { fault: '`distinct_id` of the result is no text', state: { ...before, properties } };
-  return { state: { event: cut(event), distinct_id: cut(id), properties } };
-}
-
-function changeOf({ id, version }: Prepared, before: State, after: State): Change | undefined {
-  const properties = changedNames(before.properties, after.properties);
-  const fields = (['event', 'distinct_id'] as const).filter((name) => before[name] !== after[name]);
-  if (properties.length === 0 && fields.length === 0) return undefined;
-  return { id, version, properties, ...(fields.length > 0 ? { fields } : {}) };
-}

@@ -1,34 +1,44 @@
+import type { HogValue } from '../../hog/runtime/values.ts';
+
 const MOST_NAMES = 100;
 
-/** Lists the properties that were added, changed or removed, up to a number. */
-export function changedNames(before: Record<string, unknown>, after: Record<string, unknown>): string[] {
+/** Lists the properties that a program added, changed or removed, up to a number. */
+export function changedNames(
+  before: Readonly<Record<string, unknown>>,
+  after: ReadonlyMap<HogValue, HogValue>,
+): string[] {
   const names: string[] = [];
-  for (const name in after) {
-    const isSame = Object.hasOwn(before, name) && same(before[name], after[name]);
-    if (!isSame && names.push(name) === MOST_NAMES) return names;
+  let known = 0;
+  for (const [key, value] of after) {
+    const name = String(key);
+    const isKnown = Object.hasOwn(before, name);
+    if (isKnown) known += 1;
+    if (isKnown && same(before[name], value)) continue;
+    if (names.push(name) === MOST_NAMES) return names;
   }
-  for (const name in before) {
-    if (!Object.hasOwn(after, name) && names.push(name) === MOST_NAMES) return names;
-  }
+  const all = Object.keys(before);
+  if (known === all.length) return names;
+  for (const name of all) if (!after.has(name) && names.push(name) === MOST_NAMES) return names;
   return names;
 }
 
-/** Answers whether two values are the same JSON, whatever the order of keys. */
-function same(one: unknown, other: unknown): boolean {
-  if (one === other) return true;
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
-  if (Array.isArray(one)) {
+/** Answers whether a value of a program is the same JSON as before, whatever the order of keys. */
+function same(before: unknown, after: HogValue): boolean {
+  if (before === after) return true;
+  if (typeof before !== 'object' || typeof after !== 'object' || before === null || after === null)
+    return false;
+  if (Array.isArray(before)) {
+    const list = after as readonly HogValue[];
     return (
-      Array.isArray(other) &&
-      one.length === other.length &&
-      one.every((item, index) => same(item, other[index]))
+      Array.isArray(after) &&
+      before.length === list.length &&
+      before.every((item, index) => same(item, list[index]))
     );
   }
-  if (Array.isArray(other)) return false;
-  const [own, others] = [one as Record<string, unknown>, other as Record<string, unknown>];
-  const keys = Object.keys(own);
+  if (!(after instanceof Map)) return false;
+  const keys = Object.keys(before);
   return (
-    keys.length === Object.keys(others).length &&
-    keys.every((key) => Object.hasOwn(others, key) && same(own[key], others[key]))
+    keys.length === after.size &&
+    keys.every((key) => after.has(key) && same((before as Record<string, unknown>)[key], after.get(key)))
   );
 }

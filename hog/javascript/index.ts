@@ -5,7 +5,7 @@ import { compileBytecode } from '../bytecode/index.ts';
 import { SourceError } from '../errors.ts';
 import type { HogFailure } from '../runtime/errors.ts';
 import { DEFAULT_LIMITS, type Limits, Meter } from '../runtime/meter.ts';
-import { costOf, toHost } from '../runtime/values.ts';
+import { costOf, type HogValue } from '../runtime/values.ts';
 import { activate } from './charge.ts';
 import { emitEntry } from './emit-statement.ts';
 import { Emitter } from './emitter.ts';
@@ -27,9 +27,19 @@ export interface JavaScriptOptions {
 }
 
 export type JavaScriptOutcome =
-  /** `size` is what the result takes, in bytes by estimate. */
-  | { status: 'finished'; result: unknown; size: number; printed: string[]; steps: number }
+  | { status: 'finished'; result: unknown; printed: string[]; steps: number }
   | { status: 'failed'; error: HogFailure; printed: string[]; steps: number };
+
+export type Executed =
+  | {
+      status: 'finished';
+      result: HogValue;
+      /** What the result takes, in bytes by estimate. Measured when it is asked for. Throws if it is too large. */
+      size(): number;
+      /** How often the program has set a part of a value. If it never did, what it was given is as before. */
+      writes: number;
+    }
+  | { status: 'failed'; error: HogFailure };
 
 export interface Compiled {
   /** The JavaScript. It takes the runtime table and returns a function of globals and run. */
@@ -37,6 +47,8 @@ export interface Compiled {
   /** The library and host functions that the code calls by name. */
   functions: string[];
   run(globals: object, options?: JavaScriptOptions): JavaScriptOutcome;
+  /** Runs the program, and returns its result as it is for other programs. */
+  execute(globals: object, options: JavaScriptOptions): Executed;
   /** Returns a function for repeated evaluation. It takes globals, returns the result and throws failures. */
   evaluator(options?: JavaScriptOptions): (globals: object) => unknown;
 }
@@ -68,6 +80,7 @@ export function compiledFrom({ code, functions }: Pick<Compiled, 'code' | 'funct
   return {
     ...{ code, functions },
     run: (globals, options) => run(entry, globals, options ?? {}),
+    execute: (globals, options) => execute(entry, globals, options),
     evaluator: (options) => evaluator(entry, options ?? {}),
   };
 }
@@ -78,7 +91,7 @@ function prepare(options: JavaScriptOptions, printed: string[] | null): Run {
     meter,
     functions: new Map(Object.entries(options.functions ?? {})),
     catchRuntimeErrors: options.catchRuntimeErrors ?? false,
-    depth: 0,
+    ...{ depth: 0, writes: 0 },
     around: {
       meter,
       clock: options.now ?? options.clock ?? null,
@@ -96,11 +109,24 @@ function run(entry: Entry, globals: object, options: JavaScriptOptions): JavaScr
   const prepared = prepare(options, printed);
   const outer = activate(prepared.meter);
   try {
-    const value = entry(globals, prepared);
-    const size = costOf(value, prepared.meter);
-    return { status: 'finished', result: toHost(value), size, printed, steps: prepared.meter.steps };
+    const result = whole(prepared, entry(globals, prepared));
+    return { status: 'finished', result, printed, steps: prepared.meter.steps };
   } catch (error) {
     return { status: 'failed', error: failureOf(error), printed, steps: prepared.meter.steps };
+  } finally {
+    activate(outer);
+  }
+}
+
+function execute(entry: Entry, globals: object, options: JavaScriptOptions): Executed {
+  const prepared = prepare(options, null);
+  const outer = activate(prepared.meter);
+  try {
+    const result = entry(globals, prepared);
+    const { writes, meter } = prepared;
+    return { status: 'finished', result, writes, size: () => costOf(result, meter) };
+  } catch (error) {
+    return { status: 'failed', error: failureOf(error) };
   } finally {
     activate(outer);
   }

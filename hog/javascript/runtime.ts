@@ -20,6 +20,7 @@ import {
   closureMessage,
   costOf,
   errorValue,
+  Held,
   type HogClosure,
   type HogError,
   type HogValue,
@@ -42,6 +43,8 @@ export interface Run {
   readonly functions: ReadonlyMap<string, (...args: unknown[]) => unknown>;
   readonly catchRuntimeErrors: boolean;
   depth: number;
+  /** How often the program has set a part of a value. */
+  writes: number;
 }
 
 /** Carries a Hog error through JavaScript's `throw`. */
@@ -164,8 +167,11 @@ function missing(path: string[]): HogValue {
 }
 
 /** Reads a key of a global that is not a plain property. */
-const step = (value: unknown, key: string): unknown =>
-  value instanceof Map ? (value.get(key) ?? null) : null;
+function step(value: unknown, key: string): unknown {
+  if (value instanceof Map) return value.get(key) ?? null;
+  if (!(value instanceof Held)) return null;
+  return Object.hasOwn(value.plain, key) ? (value.plain as Record<string, unknown>)[key] : null;
+}
 
 function dict(items: HogValue[]): Map<HogValue, HogValue> {
   const map = new Map<HogValue, HogValue>();
@@ -214,6 +220,7 @@ function change(run: Run, name: string, args: HogValue[]): HogValue {
 
 function set(run: Run, object: HogValue, key: HogValue, value: HogValue): void {
   run.meter.step();
+  run.writes += 1;
   const length = Array.isArray(object) ? object.length : 0;
   setProperty(object, key, value, run.meter);
   const gap = Array.isArray(object) ? object.length - length : 1;

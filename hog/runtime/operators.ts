@@ -3,7 +3,7 @@ import { isHogCallable, isHogClosure, unifyComparisonTypes } from './hogvm.ts';
 import type { Meter } from './meter.ts';
 import { regexMatch } from './regex.ts';
 import { resize, sizeOf } from './sizes.ts';
-import { checkWhole, describe, type HogValue, toHog } from './values.ts';
+import { checkWhole, describe, Held, type HogValue, toHog } from './values.ts';
 
 export type Ordering = '==' | '!=' | '<' | '<=' | '>' | '>=';
 
@@ -165,6 +165,7 @@ export function getGlobal(globals: object, path: readonly HogValue[]): HogValue 
   let value: unknown = globals;
   for (const key of path) {
     if (value === null) return null;
+    if (value instanceof Held) value = value.plain;
     value = value instanceof Map ? (value.get(key) ?? null) : ownProperty(value, key);
   }
   return toHog(value);

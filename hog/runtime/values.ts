@@ -117,6 +117,34 @@ export function tooDeep(): never {
 }
 
 /**
+ * A value of the host that was converted for another program before. The first reader gets that value, to save another
+ * conversion, and may change it. Later readers get the value of the host anew, like every reader of a global.
+ */
+export class Held {
+  readonly plain: object;
+  #hog: HogValue;
+  #isTaken = false;
+
+  /** `hog` is what the value was converted to, if it was. Nobody else may use it. */
+  constructor(plain: object, hog?: HogValue) {
+    this.plain = plain;
+    this.#hog = hog;
+  }
+
+  take(): HogValue {
+    if (this.#isTaken) return toHog(this.plain);
+    this.#isTaken = true;
+    this.#hog ??= toHog(this.plain);
+    return this.#hog;
+  }
+
+  /** Answers whether a value is what the first reader got. */
+  isFirst(value: HogValue): boolean {
+    return this.#isTaken && value === this.#hog;
+  }
+}
+
+/**
  * Converts a value of the host to a Hog value. Dates are recognized; functions become null, so data cannot bring code.
  */
 export function toHog(value: unknown, depth = 0): HogValue {
@@ -125,6 +153,7 @@ export function toHog(value: unknown, depth = 0): HogValue {
     return typeof value === 'bigint' ? Number(value) : value;
   }
   if (depth > MAX_VALUE_DEPTH) tooDeep();
+  if (value instanceof Held) return value.take();
   if (Array.isArray(value)) {
     const list = value.map((item) => toHog(item, depth + 1));
     return isTuple(value) ? markTuple(list) : list;
@@ -163,18 +192,18 @@ export function toHost(value: HogValue, marked: Set<object> = new Set()): unknow
     const object = {};
     const entries = value instanceof Map ? value : Object.entries(value);
     for (const [key, item] of entries) {
-      // Assignment would treat `__proto__` specially, but here it is an ordinary key.
-      Object.defineProperty(object, typeof key === 'string' ? key.toWellFormed() : printHogValue(key), {
-        value: toHost(item, marked),
-        enumerable: true,
-        configurable: true,
-        writable: true,
-      });
+      put(object, typeof key === 'string' ? key.toWellFormed() : printHogValue(key), toHost(item, marked));
     }
     plain = object;
   }
   marked.delete(value);
   return plain;
+}
+
+/** Sets a property. An assignment would treat `__proto__` specially, but here it is an ordinary key. */
+function put(object: Record<string, unknown>, key: string, value: unknown): void {
+  if (key !== '__proto__') object[key] = value;
+  else Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
 }
 
 /** Creates the error value that a program can catch. */

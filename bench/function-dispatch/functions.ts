@@ -1,6 +1,8 @@
 import type pg from 'pg';
 import { uuidv7 } from '../../db/uuid.ts';
 import { createFunctionCompiler } from '../../functions/compiler.ts';
+import { findTemplate } from '../../functions/templates/index.ts';
+import type { Template } from '../../functions/templates/template.ts';
 
 const HOG = "fetch(inputs.url, {'body': {'event': event.event, 'url': event.properties.$current_url}})";
 const condition = (key: string, value: unknown, type = 'event', operator = 'exact') => ({
@@ -78,6 +80,40 @@ export async function storeFunctions(
       );
     }
     await admin.query('commit');
+  } finally {
+    await compiler.close();
+  }
+}
+
+/** Three transformations with which every event is changed: one removes a property that all have. */
+const TRANSFORMATIONS: [template: string, inputs: Record<string, { value: unknown }>][] = [
+  ['template-geoip', {}],
+  ['template-filter-properties', { propertiesToFilter: { value: '$device_id, email' } }],
+  ['template-url-masking', {}],
+];
+
+/** Stores transformations as the API would. */
+export async function storeTransformations(admin: pg.Client, projectId: number): Promise<void> {
+  const compiler = createFunctionCompiler();
+  try {
+    for (const [order, [id, inputs]] of TRANSFORMATIONS.entries()) {
+      const { hog, inputs_schema } = findTemplate(id) as Template;
+      const compiled = await compiler.compile(projectId, {
+        ...{ type: 'transformation', secrets: { inputs: {}, mappings: [] }, isEnabled: true },
+        ...{ testAccounts: [], actions: [], now: Date.now(), timezone: 'UTC' },
+        content: { hog, inputs_schema, inputs, filters: {}, masking: null, mappings: null },
+      });
+      await admin.query(
+        `insert into functions (project_id, id, type, name, description, enabled, execution_order, on_error, hog,
+           inputs_schema, inputs, filters, bytecode)
+         values ($1, $2, 'transformation', $3, '', true, $4, 'refuse', $5, $6, $7, $8, $9)`,
+        [
+          ...[projectId, uuidv7(), id, order, hog, JSON.stringify(compiled.inputs_schema)],
+          ...[JSON.stringify(compiled.inputs), JSON.stringify(compiled.filters)],
+          JSON.stringify(compiled.bytecode),
+        ],
+      );
+    }
   } finally {
     await compiler.close();
   }

@@ -1,6 +1,7 @@
-// `npm run bench -- function-dispatch [--seconds 6] [--warmup 4] [--rounds 3] [--batches 50,500] [--modes none,twenty,many]`
-// Measures what functions cost capture: the API at its full rate, beside a worker, with no function, with twenty, and with
-// 5,000 of which 4,980 name other events. Also how far functions are behind.
+// `npm run bench -- function-dispatch [--seconds 6] [--warmup 4] [--rounds 3] [--batches 50,500]
+// [--modes none,twenty,many,transformations]`
+// Measures what functions cost capture: the API at its full rate, beside a worker, with no function, with twenty, with 5,000
+// of which 4,980 name other events, and with three transformations. Also how far functions are behind.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,7 +16,7 @@ import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
 import { childrenCpu, processStat } from '../process-stat.ts';
-import { others, storeFunctions, twenty } from './functions.ts';
+import { others, storeFunctions, storeTransformations, twenty } from './functions.ts';
 
 const { values } = parseArgs({
   options: {
@@ -97,7 +98,8 @@ async function measure(admin: pg.Client, watcher: pg.Client, mode: string, batch
     'truncate events, event_ids, functions, function_batches, function_queue, function_invocations',
   );
   await admin.query('truncate function_metrics, function_logs');
-  if (mode !== 'none') {
+  if (mode === 'transformations') await storeTransformations(admin, 1);
+  else if (mode !== 'none') {
     const filters = [...twenty(), ...(mode === 'many' ? others(4_980) : [])];
     await storeFunctions(admin, { projectId: 1, url, filters });
   }
@@ -163,11 +165,14 @@ async function measure(admin: pg.Client, watcher: pg.Client, mode: string, batch
     const { rows } = await admin.query(
       `select (select coalesce(sum(count), 0)::int from function_metrics where name = 'triggered') as matched,
          (select count(*)::int from events) as events,
-         (select count(*)::int from events where properties->>'$pathname' = '/products/7') as wanted`,
+         (select count(*)::int from events where properties->>'$pathname' = '/products/7') as wanted,
+         (select count(*)::int from events where transformations is not null) as transformed`,
     );
-    const { matched, events, wanted } = rows[0];
+    const { matched, events, wanted, transformed } = rows[0];
     if (events !== acknowledged) throw new Error(`${acknowledged} events acknowledged, ${events} stored`);
-    if (mode !== 'none' && matched !== wanted)
+    if (transformed !== (mode === 'transformations' ? events : 0))
+      throw new Error(`${transformed} of ${events} events are transformed`);
+    if (mode !== 'none' && mode !== 'transformations' && matched !== wanted)
       throw new Error(`${wanted} events match, ${matched} invocations`);
     return { rate: eventsPerSecond, p99, lag, rest, matched };
   } finally {

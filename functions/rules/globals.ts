@@ -88,9 +88,13 @@ export function seenBy(type: FunctionTypeName, globals: Globals): Globals {
 
 export function transformationGlobals({ id, url }: { id: number; url: string }, event: EventFacts): Globals {
   const { $current_url: page = '', $elements_chain: chain = '' } = event.properties;
+  const { uuid, event: name, distinct_id, properties, timestamp } = event;
   return {
     project: { id, name: '', url },
-    event: { ...event, url: page, elements_chain: event.elements_chain || chain },
+    event: {
+      ...{ uuid, event: name, distinct_id, properties, timestamp, url: page },
+      elements_chain: event.elements_chain || chain,
+    },
   };
 }
 

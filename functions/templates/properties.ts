@@ -136,9 +136,9 @@ export const FILTER_PROPERTIES = transformation({
 let changed := event
 let present := keys(event.properties)
 for (let name in namesOf(inputs.propertiesToFilter)) {
-  let isPath := position(name, '.') > 0
-  if (has(present, name) or isPath) {
-    changed.properties := without(changed.properties, isPath ? splitByString('.', name) : [name])
+  let path := position(name, '.') > 0 ? splitByString('.', name) : [name]
+  if (has(present, name) or has(present, path[1])) {
+    changed.properties := without(changed.properties, path)
   }
 }
 return changed

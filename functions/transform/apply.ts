@@ -3,7 +3,7 @@
 import { cut, storableTime } from '../../capture/captured-event.ts';
 import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import { type HostOptions, hostFunctions } from '../../hog/host/index.ts';
-import { type Compiled, compiledFrom, type Executed } from '../../hog/javascript/index.ts';
+import { compiledFrom, type Executed, type JavaScriptOptions } from '../../hog/javascript/index.ts';
 import { Held, toHost } from '../../hog/runtime/values.ts';
 import { PROGRAM_LIMITS } from '../evaluate.ts';
 import { type Filter, filterOf, Moment } from '../filter.ts';
@@ -15,7 +15,7 @@ import { costOf } from '../rules/watcher.ts';
 import { changedNames } from './changed-names.ts';
 import type { Chain, Change, Transformable, Transformation } from './definition.ts';
 import { inputsOf } from './inputs.ts';
-import type { Tally } from './tally.ts';
+import type { Notes, Tally } from './tally.ts';
 
 /** What may be used for one program. */
 export interface Room {
@@ -50,8 +50,7 @@ interface Prepared extends Pick<Transformation, 'id' | 'name' | 'version' | 'onE
   /** Null: it takes all events. */
   filter: Filter | null;
   inputs(globals: Globals): Record<string, unknown>;
-  compiled: Compiled;
-  functions: Record<string, (...args: unknown[]) => unknown>;
+  run(globals: Globals): Executed;
   redact(): Redact;
 }
 
@@ -59,6 +58,7 @@ export interface Host {
   /** Milliseconds. Limits of time count it. */
   clock(): number;
   place: HostOptions['place'];
+  room: Room;
 }
 
 /** Where an event is on its way through the transformations. */
@@ -85,21 +85,23 @@ export class Transformations {
   readonly needsPlaces: boolean;
   readonly #list: readonly Prepared[];
   readonly #clock: () => number;
+  readonly #isWhole: boolean;
   readonly #moment = new Moment();
   #printed: string[] = [];
 
   constructor(chain: Chain, host: Host) {
     this.chain = chain;
     this.#clock = host.clock;
+    this.#isWhole = host.room === WHOLE_ROOM;
     this.#list = chain.transformations.map((one) => this.#prepare(one, host));
     this.needsPlaces = chain.transformations.some(({ program }) => program.functions.includes('geoipLookup'));
   }
 
-  #prepare(one: Transformation, { place, clock }: Host): Prepared {
+  #prepare(one: Transformation, { place, clock, room }: Host): Prepared {
     const { id, name, version, onError, problem, filters, program, inputs, given, secret } = one;
     const filter = filters && decompileExpression(filters);
     const takesAll = filter?.kind === 'constant' && filter.value === true;
-    const all: Prepared['functions'] = {
+    const all: NonNullable<JavaScriptOptions['functions']> = {
       ...hostFunctions(place ? { place } : {}),
       print: (...args) => {
         if (this.#printed.length <= MOST_PRINTED) this.#printed.push(printedText(args));
@@ -114,8 +116,11 @@ export class Transformations {
       ...{ id, name, version, onError, problem },
       filter: takesAll ? null : filterOf(filters, this.#moment),
       inputs: inputsOf(inputs, given, this.#moment, clock),
-      compiled: compiledFrom(program),
-      functions: Object.fromEntries(Object.entries(all).filter(([key]) => program.functions.includes(key))),
+      run: compiledFrom(program).executor({
+        functions: Object.fromEntries(Object.entries(all).filter(([key]) => program.functions.includes(key))),
+        ...{ clock, now: () => this.#moment.now, random: () => this.#moment.random() },
+        limits: { ...PROGRAM_LIMITS, maxMilliseconds: room.milliseconds, maxMemory: room.memory },
+      }),
       redact: () => {
         const values = Object.fromEntries(Object.entries(inputs).map(([key, { value }]) => [key, value]));
         redact ??= redactor(
@@ -128,14 +133,15 @@ export class Transformations {
   }
 
   /** Runs the transformations one after the other. Those in `suspended` do not run, which counts as a failure. */
-  apply(event: Transformable, room: Room, suspended: ReadonlyMap<string, string>, tally: Tally): Applied {
+  apply(event: Transformable, suspended: ReadonlyMap<string, string>, tally: Tally): Applied {
     this.#moment.set(event.received_at, () => seedOf(event.uuid));
     const notes = tally.event(event.uuid);
     let state = stateOf(event);
+    const time = new Date(storableTime(event)).toISOString();
     let size = 0;
     const changes: Change[] = [];
     for (const one of this.#list) {
-      const ran = this.#one(one, event, state, room, suspended, notes);
+      const ran = this.#one(one, { uuid: event.uuid, time }, state, suspended, notes);
       if (ran === 'heavy') return { verdict: 'heavy' };
       if (ran === 'skipped') continue;
       if (ran === 'dropped') {
@@ -184,11 +190,10 @@ export class Transformations {
 
   #one(
     one: Prepared,
-    event: Transformable,
+    { uuid, time }: { uuid: string; time: string },
     state: State,
-    room: Room,
     suspended: ReadonlyMap<string, string>,
-    notes: ReturnType<Tally['event']>,
+    notes: Notes,
   ): 'heavy' | 'skipped' | 'dropped' | 'failed' | Ran {
     const { id, problem } = one;
     const fail = (name: string, message: string) => {
@@ -201,19 +206,12 @@ export class Transformations {
       return 'failed';
     }
     if (problem !== null) return fail('failed', problem);
-    const facts = {
-      ...{
-        uuid: event.uuid,
-        event: state.event,
-        distinct_id: state.distinct_id,
-        properties: state.properties,
-      },
-      ...{ timestamp: new Date(storableTime(event)).toISOString(), elements_chain: NO_CHAIN },
-    };
+    const { event, distinct_id, properties } = state;
+    const facts = { uuid, event, distinct_id, properties, timestamp: time, elements_chain: NO_CHAIN };
     if (one.filter) {
       const { matched, error } = one.filter(filterGlobalsOf(facts, null, []));
       if (error !== undefined) {
-        return fail('filtering_failed', `Error filtering event ${event.uuid}: ${error}`);
+        return fail('filtering_failed', `Error filtering event ${uuid}: ${error}`);
       }
       if (!matched) {
         notes.count(id, 'other', 'filtered');
@@ -226,27 +224,18 @@ export class Transformations {
     try {
       globals.inputs = one.inputs(globals);
     } catch (error) {
-      return fail(
-        'inputs_failed',
-        `Error building inputs for event ${event.uuid}: ${(error as Error).message}`,
-      );
+      return fail('inputs_failed', `Error building inputs for event ${uuid}: ${(error as Error).message}`);
     }
     (globals.event as Record<string, unknown>).properties = state.held;
     this.#printed = [];
-    const outcome = one.compiled.execute(globals, {
-      functions: one.functions,
-      clock: this.#clock,
-      now: () => this.#moment.now,
-      random: () => this.#moment.random(),
-      limits: { ...PROGRAM_LIMITS, maxMilliseconds: room.milliseconds, maxMemory: room.memory },
-    });
+    const outcome = one.run(globals);
     const isHeavy = outcome.status === 'failed' && HEAVY.has(outcome.error.code);
-    if (isHeavy && room !== WHOLE_ROOM) return 'heavy';
+    if (isHeavy && !this.#isWhole) return 'heavy';
     const cost = costOf(this.#clock() - began, []);
     if (cost > 0) notes.cost(id, cost);
     for (const line of this.#printed) notes.print(id, one.redact().text(line));
     if (outcome.status === 'failed') {
-      return fail('failed', `Error executing function on event ${event.uuid}: ${outcome.error.message}`);
+      return fail('failed', `Error executing function on event ${uuid}: ${outcome.error.message}`);
     }
     if (!outcome.result) {
       notes.count(id, 'success', 'succeeded');
@@ -256,12 +245,12 @@ export class Transformations {
     try {
       const { ran, fault } = ranOf(one, outcome, state);
       if (fault === undefined) notes.count(id, 'success', 'succeeded');
-      else fail('failed', `Error executing function on event ${event.uuid}: ${fault}`);
+      else fail('failed', `Error executing function on event ${uuid}: ${fault}`);
       // What is good of a result counts, unless failures have consequences.
       return ran && (fault === undefined || one.onError === 'pass') ? ran : 'failed';
     } catch (error) {
       // The result is too large, or too deep.
-      return fail('failed', `Error executing function on event ${event.uuid}: ${(error as Error).message}`);
+      return fail('failed', `Error executing function on event ${uuid}: ${(error as Error).message}`);
     }
   }
 }

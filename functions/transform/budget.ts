@@ -7,7 +7,10 @@ const SAVED = 0.5;
 const OF_AN_EVENT = 1;
 /** After so many events the average says something. */
 const ENOUGH = 20;
-const EXILE = 60_000;
+/** For how long, in milliseconds: at first, and at most. It doubles as long as it goes on. */
+const FIRST_EXILE = 1_000;
+const LONGEST_EXILE = 60_000;
+const FORGIVEN = 120_000;
 const MOST_PROJECTS = 5_000;
 /** Milliseconds of one turn of the event loop. */
 const OF_A_TURN = 20;
@@ -41,6 +44,7 @@ interface Share {
   average: number;
   events: number;
   exiledUntil: number;
+  exile: number;
 }
 
 /**
@@ -91,7 +95,9 @@ export class MainThreadBudget {
   /** Leaves the events of the project to other threads for a while. */
   exile(projectId: number): void {
     const share = this.#share(projectId);
-    share.exiledUntil = this.#now() + EXILE;
+    const now = this.#now();
+    share.exile = now - share.exiledUntil > FORGIVEN ? FIRST_EXILE : Math.min(share.exile * 2, LONGEST_EXILE);
+    share.exiledUntil = now + share.exile;
     share.events = 0;
     share.average = 0;
   }
@@ -100,7 +106,7 @@ export class MainThreadBudget {
     let share = this.#shares.get(projectId);
     if (!share) {
       const bucket = new Bucket(OF_ONE, this.#now());
-      share = { bucket, average: 0, events: 0, exiledUntil: Number.NEGATIVE_INFINITY };
+      share = { bucket, average: 0, events: 0, exiledUntil: Number.NEGATIVE_INFINITY, exile: FIRST_EXILE };
       if (this.#shares.size >= MOST_PROJECTS) this.#shares.delete(this.#shares.keys().next().value as number);
       this.#shares.set(projectId, share);
     }

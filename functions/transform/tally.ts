@@ -18,31 +18,9 @@ export class Tally {
   readonly #costs = new Map<string, number>();
   readonly #logs: Told['logs'] = [];
 
-  /** Notes about one event. They count when they are committed: a program may have to run again elsewhere. */
-  event(uuid: string) {
-    const counts: [functionId: string, kind: MetricKind, name: string][] = [];
-    const logs: Told['logs'] = [];
-    const costs: [functionId: string, cost: number][] = [];
-    return {
-      count: (functionId: string, kind: MetricKind, name: string) => {
-        counts.push([functionId, kind, name]);
-      },
-      fail: (functionId: string, name: string, message: string) => {
-        counts.push([functionId, 'failure', name]);
-        logs.push({ functionId, uuid, level: 'error', message });
-      },
-      print: (functionId: string, message: string) => {
-        logs.push({ functionId, uuid, level: 'info', message });
-      },
-      cost: (functionId: string, cost: number) => {
-        costs.push([functionId, cost]);
-      },
-      commit: () => {
-        for (const [functionId, kind, name] of counts) this.#count(functionId, kind, name, 1);
-        for (const [functionId, cost] of costs) this.#cost(functionId, cost);
-        for (const line of logs) if (this.#logs.length < MOST_LINES) this.#logs.push(line);
-      },
-    };
+  /** Begins notes about one event. They count when they are committed: a program may have to run again elsewhere. */
+  event(uuid: string): Notes {
+    return new Notes(uuid, (told) => this.add(told));
   }
 
   /** Adds what another tally says. */
@@ -65,5 +43,38 @@ export class Tally {
 
   #cost(functionId: string, cost: number): void {
     this.#costs.set(functionId, (this.#costs.get(functionId) ?? 0) + cost);
+  }
+}
+
+/** What happens to one event. */
+export class Notes {
+  readonly #uuid: string;
+  readonly #commit: (told: Told) => void;
+  readonly #told: Told = { counts: [], logs: [], costs: [] };
+
+  constructor(uuid: string, commit: (told: Told) => void) {
+    this.#uuid = uuid;
+    this.#commit = commit;
+  }
+
+  count(functionId: string, kind: MetricKind, name: string): void {
+    this.#told.counts.push([functionId, kind, name, 1]);
+  }
+
+  fail(functionId: string, name: string, message: string): void {
+    this.count(functionId, 'failure', name);
+    this.#told.logs.push({ functionId, uuid: this.#uuid, level: 'error', message });
+  }
+
+  print(functionId: string, message: string): void {
+    this.#told.logs.push({ functionId, uuid: this.#uuid, level: 'info', message });
+  }
+
+  cost(functionId: string, cost: number): void {
+    this.#told.costs.push([functionId, cost]);
+  }
+
+  commit(): void {
+    this.#commit(this.#told);
   }
 }

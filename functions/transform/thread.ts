@@ -24,7 +24,11 @@ async function openPlaces(file: string | undefined): Promise<void> {
 function learned({ projectId, version, chain }: TransformJob): Transformations | undefined {
   let found = known.get(projectId);
   if (chain) {
-    found = new Transformations(chain, { clock: processorTime, place: (address) => opened?.place(address) });
+    found = new Transformations(chain, {
+      clock: processorTime,
+      room: WHOLE_ROOM,
+      place: (address) => opened?.place(address),
+    });
     known.delete(projectId);
     known.set(projectId, found);
     if (known.size > MOST_PROJECTS) known.delete(known.keys().next().value as number);
@@ -41,7 +45,7 @@ async function work(job: TransformJob): Promise<TransformAnswer> {
   const suspended = new Map(job.suspended);
   const began = processorTime();
   for (const event of job.events) {
-    const one = transformations.apply(event, WHOLE_ROOM, suspended, tally);
+    const one = transformations.apply(event, suspended, tally);
     // What did not change need not be sent back.
     applied.push(one.verdict === 'kept' && one.changes.length === 0 ? { ...one, properties: {} } : one);
     if (one.verdict === 'refused' || processorTime() - began > job.milliseconds) break;

@@ -42,7 +42,7 @@ export interface Transformer {
 /** Of a program in the thread that receives events. One that needs more runs in another thread. */
 const ROOM: Room = { milliseconds: 10, memory: 16 * 1024 * 1024 };
 /** How much processor time the events of one request may take, in milliseconds. */
-const OF_A_REQUEST = 10_000;
+const OF_A_REQUEST = 5_000;
 /** Of a thread: processor time of a job in milliseconds, its events, and when the thread is ended. */
 const OF_A_JOB = 1_000;
 const EVENTS_OF_A_JOB = 200;
@@ -156,7 +156,7 @@ class RunningTransformer implements Transformer {
       return undefined;
     }
     const { place } = this.#options;
-    const found = new Transformations(chain, { clock: () => performance.now(), place });
+    const found = new Transformations(chain, { clock: () => performance.now(), place, room: ROOM });
     await this.#ledger.look([projectId]);
     // A newer one may have come first.
     const known = this.#known.get(projectId);
@@ -197,7 +197,7 @@ class RunningTransformer implements Transformer {
       if (!this.#budget.hasTurn) return false;
       const event = events[request.at] as CapturedEvent;
       const began = performance.now();
-      const applied = transformations.apply(event, ROOM, suspended, tally);
+      const applied = transformations.apply(event, suspended, tally);
       const took = performance.now() - began;
       this.#budget.spent(projectId, took);
       this.#metrics.seconds.inc({ thread: 'main' }, took / 1_000);

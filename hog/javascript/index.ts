@@ -47,8 +47,8 @@ export interface Compiled {
   /** The library and host functions that the code calls by name. */
   functions: string[];
   run(globals: object, options?: JavaScriptOptions): JavaScriptOutcome;
-  /** Runs the program, and returns its result as it is for other programs. */
-  execute(globals: object, options: JavaScriptOptions): Executed;
+  /** Returns a function for repeated runs whose results other programs of this kind can take as they are. */
+  executor(options: JavaScriptOptions): (globals: object) => Executed;
   /** Returns a function for repeated evaluation. It takes globals, returns the result and throws failures. */
   evaluator(options?: JavaScriptOptions): (globals: object) => unknown;
 }
@@ -80,7 +80,7 @@ export function compiledFrom({ code, functions }: Pick<Compiled, 'code' | 'funct
   return {
     ...{ code, functions },
     run: (globals, options) => run(entry, globals, options ?? {}),
-    execute: (globals, options) => execute(entry, globals, options),
+    executor: (options) => executor(entry, options),
     evaluator: (options) => evaluator(entry, options ?? {}),
   };
 }
@@ -118,18 +118,23 @@ function run(entry: Entry, globals: object, options: JavaScriptOptions): JavaScr
   }
 }
 
-function execute(entry: Entry, globals: object, options: JavaScriptOptions): Executed {
+function executor(entry: Entry, options: JavaScriptOptions): (globals: object) => Executed {
   const prepared = prepare(options, null);
-  const outer = activate(prepared.meter);
-  try {
-    const result = entry(globals, prepared);
-    const { writes, meter } = prepared;
-    return { status: 'finished', result, writes, size: () => costOf(result, meter) };
-  } catch (error) {
-    return { status: 'failed', error: failureOf(error) };
-  } finally {
-    activate(outer);
-  }
+  const { meter } = prepared;
+  return (globals) => {
+    meter.restart();
+    prepared.depth = 0;
+    prepared.writes = 0;
+    const outer = activate(meter);
+    try {
+      const result = entry(globals, prepared);
+      return { status: 'finished', result, writes: prepared.writes, size: () => costOf(result, meter) };
+    } catch (error) {
+      return { status: 'failed', error: failureOf(error) };
+    } finally {
+      activate(outer);
+    }
+  };
 }
 
 function evaluator(entry: Entry, options: JavaScriptOptions): (globals: object) => unknown {

@@ -57,19 +57,20 @@ class Thrown {
 
 type Body = (...args: HogValue[]) => HogValue;
 
-/**
- * The JavaScript functions of closures. They are kept apart, so that code that holds the closure value cannot reach
- * them.
- */
-const bodies = new WeakMap<HogClosure, Body>();
+/** The JavaScript function of a closure. Code that holds the closure cannot reach it: programs know no symbols. */
+const BODY = Symbol('body');
+
+interface WithBody extends HogClosure {
+  [BODY]?: Body;
+}
 
 const NO_ASYNC: ReadonlySet<string> = new Set();
 
 function closure(name: string, argCount: number, body: Body): HogClosure {
-  const value = newHogClosure(
+  const value: WithBody = newHogClosure(
     newHogCallable('local', { name, argCount, upvalueCount: 0, ip: 0, chunk: 'root' }),
   );
-  bodies.set(value, body);
+  value[BODY] = body;
   return value;
 }
 
@@ -96,7 +97,7 @@ export function callValue(run: Run, args: HogValue[], callee: HogValue): HogValu
   if (args.length > callable.argCount) {
     throw runtimeFailure(`Too many arguments. Passed ${args.length}, expected ${callable.argCount}`);
   }
-  const body = bodies.get(callee);
+  const body = (callee as WithBody)[BODY];
   if (!body) throw runtimeFailure(closureMessage(callee));
   while (args.length < callable.argCount) args.push(null);
   return enter(run, () => body(...args));

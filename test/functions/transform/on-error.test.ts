@@ -87,14 +87,16 @@ test('the other events of a request, and the other transformations, do not suffe
     hog: "if (event.event = 'bad') { throw Error('no') }\nreturn event",
     on_error: 'drop',
   });
-  await api.transform(anna, { hog: "throw Error('always')" });
+  await api.transform(anna, {
+    hog: "let changed := event\nchanged.properties.half := 'done'\nthrow Error('always')",
+  });
   await api.transform(anna, {
     hog: "let changed := event\nchanged.properties.mark := 'yes'\nreturn changed",
   });
   const found = await api.stored(anna, [{ event: 'good' }, { event: 'bad' }, { event: 'fine' }]);
-  expect(found.map((one) => [one.event, one.properties.mark])).toEqual([
-    ['fine', 'yes'],
-    ['good', 'yes'],
+  expect(found.map((one) => [one.event, one.properties.mark, one.properties.half])).toEqual([
+    ['fine', 'yes', undefined],
+    ['good', 'yes', undefined],
   ]);
   const warnings = await api.request(anna, 'GET', `/api/projects/${anna.projectId}/ingestion_warnings/`);
   if (warnings.statusCode === 200) expect(warnings.body).toContain('transformation_failed');

@@ -42,12 +42,3 @@ export function storableTime({ timestamp, received_at }: { timestamp: number; re
   if (!Number.isFinite(timestamp)) return received_at;
   return Math.trunc(Math.min(Math.max(timestamp, FIRST), LAST));
 }
-
-const LONGEST_NAME = 200;
-
-/** Shortens a name or a distinct_id to 200 characters. A character that takes two units of UTF-16 is not split. */
-export function cut(text: string): string {
-  if (text.length <= LONGEST_NAME) return text;
-  const characters = Array.from(text.slice(0, LONGEST_NAME * 2 + 2));
-  return characters.length <= LONGEST_NAME ? text : characters.slice(0, LONGEST_NAME).join('');
-}

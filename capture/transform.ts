@@ -10,24 +10,13 @@ export interface TransformedProject {
 
 /**
  * Changes, adds or removes events of a request between parsing and storing. It may change the given objects. It returns
- * a promise only if it has to wait, which is rare. Throws a TransformRefusedError if the request must be sent again.
+ * a promise only if it has to wait, which is rare. Throws a Refusal if the request must be sent again.
  */
 export type TransformEvents = (
   project: TransformedProject,
   events: CapturedEvent[],
   notices: Pick<Notices, 'skip'>,
 ) => CapturedEvent[] | Promise<CapturedEvent[]>;
-
-/** The events must not be stored as they are, and their transformation is not possible at the moment. */
-export class TransformRefusedError extends Error {
-  override readonly name = 'TransformRefusedError';
-  readonly retryAfterSeconds: number;
-
-  constructor(message: string, retryAfterSeconds: number, options?: ErrorOptions) {
-    super(message, options);
-    this.retryAfterSeconds = retryAfterSeconds;
-  }
-}
 
 /** Transforms events in steps, one after the other. */
 export function inSteps(...steps: (TransformEvents | undefined)[]): TransformEvents | undefined {

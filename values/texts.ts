@@ -55,3 +55,12 @@ export function cleanValue(value: unknown): { value: unknown; changed: number } 
   }
   return { value, changed };
 }
+
+const LONGEST_NAME = 200;
+
+/** Shortens a name or a distinct_id to 200 characters. A character that takes two units of UTF-16 is not split. */
+export function cut(text: string): string {
+  if (text.length <= LONGEST_NAME) return text;
+  const characters = Array.from(text.slice(0, LONGEST_NAME * 2 + 2));
+  return characters.length <= LONGEST_NAME ? text : characters.slice(0, LONGEST_NAME).join('');
+}

@@ -13,10 +13,11 @@ import {
   removeAddresses,
 } from '../../capture/parse/parse.ts';
 import type { V1Headers } from '../../capture/parse/v1.ts';
-import { type TransformEvents, TransformRefusedError } from '../../capture/transform.ts';
+import type { TransformEvents } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import type { PublicProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
+import { Refusal } from '../../refusals.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { Quiet } from '../../telemetry/quiet.ts';
 import type { ApiDependencies } from '../dependencies.ts';
@@ -221,9 +222,10 @@ function toRefusal(error: unknown): unknown {
       errors: [...error.offences],
     });
   }
-  if (error instanceof IngestUnavailableError || error instanceof TransformRefusedError) {
+  if (error instanceof IngestUnavailableError) {
     return errors.unavailable(error.message, error.retryAfterSeconds);
   }
+  if (error instanceof Refusal) return errors.unavailable(error.message, error.retrySeconds);
   if (error instanceof EventsRefusedError) return errors.validation('invalid_input', error.message, null);
   return error;
 }

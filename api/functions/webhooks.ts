@@ -4,7 +4,6 @@ import { readJson } from '../../capture/decode/json.ts';
 import { DecodeError } from '../../capture/decode/limits.ts';
 import { EventsRefusedError, IngestUnavailableError } from '../../capture/ingest.ts';
 import { parseEvents, removeAddresses } from '../../capture/parse/parse.ts';
-import { TransformRefusedError } from '../../capture/transform.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import { isUuid, uuidv7 } from '../../db/uuid.ts';
 import {
@@ -28,6 +27,7 @@ import {
   type WebhookAnswer,
 } from '../../functions/rules/webhook.ts';
 import { RunnerBusyError } from '../../functions/runner.ts';
+import { Refusal } from '../../refusals.ts';
 import { Allowances } from '../../values/allowances.ts';
 import { clientAddress, clientNetwork } from '../../values/clients.ts';
 import type { ApiDependencies } from '../dependencies.ts';
@@ -214,7 +214,8 @@ function refusal(error: unknown): unknown {
   if (error instanceof DecodeError || error instanceof EventsRefusedError) {
     return new CaptureRefusedError(error.message);
   }
-  if (error instanceof IngestUnavailableError || error instanceof TransformRefusedError)
+  if (error instanceof IngestUnavailableError)
     return errors.unavailable(error.message, error.retryAfterSeconds);
+  if (error instanceof Refusal) return errors.unavailable(error.message, error.retrySeconds);
   return error;
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type CapturedEvent, cut } from '../captured-event.ts';
+import { cut } from '../../values/texts.ts';
+import type { CapturedEvent } from '../captured-event.ts';
 
 const NAMESPACE = Buffer.from('932979b465c3442484670b66ec27bc22', 'hex');
 const TEXT = /^(.{8})(.{4})(.{4})(.{4})(.{12})$/;

@@ -1,10 +1,10 @@
 // Runs the transformations of a project on events. It is called where events come in, and in threads.
 
-import { cut, storableTime } from '../../capture/captured-event.ts';
 import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import { type HostOptions, hostFunctions } from '../../hog/host/index.ts';
 import { compiledFrom, type Executed, type JavaScriptOptions } from '../../hog/javascript/index.ts';
 import { Held, toHost } from '../../hog/runtime/values.ts';
+import { cut } from '../../values/texts.ts';
 import { PROGRAM_LIMITS } from '../evaluate.ts';
 import { type Filter, filterOf, Moment } from '../filter.ts';
 import { filterGlobalsOf, type Globals, transformationGlobals } from '../rules/globals.ts';
@@ -137,7 +137,7 @@ export class Transformations {
     this.#moment.set(event.received_at, () => seedOf(event.uuid));
     const notes = tally.event(event.uuid);
     let state = stateOf(event);
-    const time = new Date(storableTime(event)).toISOString();
+    const time = new Date(event.timestamp).toISOString();
     let size = 0;
     const changes: Change[] = [];
     for (const one of this.#list) {

@@ -1,13 +1,10 @@
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import type { Notices } from '../../capture/parse/notices.ts';
-import {
-  type TransformEvents,
-  type TransformedProject,
-  TransformRefusedError,
-} from '../../capture/transform.ts';
+import type { TransformEvents, TransformedProject } from '../../capture/transform.ts';
 import { nextTurn } from '../../db/loop-turns.ts';
 import type { HostOptions } from '../../hog/host/index.ts';
 import { ThreadError, ThreadPool } from '../../hog/threads/pool.ts';
+import { refuse } from '../../refusals.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Registry } from '../../telemetry/metrics.ts';
 import { transformationVersion } from '../rows/transformations.ts';
@@ -130,10 +127,9 @@ class RunningTransformer implements Transformer {
       return await this.#load(id, version);
     } catch (error) {
       this.#options.logger.warn({ err: error, project_id: id }, 'transformations could not be loaded');
-      throw new TransformRefusedError(
+      throw refuse.unavailable(
         'The transformations of the project cannot be loaded at the moment. Send the events again.',
         RETRY_SECONDS,
-        { cause: error },
       );
     }
   }
@@ -250,7 +246,7 @@ class RunningTransformer implements Transformer {
     } catch (error) {
       if (!(error instanceof ThreadError) || error.code === 'failed') throw error;
       if (error.code === 'busy') {
-        throw new TransformRefusedError(
+        throw refuse.unavailable(
           'Too many events of the project wait for its transformations. Send them again.',
           RETRY_SECONDS,
         );
@@ -305,7 +301,7 @@ class RunningTransformer implements Transformer {
     } else if (decided.verdict === 'refused') {
       count(request, 'refused');
       this.#told(request);
-      throw new TransformRefusedError(
+      throw refuse.unavailable(
         'A transformation of the project failed, and the event must not be stored without it. Send the events again.',
         RETRY_SECONDS,
       );

@@ -4,6 +4,7 @@ import { captureRoutes } from './capture/routes.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
+import { traceRoutes } from './events/trace.ts';
 import { batchExportRoutes } from './exports/index.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
@@ -45,6 +46,7 @@ export const ROUTES: Routes = {
     personalApiKeyRoutes,
     activityLogRoutes,
     eventRoutes,
+    traceRoutes,
     personRoutes,
     groupRoutes,
     batchExportRoutes,

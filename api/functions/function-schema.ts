@@ -65,7 +65,6 @@ export const functionItem = z
     template: functionTemplate.nullable(),
     status,
     execution_order: z.int().nullable(),
-    on_error: onError,
     draft_updated_at: timestamp
       .nullable()
       .meta({ description: 'When the draft of the function was last saved. Null: it has none.' }),
@@ -76,6 +75,7 @@ export const functionItem = z
 export const hogFunction = functionItem
   .extend({
     deleted: z.boolean(),
+    on_error: onError,
     bytecode: z.array(z.unknown()).nullable(),
     transpiled: z.string().nullable(),
     inputs_schema: z.array(freeForm),
@@ -117,7 +117,7 @@ export function functionItemView(
     ...{ enabled: row.enabled, hog: row.hog, filters: row.filters, icon_url: row.icon_url },
     template: template ? templateView(template) : null,
     status: statusOf(row),
-    ...{ execution_order: row.execution_order, on_error: row.on_error },
+    execution_order: row.execution_order,
     draft_updated_at: row.draft_updated_at,
   };
 }
@@ -126,7 +126,7 @@ export function functionView(row: ShownFunctionRow, template: Template | undefin
   return {
     ...functionItemView(row, template),
     ...(shownContent(row) as Pick<FunctionView, 'inputs_schema' | 'inputs' | 'masking' | 'mappings'>),
-    deleted: row.deleted_at !== null,
+    ...{ deleted: row.deleted_at !== null, on_error: row.on_error },
     ...{ bytecode: row.bytecode, transpiled: row.transpiled, template_id: row.template_id },
     draft: row.draft && (shownDraft(row, row.draft) as ContentView),
     ...{ version: row.version, warnings: row.warnings, compile_error: row.compile_error },

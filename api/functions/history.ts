@@ -38,7 +38,7 @@ const listQuery = cursorQuery.extend({
   search: search.optional().meta({ description: 'A part of the error. Case does not matter.' }),
 });
 
-const attempt = z.object({
+export const attempt = z.object({
   step: z.int().meta({ description: 'Which request of the program, from 0.' }),
   attempt: z.int().meta({ description: 'Which attempt of this request, from 1.' }),
   at: timestamp,

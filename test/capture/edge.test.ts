@@ -59,7 +59,9 @@ describe('project keys', () => {
       let now = 0;
       const keys = createProjectKeys(queryable, listener, { now: () => now });
       const found = await Promise.all(Array.from({ length: 50 }, () => keys.find(anna.projectToken)));
-      expect(found).toEqual(Array(50).fill({ id: anna.projectId, anonymize_ips: false }));
+      expect(found).toEqual(
+        Array(50).fill({ id: anna.projectId, anonymize_ips: false, transformations: null }),
+      );
       expect(await keys.find('phc_nobody')).toBeUndefined();
       expect(keys.find('phc_nobody')).toBeUndefined();
       expect(state.queries).toBe(2);
@@ -69,13 +71,21 @@ describe('project keys', () => {
         `phc_rotated_${freshFor}`,
       ]);
       now = freshFor - 1;
-      expect(keys.find(anna.projectToken)).toEqual({ id: anna.projectId, anonymize_ips: false });
+      expect(keys.find(anna.projectToken)).toEqual({
+        id: anna.projectId,
+        anonymize_ips: false,
+        transformations: null,
+      });
       now = freshFor;
       // While changes are heard of, nobody waits: the last answer is given until the next one is there.
       if (listening)
-        expect(keys.find(anna.projectToken)).toEqual({ id: anna.projectId, anonymize_ips: false });
+        expect(keys.find(anna.projectToken)).toEqual({
+          id: anna.projectId,
+          anonymize_ips: false,
+          transformations: null,
+        });
       await eventually(async () => (await keys.find(anna.projectToken)) === undefined);
-      expect(await keys.find(`phc_rotated_${freshFor}`)).toEqual({ id: anna.projectId, anonymize_ips: true });
+      expect(await keys.find(`phc_rotated_${freshFor}`)).toEqual({ id: anna.projectId, anonymize_ips: true, transformations: null });
     },
   );
 
@@ -112,7 +122,7 @@ describe('project keys', () => {
     ['slow', false],
   ])('that are known stay good while Postgres is %s (listening: %s)', async (how, listening) => {
     const eve = await createTenant(database.pool, 'Eve');
-    const eves = { id: eve.projectId, anonymize_ips: false };
+    const eves = { id: eve.projectId, anonymize_ips: false, transformations: null };
     const { state: heard, listener, miss } = ear();
     heard.listening = listening;
     let isWell = true;

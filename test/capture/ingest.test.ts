@@ -66,6 +66,7 @@ describe('what is stored', () => {
         __proto__x: 1,
         long: 'ü'.repeat(40_000),
       },
+      transformations: [{ id: 'f', properties: ['\u0000'] }],
     });
     const before = new Date();
     expect(await ingest.submit({ projectId, events: [event] })).toEqual({ stored: 1, duplicates: 0 });
@@ -85,6 +86,7 @@ describe('what is stored', () => {
       session_id: 's-1',
       window_id: 'w-1',
       elements_chain: 'a:href="/x"',
+      transformations: [{ id: 'f', properties: ['\ufffd'] }],
       person_id: expect.any(String),
       person_mode: 'full',
       person_properties: {},

@@ -10,6 +10,7 @@ export const FUNCTIONS: Product<{ functions: FunctionRunDependencies & UpkeepDep
   docs: 'docs/functions.md',
   tables: [
     { name: 'function_queue', kind: 'data' },
+    { name: 'function_internal_events', kind: 'data' },
     { name: 'function_invocations', kind: 'data' },
     { name: 'function_late_batches', kind: 'data' },
     { name: 'function_masks', kind: 'data' },

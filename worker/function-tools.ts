@@ -12,6 +12,7 @@ import type { FunctionEvent } from '../functions/delivery/delivery.ts';
 import { Hosts } from '../functions/delivery/hosts.ts';
 import { Dispatcher } from '../functions/dispatch/dispatcher.ts';
 import { createFollower, NEW_EVENTS } from '../functions/dispatch/follower.ts';
+import { InternalDispatcher } from '../functions/dispatch/internal.ts';
 import { startDispatch } from '../functions/dispatch/loop.ts';
 import { createDispatchMetrics } from '../functions/dispatch/metrics.ts';
 import { IntegrationError, type Integrations } from '../functions/effects.ts';
@@ -103,7 +104,13 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
     ...{ pool, readPool, logger, site, metrics: createDispatchMetrics(registry) },
     queued: (functions) => deliverer.due(functions),
   });
-  const dispatch = startDispatch(dispatcher, logger);
+  const internal = new InternalDispatcher({
+    pool,
+    runner,
+    site,
+    queued: (functions) => deliverer.due(functions),
+  });
+  const dispatch = startDispatch(dispatcher, internal, logger);
   const ignore = listener.subscribe(NEW_EVENTS, {
     told: () => dispatch.stir(),
     missed: () => dispatch.stir(),

@@ -1,5 +1,6 @@
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import type { InternalDispatcher } from './internal.ts';
 
 export interface DispatchLoop {
   /** There may be new events. */
@@ -58,9 +59,17 @@ export function startLoop(turn: () => Promise<number>, logger: Pick<Logger, 'war
   };
 }
 
-/** Dispatches events until it is closed. Events of projects whose filters take long have turns of their own. */
-export function startDispatch(dispatcher: Dispatcher, logger: Pick<Logger, 'warn'>): DispatchLoop {
-  const loops = [startLoop(() => dispatcher.turn(), logger), startLoop(() => dispatcher.lateTurn(), logger)];
+/**
+ * Dispatches events until it is closed. Events of projects whose filters take long have turns of their own, and so have
+ * events of Sluice itself.
+ */
+export function startDispatch(
+  dispatcher: Dispatcher,
+  internal: InternalDispatcher,
+  logger: Pick<Logger, 'warn'>,
+): DispatchLoop {
+  const turns = [() => dispatcher.turn(), () => dispatcher.lateTurn(), () => internal.turn()];
+  const loops = turns.map((turn) => startLoop(turn, logger));
   return {
     stir: () => loops[0]?.stir(),
     async close() {

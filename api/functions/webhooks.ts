@@ -11,12 +11,13 @@ import {
   answerWebhook,
   CaptureRefusedError,
 } from '../../functions/commands/answer-webhook.ts';
-import { createJournal } from '../../functions/journal.ts';
+import { Ledger } from '../../functions/ledger.ts';
 import {
   findSourceWebhook,
   SOURCE_WEBHOOKS_CHANNEL,
   type SourceWebhookRow,
 } from '../../functions/rows/source-webhooks.ts';
+import { enqueueUnstored, hasBacklog } from '../../functions/rows/unstored.ts';
 import {
   BodyError,
   faulty,
@@ -55,6 +56,9 @@ const MOST_OF_ONE = 50;
 const MOST = 400;
 const MOST_BYTES_OF_ONE = 4 * MIB;
 const MOST_KEPT = 32 * MIB;
+/** How many requests of one function wait for workers, and when to come again if there are more. */
+const MOST_QUEUED = 1_000;
+const BACKLOG_SECONDS = 10;
 
 /** Nothing that a program answers may run in a browser. */
 const SAFE = ['x-content-type-options', 'nosniff', 'content-security-policy', "default-src 'none'"];
@@ -93,10 +97,10 @@ class UnderWay {
 export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Warnings }): void {
   const { lanePool, listener, logger, config } = deps;
   const { add } = lane.join(MEMBER);
-  const { runner, egress, integrations, keyring } = functionRouteDependencies(deps);
+  const { runner, integrations, keyring } = functionRouteDependencies(deps);
   const underWay = new UnderWay();
   const guesses = new Allowances(config.SLUICE_REFUSALS_PER_MINUTE);
-  const journal = createJournal({ queryable: lanePool, logger });
+  const ledger = new Ledger({ queryable: lanePool, logger });
   const webhooks = createRemembered<SourceWebhookRow>({
     channel: SOURCE_WEBHOOKS_CHANNEL,
     listener,
@@ -108,7 +112,7 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
   });
   lane.onClose(async () => {
     webhooks.close();
-    await journal.close();
+    await ledger.close();
   });
 
   /** Stores an event in the way of every other event of the project. */
@@ -155,14 +159,24 @@ export function webhookRoutes(lane: Lane, deps: ApiDependencies & { warnings: Wa
     try {
       const seen = seenRequest({ method, headers, query, ip: clientAddress(ip), body });
       const run = {
-        ...{ runner, egress, integrations, keyring },
+        ...{ runner, integrations, keyring },
         capture: (...event: Parameters<typeof capture>) =>
           capture(...event).catch((error: unknown) => {
             throw refusal(error);
           }),
       };
-      const { answer, entry } = await answerWebhook(run, webhook, seen);
-      journal.add(entry);
+      const { answer, entry, cost, queued } = await answerWebhook(run, webhook, seen);
+      if (queued) {
+        if (await hasBacklog(lanePool, queued, MOST_QUEUED)) {
+          throw errors.unavailable(
+            'Too many requests wait for the function. Send it again.',
+            BACKLOG_SECONDS,
+          );
+        }
+        await enqueueUnstored(lanePool, [queued]);
+      }
+      ledger.add(entry);
+      ledger.charge({ projectId: webhook.project_id, functionId: webhook.id, cost });
       return answer;
     } catch (error) {
       if (error instanceof BodyError) return faulty(400, error.message);

@@ -48,6 +48,10 @@ begin
   if not found then
     return null;
   end if;
+  -- Processes that remember functions that take requests must know whether they may run.
+  if subject.type = 'source_webhook' then
+    perform pg_notify('sluice_source_webhooks', new.function_id::text);
+  end if;
   perform note_internal_event(new.project_id, '$function_state_changed', new.project_id::text,
     json_build_object(
       'function_id', new.function_id, 'function_name', subject.name, 'function_type', subject.type,

@@ -1,20 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
-import type { Egress } from '../../egress/egress.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
-import { fetchFor, IntegrationError, type Integrations, type Substitution } from '../effects.ts';
+import { IntegrationError, type Integrations, type Substitution } from '../effects.ts';
 import type { Entry } from '../journal.ts';
 import { openInputs } from '../reads/secrets.ts';
 import type { SourceWebhookRow } from '../rows/source-webhooks.ts';
+import type { UnstoredInvocation } from '../rows/unstored.ts';
 import type { StoredInputs } from '../rules/definition.ts';
 import type { Globals } from '../rules/globals.ts';
 import { InvocationLog } from '../rules/logs.ts';
 import { redactor } from '../rules/redact.ts';
-import { expectedStatuses } from '../rules/statuses.ts';
-import { answerOf, FINISHED, type SeenRequest, UNHANDLED, type WebhookAnswer } from '../rules/webhook.ts';
-import { type Begun, integrationInputs, type Step } from '../run.ts';
-import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
+import { costOf, STATE } from '../rules/watcher.ts';
+import {
+  ACCEPTED,
+  answerOf,
+  DISABLED,
+  FINISHED,
+  QUEUED,
+  type SeenRequest,
+  UNHANDLED,
+  type WebhookAnswer,
+} from '../rules/webhook.ts';
+import { integrationInputs, type Step } from '../run.ts';
+import { type Runner, RunnerLimitError } from '../runner.ts';
 
 /** An event that a program captures. */
 export interface AskedEvent {
@@ -29,8 +37,7 @@ export class CaptureRefusedError extends Error {
 }
 
 export interface AnswerWebhookDependencies {
-  runner: Pick<Runner, 'begin' | 'resume'>;
-  egress: Pick<Egress, 'fetch'>;
+  runner: Pick<Runner, 'begin'>;
   integrations: Integrations;
   keyring: Keyring | undefined;
   /**
@@ -45,17 +52,21 @@ export interface AnswerWebhookDependencies {
 export interface AnsweredWebhook {
   answer: WebhookAnswer;
   entry: Entry;
+  /** Tokens that the run takes from the function. */
+  cost: number;
+  /** What has to be stored before the answer, because workers are to run it. Null: nothing. */
+  queued: UnstoredInvocation | null;
 }
 
 const PATIENCE = 10_000;
-const BUSY_PAUSE = 50;
 /** Faults of the function, not of the server. */
 const OURS = [RunnerLimitError, IntegrationError, CaptureRefusedError];
 const TOO_LATE = 'The function waited longer than the request may take and was ended.';
 
 /**
  * Runs a function with a request and returns its answer, and what is to be written down. The events that it captures are
- * committed before. Throws if the function could not be run and the client should try again.
+ * committed before. A program that waits for something is left to workers, and so is a function whose runs take long.
+ * Throws if the function could not be run and the client should try again.
  */
 export async function answerWebhook(
   deps: AnswerWebhookDependencies,
@@ -73,8 +84,8 @@ class Run {
   readonly #log: InvocationLog;
   readonly #counts = new Map<string, Entry['counts'][number]>();
   readonly #deadline: AbortSignal;
+  readonly #frame = { now: Date.now(), seed: Math.floor(Math.random() * 2 ** 31) };
   #redact = redactor([], {});
-  #captured = 0;
 
   constructor(deps: AnswerWebhookDependencies, webhook: SourceWebhookRow, request: SeenRequest) {
     this.#deps = deps;
@@ -85,6 +96,16 @@ class Run {
   }
 
   async answer(): Promise<AnsweredWebhook> {
+    const state = stateNow(this.#webhook);
+    if (state >= STATE.disabled) {
+      this.#count('failure', state === STATE.disabled ? 'disabled_temporarily' : 'disabled_permanently');
+      return this.#answered(DISABLED);
+    }
+    this.#count('other', 'triggered');
+    if (state === STATE.degraded) {
+      this.#log.add('warn', 'Function scheduled for future execution due to degraded state');
+      return this.#answered(ACCEPTED, { isQueued: true });
+    }
     const began = performance.now();
     let step: Step | undefined;
     try {
@@ -94,16 +115,35 @@ class Run {
       if (!isOurs && !this.#deadline.aborted) throw error;
       this.#fail(isOurs ? (error as Error).message : TOO_LATE);
     }
+    const cost = costOf(step?.milliseconds ?? 0, []);
+    // Workers begin it again from the start, with the same clock and the same random numbers.
+    if (step?.status === 'waits') return this.#answered(QUEUED, { cost, isQueued: true });
+    for (const line of step?.printed ?? []) this.#log.print(line, this.#instanceId);
     if (step?.status === 'failed')
       this.#fail(step.error, step.where === 'inputs' ? 'inputs_failed' : 'failed');
-    const answer = step?.status === 'finished' ? this.#finished(step, performance.now() - began) : UNHANDLED;
-    const { project_id: projectId, id: functionId } = this.#webhook;
+    const isFinished = step?.status === 'finished';
+    const answer = isFinished ? this.#finished(step as Finished, performance.now() - began) : UNHANDLED;
+    return this.#answered(answer, { cost });
+  }
+
+  #answered(
+    answer: WebhookAnswer,
+    { cost = 0, isQueued = false }: { cost?: number; isQueued?: boolean } = {},
+  ): AnsweredWebhook {
+    const { project_id: projectId, id: functionId, version } = this.#webhook;
+    const { now: clock, seed } = this.#frame;
     return {
-      answer,
+      ...{ answer, cost },
       entry: {
         ...{ projectId, functionId, instanceId: this.#instanceId },
         ...{ logs: this.#log.entries, counts: [...this.#counts.values()] },
       },
+      queued: isQueued
+        ? {
+            ...{ id: this.#instanceId, projectId, functionId, version, distinctId: null },
+            ...{ globals: this.#globals(), clock, seed },
+          }
+        : null,
     };
   }
 
@@ -116,7 +156,7 @@ class Run {
     this.#count('failure', name);
   }
 
-  #finished(step: Step & { status: 'finished' }, total: number): WebhookAnswer {
+  #finished(step: Finished, total: number): WebhookAnswer {
     let answer: WebhookAnswer | undefined;
     try {
       answer = answerOf(step.result);
@@ -141,7 +181,7 @@ class Run {
 
   async #run(): Promise<Step> {
     const { runner, integrations, keyring } = this.#deps;
-    const { project_id: projectId, inputs: shown, inputs_schema: schemas, bytecode } = this.#webhook;
+    const { project_id: projectId, inputs: shown, bytecode } = this.#webhook;
     const { inputs: secret } = openInputs(keyring, this.#webhook);
     const inputs = { ...shown, ...secret };
     const { given, substitutions } = await this.#integrationsOf(inputs);
@@ -151,52 +191,26 @@ class Run {
       [valuesOf(secret).map(([, value]) => value), integrations.secretValues(substitutions)],
       Object.fromEntries(valuesOf(inputs)),
     );
-    const now = Date.now();
-    const job = {
-      ...{ bytecode: bytecode as Bytecode, isTransformation: false },
-      frame: { now, seed: Math.floor(Math.random() * 2 ** 32) },
-    };
-    this.#count('other', 'triggered');
-    const begun: Begun = await runner.begin(
+    const step = await runner.begin(
       projectId,
-      { ...job, inputs, given, globals: this.#globals(now) },
+      {
+        ...{ bytecode: bytecode as Bytecode, isTransformation: false, frame: this.#frame },
+        ...{ inputs, given, globals: this.#globals() },
+      },
       this.#deadline,
     );
-    const { globals } = begun;
-    let step: Step = begun;
-    for (;;) {
-      for (const line of step.printed) this.#log.print(line, String(this.#instanceId));
-      await this.#capture(step.captured);
-      if (step.status !== 'waits') return step;
-      const context = { globals, substitutions, expects: expectedStatuses(schemas, inputs), inputs };
-      const result = await this.#awaitInline(step.call, context);
-      step = await this.#resume({ ...job, globals, state: step.state, result, captured: this.#captured });
-    }
+    if (step.status !== 'waits') await this.#capture(step.captured);
+    return step;
   }
 
-  /**
-   * Goes on with a run. Where no thread is free it waits for one: a refusal would make the client send again what has
-   * taken effect already.
-   */
-  async #resume(job: Parameters<Runner['resume']>[1]): Promise<Step> {
-    for (;;) {
-      try {
-        return await this.#deps.runner.resume(this.#webhook.project_id, job, this.#deadline);
-      } catch (error) {
-        if (!(error instanceof RunnerBusyError)) throw error;
-        await pause(BUSY_PAUSE, undefined, { signal: this.#deadline });
-      }
-    }
-  }
-
-  #globals(now: number): Globals {
+  #globals(): Globals {
     const { project_id: id, id: functionId, name } = this.#webhook;
     return {
       project: { id, name: '', url: '' },
       source: { name: name ?? '', url: `/project/${id}/functions/${functionId}` },
       event: {
         ...{ uuid: this.#instanceId, event: '$incoming_webhook', distinct_id: '', properties: {} },
-        ...{ timestamp: new Date(now).toISOString(), elements_chain: '', url: '' },
+        ...{ timestamp: new Date(this.#frame.now).toISOString(), elements_chain: '', url: '' },
       },
       request: this.#request,
       groups: {},
@@ -226,46 +240,18 @@ class Run {
       distinct_id?: unknown;
       properties: Record<string, unknown>;
     }[]) {
-      this.#captured += 1;
       const { event, distinct_id: distinctId = '', properties } = one;
       await this.#deps.capture(this.#webhook, {
         ...{ event: String(event), distinct_id: String(distinctId), properties },
       });
     }
   }
+}
 
-  /**
-   * Does what a paused run waits for, within the request. Runs that are paused would be handed over to a queue here, and
-   * the request answered with 201 and `queued`. There is no such queue: the client waits, and a run that would take
-   * longer than a request may is ended.
-   */
-  async #awaitInline(
-    { name, args }: { name: string; args: unknown[] },
-    context: Pick<Parameters<typeof fetchFor>[1], 'substitutions' | 'expects'> & {
-      globals: Globals;
-      inputs: StoredInputs;
-    },
-  ): Promise<unknown> {
-    if (name !== 'fetch') {
-      const seconds = Number(args[0]);
-      await pause(Math.min(Math.max(0, seconds || 0) * 1000, 2 ** 31 - 1), undefined, {
-        signal: this.#deadline,
-      });
-      return null;
-    }
-    const { egress, integrations } = this.#deps;
-    const { globals, inputs, ...own } = context;
-    const { result } = await fetchFor(args, {
-      ...{ egress, integrations, redact: this.#redact, log: this.#log, isMocked: false, answers: [] },
-      ...own,
-      input: (key) => (globals.inputs as Record<string, unknown>)[key],
-      integrationId: (key) => {
-        const value = inputs[key]?.value;
-        return typeof value === 'number' ? value : undefined;
-      },
-      signal: this.#deadline,
-    });
-    this.#count('other', 'fetch');
-    return result;
-  }
+type Finished = Step & { status: 'finished' };
+
+/** The state of a function as it is now. One that was disabled for a while is on probation afterwards. */
+function stateNow({ state, disabled_until: until }: SourceWebhookRow): number {
+  const isOver = state === STATE.disabled && until !== null && Date.parse(until) <= Date.now();
+  return isOver ? STATE.degraded : state;
 }

@@ -314,11 +314,17 @@ export class Delivery {
   }
 
   async #capture(): Promise<void> {
-    if (this.#captured.length === 0) return;
-    const events = this.#captured.map((one, index) => ({
-      ...(one as Omit<FunctionEvent, 'uuid'>),
-      uuid: capturedUuid(this.#row.id, index),
-    }));
+    const events = this.#captured
+      .map((one, index) => ({
+        ...(one as Omit<FunctionEvent, 'uuid'>),
+        uuid: capturedUuid(this.#row.id, index),
+      }))
+      .filter(({ distinct_id: id }) => {
+        if (id) return true;
+        this.#log.add('warn', 'An event was not captured: it has no distinct_id.');
+        return false;
+      });
+    if (events.length === 0) return;
     await this.#deps.capture(this.#row.project_id, events);
   }
 

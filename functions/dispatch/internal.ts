@@ -6,16 +6,15 @@ import { cleanText } from '../../values/texts.ts';
 import type { Match } from '../evaluate.ts';
 import { addCounts, Counts } from '../rows/counts.ts';
 import {
-  enqueueUnstored,
   type InternalDestination,
   type InternalEventRow,
   internalDestinations,
   returnInternalEvents,
   takeInternalEvents,
-  type UnstoredInvocation,
 } from '../rows/internal-events.ts';
 import { addLogs, type NewLogRow } from '../rows/logs.ts';
 import { countMasked } from '../rows/masks.ts';
+import { enqueueUnstored, type UnstoredInvocation } from '../rows/unstored.ts';
 import { filterGlobals, type Globals, programGlobals } from '../rules/globals.ts';
 import { LONGEST_WINDOW, letThrough } from '../rules/masking.ts';
 import { frameOf } from '../rules/stored-event.ts';

@@ -107,6 +107,10 @@ const json = (status: number, value: unknown): WebhookAnswer => ({
 });
 
 export const FINISHED = json(200, { status: 'ok' });
+/** The answer to a request that workers run later, because the program waits for something, or because it takes long. */
+export const QUEUED = json(201, { status: 'queued' });
+export const ACCEPTED: WebhookAnswer = { status: 200, body: Buffer.alloc(0), contentType: undefined };
+export const DISABLED = json(429, { error: 'Disabled' });
 export const UNHANDLED = json(500, { status: 'Unhandled error' });
 export const UNKNOWN = json(404, { error: 'Not found' });
 export const TOO_LARGE = { error: 'Request entity too large' };

@@ -7,15 +7,15 @@ import { ThreadError, ThreadPool } from '../../hog/threads/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Registry } from '../../telemetry/metrics.ts';
+import { Ledger } from '../ledger.ts';
 import { transformationVersion } from '../rows/transformations.ts';
 import { type Applied, type Room, Transformations } from './apply.ts';
 import { MainThreadBudget } from './budget.ts';
 import type { Transformable } from './definition.ts';
 import type { TransformAnswer, TransformJob } from './job.ts';
-import { Ledger } from './ledger.ts';
 import { type LoadDependencies, Loader } from './load.ts';
 import { createTransformMetrics, type Result } from './metrics.ts';
-import { Tally } from './tally.ts';
+import { Tally, type Told } from './tally.ts';
 
 export interface TransformerOptions extends Omit<LoadDependencies, 'pool'> {
   pool: LoadDependencies['pool'];
@@ -310,7 +310,7 @@ class RunningTransformer implements Transformer {
 
   #told({ transformations, tally, results }: Request): void {
     for (const [result, events] of results) this.#metrics.events.inc({ result }, events);
-    this.#ledger.add(transformations.chain.projectId, tally.told);
+    tell(this.#ledger, transformations.chain.projectId, tally.told);
   }
 }
 
@@ -326,3 +326,22 @@ const transformable = ({
   timestamp,
   received_at,
 }: CapturedEvent): Transformable => ({ uuid, event, distinct_id, properties, timestamp, received_at });
+
+function tell(ledger: Ledger, projectId: number, { counts, logs, costs }: Told): void {
+  for (const [functionId, kind, name, count] of counts) {
+    const own = { projectId, functionId, instanceId: functionId, logs: [] };
+    ledger.add({ ...own, counts: [{ kind, name, count }] });
+  }
+  const now = Date.now();
+  for (const [index, { functionId, uuid, level, message }] of logs.entries()) {
+    const timestamp = new Date(now + index).toISOString();
+    ledger.add({
+      projectId,
+      functionId,
+      instanceId: uuid,
+      counts: [],
+      logs: [{ level, timestamp, message }],
+    });
+  }
+  for (const [functionId, cost] of costs) ledger.charge({ projectId, functionId, cost });
+}

@@ -85,7 +85,11 @@ describe('project keys', () => {
           transformations: null,
         });
       await eventually(async () => (await keys.find(anna.projectToken)) === undefined);
-      expect(await keys.find(`phc_rotated_${freshFor}`)).toEqual({ id: anna.projectId, anonymize_ips: true, transformations: null });
+      expect(await keys.find(`phc_rotated_${freshFor}`)).toEqual({
+        id: anna.projectId,
+        anonymize_ips: true,
+        transformations: null,
+      });
     },
   );
 

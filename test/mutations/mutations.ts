@@ -1324,14 +1324,6 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'leaves room for others',
   },
   {
-    name: 'a run that has begun is refused',
-    file: 'functions/commands/answer-webhook.ts',
-    from: 'if (!(error instanceof RunnerBusyError)) throw error;',
-    to: 'throw error;',
-    test: 'test/functions/webhooks/hostile.test.ts',
-    named: 'leaves room for others',
-  },
-  {
     name: 'events of webhooks keep addresses that a project does not want',
     file: 'api/functions/webhooks.ts',
     from: 'if (project?.anonymize_ips !== false) removeAddresses(transformed);',
@@ -1507,5 +1499,30 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'if (request.size > most * 1e6 && applied.changes.length > 0) {',
     test: 'test/functions/transform/heavy.test.ts',
     named: 'grows events',
+  },
+  // Events of Sluice itself.
+  {
+    name: 'two dispatchers take the same internal event',
+    file: 'functions/rows/internal-events.ts',
+    from: 'using (select id from function_internal_events order by id limit $1 for update skip locked) taken\n     where e.id = taken.id',
+    to: 'using (select id from function_internal_events order by id limit $1) taken\n     where e.id = taken.id and false',
+    test: 'test/functions/runtime/internal.test.ts',
+    named: 'hears once',
+  },
+  {
+    name: 'a function hears of its own state',
+    file: 'functions/dispatch/internal.ts',
+    from: 'one.id !== event.about && ',
+    to: '',
+    test: 'test/functions/runtime/internal.test.ts',
+    named: 'its own troubles',
+  },
+  {
+    name: 'an unbounded number of requests waits for workers',
+    file: 'api/functions/webhooks.ts',
+    from: 'if (await hasBacklog(lanePool, queued, MOST_QUEUED)) {',
+    to: 'if (await hasBacklog(lanePool, queued, MOST_QUEUED * 1e6)) {',
+    test: 'test/functions/runtime/source-webhooks.test.ts',
+    named: 'bounded number',
   },
 ];

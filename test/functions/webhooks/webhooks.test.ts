@@ -1,6 +1,4 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { apiForFile, type Tenant } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { json, webhooksOf } from './support.ts';
@@ -9,17 +7,11 @@ const api = apiForFile({ SLUICE_EGRESS_ALLOW: '127.0.0.1' });
 let host = '';
 const hooks = webhooksOf(api, () => host);
 let anna: Tenant;
-let server: Server;
-let service: string;
 
 beforeAll(async () => {
   host = await api.app.listen({ port: 0, host: '127.0.0.1' });
   anna = await api.createTenant('Anna');
-  server = createServer((_request, response) => response.end('{"plan":"gold"}'));
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  service = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 });
-afterAll(() => new Promise((done) => server.close(done)));
 
 const returning = (expression: string) => ({ hog: `return ${expression}` });
 const answering = (answer: string) => returning(`{'httpResponse': ${answer}}`);
@@ -220,19 +212,6 @@ describe('an answer', () => {
     await eventually(async () => (await hooks.counts(endless))['failure failed'] === 1);
     await eventually(async () => (await hooks.logs(failing)).length > 0);
     expect(await hooks.logs(failing)).toEqual([['error', expect.stringContaining('broken')]]);
-  });
-
-  test('waits for requests that the program makes', async () => {
-    const id = await hooks.create(anna, {
-      hog: `let answer := fetch('${service}', {'method': 'GET'})
-        postHogCapture({'event': 'plan', 'distinct_id': 'fetcher', 'properties': {'plan': answer.body.plan}})
-        return {'httpResponse': {'status': 200, 'body': answer.body.plan}}`,
-    });
-    expect(await hooks.ask(id, json({}))).toMatchObject({ status: 200, text: 'gold' });
-    expect(await hooks.events(anna)).toEqual(
-      expect.arrayContaining([expect.objectContaining({ event: 'plan', distinct_id: 'fetcher' })]),
-    );
-    await eventually(async () => (await hooks.counts(id))['other fetch'] === 1);
   });
 });
 

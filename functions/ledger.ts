@@ -1,21 +1,19 @@
-import type { Queryable } from '../../db/pool.ts';
-import type { Logger } from '../../telemetry/logger.ts';
-import { createJournal, type Journal } from '../journal.ts';
-import { addLogs } from '../rows/logs.ts';
-import { type Cost, charge, disabledFunctions } from '../rows/states.ts';
-import { stateLine } from '../rules/state-line.ts';
-import { STATE, WATCHER } from '../rules/watcher.ts';
-import type { Told } from './tally.ts';
+import type { Queryable } from '../db/pool.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import { createJournal, type Entry, type Journal, type JournalOptions } from './journal.ts';
+import { addLogs } from './rows/logs.ts';
+import { type Cost, charge, disabledFunctions } from './rows/states.ts';
+import { stateLine } from './rules/state-line.ts';
+import { STATE, WATCHER } from './rules/watcher.ts';
 
-export interface LedgerOptions {
+export interface LedgerOptions extends JournalOptions {
   queryable: Queryable;
   logger: Pick<Logger, 'warn'>;
-  flushEvery?: number;
 }
 
 const FLUSH_EVERY = 1_000;
 
-/** Writes down what transformations did and cost, and knows which of them are suspended because of that. */
+/** Writes down what runs of functions did and cost, and knows which functions are suspended because of that. */
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #journal: Journal;
@@ -32,7 +30,7 @@ export class Ledger {
     this.#journal = createJournal(options);
     this.#timer = setInterval(() => {
       this.#settle().catch((error) =>
-        options.logger.warn({ err: error }, 'the cost of transformations could not be written; it is kept'),
+        options.logger.warn({ err: error }, 'the cost of functions could not be written; it is kept'),
       );
     }, options.flushEvery ?? FLUSH_EVERY);
     this.#timer.unref();
@@ -43,22 +41,13 @@ export class Ledger {
     return this.#suspended.get(projectId);
   }
 
-  add(projectId: number, { counts, logs, costs }: Told): void {
-    for (const [functionId, kind, name, count] of counts) {
-      this.#journal.add({
-        ...{ projectId, functionId, instanceId: functionId, logs: [] },
-        counts: [{ kind, name, count }],
-      });
-    }
-    const now = Date.now();
-    for (const [index, { functionId, uuid, level, message }] of logs.entries()) {
-      const timestamp = new Date(now + index).toISOString();
-      this.#journal.add({
-        ...{ projectId, functionId, instanceId: uuid, counts: [] },
-        logs: [{ level, timestamp, message }],
-      });
-    }
-    for (const [functionId, cost] of costs) this.#charge({ projectId, functionId, cost });
+  add(entry: Entry): void {
+    this.#journal.add(entry);
+  }
+
+  /** Runs of a function have cost so many tokens. */
+  charge(cost: Cost): void {
+    if (cost.cost > 0) this.#charge(cost);
   }
 
   #charge({ projectId, functionId, cost }: Cost): void {
@@ -76,7 +65,7 @@ export class Ledger {
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#settle().catch((error) =>
-      this.#options.logger.warn({ err: error }, 'the last cost of transformations could not be written'),
+      this.#options.logger.warn({ err: error }, 'the last cost of functions could not be written'),
     );
     await this.#journal.close();
   }

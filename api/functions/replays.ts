@@ -1,11 +1,13 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isUuid } from '../../db/uuid.ts';
+import { broadcastToPersons } from '../../functions/commands/broadcast.ts';
 import { replayEvents, steerReplay } from '../../functions/commands/replay.ts';
 import { keyOf } from '../../functions/rows/functions.ts';
 import { findReplay, listReplays, type ReplayRow } from '../../functions/rows/replays.ts';
 import { RATE, REPLAY_KINDS, REPLAY_STATUSES } from '../../functions/rules/replay.ts';
 import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
 import { cursorPage, cursorQuery, readCursorPage } from '../cursor-pages.ts';
 import type { App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -30,6 +32,19 @@ const dryRun = z.boolean().default(false).meta({
 const replayBody = z.object({
   after: instant.meta({ description: 'Events whose `timestamp` is at or after this time.' }),
   before: instant.meta({ description: 'Events whose `timestamp` is before this time.' }),
+  rate_per_second: rate,
+  dry_run: dryRun,
+});
+
+const broadcastBody = z.object({
+  properties: z
+    .unknown()
+    .optional()
+    .meta({
+      type: 'array',
+      items: { type: 'object' },
+      description: 'Conditions on persons. By default `properties` of the filters of the function.',
+    }),
   rate_per_second: rate,
   dry_run: dryRun,
 });
@@ -74,7 +89,18 @@ function view(row: ReplayRow): z.output<typeof shownReplay> {
   const { id, kind, dry_run, status, reason, held, after, before, horizon, rate_per_second } = row;
   const { total, scanned, matched, masked, queued, filter_errors, created_at, updated_at, finished_at } = row;
   return {
-    ...{ id, kind, dry_run, status, reason, held, after, before, stored_until: horizon, rate_per_second },
+    ...{
+      id,
+      kind,
+      dry_run,
+      status,
+      reason,
+      held,
+      after,
+      before,
+      stored_until: kind === 'replay' ? horizon : null,
+      rate_per_second,
+    },
     ...{ total, scanned, matched, masked, queued, filter_errors, created_at, updated_at, finished_at },
   };
 }
@@ -121,6 +147,44 @@ export function replayRoutes(app: App, deps: FunctionRouteDependencies): void {
       const made = await replayEvents(deps, actorOf(request), request.hogFunction, input);
       reply.code(201);
       return view(made);
+    },
+  );
+
+  app.post(
+    `${PREFIX}:id/broadcast/`,
+    {
+      config: { access: { scope: WRITE } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Run a function for persons',
+        description:
+          'Runs it once for each person of the project that matches the conditions, with an event `$broadcast` that is ' +
+          'not stored. While a replay or a broadcast of the function is in progress, the answer is 409.',
+        params,
+        body: broadcastBody.optional(),
+        response: {
+          200: z
+            .object({ success: z.literal(true), broadcast: shownReplay })
+            .meta({ id: 'FunctionBroadcast' }),
+        },
+      },
+    },
+    async (request, reply) => {
+      const {
+        properties,
+        rate_per_second: ratePerSecond,
+        dry_run: dryRun,
+      } = request.body ?? broadcastBody.parse({});
+      const input = { properties, ratePerSecond, dryRun };
+      const made = await broadcastToPersons(
+        deps,
+        actorOf(request),
+        request.hogFunction,
+        input,
+        clientSignal(reply),
+      );
+      return { success: true as const, broadcast: view(made) };
     },
   );
 

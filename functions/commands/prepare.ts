@@ -66,7 +66,7 @@ export type ContentFields = Pick<
   | 'compile_error'
 >;
 
-type PrepareDependencies = Pick<
+export type PrepareDependencies = Pick<
   FunctionCommandDependencies,
   'pool' | 'compiler' | 'compiling' | 'keyring' | 'actions'
 >;

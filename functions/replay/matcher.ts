@@ -6,6 +6,7 @@ import type { Known } from '../dispatch/definitions.ts';
 import { keysOf, RowPieces } from '../dispatch/event-rows.ts';
 import type { FilterError, MatchEventsJob, MatchedEvent, MatchedEvents } from '../dispatch/match.ts';
 import { type EventKey, eventsByKeySql } from '../rows/events.ts';
+import type { MatchedPerson, MatchPersonsJob } from './match-persons.ts';
 
 /** About how many bytes of rows a thread gets at once. */
 const PIECE = 512 * 1024;
@@ -26,12 +27,17 @@ export interface MatchedPage {
   left: Set<string>;
 }
 
-/** Finds out for which of many stored events a function runs, with the same code as for new ones. */
+/** Finds out for which of many stored events, or persons, a function runs, with the same code as for new ones. */
 export class ReplayMatcher {
   readonly #pool: Pool;
   readonly #threads = new ThreadPool<MatchEventsJob, MatchedEvents>({
     entry: new URL('../dispatch/match-thread.ts', import.meta.url),
     threads: 2,
+    maxWaiting: 100,
+  });
+  readonly #personThreads = new ThreadPool<MatchPersonsJob, MatchedPerson[]>({
+    entry: new URL('./persons-thread.ts', import.meta.url),
+    threads: 1,
     maxWaiting: 100,
   });
   readonly #turns = new Turns({ atOnce: AT_ONCE, perAsker: 1 });
@@ -40,8 +46,16 @@ export class ReplayMatcher {
     this.#pool = pool;
   }
 
-  close(): Promise<void> {
-    return this.#threads.close();
+  async close(): Promise<void> {
+    await Promise.all([this.#threads.close(), this.#personThreads.close()]);
+  }
+
+  /** Answers for each of the persons. Throws a NoTurnError if too many others are at work. */
+  persons(projectId: number, job: MatchPersonsJob, signal: AbortSignal): Promise<MatchedPerson[]> {
+    const budget = { limitMs: THREAD_LIMIT, usedMs: 0 };
+    return this.#turns.take({ projectId, signal }, () =>
+      this.#personThreads.run(job, budget, undefined, signal),
+    );
   }
 
   /** Throws a NoTurnError if too many others are at work. */

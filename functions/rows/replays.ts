@@ -249,14 +249,18 @@ export async function hasMoreWaiting(
   return rowCount === 1;
 }
 
-/** Lists replays that should be under way and have done nothing for some time, longest first. */
+/**
+ * Lists replays that should be under way and have done nothing for some time, longest first. One that has not begun is listed
+ * after a quarter of it.
+ */
 export async function quietReplays(
   queryable: Queryable,
   { seconds, limit }: { seconds: number; limit: number },
 ): Promise<ReplayRow[]> {
   const { rows } = await queryable.query(
     `select * from function_replays where status = 'running'
-       and updated_at < clock_timestamp() - $1 * interval '1 second' order by updated_at limit $2`,
+       and updated_at < clock_timestamp() - case when horizon is null then $1::float8 / 4 else $1 end * interval '1 second'
+     order by updated_at limit $2`,
     [seconds, limit],
   );
   return rows;

@@ -6,6 +6,8 @@ import { NoTurnError } from '../../db/turns.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Work } from '../../tenancy/product.ts';
 import { eventPage, type FoundPage, type PageDependencies } from '../replay/event-page.ts';
+import { personPage } from '../replay/person-page.ts';
+import { countPersons } from '../rows/broadcasts.ts';
 import { addCounts } from '../rows/counts.ts';
 import {
   advanceReplay,
@@ -59,7 +61,9 @@ export async function beginReplay(
   const row = await findReplay(pool, reference);
   if (!row || row.horizon !== null || !isActive(row.status)) return;
   await beating(work, async () => {
-    const horizon = await horizonAfter(pool, row.created_at, work.signal);
+    // Persons are taken as they are.
+    const horizon =
+      row.kind === 'replay' ? await horizonAfter(pool, row.created_at, work.signal) : row.created_at;
     const total = await count(pool, row, horizon).catch((error: unknown) => {
       logger.warn({ err: error, replayId: row.id }, 'the events of a replay could not be counted');
       return null;
@@ -81,7 +85,9 @@ async function horizonAfter(pool: Pool, instant: string, signal: AbortSignal): P
 const count = (pool: Pool, row: ReplayRow, horizon: string): Promise<number> =>
   transaction(pool, async (client) => {
     await client.query(`set local statement_timeout = ${COUNTING}`);
-    return countReplayEvents(client, row, horizon);
+    return row.kind === 'replay'
+      ? countReplayEvents(client, row, horizon)
+      : countPersons(client, row.project_id);
   });
 
 const GONE: ReplayProgress = {
@@ -125,7 +131,8 @@ export async function replayPages(
     }
     try {
       const most = left;
-      const page = await beating(work, () => eventPage(deps, row, { most, signal: work.signal }));
+      const pageOf = row.kind === 'replay' ? eventPage : personPage;
+      const page = await beating(work, () => pageOf(deps, row, { most, signal: work.signal }));
       const done = await finishPage(deps.pool, row, page);
       if (done && !row.dry_run) left -= page?.done.queued ?? 0;
     } catch (error) {

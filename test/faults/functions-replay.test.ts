@@ -13,7 +13,7 @@ const startWorker = (): Program => {
     DATABASE_URL: config.DATABASE_URL as string,
     TEMPORAL_ADDRESS: config.TEMPORAL_ADDRESS as string,
     TEMPORAL_NAMESPACE: config.TEMPORAL_NAMESPACE,
-    SLUICE_LOG_LEVEL: 'error',
+    SLUICE_LOG_LEVEL: 'info',
     SLUICE_EGRESS_ALLOW: '127.0.0.1',
     SLUICE_ENCRYPTION_KEYS: config.SLUICE_ENCRYPTION_KEYS as string,
     SLUICE_FUNCTION_LEASE_SECONDS: '15',
@@ -30,6 +30,8 @@ test('workers are killed while a replay is under way: each event gets one invoca
     sender(world.url(), { filters: { events: [{ id: 'order', type: 'events' }] } }),
   );
   let worker = startWorker();
+  // It also registers what Temporal has to know of replays.
+  await eventually(async () => worker.output().includes('the worker polls'));
   const { id: replay } = await world.begin(id, {
     ...{ after: '2026-03-01T00:00:00.000Z', before: '2026-03-02T00:00:00.000Z', rate_per_second: null },
   });

@@ -1,3 +1,4 @@
+import { deliveryBacklog, dispatchBacklog } from '../functions/runs/backlog.ts';
 import {
   beginReplay,
   type EndReplayInput,
@@ -13,6 +14,8 @@ export function createFunctionActivities({ functions: deps }: { functions: Repla
   return {
     beginReplay: (input: ReplayReference) => inActivity((work) => beginReplay(deps, input, work)),
     replayPages: (input: ReplayReference) => inActivity((work) => replayPages(deps, input, work)),
+    dispatchBacklog: () => inActivity(() => dispatchBacklog(deps)),
+    deliveryBacklog: () => inActivity(() => deliveryBacklog(deps)),
     endReplay: (input: EndReplayInput) => inActivity(() => endReplay(deps, input)),
   };
 }

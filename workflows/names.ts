@@ -9,6 +9,8 @@ export const EXPORT_BACKFILL = 'exportBackfill';
 export const VERIFY_INTERVAL = 'verifyInterval';
 export const RECONCILE_EXPORTS = 'reconcileExports';
 export const NOTICE = 'notice';
+export const FUNCTION_DISPATCH = 'functionDispatch';
+export const FUNCTION_RETRIES = 'functionRetries';
 export const FUNCTION_REPLAY = 'functionReplay';
 export const FUNCTION_BROADCAST = 'functionBroadcast';
 
@@ -51,6 +53,7 @@ export const RECONCILE_KIND = 'export-reconcile';
 
 /** The values of `SluiceKind` for functions. */
 export const REPLAY_KIND = 'function-replay';
+export const BACKLOG_KIND = 'function-backlog';
 export const BROADCAST_KIND = 'function-broadcast';
 
 /** The signal that tells the workflow of a replay or broadcast that its row has changed. */

@@ -57,3 +57,6 @@ create table function_replay_masks (
   count bigint not null,
   primary key (project_id, replay_id, key)
 );
+
+-- Since when a transaction waits for functions to see its events. Only people look at it.
+alter table function_batches add column noted_at timestamptz not null default clock_timestamp();

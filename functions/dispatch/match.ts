@@ -46,6 +46,8 @@ export interface MatchEventsJob {
   late: readonly number[];
   /** How long the filters of one project may take, in milliseconds. */
   limit: number;
+  /** How many errors of a function to tell about. The others are only counted. A few by default. */
+  mostErrors?: number;
 }
 
 /** An event for which a function runs. */
@@ -87,7 +89,7 @@ export interface MatchedEvents {
 
 /** Steps of a filter. There is no limit of time: so a filter that runs in a busy machine is not stopped at another place. */
 const MOST_STEPS = 1_000_000;
-/** Errors of a function that a job tells about. The others are only counted. */
+/** Errors of a function that a job tells about by default. */
 const MOST_ERRORS = 5;
 
 type Globals = Record<string, unknown>;
@@ -356,7 +358,7 @@ class Matching {
       return;
     }
     prepared.failed += 1;
-    if (prepared.failed > MOST_ERRORS) return;
+    if (prepared.failed > (this.#job.mostErrors ?? MOST_ERRORS)) return;
     const { projectId } = definitions;
     this.#errors.push({ projectId, functionId: prepared.trigger.id, uuid: row.uuid, message: error });
   }

@@ -57,7 +57,7 @@ export async function eventPage(
   const wanted = positions.filter((one) => one.wanted);
   const page =
     wanted.length === 0
-      ? { matched: [], errors: [], failed: 0, left: new Set<string>() }
+      ? { matched: [], errors: [], left: new Set<string>() }
       : await matcher.match(
           { ...known, definitions: { ...known.definitions, triggers } },
           wanted.map(({ uuid, timestamp }) => ({ projectId: row.project_id, uuid, timestamp })),
@@ -68,10 +68,12 @@ export async function eventPage(
   const counts = { scanned: 0, matched: 0, masked: 0 };
   const queued: NewInvocation[] = [];
   let last: { timestamp: string; uuid: string } | undefined;
+  const looked = new Set<string>();
   for (const position of positions) {
     // What comes later waits for the next page, and the rate for its time.
     if (page.left.has(position.uuid) || (!row.dry_run && queued.length >= most)) break;
     last = position;
+    looked.add(position.uuid);
     counts.scanned += 1;
     const invocations = matched.get(position.uuid) ?? [];
     if (invocations.length > 0) counts.matched += 1;
@@ -81,17 +83,19 @@ export async function eventPage(
     }
   }
   if (!last) throw new Error('a page of a replay has no event'); // Each page has time for one.
+  // The others are looked at again by the next page.
+  const errors = page.errors.filter(({ uuid }) => looked.has(uuid));
   return {
     done: {
       ...counts,
       ...{ lastTimestamp: last.timestamp, lastId: last.uuid },
-      ...{ queued: queued.length, filterErrors: page.failed },
+      ...{ queued: queued.length, filterErrors: errors.length },
     },
     async write(client) {
       await keepReplayMasks(client, keyOf(row), masks.changed);
       if (row.dry_run) return;
       await enqueue(client, queued);
-      await addLogs(client, page.errors.slice(0, MOST_ERRORS).map(logOf));
+      await addLogs(client, errors.slice(0, MOST_ERRORS).map(logOf));
     },
   };
 }

@@ -20,9 +20,8 @@ const AT_ONCE = 2;
 /** For which events of a page a function runs. */
 export interface MatchedPage {
   matched: MatchedEvent[];
+  /** All errors of the filters. */
   errors: FilterError[];
-  /** How often the filters failed. */
-  failed: number;
   /** Events that there was no time for, by uuid. */
   left: Set<string>;
 }
@@ -78,13 +77,11 @@ export class ReplayMatcher {
     for (const key of keys) {
       signal.throwIfAborted();
       try {
-        const { matched, errors, failed } = await this.#read(known, [key]);
+        const { matched, errors } = await this.#read(known, [key]);
         all.matched.push(...matched);
         all.errors.push(...errors);
-        all.failed += failed;
       } catch (error) {
         if (!isLost(error)) throw error;
-        all.failed += 1;
         all.errors.push({ ...key, functionId, message: (error as Error).message });
       }
     }
@@ -99,7 +96,7 @@ export class ReplayMatcher {
     const ask = async (bytes: Buffer) => {
       const job: MatchEventsJob = {
         ...{ bytes, versions: [[projectId, version]], definitions: [definitions], limit: LIMIT },
-        late: page.left.size > 0 ? [projectId] : [],
+        ...{ late: page.left.size > 0 ? [projectId] : [], mostErrors: Number.POSITIVE_INFINITY },
       };
       const budget = { limitMs: THREAD_LIMIT, usedMs: 0 };
       const answer = await this.#threads.run(job, budget, undefined, undefined, [
@@ -107,7 +104,6 @@ export class ReplayMatcher {
       ]);
       page.matched.push(...answer.matched);
       page.errors.push(...answer.errors);
-      for (const [, , name, count] of answer.counts) if (name === 'filtering_failed') page.failed += count;
       for (const [, late] of answer.late) {
         for (const { uuid } of keysOf(Buffer.from(late))) page.left.add(uuid);
       }
@@ -122,7 +118,7 @@ export class ReplayMatcher {
   }
 }
 
-const emptyPage = (): MatchedPage => ({ matched: [], errors: [], failed: 0, left: new Set() });
+const emptyPage = (): MatchedPage => ({ matched: [], errors: [], left: new Set() });
 
 /** Answers whether filters took more than a thread has. */
 const isLost = (error: unknown): boolean =>

@@ -122,6 +122,21 @@ describe('the pages of a replay', () => {
     expect(await world.waiting(id)).toEqual([]);
   });
 
+  test('count errors of filters once, also where the rate ends a page early', async () => {
+    await world.store(range.after, 25);
+    const mapping = (name: string) => ({ name, inputs: {}, filters: orders.filters });
+    await world.change(id, { mappings: [mapping('Broken'), mapping('Whole')] });
+    await world.api.pool.query(
+      "update functions set mappings = jsonb_set(mappings::jsonb, '{0,filters,bytecode}', $2)::json where id = $1",
+      [id, JSON.stringify(['_H', 1, 32, 'id', 2, 'noSuchFunction', 1])],
+    );
+    const reference = await begin({ rate_per_second: 1 });
+    for (let call = 0; call < 3; call += 1) await replayPages(world.steps, reference, unstopped());
+    expect(await world.show(id, reference.replayId)).toMatchObject({
+      ...{ status: 'completed', scanned: 25, matched: 25, queued: 25, filter_errors: 25 },
+    });
+  });
+
   test('count filters that fail, and go on', async () => {
     await world.store(range.after, 6);
     // What cannot be run stands in for a filter that fails.

@@ -7,14 +7,8 @@ import type { FilterError, MatchedEvent } from '../dispatch/match.ts';
 import { addLogs } from '../rows/logs.ts';
 import { enqueue, type NewInvocation } from '../rows/queue.ts';
 import { reactingFunction } from '../rows/reacting.ts';
-import {
-  type DonePage,
-  keepReplayMasks,
-  type MaskWindow,
-  nextReplayEvents,
-  type ReplayRow,
-  replayMasks,
-} from '../rows/replays.ts';
+import { keepReplayMasks, type MaskWindow, replayMasks } from '../rows/replay-masks.ts';
+import { type DonePage, nextReplayEvents, type ReplayRow } from '../rows/replays.ts';
 import { LONGEST_WINDOW, Masking, type MaskingRule } from '../rules/masking.ts';
 import type { ReplayMatcher } from './matcher.ts';
 

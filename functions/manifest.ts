@@ -2,10 +2,13 @@ import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 import { deleteOfPersons } from './rows/upkeep.ts';
 import { type FunctionRunDependencies, recompileFunctions } from './runs/recompile.ts';
+import { mendReplays, type ReplayRunDependencies } from './runs/replays.ts';
 import { cancelWaiting, keepHistory, type UpkeepDependencies } from './runs/upkeep.ts';
 
 /** Describes functions to the rest of Sluice. */
-export const FUNCTIONS: Product<{ functions: FunctionRunDependencies & UpkeepDependencies }> = {
+export const FUNCTIONS: Product<{
+  functions: FunctionRunDependencies & UpkeepDependencies & ReplayRunDependencies;
+}> = {
   name: 'functions',
   docs: 'docs/functions.md',
   tables: [
@@ -14,6 +17,8 @@ export const FUNCTIONS: Product<{ functions: FunctionRunDependencies & UpkeepDep
     { name: 'function_invocations', kind: 'data' },
     { name: 'function_late_batches', kind: 'data' },
     { name: 'function_masks', kind: 'data' },
+    { name: 'function_replays', kind: 'data' },
+    { name: 'function_replay_masks', kind: 'data' },
     { name: 'function_states', kind: 'data' },
     { name: 'function_projects', kind: 'data' },
     { name: 'function_drafts', kind: 'configuration' },
@@ -43,6 +48,11 @@ export const FUNCTIONS: Product<{ functions: FunctionRunDependencies & UpkeepDep
       name: 'cancelWaitingInvocations',
       summary: 'invocations to be cancelled',
       run: ({ functions }, work) => cancelWaiting(functions, work),
+    },
+    {
+      name: 'mendReplays',
+      summary: 'replays stirred or ended',
+      run: ({ functions }, work) => mendReplays(functions, work),
     },
   ],
   personsDeleted: deleteOfPersons,

@@ -1,8 +1,17 @@
 import type { Client } from '@temporalio/client';
-import { MAINTENANCE, RECONCILE_EXPORTS, RECONCILE_KIND } from '../workflows/names.ts';
+import {
+  BACKLOG_KIND,
+  FUNCTION_DISPATCH,
+  FUNCTION_RETRIES,
+  MAINTENANCE,
+  RECONCILE_EXPORTS,
+  RECONCILE_KIND,
+} from '../workflows/names.ts';
 import { ensureOwnSchedule } from './own-schedule.ts';
 
 export const MAINTENANCE_SCHEDULE = 'sluice-maintenance';
+export const DISPATCH_SCHEDULE = 'sluice-function-dispatch';
+export const RETRIES_SCHEDULE = 'sluice-function-retries';
 export const RECONCILE_SCHEDULE = 'sluice-export-reconcile';
 
 /** Creates or corrects the schedules of the installation itself. */
@@ -23,4 +32,13 @@ export async function ensureMaintenance(client: Client, taskQueue: string): Prom
     longest: '1 hour',
     summary: 'Whether every interval of every batch export was exported',
   });
+  for (const [scheduleId, workflowType, summary] of [
+    [DISPATCH_SCHEDULE, FUNCTION_DISPATCH, 'Stored events that functions have not seen yet'],
+    [RETRIES_SCHEDULE, FUNCTION_RETRIES, 'Invocations of functions that wait'],
+  ] as const) {
+    await ensureOwnSchedule(client, taskQueue, {
+      ...{ scheduleId, workflowType, summary },
+      ...{ kind: BACKLOG_KIND, every: '1 minute', longest: '10 minutes' },
+    });
+  }
 }

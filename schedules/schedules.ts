@@ -1,10 +1,12 @@
 import { Client, Connection } from '@temporalio/client';
 import type { Config } from '../config.ts';
 import type { ExportTemporal } from '../exports/temporal.ts';
+import type { FunctionTemporal } from '../functions/temporal.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { closableCalls } from './closable-calls.ts';
 import { connectionSettings, type TemporalSettings } from './connection.ts';
 import { createExportSchedules } from './exports/export-schedules.ts';
+import { createFunctionSchedules } from './functions/function-schedules.ts';
 import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import { registerSearchAttributes } from './search-attributes.ts';
 import { stopProject } from './stop-project.ts';
@@ -23,6 +25,8 @@ export interface Schedules {
   stopProject(projectId: number): Promise<{ schedules: number; workflows: number }>;
   /** What batch exports need from Temporal. */
   exports: ExportTemporal;
+  /** What functions need from Temporal. */
+  functions: FunctionTemporal;
   /**
    * Runs `work`. Calls to Temporal within it fail after this time, also while Temporal is away. `close` waits for it.
    */
@@ -117,6 +121,11 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
       taskQueue: options.SLUICE_TASK_QUEUE,
       namespace: options.TEMPORAL_NAMESPACE,
       uiUrl: options.TEMPORAL_UI_URL ?? `http://localhost:${options.SLUICE_TEMPORAL_UI_PORT}`,
+    }),
+    functions: createFunctionSchedules(client, {
+      isReachable,
+      within,
+      taskQueue: options.SLUICE_TASK_QUEUE,
     }),
     async close() {
       closing.abort();

@@ -25,6 +25,10 @@ export interface Activity {
     | 'published'
     | 'revision_restored'
     | 'rerun'
+    | 'replayed'
+    | 'paused'
+    | 'broadcast'
+    | 'resumed'
     | 'dismissed';
   /** Default: the organization of the project. */
   organizationId?: string;

@@ -12,6 +12,7 @@ import type { ExportMetrics } from '../exports/runs/metrics.ts';
 import type { Rhythm } from '../exports/runs/rhythm.ts';
 import { type Announcement, announcePlaces } from '../exports/runs/worker-place.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
+import { ReplayMatcher } from '../functions/replay/matcher.ts';
 import { PRODUCTS } from '../products.ts';
 import { connectionSettings } from '../schedules/connection.ts';
 import type { Schedules } from '../schedules/schedules.ts';
@@ -99,11 +100,13 @@ export async function startWorker({
   };
   const tools = createExportTools(config, shared);
   const functionCompiler = createFunctionCompiler({ threads: 1 });
+  const matcher = new ReplayMatcher(pool);
   let announcement: Announcement | undefined;
   const close = async () => {
     await announcement?.close();
     await connection.close();
     await functionCompiler.close();
+    await matcher.close();
     await tools.close();
   };
   const { exportRoot } = tools.dependencies;
@@ -126,6 +129,9 @@ export async function startWorker({
         actions: { steps: stepsOf, versions: versionsOf },
         keyring: tools.dependencies.keyring,
         logger,
+        matcher,
+        temporal: schedules.functions,
+        site: config.SLUICE_PUBLIC_URL,
       },
     };
     const common = {

@@ -9,6 +9,10 @@ export const EXPORT_BACKFILL = 'exportBackfill';
 export const VERIFY_INTERVAL = 'verifyInterval';
 export const RECONCILE_EXPORTS = 'reconcileExports';
 export const NOTICE = 'notice';
+export const FUNCTION_DISPATCH = 'functionDispatch';
+export const FUNCTION_RETRIES = 'functionRetries';
+export const FUNCTION_REPLAY = 'functionReplay';
+export const FUNCTION_BROADCAST = 'functionBroadcast';
 
 /**
  * The search attributes by which workflows can be found in the Temporal UI. They are not encrypted, so they contain
@@ -23,6 +27,8 @@ export const searchAttributes = {
   export: defineSearchAttributeKey('SluiceExport', 'KEYWORD'),
   /** The type of that export's destination. */
   destination: defineSearchAttributeKey('SluiceDestination', 'KEYWORD'),
+  /** The id of the function it works for. */
+  function: defineSearchAttributeKey('SluiceFunction', 'KEYWORD'),
   /** The end of the interval that a run exports. */
   intervalEnd: defineSearchAttributeKey('SluiceIntervalEnd', 'DATETIME'),
   /** The status of a run; see RUN_STATUSES. */
@@ -44,6 +50,14 @@ export const EXPORT_KIND = 'export';
 export const BACKFILL_KIND = 'export-backfill';
 export const VERIFY_KIND = 'export-verify';
 export const RECONCILE_KIND = 'export-reconcile';
+
+/** The values of `SluiceKind` for functions. */
+export const REPLAY_KIND = 'function-replay';
+export const BACKLOG_KIND = 'function-backlog';
+export const BROADCAST_KIND = 'function-broadcast';
+
+/** The signal that tells the workflow of a replay or broadcast that its row has changed. */
+export const REPLAY_CHANGED = 'replayChanged';
 
 /**
  * The update of a verification that returns the report when it is ready, and the signal that a client has received it.

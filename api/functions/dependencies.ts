@@ -1,6 +1,7 @@
 import { stepsOf, versionsOf } from '../../actions/reads/steps-of.ts';
 import type { Pool } from '../../db/pool.ts';
 import type { FunctionCommandDependencies } from '../../functions/commands/dependencies.ts';
+import type { ReplayDependencies } from '../../functions/commands/replay.ts';
 import type { TryDependencies } from '../../functions/commands/try-function.ts';
 import { IntegrationError, type Integrations } from '../../functions/effects.ts';
 import { findTemplate } from '../../functions/templates/index.ts';
@@ -9,7 +10,10 @@ import { AccessTokenError } from '../../integrations/reads/access-tokens.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 
 /** What the routes of functions need: what their commands need, and the address of the API for links. */
-export interface FunctionRouteDependencies extends FunctionCommandDependencies, TryDependencies {
+export interface FunctionRouteDependencies
+  extends FunctionCommandDependencies,
+    TryDependencies,
+    ReplayDependencies {
   publicUrl: string;
   readingPool: Pool;
 }
@@ -17,6 +21,8 @@ export interface FunctionRouteDependencies extends FunctionCommandDependencies, 
 export const functionRouteDependencies = (deps: ApiDependencies): FunctionRouteDependencies => ({
   pool: deps.pool,
   readingPool: deps.readingPool,
+  temporal: deps.schedules.functions,
+  logger: deps.logger,
   compiler: deps.functionCompiler,
   compiling: deps.compiling,
   keyring: deps.keyring,

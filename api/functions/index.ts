@@ -8,6 +8,7 @@ import { invocationRoutes } from './invocations.ts';
 import { maskedSecretRoutes } from './masked-secrets.ts';
 import { observationRoutes } from './observations.ts';
 import { previewRoutes } from './preview.ts';
+import { replayRoutes } from './replays.ts';
 import { resourceRoutes } from './resource.ts';
 import { revisionRoutes } from './revisions.ts';
 import { templateRoutes } from './templates.ts';
@@ -23,6 +24,7 @@ export function functionRoutes(app: App, api: ApiDependencies): void {
   invocationRoutes(app, deps);
   previewRoutes(app, deps);
   historyRoutes(app, deps);
+  replayRoutes(app, deps);
   observationRoutes(app, deps);
   templateRoutes(app, deps);
   iconRoutes(app);

@@ -6,6 +6,7 @@ import { programsIn } from '../functions/files.ts';
 import { pull } from '../functions/pull.ts';
 import { push } from '../functions/push.ts';
 import { accessOf, Remote } from '../functions/remote.ts';
+import { type BeginOptions, broadcast, replay, replays, type SteerOptions } from '../functions/replays.ts';
 import { type TryOptions, tryFile } from '../functions/try.ts';
 
 interface Where {
@@ -90,8 +91,34 @@ export function functionsCommand(program: Command): void {
       pull(remoteOf(options), folder ?? '.', { ids: options.id, force: options.force ?? false }),
     );
 
+  const paced = (command: Command) =>
+    connected(command)
+      .option('--rate <number>', 'invocations in a second on average, or "none" for as many as fit (100)')
+      .option('--count', 'only count, and run nothing')
+      .option('--wait', 'wait until it has ended');
+
+  paced(group.command('replay <id>'))
+    .description('Run a function for past events that its filters match.')
+    .option('--after <time>', 'events at or after this time')
+    .option('--before <time>', 'events before this time')
+    .action((id: string, options: Where & BeginOptions) => replay(remoteOf(options), id, options));
+
+  paced(group.command('broadcast <id>'))
+    .description('Run a function once for each person that matches.')
+    .option('--properties <json>', 'conditions on persons; by default those of the function')
+    .action((id: string, options: Where & BeginOptions) => broadcast(remoteOf(options), id, options));
+
+  connected(group.command('replays <id> [replay]'))
+    .description('List the replays and broadcasts of a function, or show or steer one of them.')
+    .option('--pause', 'pause it')
+    .option('--resume', 'let it go on')
+    .option('--cancel', 'cancel it')
+    .action((id: string, one: string | undefined, options: Where & SteerOptions) =>
+      replays(remoteOf(options), id, one, options),
+    );
+
   group.action(() => {
     remark(group.helpInformation());
-    throw new UsageError('Say what to do: test, push or pull.');
+    throw new UsageError('Say what to do: test, push, pull, replay, broadcast or replays.');
   });
 }

@@ -24,6 +24,20 @@ export interface RemoteFunction {
   updated_at: string;
 }
 
+/** A replay or broadcast as the API shows it. */
+export interface RemoteReplay {
+  id: string;
+  kind: 'replay' | 'broadcast';
+  dry_run: boolean;
+  status: 'running' | 'paused' | 'completed' | 'cancelled' | 'failed';
+  reason: string | null;
+  held: string | null;
+  total: number | null;
+  scanned: number;
+  matched: number;
+  queued: number;
+}
+
 /** The API has refused a request. */
 export class RemoteRefusal extends CommandError {
   override name = 'RemoteRefusal';
@@ -121,6 +135,28 @@ export class Remote {
     return this.#ask('POST', `${id ?? 'new'}/invocations/`, body);
   }
 
+  beginReplay(id: string, body: object): Promise<RemoteReplay> {
+    return this.#ask('POST', `${segment(id)}/replay/`, body) as Promise<RemoteReplay>;
+  }
+
+  async beginBroadcast(id: string, body: object): Promise<RemoteReplay> {
+    const answer = await this.#ask('POST', `${segment(id)}/broadcast/`, body);
+    return (answer as { broadcast: RemoteReplay }).broadcast;
+  }
+
+  /** The newest replays and broadcasts of a function. */
+  async replays(id: string): Promise<RemoteReplay[]> {
+    return ((await this.#ask('GET', `${segment(id)}/replays/`)) as { results: RemoteReplay[] }).results;
+  }
+
+  replay(id: string, replay: string): Promise<RemoteReplay> {
+    return this.#ask('GET', `${segment(id)}/replays/${segment(replay)}/`) as Promise<RemoteReplay>;
+  }
+
+  steerReplay(id: string, replay: string, step: 'pause' | 'resume' | 'cancel'): Promise<RemoteReplay> {
+    return this.#ask('POST', `${segment(id)}/replays/${segment(replay)}/${step}/`) as Promise<RemoteReplay>;
+  }
+
   async #ask(method: string, path: string, body?: object): Promise<unknown> {
     const { url, key, project } = this.#access;
     let status: number;
@@ -163,4 +199,10 @@ function parse(text: string): object | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** A part of a path. Nothing that somebody types leads elsewhere. */
+function segment(text: string): string {
+  if (!/^[\w-]+$/.test(text)) throw new UsageError(`${JSON.stringify(text)} is not an id.`);
+  return text;
 }

@@ -68,7 +68,7 @@ export type ContentFields = Pick<
   | 'compile_error'
 >;
 
-type PrepareDependencies = Pick<
+export type PrepareDependencies = Pick<
   FunctionCommandDependencies,
   'pool' | 'compiler' | 'compiling' | 'keyring' | 'actions'
 >;

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
-import { changeCounts, type ReactingRow, reactingFunctions } from '../rows/reacting.ts';
+import { changeCounts, type Reacting, type ReactingRow, reactingFunctions } from '../rows/reacting.ts';
 import type { MaskingRule } from '../rules/masking.ts';
 import { filtersOf } from '../rules/variants.ts';
 import { wantedNames } from '../rules/wanted-names.ts';
@@ -11,7 +11,8 @@ export type Versions = [projectId: number, version: number][];
 
 const MOST_PROJECTS = 2_000;
 
-interface Known {
+/** What is known of the functions of a project. */
+export interface Known {
   definitions: Definitions;
   masking: ReadonlyMap<string, MaskingRule>;
   readsGroups: boolean;
@@ -66,13 +67,18 @@ export class DefinitionCache {
   async #load(projectId: number, version: number): Promise<Known | undefined> {
     const found = await reactingFunctions(this.#pool, projectId);
     if (!found) return undefined;
-    const triggers = found.functions.map(triggerOf);
-    return {
-      definitions: { projectId, version, project: found.project, site: this.#site, triggers },
-      masking: new Map(found.functions.flatMap(({ id, masking }) => (masking ? [[id, masking]] : []))),
-      readsGroups: triggers.some((one) => one.readsGroups || looksAtGroups(one)),
-    };
+    return knownOf(found, version, this.#site);
   }
+}
+
+/** Prepares functions of a project for the question which events they want. */
+export function knownOf({ project, functions }: Reacting, version: number, site: string): Known {
+  const triggers = functions.map(triggerOf);
+  return {
+    definitions: { projectId: project.id, version, project, site, triggers },
+    masking: new Map(functions.flatMap(({ id, masking }) => (masking ? [[id, masking]] : []))),
+    readsGroups: triggers.some((one) => one.readsGroups || looksAtGroups(one)),
+  };
 }
 
 const GROUP = /^\$?group_\d$/;

@@ -45,6 +45,8 @@ export interface MatchEventsJob {
   late: readonly number[];
   /** How long the filters of one project may take, in milliseconds. */
   limit: number;
+  /** How many errors of a function to tell about. The others are only counted. A few by default. */
+  mostErrors?: number;
 }
 
 /** An event for which a function runs. */
@@ -84,7 +86,7 @@ export interface MatchedEvents {
   late: [projectId: number, keys: Uint8Array][];
 }
 
-/** Errors of a function that a job tells about. The others are only counted. */
+/** Errors of a function that a job tells about by default. */
 const MOST_ERRORS = 5;
 
 /** Of the event that is looked at. */
@@ -316,7 +318,7 @@ class Matching {
       return;
     }
     prepared.failed += 1;
-    if (prepared.failed > MOST_ERRORS) return;
+    if (prepared.failed > (this.#job.mostErrors ?? MOST_ERRORS)) return;
     const { projectId } = definitions;
     this.#errors.push({ projectId, functionId: prepared.trigger.id, uuid: row.uuid, message: error });
   }

@@ -25,23 +25,42 @@ export interface ReactingRow extends Pick<CompiledContent, 'filters' | 'masking'
   reads_groups: boolean;
 }
 
-export async function reactingFunctions(
+const COLUMNS = `id, name, version, filters, masking, mappings,
+  ((extract(epoch from enabled_at) - extract(epoch from timestamptz '2000-01-01 00:00:00+00')) * 1000000)::bigint
+    as enabled_at,
+  hog like '%groups%' or inputs::text like '%groups%'
+    or coalesce(mappings::text like '%groups%', false) as reads_groups`;
+
+/** Functions of a project that react to events. */
+export interface Reacting {
+  project: { id: number; name: string };
+  functions: ReactingRow[];
+}
+
+async function reacting(
   queryable: Queryable,
   projectId: number,
-): Promise<{ project: { id: number; name: string }; functions: ReactingRow[] } | undefined> {
+  condition: string,
+  values: unknown[],
+): Promise<Reacting | undefined> {
   const { rows: projects } = await queryable.query('select id, name from projects where id = $1', [
     projectId,
   ]);
   if (!projects[0]) return undefined;
   const { rows } = await queryable.query(
-    `select id, name, version, filters, masking, mappings,
-       ((extract(epoch from enabled_at) - extract(epoch from timestamptz '2000-01-01 00:00:00+00')) * 1000000)::bigint
-         as enabled_at,
-       hog like '%groups%' or inputs::text like '%groups%'
-         or coalesce(mappings::text like '%groups%', false) as reads_groups
-     from functions where project_id = $1 and enabled and deleted_at is null and type = 'destination'
+    `select ${COLUMNS} from functions where project_id = $1 and deleted_at is null and type = 'destination' and ${condition}
      order by created_at, id`,
-    [projectId],
+    [projectId, ...values],
   );
   return { project: projects[0], functions: rows };
 }
+
+export const reactingFunctions = (queryable: Queryable, projectId: number): Promise<Reacting | undefined> =>
+  reacting(queryable, projectId, 'enabled', []);
+
+/** Finds one function, whether it is enabled or not. */
+export const reactingFunction = (
+  queryable: Queryable,
+  projectId: number,
+  functionId: string,
+): Promise<Reacting | undefined> => reacting(queryable, projectId, 'id = $2', [functionId]);

@@ -27,10 +27,12 @@ export interface Maskable {
 /** Decides what masking lets through. Events come in the order of their time. */
 export class Masking {
   readonly #rule: MaskingRule;
-  readonly #windows = new Map<string, { ends: number; count: number }>();
+  readonly #windows: Map<string, { ends: number; count: number }>;
 
-  constructor(rule: MaskingRule) {
+  /** `windows`: those that are open already, which this one changes. */
+  constructor(rule: MaskingRule, windows = new Map<string, { ends: number; count: number }>()) {
     this.#rule = rule;
+    this.#windows = windows;
   }
 
   /** Returns how many invocations of an event go through. */

@@ -1,6 +1,7 @@
 import type { Pool } from '../../db/pool.ts';
 import type { Work } from '../../tenancy/product.ts';
 import { deleteEndedMasks } from '../rows/masks.ts';
+import { deleteReplays } from '../rows/replays.ts';
 import {
   deleteCounts,
   deleteLogs,
@@ -45,6 +46,7 @@ export async function keepHistory({ pool, functionDays }: UpkeepDependencies, wo
   work.beat();
   deleted += await inBatches(() => deleteLogs(pool, ago(functionDays), AT_ONCE), work);
   deleted += await inBatches(() => deleteCounts(pool, ago(COUNT_DAYS), AT_ONCE), work);
+  deleted += await inBatches(() => deleteReplays(pool, ago(functionDays), AT_ONCE), work);
   deleted += await inBatches(() => deleteEndedMasks(pool, AT_ONCE), work);
   return deleted;
 }

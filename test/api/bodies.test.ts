@@ -203,7 +203,15 @@ describe('injection', () => {
     for (const text of HOSTILE) {
       const id = encodeURIComponent(text);
       const places = { organization_id: id, project_id: id, user_uuid: id, user_id: id, key_id: id };
-      const ids = { ...places, id, run_id: id, backfill_id: id, version: id, invocation_id: id };
+      const ids = {
+        ...places,
+        id,
+        run_id: id,
+        backfill_id: id,
+        version: id,
+        invocation_id: id,
+        replay_id: id,
+      };
       for (const one of managed(api.app)) {
         for (const path of [
           fill(one.path, ids),

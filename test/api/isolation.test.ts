@@ -25,6 +25,7 @@ const MISSING: Ids = {
   backfill_id: '01900000-0000-7000-8000-000000000003',
   version: '718294',
   invocation_id: '01900000-0000-7000-8000-000000000004',
+  replay_id: '01900000-0000-7000-8000-000000000005',
 };
 let anna: Tenant;
 let ben: Tenant;
@@ -53,6 +54,7 @@ async function stateOfBen(): Promise<string> {
     ['functions', 'project_id = $1', ben.projectId],
     ['function_queue', 'project_id = $1', ben.projectId],
     ['function_invocations', 'project_id = $1', ben.projectId],
+    ['function_replays', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {

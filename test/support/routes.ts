@@ -58,6 +58,8 @@ export interface Ids {
   version: string;
   /** An invocation of a function. */
   invocation_id: string;
+  /** A replay of a function. */
+  replay_id: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
   /** A picture of a service. */
@@ -79,6 +81,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   backfill_id: near(tenant.userUuid, '4', '5'),
   version: '718293',
   invocation_id: near(tenant.userUuid, '6', '7'),
+  replay_id: near(tenant.userUuid, '8', '9'),
   token: tenant.projectToken,
   file: 'slack.svg',
 });

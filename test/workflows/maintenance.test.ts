@@ -47,6 +47,7 @@ describe('the maintenance schedule', () => {
           endOrphanedRuns: 0,
           keepPlaces: 0,
           mendBackfills: 0,
+          mendReplays: 0,
           expireExportHistory: expect.any(Number),
           recompileFunctions: 0,
           cancelWaitingInvocations: 0,

@@ -1,6 +1,7 @@
 import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 import { deleteOfPersons } from './rows/upkeep.ts';
+import { registerBacklogMetrics } from './runs/metrics.ts';
 import { type FunctionRunDependencies, recompileFunctions } from './runs/recompile.ts';
 import { mendReplays, type ReplayRunDependencies } from './runs/replays.ts';
 import { cancelWaiting, keepHistory, type UpkeepDependencies } from './runs/upkeep.ts';
@@ -55,5 +56,6 @@ export const FUNCTIONS: Product<{
       run: ({ functions }, work) => mendReplays(functions, work),
     },
   ],
+  registerMetrics: registerBacklogMetrics,
   personsDeleted: deleteOfPersons,
 };

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../db/pool.ts';
+import { listWaiting } from './queue.ts';
 
 /** Transactions whose events functions have not seen yet. */
 export interface DispatchBacklog {
@@ -49,4 +50,29 @@ export async function deliveryBacklog(
     [most],
   );
   return rows[0];
+}
+
+const MOST_COUNTED = 100_000;
+
+/** Sizes that are known quickly, however large they are. */
+export interface BacklogSizes {
+  /** Waiting invocations, up to a number. */
+  waiting: number;
+  /** Seconds for which the invocation is due that has been due for longest. */
+  overdue: number;
+  /** Failed invocations that nobody has done anything about, up to a number. */
+  failed: number;
+}
+
+export async function backlogSizes(queryable: Queryable): Promise<BacklogSizes> {
+  const due = (await listWaiting(queryable, MOST_COUNTED)).map((one) => Date.parse(one.due_at));
+  const { rows } = await queryable.query(
+    `select (select count(*) from (select from function_queue limit ${MOST_COUNTED}) q) as waiting,
+       (select count(*) from (select from function_invocations
+         where status = 'failed' and dismissed_at is null and rerun_at is null limit ${MOST_COUNTED}) i) as failed,
+       extract(epoch from clock_timestamp())::float8 * 1000 as now`,
+  );
+  const { waiting, failed, now } = rows[0];
+  const overdue = due.length === 0 ? 0 : Math.max(0, (now - due.reduce((a, b) => Math.min(a, b))) / 1_000);
+  return { waiting, failed, overdue };
 }

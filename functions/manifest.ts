@@ -13,6 +13,7 @@ export const FUNCTIONS: Product<{ functions: FunctionRunDependencies & UpkeepDep
     { name: 'function_invocations', kind: 'data' },
     { name: 'function_late_batches', kind: 'data' },
     { name: 'function_masks', kind: 'data' },
+    { name: 'function_paces', kind: 'data' },
     { name: 'function_states', kind: 'data' },
     { name: 'function_projects', kind: 'data' },
     { name: 'function_drafts', kind: 'configuration' },

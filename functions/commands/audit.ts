@@ -19,13 +19,24 @@ export const auditFunction = (
 
 /** What of a function the activity log compares. */
 function audited(row: FunctionRow): Record<string, unknown> {
-  const { name, description, enabled, icon_url, execution_order: priority, deleted_at } = row;
+  const {
+    name,
+    description,
+    enabled,
+    icon_url,
+    execution_order: priority,
+    deleted_at,
+    delivery,
+    paused,
+  } = row;
   return {
     name,
     description,
     enabled,
     icon_url,
     priority,
+    delivery,
+    paused,
     deleted: deleted_at !== null,
     ...shownContent(row),
   };

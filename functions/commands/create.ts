@@ -15,6 +15,7 @@ import {
 import { lockOrders } from '../rows/locks.ts';
 import type { Content } from '../rules/definition.ts';
 import { LAST_ORDER, MOST_TRANSFORMATIONS } from '../rules/limits.ts';
+import { checkPolicy, storedPolicy } from '../rules/policy.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import type { Template } from '../templates/template.ts';
 import { auditFunction } from './audit.ts';
@@ -34,6 +35,7 @@ export async function createFunction(
   const key = { projectId, functionId: uuidv7() };
   const { enabled = false } = input;
   const { type, template, content } = newContent(deps, input);
+  checkPolicy(type, input);
   const prepared = await prepareContent(deps, key, type, content, enabled, signal);
   return transaction(pool, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
@@ -54,6 +56,7 @@ export async function createFunction(
       name: input.name ?? template?.name ?? null,
       description: input.description || template?.description || '',
       icon_url: input.icon_url || template?.icon_url || null,
+      ...{ delivery: storedPolicy(input.delivery ?? null), paused: input.paused ?? false },
       execution_order: await placeOf(client, key, type, { order, moves: true, enables: enabled }),
       created_by: actor.kind === 'user' ? actor.userId : null,
     });

@@ -12,6 +12,7 @@ import type {
   InputSchema,
 } from '../rules/definition.ts';
 import { MAX_HOG_BYTES } from '../rules/limits.ts';
+import type { DeliveryPolicy } from '../rules/policy.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { surroundingsOf } from '../surroundings.ts';
 import type { Template } from '../templates/template.ts';
@@ -38,6 +39,9 @@ export interface FunctionInput extends ContentInput {
   enabled?: boolean | undefined;
   deleted?: boolean | undefined;
   execution_order?: number | null | undefined;
+  /** Null: none. */
+  delivery?: DeliveryPolicy | null | undefined;
+  paused?: boolean | undefined;
 }
 
 export interface Subject {

@@ -2,6 +2,7 @@ import type { Queryable, Transaction } from '../../db/pool.ts';
 import { fits, prefixPattern } from '../../db/reading.ts';
 import type { UserRow } from '../../db/users.ts';
 import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
+import type { DeliveryPolicy } from '../rules/policy.ts';
 import type { SourceContent } from '../rules/source.ts';
 import type { Watched } from '../rules/status.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
@@ -17,6 +18,10 @@ export interface FunctionRow {
   template_id: string | null;
   enabled: boolean;
   execution_order: number | null;
+  /** How its invocations are delivered. Null: as those of all others. */
+  delivery: DeliveryPolicy | null;
+  /** Whether its invocations wait without being attempted. */
+  paused: boolean;
   hog: string;
   inputs_schema: InputSchema[];
   /** Without the secret ones. */
@@ -69,6 +74,8 @@ const WRITABLE = [
     'template_id',
     'enabled',
     'execution_order',
+    'delivery',
+    'paused',
     'hog',
   ] as const),
   ...([
@@ -102,6 +109,7 @@ const JSON_COLUMNS: ReadonlySet<string> = new Set([
     'bytecode',
     'warnings',
     'compiled_from',
+    'delivery',
   ],
 ]);
 

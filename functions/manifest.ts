@@ -20,6 +20,7 @@ export const FUNCTIONS: Product<{
     { name: 'function_masks', kind: 'data' },
     { name: 'function_replays', kind: 'data' },
     { name: 'function_replay_masks', kind: 'data' },
+    { name: 'function_paces', kind: 'data' },
     { name: 'function_states', kind: 'data' },
     { name: 'function_projects', kind: 'data' },
     { name: 'function_drafts', kind: 'configuration' },

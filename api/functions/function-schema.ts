@@ -5,6 +5,7 @@ import type { ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { contentFields, filters, inputSchema, mapping, masking } from '../../functions/rules/definition.ts';
 import { LAST_ORDER } from '../../functions/rules/limits.ts';
 import { ON_ERROR } from '../../functions/rules/on-error.ts';
+import { deliveryPolicy } from '../../functions/rules/policy.ts';
 import { statusOf } from '../../functions/rules/status.ts';
 import { TYPE_NAMES } from '../../functions/rules/types.ts';
 import type { Template } from '../../functions/templates/template.ts';
@@ -85,6 +86,10 @@ export const hogFunction = functionItem
     masking: freeForm.nullable(),
     mappings: z.array(freeForm).nullable(),
     template_id: z.string().nullable(),
+    delivery: deliveryPolicy.nullable(),
+    paused: z.boolean().meta({
+      description: 'Whether its invocations wait without being attempted. New ones are queued.',
+    }),
     version: z.int().meta({ description: 'Counts the changes of what the function does.' }),
     draft: functionContent.nullable().meta({
       description: 'A change that does not run: all that the function would be made of. Null: there is none.',
@@ -128,6 +133,7 @@ export function functionView(row: ShownFunctionRow, template: Template | undefin
     ...(shownContent(row) as Pick<FunctionView, 'inputs_schema' | 'inputs' | 'masking' | 'mappings'>),
     ...{ deleted: row.deleted_at !== null, on_error: row.on_error },
     ...{ bytecode: row.bytecode, transpiled: row.transpiled, template_id: row.template_id },
+    ...{ delivery: row.delivery, paused: row.paused },
     draft: row.draft && (shownDraft(row, row.draft) as ContentView),
     ...{ version: row.version, warnings: row.warnings, compile_error: row.compile_error },
   };
@@ -148,6 +154,10 @@ const fields = {
   template_id: z.string().max(400).nullable(),
   execution_order: order.nullable(),
   on_error: onError,
+  delivery: deliveryPolicy
+    .nullable()
+    .meta({ description: 'Takes the place of the whole policy. Null: none.' }),
+  paused: z.boolean().meta({ description: 'True: invocations wait without being attempted.' }),
   _create_in_folder: z.string().meta({ description: 'Has no effect.' }),
 };
 

@@ -19,7 +19,17 @@ export const auditFunction = (
 
 /** What of a function the activity log compares. */
 function audited(row: FunctionRow): Record<string, unknown> {
-  const { name, description, enabled, icon_url, execution_order: priority, on_error, deleted_at } = row;
+  const {
+    name,
+    description,
+    enabled,
+    icon_url,
+    execution_order: priority,
+    on_error,
+    deleted_at,
+    delivery,
+    paused,
+  } = row;
   return {
     name,
     description,
@@ -27,6 +37,8 @@ function audited(row: FunctionRow): Record<string, unknown> {
     icon_url,
     priority,
     on_error,
+    delivery,
+    paused,
     deleted: deleted_at !== null,
     ...shownContent(row),
   };

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Keyring } from '../../secrets/envelope.ts';
@@ -15,6 +16,7 @@ import {
   updateFunction,
 } from '../rows/functions.ts';
 import { revive } from '../rows/states.ts';
+import { checkPolicy, storedPolicy } from '../rules/policy.ts';
 import { CONTENT, otherFields, sourceOf } from '../rules/source.ts';
 import { WATCHER } from '../rules/watcher.ts';
 import { auditFunction, functionChanges } from './audit.ts';
@@ -87,6 +89,11 @@ export const stale = (what: string) =>
     'stale_update',
   );
 
+const OTHER = [
+  ...(['name', 'description', 'enabled', 'icon_url', 'execution_order'] as const),
+  ...(['delivery', 'paused', 'on_error'] as const),
+] as const;
+
 /** Refuses a change of a field that somebody else changed while this change was being computed. */
 export function refuseOverwriting(before: FunctionRow, now: FunctionRow, input: FunctionInput): void {
   if (before === now) return;
@@ -94,15 +101,9 @@ export function refuseOverwriting(before: FunctionRow, now: FunctionRow, input: 
   for (const field of otherFields(sourceOf(before), sourceOf(now))) {
     if (input[field] !== undefined) throw stale(`\`${field}\``);
   }
-  for (const field of [
-    'name',
-    'description',
-    'enabled',
-    'icon_url',
-    'execution_order',
-    'on_error',
-  ] as const) {
-    if (input[field] !== undefined && before[field] !== now[field]) throw stale(`\`${field}\``);
+  for (const field of OTHER) {
+    if (input[field] !== undefined && !isDeepStrictEqual(before[field], now[field]))
+      throw stale(`\`${field}\``);
   }
 }
 
@@ -156,6 +157,7 @@ export async function storeChange(
   prepared: Partial<ContentFields>,
 ): Promise<ShownFunctionRow> {
   const key = keyOf(before);
+  checkPolicy(before.type, input);
   const enabled = input.enabled ?? before.enabled;
   const returns = before.deleted_at !== null && input.deleted === false;
   const enables = enabled && (!before.enabled || returns);
@@ -174,6 +176,8 @@ export async function storeChange(
     ...(input.description === undefined ? {} : { description: input.description }),
     ...(input.icon_url === undefined ? {} : { icon_url: input.icon_url }),
     ...(input.on_error ? { on_error: input.on_error } : {}),
+    ...(input.delivery === undefined ? {} : { delivery: storedPolicy(input.delivery) }),
+    ...(input.paused === undefined ? {} : { paused: input.paused }),
     ...{ enabled },
     ...(isMoved ? { execution_order: order } : {}),
     ...(input.deleted === undefined ? {} : { deleted_at: input.deleted ? new Date().toISOString() : null }),

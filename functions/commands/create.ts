@@ -16,6 +16,7 @@ import { lockOrders } from '../rows/locks.ts';
 import type { Content } from '../rules/definition.ts';
 import { LAST_ORDER, MOST_TRANSFORMATIONS } from '../rules/limits.ts';
 import { defaultOnError } from '../rules/on-error.ts';
+import { checkPolicy, storedPolicy } from '../rules/policy.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import type { Template } from '../templates/template.ts';
 import { auditFunction } from './audit.ts';
@@ -36,6 +37,7 @@ export async function createFunction(
   const { enabled = false } = input;
   const { type, template, content } = newContent(deps, input);
   checkOnError(type, input);
+  checkPolicy(type, input);
   const prepared = await prepareContent(deps, key, type, content, enabled, signal);
   return transaction(pool, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
@@ -56,6 +58,7 @@ export async function createFunction(
       name: input.name ?? template?.name ?? null,
       description: input.description || template?.description || '',
       icon_url: input.icon_url || template?.icon_url || null,
+      ...{ delivery: storedPolicy(input.delivery ?? null), paused: input.paused ?? false },
       execution_order: await placeOf(client, key, type, { order, moves: true, enables: enabled }),
       on_error: input.on_error ?? defaultOnError(type, template?.protects),
       created_by: actor.kind === 'user' ? actor.userId : null,

@@ -13,6 +13,7 @@ import type {
 } from '../rules/definition.ts';
 import { MAX_HOG_BYTES } from '../rules/limits.ts';
 import type { OnError } from '../rules/on-error.ts';
+import type { DeliveryPolicy } from '../rules/policy.ts';
 import { type FunctionTypeName, typeOf } from '../rules/types.ts';
 import { surroundingsOf } from '../surroundings.ts';
 import type { Template } from '../templates/template.ts';
@@ -40,6 +41,9 @@ export interface FunctionInput extends ContentInput {
   deleted?: boolean | undefined;
   execution_order?: number | null | undefined;
   on_error?: OnError | null | undefined;
+  /** Null: none. */
+  delivery?: DeliveryPolicy | null | undefined;
+  paused?: boolean | undefined;
 }
 
 export interface Subject {

@@ -10,6 +10,7 @@ import { type FunctionRow, findFunction } from '../rows/functions.ts';
 import { changeCounts } from '../rows/reacting.ts';
 import { findRevision } from '../rows/revisions.ts';
 import { type CompiledContent, FunctionError } from '../rules/definition.ts';
+import type { DeliveryPolicy } from '../rules/policy.ts';
 import { type ExpectsStatus, expectedStatuses } from '../rules/statuses.ts';
 import type { OtherFacts } from '../rules/stored-event.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
@@ -24,6 +25,9 @@ export interface Runnable {
   variants: readonly Variant[];
   expects: readonly ExpectsStatus[];
   facts: OtherFacts;
+  /** How the function is delivered now, whichever version this is. */
+  delivery: DeliveryPolicy | null;
+  paused: boolean;
 }
 
 /** Why an invocation does not run. */
@@ -107,6 +111,7 @@ export class Contents {
           project: { id: project.id, name: project.name },
           ...{ site, source: { id: row.id, name: row.name } },
         },
+        ...{ delivery: row.delivery, paused: row.paused },
       };
     } catch (error) {
       if (!(error instanceof FunctionError || error instanceof SecretError)) throw error;

@@ -4,12 +4,14 @@ import type { Pool } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { findEventsAt } from '../rows/events.ts';
 import { DISABLED } from '../rows/history.ts';
+import { type Governed, listGoverned } from '../rows/paces.ts';
 import { claim, keepProgress, listWaiting, type QueueRow } from '../rows/queue.ts';
 import { type DisabledFunction, degradedFunctions, disabledFunctions } from '../rows/states.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 import { WATCHER } from '../rules/watcher.ts';
 import { type ContentDependencies, Contents, type NotRunnable, type Runnable } from './contents.ts';
 import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts';
+import { GovernedClaims } from './governed.ts';
 import { Results } from './results.ts';
 
 export interface DelivererDependencies extends ContentDependencies, Omit<DeliveryDependencies, 'keep'> {
@@ -40,6 +42,12 @@ interface Line {
   since: number;
 }
 
+/** How many places a function may fill. */
+interface Share {
+  line: Line;
+  count: number;
+}
+
 /** A transaction that enqueues may be open for so long after the time that it gives its invocations. */
 const OPEN = 30_000;
 const MOST_LINES = 20_000;
@@ -53,12 +61,22 @@ const CLAIM_EVERY = 10;
 
 type Found = Runnable | NotRunnable;
 
+const hasPolicy = (found: Found): found is Runnable =>
+  !('reason' in found) && (found.paused || found.delivery !== null);
+
 /** Takes invocations that are due, and runs them. No function and no project gets all places. */
 export class Deliverer {
   readonly #deps: DelivererDependencies;
   readonly #options: DelivererOptions;
   readonly #contents: Contents;
   readonly #results: Results;
+  readonly #claims: GovernedClaims;
+  /** Functions with a policy, as far as this process knows. */
+  #governed: ReadonlyMap<string, Governed> = new Map();
+  /** The claim of invocations with a policy that is under way. */
+  #governing: Promise<void> | undefined;
+  /** Places that this claim may fill. */
+  #reserved = 0;
   readonly #lines = new Map<string, Line>();
   readonly #ofProject = new Map<number, number>();
   #degraded: ReadonlySet<string> = new Set();
@@ -75,6 +93,7 @@ export class Deliverer {
     this.#deps = deps;
     this.#options = { ...DELIVERER_DEFAULTS, ...options };
     this.#contents = new Contents(deps);
+    this.#claims = new GovernedClaims(deps.pool);
     this.#results = new Results(deps.pool, deps.logger, this.#options.leaseSeconds * 1_000);
   }
 
@@ -87,6 +106,7 @@ export class Deliverer {
     this.#isClosing = true;
     this.#stir();
     await this.#running;
+    await this.#governing;
     while (this.#inFlight + this.#unwritten > 0) await new Promise((resolve) => setTimeout(resolve, 10));
     await this.#results.idle();
   }
@@ -147,7 +167,9 @@ export class Deliverer {
     const now = Date.now();
     let next = this.#nextLook;
     if (this.#inFlight < this.#options.places) {
-      for (const { dueAt } of this.#lines.values()) if (dueAt < next) next = dueAt;
+      for (const line of this.#lines.values()) {
+        if (line.dueAt < next && this.#mayBeClaimed(line)) next = line.dueAt;
+      }
     }
     return next - now;
   }
@@ -170,6 +192,7 @@ export class Deliverer {
   async #look(): Promise<void> {
     const began = Date.now();
     const waiting = await listWaiting(this.#deps.pool, MOST_LINES);
+    this.#governed = new Map((await listGoverned(this.#deps.pool)).map((one) => [one.function_id, one]));
     this.#degraded = await degradedFunctions(this.#deps.pool, WATCHER);
     const took = Date.now() - began;
     const known = new Set<string>();
@@ -178,7 +201,8 @@ export class Deliverer {
       const line = this.#expect({ projectId, functionId }, Date.parse(due));
       line.since = Math.min(line.since, Date.parse(due));
     }
-    for (const [key, line] of this.#lines) {
+    // A claim that is under way counts in lines that it knows.
+    for (const [key, line] of this.#governing ? [] : this.#lines) {
       if (known.has(key) || line.inFlight > 0 || line.dueAt <= began) continue;
       this.#lines.delete(key);
     }
@@ -187,8 +211,17 @@ export class Deliverer {
 
   /** Takes what is due, as far as there are places. Returns whether there may be more. */
   async #take(): Promise<boolean> {
-    const lines = this.#shares();
-    if (lines.length === 0) return false;
+    const shares = this.#shares();
+    if (shares.length === 0) return false;
+    const lines = shares.filter(({ line }) => !this.#governed.has(line.functionId));
+    if (lines.length < shares.length) {
+      // Claims with a policy take longer. Others do not wait for them.
+      this.#governing = this.#takeGoverned(shares.filter((one) => !lines.includes(one))).finally(() => {
+        this.#governing = undefined;
+        this.#stir();
+      });
+    }
+    if (lines.length === 0) return true;
     const lease = randomUUID();
     const { leaseSeconds: seconds } = this.#options;
     const rows = await claim(
@@ -209,17 +242,60 @@ export class Deliverer {
       }
     }
     for (const row of rows) this.#count(row, 1);
-    void this.#deliver(rows, lease);
+    void this.#deliver(rows, lease, {});
     return true;
   }
 
+  async #takeGoverned(lines: readonly Share[]): Promise<void> {
+    const lease = randomUUID();
+    const { leaseSeconds: seconds } = this.#options;
+    const began = Date.now();
+    this.#reserved = lines.reduce((sum, { count }) => sum + count, 0);
+    for (const { line } of lines) line.dueAt = Number.POSITIVE_INFINITY;
+    try {
+      const wants = lines.map(({ line, count }) => ({
+        ...{ projectId: line.projectId, functionId: line.functionId, count },
+        since: new Date(line.since).toISOString(),
+      }));
+      const found = await this.#claims.claim(wants, { lease, seconds });
+      for (const [index, { line }] of lines.entries()) {
+        const { rows, startsIn, again, isEmpty } = found[index]!;
+        if (again !== null) line.dueAt = Math.min(line.dueAt, began + again);
+        if (isEmpty) line.since = began - OPEN;
+        for (const row of rows) this.#count(row, 1);
+        const startsAt = startsIn.map((one) => began + one);
+        if (rows.length > 0) void this.#deliver(rows, lease, { isGoverned: true, startsAt });
+      }
+    } catch (error) {
+      this.#deps.logger.warn(
+        { err: error },
+        'invocations of functions with a policy of delivery could not be taken',
+      );
+      for (const { line } of lines) line.dueAt = Math.min(line.dueAt, Date.now() + AFTER_ERROR);
+    } finally {
+      this.#reserved = 0;
+    }
+  }
+
+  /** Whether more of a function may begin because something of it has ended. */
+  #waitsForEnds(functionId: string): boolean {
+    const { max_concurrency: most, ordering } = this.#governed.get(functionId)?.delivery ?? {};
+    return most !== undefined || ordering === 'distinct_id';
+  }
+
+  /** What is paused need not be looked at, and one claim with policies is enough at a time. */
+  #mayBeClaimed({ functionId }: Line): boolean {
+    const governed = this.#governed.get(functionId);
+    return !governed || (!governed.paused && !this.#governing);
+  }
+
   /** Divides the free places: a function gets at most half of what is free, and the one with the fewest comes first. */
-  #shares(): { line: Line; count: number }[] {
+  #shares(): Share[] {
     const now = Date.now();
-    let free = this.#options.places - this.#inFlight;
+    let free = this.#options.places - this.#inFlight - this.#reserved;
     if (free <= 0 || this.#unwritten > this.#options.places * UNWRITTEN) return [];
     const due = [...this.#lines.values()]
-      .filter((one) => one.dueAt <= now)
+      .filter((one) => one.dueAt <= now && this.#mayBeClaimed(one))
       .sort(
         (a, b) =>
           this.#rank(a) - this.#rank(b) ||
@@ -228,15 +304,19 @@ export class Deliverer {
           a.dueAt - b.dueAt,
       )
       .slice(0, LINES_AT_ONCE);
-    const shares: { line: Line; count: number }[] = [];
+    const shares: Share[] = [];
     for (const line of due) {
       // What it holds already counts, so that nobody fills all places bit by bit.
-      const count = Math.min(MOST_OF_ONE, Math.ceil((free - line.inFlight) / 2));
+      const count = Math.min(this.#mostOf(line), Math.ceil((free - line.inFlight) / 2));
       if (count <= 0) continue;
       shares.push({ line, count });
       free -= count;
     }
     return shares;
+  }
+
+  #mostOf({ functionId }: Line): number {
+    return Math.min(MOST_OF_ONE, this.#governed.get(functionId)?.delivery?.max_concurrency ?? MOST_OF_ONE);
   }
 
   /** Degraded functions come after the others. */
@@ -257,7 +337,11 @@ export class Deliverer {
     else this.#ofProject.set(projectId, held);
   }
 
-  async #deliver(rows: readonly QueueRow[], lease: string): Promise<void> {
+  async #deliver(
+    rows: readonly QueueRow[],
+    lease: string,
+    { isGoverned = false, startsAt = [] }: { isGoverned?: boolean; startsAt?: readonly number[] },
+  ): Promise<void> {
     let events = new Map<string, StoredEvent>();
     let contents: Found[];
     let disabled: ReadonlyMap<string, DisabledFunction>;
@@ -290,13 +374,33 @@ export class Deliverer {
         void this.#finish(row, lease, whileDisabled(row, stopped));
         continue;
       }
+      const found = contents[index] as Found;
+      if (!isGoverned && hasPolicy(found)) {
+        // This process did not know that. The function gets it back as it was, and by its policy the next time.
+        this.#govern(row, found);
+        void this.#finish(row, lease, postponed(row, 0));
+        continue;
+      }
       const event = events.get(`${row.project_id}:${row.event_uuid}`) ?? null;
-      void this.#one(row, lease, contents[index] as Found, event);
+      void this.#one(row, lease, found, event, startsAt[index]);
     }
   }
 
-  async #one(row: QueueRow, lease: string, found: Found, event: StoredEvent | null): Promise<void> {
+  #govern({ project_id, function_id }: QueueRow, { delivery, paused }: Runnable): void {
+    if (this.#governed.has(function_id)) return;
+    const one = { project_id, function_id, delivery, paused };
+    this.#governed = new Map([...this.#governed, [function_id, one]]);
+  }
+
+  async #one(
+    row: QueueRow,
+    lease: string,
+    found: Found,
+    event: StoredEvent | null,
+    startsAt: number | undefined,
+  ): Promise<void> {
     let outcome: Outcome;
+    if (startsAt !== undefined && startsAt > Date.now()) await pause(startsAt - Date.now());
     if ('reason' in found) outcome = ended(found.status, found.reason);
     else if (!event && row.event_uuid !== null) outcome = ended('cancelled', 'The event was deleted.');
     else {
@@ -324,6 +428,8 @@ export class Deliverer {
     if (isOurs && outcome.status === 'postponed') {
       this.#expect({ projectId, functionId }, Date.now() + outcome.after);
     }
+    // There may be room for another one now, and one that had to wait for this.
+    if (this.#waitsForEnds(functionId)) this.#expect({ projectId, functionId }, Date.now());
     this.#stirSoon();
   }
 }

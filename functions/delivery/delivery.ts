@@ -79,6 +79,10 @@ const LONGEST_DELAY = 30 * 86_400_000;
 const shortened = (text: string | null): string | null =>
   text !== null && text.length > SHOWN ? text.slice(0, SHOWN).toWellFormed() : text;
 
+/** Globals that somebody else has made may have anything in this place. */
+const isInstant = (value: unknown): value is string =>
+  typeof value === 'string' && /^[\d:.TZ+-]+$/.test(value);
+
 const textOf = (body: unknown): string => (typeof body === 'string' ? body : (JSON.stringify(body) ?? ''));
 
 /** The uuid of an event that an invocation captures: the same whenever it runs again. */
@@ -196,7 +200,7 @@ export class Delivery {
   }
 
   get #event() {
-    return this.#globals.event as { uuid: string; url: string; distinct_id: string };
+    return this.#globals.event as { uuid: string; url: string; distinct_id: string; timestamp: unknown };
   }
 
   #step(item: StepItem): Promise<ItemStep> {
@@ -252,9 +256,21 @@ export class Delivery {
 
   /** In how many milliseconds a failed attempt is repeated. Null: it is not. */
   #delayAfter({ status, error, retryAfter }: FetchFailure, attempt: number): number | null {
-    if ((error && isFinal(error)) || !isTemporary(status)) return null;
+    const { retry } = this.#runnable.delivery ?? {};
+    if ((error && isFinal(error)) || !isTemporary(status, retry)) return null;
     const age = Date.now() - Date.parse(this.#row.created_at);
-    return nextAttempt({ attempt, age, retryAfter, random: Math.random() });
+    return nextAttempt({ attempt, age, retryAfter, random: Math.random() }, retry);
+  }
+
+  /** What each request says about itself, unless the program says something else. */
+  get #headers(): Record<string, string> {
+    const { id, seq } = this.#row;
+    const { timestamp } = this.#event;
+    return {
+      'Idempotency-Key': `${id}-${this.#progress.answers.length}`,
+      'Sluice-Sequence': String(seq),
+      ...(isInstant(timestamp) ? { 'Sluice-Event-Time': timestamp } : {}),
+    };
   }
 
   async #fetch(
@@ -277,7 +293,7 @@ export class Delivery {
           const value = this.#variant.inputs[key]?.value;
           return typeof value === 'number' ? value : undefined;
         },
-        headers: { 'Idempotency-Key': `${this.#row.id}-${this.#progress.answers.length}` },
+        headers: this.#headers,
         enter: async (host) => {
           // What one project asks of a host does not count against another one.
           const name = `${this.#row.project_id} ${host}`;

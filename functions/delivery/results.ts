@@ -3,6 +3,7 @@ import { type Pool, transaction } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { cleanText } from '../../values/texts.ts';
 import { addCounts, Counts } from '../rows/counts.ts';
+import { wakeNext } from '../rows/lines.ts';
 import { addLogs } from '../rows/logs.ts';
 import { type Ended, end, type Postponed, postpone, type QueueRow } from '../rows/queue.ts';
 import { type Cost, charge } from '../rows/states.ts';
@@ -90,7 +91,9 @@ export class Results {
           ended.push({ row, lease, status, error: clean, attempts: storable(attempts) });
         }
       }
-      const ours = new Set([...(await end(client, ended)), ...(await postpone(client, postponed))]);
+      const over = await end(client, ended);
+      await wakeNext(client, linesOf(ended.filter(({ row }) => over.has(row.seq))));
+      const ours = new Set([...over, ...(await postpone(client, postponed))]);
       const counted = results.filter(({ row }) => ours.has(row.seq));
       await addLogs(
         client,
@@ -114,6 +117,12 @@ export class Results {
     });
   }
 }
+
+/** The lines in which others may wait for these. */
+const linesOf = (ended: readonly Ended[]) =>
+  ended.flatMap(({ row: { project_id: projectId, function_id: functionId, line } }) =>
+    line ? [{ projectId, functionId, line }] : [],
+  );
 
 /** What the results have cost, by function. */
 function costsOf(results: readonly Result[]): Cost[] {

@@ -304,7 +304,7 @@ class Turn {
     for (const { projectId, functionId } of this.matched) {
       this.#counts.add(projectId, functionId, 'other', 'triggered');
     }
-    await enqueue(this.#client, this.matched.map(invocationOf));
+    await enqueue(this.#client, this.matched.toSorted(byTime).map(invocationOf));
     for (const [projectId, keys] of this.late)
       await addLateKeys(this.#client, projectId, Buffer.concat(keys));
     const now = new Date().toISOString();
@@ -366,6 +366,11 @@ class Turn {
     });
   }
 }
+
+/** The order in which events came in, and of those that came in together, in which they happened. */
+const byTime = (one: MatchedEvent, other: MatchedEvent): number =>
+  one.receivedAt - other.receivedAt || compareTexts(one.timestamp.slice(0, -1), other.timestamp.slice(0, -1));
+const compareTexts = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
 
 const invocationOf = ({ receivedAt, ...one }: MatchedEvent): NewInvocation => ({
   ...one,

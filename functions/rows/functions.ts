@@ -3,6 +3,7 @@ import { fits, prefixPattern } from '../../db/reading.ts';
 import type { UserRow } from '../../db/users.ts';
 import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
 import type { OnError } from '../rules/on-error.ts';
+import type { DeliveryPolicy } from '../rules/policy.ts';
 import type { SourceContent } from '../rules/source.ts';
 import type { Watched } from '../rules/status.ts';
 import type { FunctionTypeName } from '../rules/types.ts';
@@ -19,6 +20,10 @@ export interface FunctionRow {
   enabled: boolean;
   execution_order: number | null;
   on_error: OnError | null;
+  /** How its invocations are delivered. Null: as those of all others. */
+  delivery: DeliveryPolicy | null;
+  /** Whether its invocations wait without being attempted. */
+  paused: boolean;
   hog: string;
   inputs_schema: InputSchema[];
   /** Without the secret ones. */
@@ -72,6 +77,8 @@ const WRITABLE = [
     'enabled',
     'execution_order',
     'on_error',
+    'delivery',
+    'paused',
     'hog',
   ] as const),
   ...([
@@ -105,6 +112,7 @@ const JSON_COLUMNS: ReadonlySet<string> = new Set([
     'bytecode',
     'warnings',
     'compiled_from',
+    'delivery',
   ],
 ]);
 

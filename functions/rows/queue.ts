@@ -74,7 +74,14 @@ export interface QueueRow {
   progress: Progress | null;
   /** Whether an attempt before was lost. */
   was_lost: boolean;
+  /** Those with the same line run one after the other. Absent: the order does not matter. */
+  line?: string | null;
 }
+
+/** What a claim returns of rows `q`. */
+export const CLAIMED = `q.seq, q.id, q.project_id, q.function_id, q.version, q.mapping, q.event_uuid, q.event_timestamp,
+  q.distinct_id, q.person_id, q.groups, q.globals, q.clock, q.seed, q.created_at, q.attempt, q.progress,
+  due.lost as was_lost`;
 
 /** How many invocations of a function to claim. */
 export interface Want {
@@ -104,9 +111,7 @@ export async function claim(
            and c.due_at >= w.since and c.due_at <= clock_timestamp()
          order by c.due_at, c.seq limit w.count for update skip locked) found) due
      where q.seq = due.seq
-     returning q.seq, q.id, q.project_id, q.function_id, q.version, q.mapping, q.event_uuid, q.event_timestamp,
-       q.distinct_id, q.person_id, q.groups, q.globals, q.clock, q.seed, q.created_at, q.attempt, q.progress,
-       due.lost as was_lost`,
+     returning ${CLAIMED}`,
     values: [
       wants.map((one) => one.projectId),
       wants.map((one) => one.functionId),
@@ -162,7 +167,7 @@ export async function postpone(queryable: Queryable, postponed: readonly Postpon
   if (postponed.length === 0) return new Set();
   const { rows } = await queryable.query({
     name: 'postpone-invocations',
-    text: `update function_queue q set lease = null, attempt = p.attempt, progress = nullif(p.progress, '')::json,
+    text: `update function_queue q set lease = null, held = false, attempt = p.attempt, progress = nullif(p.progress, '')::json,
        due_at = clock_timestamp() + p.after * interval '1 millisecond'
      from unnest($1::bigint[], $2::uuid[], $3::int[], $4::text[], $5::bigint[])
        as p (seq, lease, attempt, progress, after)

@@ -117,7 +117,8 @@ export function fieldError(error: z.ZodError): FieldError {
   const issue = error.issues[0] as Issue;
   if (issue.code === 'unrecognized_keys') {
     const [key = ''] = issue.keys;
-    return { code: 'invalid_input', detail: `There is no field or parameter "${key}" here.`, attr: key };
+    const attr = [...issue.path.map(String), key].join('__');
+    return { code: 'invalid_input', detail: `There is no field or parameter "${key}" here.`, attr };
   }
   const attr = issue.path.length > 0 ? issue.path.map(String).join('__') : null;
   if (attr === null && issue.code === 'invalid_type') {

@@ -6,6 +6,8 @@ export interface TransformedProject {
   id: number;
   /** The version of its enabled transformations. Null: it has none. Undefined: it is not known. */
   transformations?: number | null | undefined;
+  /** About how much the request takes in memory. */
+  bytes?: number;
 }
 
 /**

@@ -1,11 +1,13 @@
 // Filters as functions of JavaScript. They are made in threads, and where events come in.
 import { decompileExpression } from '../hog/bytecode/decompile.ts';
 import type { Bytecode } from '../hog/bytecode/index.ts';
-import { compileJavaScript } from '../hog/javascript/index.ts';
+import { compileJavaScript, type JavaScriptOptions } from '../hog/javascript/index.ts';
+import { HogFailure } from '../hog/vm/index.ts';
 import { matches, type Surroundings, surroundingsIn } from './evaluate.ts';
 import type { Globals } from './rules/globals.ts';
 
-export type Verdict = { matched: boolean; error?: string };
+/** `isHeavy`: it took more than it may. */
+export type Verdict = { matched: boolean; error?: string; isHeavy?: boolean };
 export type Filter = (globals: Globals) => Verdict;
 
 /** The time that code sees while it looks at an event, and what its random numbers follow from. */
@@ -36,8 +38,16 @@ const MOST_STEPS = 1_000_000;
 const YES: Verdict = { matched: true };
 const NO: Verdict = { matched: false };
 
+/** Answers whether a failure says that code took too much time or memory. */
+export const isHeavy = ({ code }: Pick<HogFailure, 'code'>): boolean => HEAVY.has(code);
+const HEAVY: ReadonlySet<string> = new Set(['time', 'memory', 'steps']);
+
 /** Compiles a filter to JavaScript where that is possible. Otherwise the machine runs it. */
-export function filterOf(bytecode: Bytecode | null, moment: Moment): Filter {
+export function filterOf(
+  bytecode: Bytecode | null,
+  moment: Moment,
+  { limits = { maxSteps: MOST_STEPS }, clock }: Pick<JavaScriptOptions, 'limits' | 'clock'> = {},
+): Filter {
   const expression = bytecode && decompileExpression(bytecode);
   const interpreted: Filter = (globals) => matches(bytecode, globals, moment.surroundings);
   if (!expression) return interpreted;
@@ -45,16 +55,30 @@ export function filterOf(bytecode: Bytecode | null, moment: Moment): Filter {
     const evaluate = compileJavaScript(expression).evaluator({
       now: () => moment.now,
       random: () => moment.random(),
-      limits: { maxSteps: MOST_STEPS },
+      limits,
+      ...(clock ? { clock } : {}),
     });
     return (globals) => {
       try {
         return evaluate(globals) === true ? YES : NO;
       } catch (error) {
-        return { matched: false, error: (error as Error).message };
+        const { message } = error as Error;
+        return { matched: false, error: message, isHeavy: error instanceof HogFailure && isHeavy(error) };
       }
     };
   } catch {
     return interpreted;
+  }
+}
+
+/** Answers whether code runs as JavaScript, with limits of its own. */
+export function isJavaScript(bytecode: Bytecode | null): boolean {
+  const expression = bytecode && decompileExpression(bytecode);
+  if (!expression) return bytecode === null;
+  try {
+    compileJavaScript(expression);
+    return true;
+  } catch {
+    return false;
   }
 }

@@ -130,9 +130,17 @@ export function createCapture(deps: {
   }
 
   /** Hands the events over and lets go of them, so that their values need not wait in memory for the commit. */
-  function store(project: PublicProjectRow, parsed: Parsed): Promise<Submitted | undefined> | undefined {
-    const events = transform ? transform(project, parsed.events, parsed.notices) : parsed.events;
+  function store(
+    project: PublicProjectRow,
+    parsed: Parsed,
+    ticket: Ticket,
+  ): Promise<Submitted | undefined> | undefined {
+    const { id, transformations } = project;
+    const known = { id, transformations, bytes: ticket.bytes };
+    const events = transform ? transform(known, parsed.events, parsed.notices) : parsed.events;
     parsed.events = [];
+    // Transformations that take long have limits of their own. The bodies of others do not wait for them.
+    if (events instanceof Promise) gate.leave(ticket);
     return events instanceof Promise
       ? events.then((transformed) => submit(project, transformed))
       : submit(project, events);
@@ -148,7 +156,7 @@ export function createCapture(deps: {
     const project = found instanceof Promise ? await found : found;
     const { notices, given } = parsed;
     const count = parsed.events.length;
-    const storing = store(project, parsed);
+    const storing = store(project, parsed, request.ticket);
     const submitted = storing && (await storing);
     for (const one of submitted?.notices ?? []) notices.notApplied(one.reason, one.index, one.detail);
     warnings.add(project.id, notices, now);

@@ -14,7 +14,7 @@ const LONGEST = 10_000;
 const CUT = '... (truncated)';
 
 /** Shortens a message. A character that takes two units of UTF-16 is not split. */
-function shortened(message: string): string {
+export function shortened(message: string): string {
   if (message.length <= LONGEST) return message;
   const head = message.slice(0, LONGEST);
   return (head.isWellFormed() ? head : head.slice(0, -1)) + CUT;

@@ -4,17 +4,18 @@ import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import { type HostOptions, hostFunctions } from '../../hog/host/index.ts';
 import { compiledFrom, type Executed, type JavaScriptOptions } from '../../hog/javascript/index.ts';
 import { Held, toHost } from '../../hog/runtime/values.ts';
+import { HogFailure } from '../../hog/vm/index.ts';
 import { cut } from '../../values/texts.ts';
 import { PROGRAM_LIMITS } from '../evaluate.ts';
-import { type Filter, filterOf, Moment } from '../filter.ts';
+import { type Filter, filterOf, isHeavy, isJavaScript, Moment } from '../filter.ts';
 import { filterGlobalsOf, type Globals, transformationGlobals } from '../rules/globals.ts';
-import { MOST_PRINTED, printedText } from '../rules/logs.ts';
+import { MOST_PRINTED, printedText, shortened } from '../rules/logs.ts';
 import { type Redact, redactor } from '../rules/redact.ts';
 import { seedOf } from '../rules/stored-event.ts';
 import { costOf } from '../rules/watcher.ts';
 import { changedNames } from './changed-names.ts';
 import type { Chain, Change, Transformable, Transformation } from './definition.ts';
-import { inputsOf } from './inputs.ts';
+import { areLimited, inputsOf } from './inputs.ts';
 import type { Notes, Tally } from './tally.ts';
 
 /** What may be used for one program. */
@@ -74,7 +75,8 @@ interface Ran {
   size: number;
 }
 
-const HEAVY: ReadonlySet<string> = new Set(['time', 'memory', 'steps']);
+/** Characters of a line: more than a log shows, because secrets are still to be hidden. */
+const LONGEST_KEPT = 200_000;
 /** The chain of elements is still among the properties. */
 const NO_CHAIN = '';
 
@@ -83,6 +85,8 @@ export class Transformations {
   readonly chain: Chain;
   /** Whether a program looks up the location of addresses. */
   readonly needsPlaces: boolean;
+  /** Whether a filter or an input takes time that nothing here limits. */
+  readonly needsThread: boolean;
   readonly #list: readonly Prepared[];
   readonly #clock: () => number;
   readonly #isWhole: boolean;
@@ -94,6 +98,9 @@ export class Transformations {
     this.#clock = host.clock;
     this.#isWhole = host.room === WHOLE_ROOM;
     this.#list = chain.transformations.map((one) => this.#prepare(one, host));
+    this.needsThread = !chain.transformations.every(
+      ({ filters, inputs }) => isJavaScript(filters) && areLimited(inputs),
+    );
     this.needsPlaces = chain.transformations.some(({ program }) => program.functions.includes('geoipLookup'));
   }
 
@@ -104,22 +111,24 @@ export class Transformations {
     const all: NonNullable<JavaScriptOptions['functions']> = {
       ...hostFunctions(place ? { place } : {}),
       print: (...args) => {
-        if (this.#printed.length <= MOST_PRINTED) this.#printed.push(printedText(args));
+        if (this.#printed.length <= MOST_PRINTED)
+          this.#printed.push(printedText(args).slice(0, LONGEST_KEPT));
         return null;
       },
       postHogCapture: () => {
         throw new Error('posthogCapture is not supported in transformations');
       },
     };
+    const limits = { maxMilliseconds: room.milliseconds, maxMemory: room.memory };
     let redact: Redact | undefined;
     return {
       ...{ id, name, version, onError, problem },
-      filter: takesAll ? null : filterOf(filters, this.#moment),
-      inputs: inputsOf(inputs, given, this.#moment, clock),
+      filter: takesAll ? null : filterOf(filters, this.#moment, { clock, limits }),
+      inputs: inputsOf(inputs, given, this.#moment, { clock, limits }),
       run: compiledFrom(program).executor({
         functions: Object.fromEntries(Object.entries(all).filter(([key]) => program.functions.includes(key))),
         ...{ clock, now: () => this.#moment.now, random: () => this.#moment.random() },
-        limits: { ...PROGRAM_LIMITS, maxMilliseconds: room.milliseconds, maxMemory: room.memory },
+        limits: { ...PROGRAM_LIMITS, ...limits },
       }),
       redact: () => {
         const values = Object.fromEntries(Object.entries(inputs).map(([key, { value }]) => [key, value]));
@@ -197,7 +206,7 @@ export class Transformations {
   ): 'heavy' | 'skipped' | 'dropped' | 'failed' | Ran {
     const { id, problem } = one;
     const fail = (name: string, message: string) => {
-      notes.fail(id, name, one.redact().text(message));
+      notes.fail(id, name, shortened(one.redact().text(message)));
       return 'failed' as const;
     };
     const reason = suspended.get(id);
@@ -209,7 +218,8 @@ export class Transformations {
     const { event, distinct_id, properties } = state;
     const facts = { uuid, event, distinct_id, properties, timestamp: time, elements_chain: NO_CHAIN };
     if (one.filter) {
-      const { matched, error } = one.filter(filterGlobalsOf(facts, null, []));
+      const { matched, error, isHeavy: tookMuch } = one.filter(filterGlobalsOf(facts, null, []));
+      if (tookMuch && !this.#isWhole) return 'heavy';
       if (error !== undefined) {
         return fail('filtering_failed', `Error filtering event ${uuid}: ${error}`);
       }
@@ -224,16 +234,16 @@ export class Transformations {
     try {
       globals.inputs = one.inputs(globals);
     } catch (error) {
+      if (error instanceof HogFailure && isHeavy(error) && !this.#isWhole) return 'heavy';
       return fail('inputs_failed', `Error building inputs for event ${uuid}: ${(error as Error).message}`);
     }
     (globals.event as Record<string, unknown>).properties = state.held;
     this.#printed = [];
     const outcome = one.run(globals);
-    const isHeavy = outcome.status === 'failed' && HEAVY.has(outcome.error.code);
-    if (isHeavy && !this.#isWhole) return 'heavy';
+    if (outcome.status === 'failed' && isHeavy(outcome.error) && !this.#isWhole) return 'heavy';
     const cost = costOf(this.#clock() - began, []);
     if (cost > 0) notes.cost(id, cost);
-    for (const line of this.#printed) notes.print(id, one.redact().text(line));
+    for (const line of this.#printed) notes.print(id, shortened(one.redact().text(line)));
     if (outcome.status === 'failed') {
       return fail('failed', `Error executing function on event ${uuid}: ${outcome.error.message}`);
     }

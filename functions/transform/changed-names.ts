@@ -1,6 +1,7 @@
 import type { HogValue } from '../../hog/runtime/values.ts';
 
 const MOST_NAMES = 100;
+const LONGEST_NAME = 200;
 
 /** Lists the properties that a program added, changed or removed, up to a number. */
 export function changedNames(
@@ -14,11 +15,12 @@ export function changedNames(
     const isKnown = Object.hasOwn(before, name);
     if (isKnown) known += 1;
     if (isKnown && same(before[name], value)) continue;
-    if (names.push(name) === MOST_NAMES) return names;
+    if (names.push(name.slice(0, LONGEST_NAME)) === MOST_NAMES) return names;
   }
   const all = Object.keys(before);
   if (known === all.length) return names;
-  for (const name of all) if (!after.has(name) && names.push(name) === MOST_NAMES) return names;
+  for (const name of all)
+    if (!after.has(name) && names.push(name.slice(0, LONGEST_NAME)) === MOST_NAMES) return names;
   return names;
 }
 

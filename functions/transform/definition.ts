@@ -29,6 +29,8 @@ export interface Chain {
   /** The address of the project for users. */
   url: string;
   transformations: readonly Transformation[];
+  /** About how much it takes in memory, in bytes. */
+  size: number;
 }
 
 /** What of an event transformations see and may change. */

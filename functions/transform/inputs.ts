@@ -1,8 +1,8 @@
 import { decompileExpression } from '../../hog/bytecode/decompile.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
-import { compileJavaScript } from '../../hog/javascript/index.ts';
+import { compileJavaScript, type JavaScriptOptions } from '../../hog/javascript/index.ts';
 import { TEMPLATE_LIMITS } from '../evaluate.ts';
-import type { Moment } from '../filter.ts';
+import { isJavaScript, type Moment } from '../filter.ts';
 import { codesIn, type Evaluate, inMachine, inOrder, valueOfInput } from '../input-values.ts';
 import type { StoredInputs } from '../rules/definition.ts';
 import type { Globals } from '../rules/globals.ts';
@@ -21,13 +21,13 @@ export function inputsOf(
   stored: StoredInputs,
   given: Inputs,
   moment: Moment,
-  clock: () => number,
+  { clock, limits }: Pick<JavaScriptOptions, 'clock' | 'limits'>,
 ): (globals: Globals) => Inputs {
   const evaluators = new Map<Bytecode, Evaluator>();
   const sorted = inOrder(stored);
   for (const [, { bytecode }] of sorted) {
     for (const code of codesIn(bytecode)) {
-      const evaluator = evaluatorOf(code, moment, clock);
+      const evaluator = evaluatorOf(code, moment, { clock, limits });
       if (evaluator) evaluators.set(code, evaluator);
     }
   }
@@ -57,13 +57,24 @@ export function inputsOf(
   };
 }
 
-function evaluatorOf(code: Bytecode, moment: Moment, clock: () => number): Evaluator | undefined {
+/** Answers whether inputs can be found within limits of their own: without Liquid, and without the machine. */
+export const areLimited = (stored: StoredInputs): boolean =>
+  Object.values(stored).every(
+    ({ bytecode, templating }) => templating !== 'liquid' && codesIn(bytecode).every(isJavaScript),
+  );
+
+function evaluatorOf(
+  code: Bytecode,
+  moment: Moment,
+  { clock, limits }: Pick<JavaScriptOptions, 'clock' | 'limits'>,
+): Evaluator | undefined {
   const expression = decompileExpression(code);
   if (!expression) return undefined;
   try {
     return compileJavaScript(expression).evaluator({
-      ...{ clock, now: () => moment.now, random: () => moment.random() },
-      limits: TEMPLATE_LIMITS,
+      ...{ now: () => moment.now, random: () => moment.random() },
+      ...(clock ? { clock } : {}),
+      limits: { ...TEMPLATE_LIMITS, ...limits },
     });
   } catch {
     return undefined;

@@ -12,6 +12,7 @@ import { enabledTransformations, transformationVersion } from '../rows/transform
 import { FunctionError } from '../rules/definition.ts';
 import { variantsOf } from '../rules/variants.ts';
 import type { Chain, Transformation } from './definition.ts';
+import { Kept } from './kept.ts';
 
 export interface LoadDependencies {
   pool: Queryable;
@@ -22,14 +23,15 @@ export interface LoadDependencies {
   site: string;
 }
 
-const MOST_PROGRAMS = 1_000;
+const PROGRAM_BYTES = 16 * 1024 * 1024;
+const SMALLEST = 1_000;
 const NOTHING: JavaScriptProgram = { code: '', functions: [] };
 
 /** Reads the transformations of projects, and compiles them. */
 export class Loader {
   readonly #deps: LoadDependencies;
   /** Programs by their text. A change of an input needs no other compilation. */
-  readonly #programs = new Map<string, JavaScriptProgram>();
+  readonly #programs = new Kept<string, JavaScriptProgram>(PROGRAM_BYTES);
 
   constructor(deps: LoadDependencies) {
     this.#deps = deps;
@@ -44,7 +46,9 @@ export class Loader {
     const rows = await enabledTransformations(pool, projectId);
     const transformations: Transformation[] = [];
     for (const row of rows) transformations.push(await this.#one(row));
-    return { projectId, version, url: `${site}/project/${projectId}`, transformations };
+    // Compiled code takes several times as much as its text.
+    const size = SMALLEST + 4 * JSON.stringify(transformations).length;
+    return { projectId, version, url: `${site}/project/${projectId}`, transformations, size };
   }
 
   async #one(row: FunctionRow): Promise<Transformation> {
@@ -81,10 +85,7 @@ export class Loader {
     let program = this.#programs.get(key);
     if (!program) {
       program = await this.#deps.compiler.program(projectId, hog);
-      if (this.#programs.size >= MOST_PROGRAMS) {
-        this.#programs.delete(this.#programs.keys().next().value as string);
-      }
-      this.#programs.set(key, program);
+      this.#programs.put(key, program, program.code.length);
     }
     return program;
   }

@@ -4,10 +4,11 @@ import { serveThread } from '../../hog/threads/serve.ts';
 import { processorTime } from '../evaluate.ts';
 import { type Applied, Transformations, WHOLE_ROOM } from './apply.ts';
 import type { TransformAnswer, TransformJob } from './job.ts';
+import { Kept } from './kept.ts';
 import { Tally } from './tally.ts';
 
-const MOST_PROJECTS = 200;
-const known = new Map<number, Transformations>();
+const KNOWN_BYTES = 32 * 1024 * 1024;
+const known = new Kept<number, Transformations>(KNOWN_BYTES);
 
 /** The locations of addresses. They are read when a program first needs one, since they take much memory. */
 let geoip: Promise<Geoip | undefined> | undefined;
@@ -29,9 +30,7 @@ function learned({ projectId, version, chain }: TransformJob): Transformations |
       room: WHOLE_ROOM,
       place: (address) => opened?.place(address),
     });
-    known.delete(projectId);
-    known.set(projectId, found);
-    if (known.size > MOST_PROJECTS) known.delete(known.keys().next().value as number);
+    known.put(projectId, found, chain.size);
   }
   return found?.chain.version === version ? found : undefined;
 }

@@ -13,9 +13,11 @@ import { type Applied, type Room, Transformations } from './apply.ts';
 import { MainThreadBudget } from './budget.ts';
 import type { Transformable } from './definition.ts';
 import type { TransformAnswer, TransformJob } from './job.ts';
+import { Kept } from './kept.ts';
 import { type LoadDependencies, Loader } from './load.ts';
 import { createTransformMetrics, type Result } from './metrics.ts';
 import { Tally, type Told } from './tally.ts';
+import { tooMuch, Waiting } from './waiting.ts';
 
 export interface TransformerOptions extends Omit<LoadDependencies, 'pool'> {
   pool: LoadDependencies['pool'];
@@ -43,13 +45,17 @@ const OF_A_REQUEST = 5_000;
 /** Of a thread: processor time of a job in milliseconds, its events, and when the thread is ended. */
 const OF_A_JOB = 1_000;
 const EVENTS_OF_A_JOB = 200;
+const BYTES_OF_A_JOB = 1024 * 1024;
 const LONGEST_JOB = 30_000;
 const MAX_WAITING = 400;
 const MAX_WAITING_OF_ONE = 40;
 /** What programs may return for a request, in bytes by estimate: for all of it, and for each of its events. */
 const MOST_RESULTS = 32 * 1024 * 1024;
 const MOST_RESULTS_OF_EVENT = 4 * 1024;
-const MOST_PROJECTS = 2_000;
+/** How much the transformations of projects may take that are kept. */
+const KNOWN_BYTES = 64 * 1024 * 1024;
+/** How long a request waits, in milliseconds. */
+const PATIENCE = 15_000;
 const RETRY_SECONDS = 5;
 const NO_REASONS: ReadonlyMap<string, string> = new Map();
 
@@ -68,6 +74,8 @@ interface Request {
   /** What programs returned for them. */
   size: number;
   results: Map<Result, number>;
+  /** About how much it takes in memory. */
+  bytes: number;
 }
 
 /**
@@ -82,7 +90,8 @@ class RunningTransformer implements Transformer {
   readonly #options: TransformerOptions;
   readonly #loader: Loader;
   readonly #budget = new MainThreadBudget();
-  readonly #known = new Map<number, Transformations>();
+  readonly #waiting = new Waiting();
+  readonly #known = new Kept<number, Transformations>(KNOWN_BYTES);
   readonly #loading = new Map<number, { version: number; done: Promise<Transformations | undefined> }>();
   readonly #threads: ThreadPool<TransformJob, TransformAnswer>;
   readonly #ledger: Ledger;
@@ -101,13 +110,16 @@ class RunningTransformer implements Transformer {
   }
 
   transform: TransformEvents = (project, events, notices) => {
-    const { transformations: version } = project;
+    const { transformations: version, bytes = 0 } = project;
     if (version === null || events.length === 0) return events;
     const known = this.#known.get(project.id);
     if (version !== undefined && known && known.chain.version >= version) {
-      return this.#begin(known, events, notices);
+      return this.#begin(known, { events, notices, bytes });
     }
-    return this.#ready(project).then((found) => (found ? this.#begin(found, events, notices) : events));
+    const leave = this.#waiting.enter(project.id, bytes);
+    return this.#ready(project)
+      .finally(leave)
+      .then((found) => (found ? this.#begin(found, { events, notices, bytes }) : events));
   };
 
   async flush(): Promise<void> {
@@ -157,31 +169,33 @@ class RunningTransformer implements Transformer {
     // A newer one may have come first.
     const known = this.#known.get(projectId);
     if (known && known.chain.version > chain.version) return known;
-    this.#known.delete(projectId);
-    this.#known.set(projectId, found);
-    if (this.#known.size > MOST_PROJECTS) this.#known.delete(this.#known.keys().next().value as number);
+    this.#known.put(projectId, found, chain.size);
     return found;
   }
 
   #begin(
     transformations: Transformations,
-    events: CapturedEvent[],
-    notices: Pick<Notices, 'skip'>,
+    given: Pick<Request, 'events' | 'notices' | 'bytes'>,
   ): CapturedEvent[] | Promise<CapturedEvent[]> {
     const request: Request = {
-      ...{ transformations, events, notices, kept: [], at: 0, spent: 0, size: 0, results: new Map() },
+      ...{ ...given, transformations, kept: [], at: 0, spent: 0, size: 0, results: new Map() },
       tally: new Tally(),
     };
-    const isHere = this.#isHere(transformations) && this.#here(request);
-    if (!isHere) return this.#elsewhere(request);
-    this.#told(request);
-    return request.kept;
+    let isDone = true;
+    try {
+      isDone = this.#isHere(transformations) && this.#here(request);
+      return isDone ? request.kept : this.#elsewhere(request);
+    } finally {
+      if (isDone) this.#told(request);
+    }
   }
 
   #isHere(transformations: Transformations): boolean {
     const { place, geoip } = this.#options;
     const lacksPlaces = transformations.needsPlaces && !place && geoip !== undefined;
-    return !lacksPlaces && this.#budget.hasTime(transformations.chain.projectId);
+    return (
+      !lacksPlaces && !transformations.needsThread && this.#budget.hasTime(transformations.chain.projectId)
+    );
   }
 
   /** Goes on with a request in this thread. Returns whether it is done. */
@@ -209,13 +223,20 @@ class RunningTransformer implements Transformer {
   /** Ends a request that needs more than this turn, here and in other threads. */
   async #elsewhere(request: Request): Promise<CapturedEvent[]> {
     const { transformations, events } = request;
-    while (request.at < events.length) {
-      await nextTurn();
-      const isHere = this.#isHere(transformations);
-      if (isHere && this.#here(request)) break;
-      if (!isHere) await this.#inThread(request, EVENTS_OF_A_JOB);
+    const leave = this.#waiting.enter(transformations.chain.projectId, request.bytes);
+    try {
+      const end = performance.now() + PATIENCE;
+      while (request.at < events.length) {
+        await nextTurn();
+        if (performance.now() > end) throw tooMuch();
+        const isHere = this.#isHere(transformations);
+        if (isHere && this.#here(request)) break;
+        if (!isHere) await this.#inThread(request, jobSize(request));
+      }
+    } finally {
+      leave();
+      this.#told(request);
     }
-    this.#told(request);
     return request.kept;
   }
 
@@ -246,10 +267,7 @@ class RunningTransformer implements Transformer {
     } catch (error) {
       if (!(error instanceof ThreadError) || error.code === 'failed') throw error;
       if (error.code === 'busy') {
-        throw refuse.unavailable(
-          'Too many events of the project wait for its transformations. Send them again.',
-          RETRY_SECONDS,
-        );
+        throw tooMuch();
       }
       // A program has ended the thread. Alone, each event shows whether it was the one.
       if (some.length > 1) return this.#inThread(request, 1);
@@ -300,7 +318,6 @@ class RunningTransformer implements Transformer {
       }
     } else if (decided.verdict === 'refused') {
       count(request, 'refused');
-      this.#told(request);
       throw refuse.unavailable(
         'A transformation of the project failed, and the event must not be stored without it. Send the events again.',
         RETRY_SECONDS,
@@ -317,6 +334,10 @@ class RunningTransformer implements Transformer {
 function count({ results }: Request, result: Result): void {
   results.set(result, (results.get(result) ?? 0) + 1);
 }
+
+/** How many events go to a thread at once. Sending them takes this thread some time, too. */
+const jobSize = ({ bytes, events }: Request): number =>
+  Math.max(1, Math.min(EVENTS_OF_A_JOB, Math.floor((BYTES_OF_A_JOB * events.length) / Math.max(bytes, 1))));
 
 const transformable = ({
   uuid,

@@ -68,6 +68,39 @@ describe('a program that takes long', () => {
   }, 60_000);
 });
 
+test.each([
+  ['an input in Liquid', { inputs: { text: { value: 'hello {{ event.event }}', templating: 'liquid' } } }],
+  [
+    'an input with a function',
+    { inputs: { text: { value: "{arrayMap(x -> concat('hello ', x), [event.event])[1]}" } } },
+  ],
+])('%s is found in another thread', async (_what, content) => {
+  await api.transform(anna, {
+    ...{
+      hog: 'let changed := event\nchanged.properties.text := inputs.text\nreturn changed',
+      on_error: 'refuse',
+    },
+    inputs_schema: [{ key: 'text', type: 'string', label: 'Text' }],
+    ...content,
+  });
+  const before = await secondsIn('main');
+  const [found] = await api.stored(anna, [{ event: 'ada' }]);
+  expect(found?.properties.text).toBe('hello ada');
+  expect(await secondsIn('main')).toBe(before);
+});
+
+test('a filter that takes long is asked in another thread', async () => {
+  const long = `length(arrayStringConcat(arrayMap(x -> toString(x), range(30000)), ',')) > 10`;
+  await api.transform(anna, {
+    ...{ hog: counting(1), on_error: 'refuse' },
+    filters: { properties: [{ type: 'hogql', key: long }] },
+  });
+  const before = await secondsIn('other');
+  const answer = await api.send(anna, [{}]);
+  expect(answer.statusCode).toBe(200);
+  expect(await secondsIn('other')).toBeGreaterThan(before);
+});
+
 test('a program that grows events without end is stopped, and the process does not', async () => {
   // 200 bytes become 400 kB, a thousand times.
   const id = await api.transform(anna, {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { MainThreadBudget } from '../../../functions/transform/budget.ts';
 import { changedNames } from '../../../functions/transform/changed-names.ts';
+import { Kept } from '../../../functions/transform/kept.ts';
+import { Waiting } from '../../../functions/transform/waiting.ts';
 import { toHog } from '../../../hog/runtime/values.ts';
 
 const changed = (before: Record<string, unknown>, after: Record<string, unknown>) =>
@@ -29,6 +31,44 @@ describe('names of changed properties', () => {
     expect(changed({}, many)).toHaveLength(100);
     expect(changed(many, {})).toHaveLength(100);
   });
+});
+
+describe('what waits', () => {
+  const MIB = 1024 * 1024;
+  const enter = (waiting: Waiting, projectId: number, bytes: number) => {
+    try {
+      return waiting.enter(projectId, bytes);
+    } catch (error) {
+      return (error as Error).name;
+    }
+  };
+
+  test('is bounded for each project, by requests and by bytes, and for all', () => {
+    const waiting = new Waiting();
+    const leaving = Array.from({ length: 20 }, () => waiting.enter(1, 100));
+    expect(enter(waiting, 1, 100)).toBe('Refusal');
+    expect(enter(waiting, 2, 9 * MIB)).toEqual(expect.any(Function));
+    expect(enter(waiting, 2, 1)).toBe('Refusal');
+    for (const leave of leaving) leave();
+    expect(enter(waiting, 1, 100)).toEqual(expect.any(Function));
+    for (let project = 10; project < 14; project += 1) waiting.enter(project, 8 * MIB);
+    expect(enter(waiting, 99, 8 * MIB)).toBe('Refusal');
+    expect(enter(waiting, 99, 1 * MIB)).toEqual(expect.any(Function));
+  });
+});
+
+test('what is kept is what was put last, up to a size', () => {
+  const kept = new Kept<string, number>(10);
+  kept.put('a', 1, 4);
+  kept.put('b', 2, 4);
+  kept.put('a', 3, 5);
+  kept.put('c', 4, 5);
+  expect(['a', 'b', 'c'].map((key) => kept.get(key))).toEqual([3, undefined, 4]);
+  kept.put('d', 5, 50);
+  expect(['a', 'c', 'd'].map((key) => kept.get(key))).toEqual([undefined, undefined, 5]);
+  kept.delete('d');
+  kept.put('e', 6, 10);
+  expect(kept.get('e')).toBe(6);
 });
 
 describe('the time of the thread that receives events', () => {

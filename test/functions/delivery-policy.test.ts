@@ -85,8 +85,8 @@ describe('the policy of a function', () => {
     [{ retry: { statuses: [399] } }, 'delivery__retry__statuses__0'],
     [{ retry: { statuses: [500, '3xx'] } }, 'delivery__retry__statuses__1'],
     [{ ordering: 'person' }, 'delivery__ordering'],
-    [{ max_concurency: 1 }, 'delivery'],
-    [{ retry: { attempts: 1 } }, 'delivery__retry'],
+    [{ max_concurency: 1 }, 'max_concurency'],
+    [{ retry: { attempts: 1 } }, 'attempts'],
   ])('%j is refused', async (delivery, attr) => {
     const answer = await create({ delivery });
     expect([answer.statusCode, answer.json().attr]).toEqual([400, attr]);

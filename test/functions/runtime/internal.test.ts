@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { transaction } from '../../../db/pool.ts';
+import { insertBatchExport } from '../../../exports/rows/batch-exports.ts';
 import { charge } from '../../../functions/rows/states.ts';
 import { WATCHER } from '../../../functions/rules/watcher.ts';
 import type { Tenant } from '../../support/api.ts';
@@ -18,7 +20,7 @@ const wants = (name: string, more: object = {}) => ({
   ...sender(world.url(), { filters: { events: [{ id: name, type: 'events' }] } }),
   ...{ type: 'internal_destination', hog: HOG, name: 'Watchdog', ...more },
 });
-const STATE = '$function_state_changed';
+const STATE = 'hog_function_state_change';
 const ACTIVITY = '$activity_log_entry_created';
 const bodies = () => world.arrivals.map((one) => JSON.parse(one.body));
 const left = async () => {
@@ -48,7 +50,11 @@ describe('a function of the type internal_destination', () => {
     expect(bodies()[1]).toMatchObject({
       ...{ person: null, source: 'Watchdog' },
       event: {
-        properties: { function_id: slow, function_type: 'destination', disabled_until: expect.any(String) },
+        properties: {
+          hog_function_id: slow,
+          hog_function_type: 'destination',
+          disabled_until: expect.any(String),
+        },
       },
     });
     expect(await world.totals(id)).toMatchObject({ triggered: 2, succeeded: 2 });
@@ -86,7 +92,7 @@ describe('a function of the type internal_destination', () => {
     const heard = bodies().filter(({ event }) => event.properties.item_id === other);
     expect(heard).toHaveLength(1);
     expect(heard[0].event).toMatchObject({
-      ...{ event: ACTIVITY, distinct_id: world.anna.userUuid },
+      ...{ event: ACTIVITY, distinct_id: expect.stringMatching(/./) },
       properties: {
         ...{ scope: 'HogFunction', activity: 'updated', is_system: false },
         user: { email: world.anna.email },
@@ -111,6 +117,46 @@ describe('a function of the type internal_destination', () => {
     expect(bodies()).toEqual([]);
   });
 
+  test('hears of a run of an export that failed, once', async () => {
+    const { api, anna } = world;
+    await world.create(wants('$batch_export_run_failed'));
+    const { id } = await insertBatchExport(api.pool, {
+      ...{ project_id: anna.projectId, name: 'To nowhere', model: 'events', destination_type: 'NoOp' },
+      ...{ config: {}, interval: 'hour' },
+    });
+    const run = randomUUID();
+    await api.pool.query(
+      `insert into batch_export_runs (project_id, id, batch_export_id, workflow_id, workflow_run_id, status, data_interval_end, fence)
+       values ($1, $2, $3, 'w', $2, 'Running', now(), 1)`,
+      [anna.projectId, run, id],
+    );
+    await api.pool.query(
+      "update batch_export_runs set status = 'Failed', latest_error = 'broken' where id = $1",
+      [run],
+    );
+    await api.pool.query("update batch_export_runs set status = 'Failed' where id = $1", [run]);
+    await settled();
+    expect(bodies().map(({ event }) => event.properties)).toEqual([
+      expect.objectContaining({
+        batch_export_id: id,
+        batch_export_name: 'To nowhere',
+        run_id: run,
+        error: 'broken',
+      }),
+    ]);
+  });
+
+  test('of two that hear of each other, neither keeps the other busy', async () => {
+    const one = await world.create(wants(STATE));
+    await world.create(wants(STATE));
+    await spend(one, 3_000);
+    await settled();
+    expect(bodies()).toEqual([]);
+    await spend(one, 9_000);
+    await settled();
+    expect(bodies()).toHaveLength(1);
+  });
+
   test('hears of nothing that was not committed', async () => {
     const slow = await world.create(
       sender(world.url(), { filters: { events: [{ id: 'none', type: 'events' }] } }),
@@ -126,7 +172,7 @@ describe('a function of the type internal_destination', () => {
 
   test('is masked like others', async () => {
     const id = await world.create(
-      wants(STATE, { masking: { hash: '{event.properties.function_type}', ttl: 60, threshold: null } }),
+      wants(STATE, { masking: { hash: '{event.properties.hog_function_type}', ttl: 60, threshold: null } }),
     );
     for (let index = 0; index < 3; index += 1) {
       const slow = await world.create(
@@ -142,7 +188,7 @@ describe('a function of the type internal_destination', () => {
   test('whose filter fails is told in its log, and others hear all the same', async () => {
     const failing = await world.create({
       ...wants(STATE),
-      filters: { properties: [{ type: 'hogql', key: "jsonParse(properties.function_id) = 'x'" }] },
+      filters: { properties: [{ type: 'hogql', key: "jsonParse(properties.hog_function_id) = 'x'" }] },
     });
     await world.create(wants(STATE));
     const slow = await world.create(

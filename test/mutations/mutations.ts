@@ -1584,8 +1584,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'an earlier invocation of the line is not looked at',
     file: 'functions/rows/lines.ts',
-    from: 'c.line is not null and not ${EARLIER}',
-    to: 'c.line is not null',
+    from: 'and e.line = c.line and e.seq < c.seq)',
+    to: 'and e.line = c.line and e.seq < 0)',
     test: 'test/functions/runtime/policy.test.ts',
     named: 'one after the other',
   },

@@ -198,19 +198,24 @@ describe('paused', () => {
     await world.change(paused, { paused: false });
     await world.idle();
     expect(arrived('both')).toHaveLength(40);
-    // Workers that know nothing of the change either attempt nothing.
-    await world.change(other, { paused: true });
-    await world.capture(events('both', 20));
-    await eventually(async () => arrived('both').length === 60);
-    await eventually(async () => (await waiting(other)) === 20);
-    expect(arrived('other')).toHaveLength(40);
+    // Workers that have not heard of the change attempt nothing either. Some have, so this is tried several times.
+    for (let round = 1; round <= 6; round += 1) {
+      const before = arrived('other').length;
+      await world.change(other, { paused: true });
+      await world.capture(events('both', 20));
+      await eventually(async () => arrived('both').length === 40 + round * 20);
+      expect([arrived('other').length, await waiting(other)]).toEqual([before, 20]);
+      if (round === 6) break;
+      await world.change(other, { paused: false });
+      await world.idle();
+    }
     await world.change(other, { enabled: false });
     await world.idle();
     const history = await world.history(other);
     expect(history.filter(({ status }) => status === 'cancelled')).toHaveLength(20);
     await stop(all);
     await world.change(paused, { enabled: false });
-  });
+  }, 60_000);
 });
 
 describe('retry', () => {

@@ -55,7 +55,7 @@ const MOST_RESULTS_OF_EVENT = 4 * 1024;
 /** How much the transformations of projects may take that are kept. */
 const KNOWN_BYTES = 64 * 1024 * 1024;
 /** How long a request waits, in milliseconds. */
-const PATIENCE = 15_000;
+const PATIENCE = 60_000;
 const RETRY_SECONDS = 5;
 const NO_REASONS: ReadonlyMap<string, string> = new Map();
 

@@ -127,8 +127,8 @@ describe('a function of the type internal_destination', () => {
     const run = randomUUID();
     await api.pool.query(
       `insert into batch_export_runs (project_id, id, batch_export_id, workflow_id, workflow_run_id, status, data_interval_end, fence)
-       values ($1, $2, $3, 'w', $2, 'Running', now(), 1)`,
-      [anna.projectId, run, id],
+       values ($1, $2, $3, 'w', $4, 'Running', now(), 1)`,
+      [anna.projectId, run, id, run],
     );
     await api.pool.query(
       "update batch_export_runs set status = 'Failed', latest_error = 'broken' where id = $1",

@@ -65,7 +65,7 @@ describe('a program that takes long', () => {
     const logs = await api.logs(id);
     expect(logs.some((line) => line.includes('Execution timed out after 0.55 seconds'))).toBe(true);
     expect(logs.some((line) => line.includes('The transformations of a request took too long.'))).toBe(true);
-  }, 60_000);
+  }, 120_000);
 });
 
 test.each([

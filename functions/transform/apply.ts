@@ -13,9 +13,10 @@ import { MOST_PRINTED, printedText, shortened } from '../rules/logs.ts';
 import { type Redact, redactor } from '../rules/redact.ts';
 import { seedOf } from '../rules/stored-event.ts';
 import { costOf } from '../rules/watcher.ts';
-import { changedNames } from './changed-names.ts';
+import { changedNames, shallowlyChanged } from './changed-names.ts';
 import type { Chain, Change, Transformable, Transformation } from './definition.ts';
 import { areLimited, inputsOf } from './inputs.ts';
+import { nativeOf } from './native.ts';
 import type { Notes, Tally } from './tally.ts';
 
 /** What may be used for one program. */
@@ -52,6 +53,7 @@ interface Prepared extends Pick<Transformation, 'id' | 'name' | 'version' | 'onE
   filter: Filter | null;
   inputs(globals: Globals): Record<string, unknown>;
   run(globals: Globals): Executed;
+  native: ReturnType<typeof nativeOf>;
   redact(): Redact;
 }
 
@@ -105,7 +107,7 @@ export class Transformations {
   }
 
   #prepare(one: Transformation, { place, clock, room }: Host): Prepared {
-    const { id, name, version, onError, problem, filters, program, inputs, given, secret } = one;
+    const { id, name, version, onError, problem, filters, program, inputs, given, secret, native } = one;
     const filter = filters && decompileExpression(filters);
     const takesAll = filter?.kind === 'constant' && filter.value === true;
     const all: NonNullable<JavaScriptOptions['functions']> = {
@@ -125,6 +127,7 @@ export class Transformations {
       ...{ id, name, version, onError, problem },
       filter: takesAll ? null : filterOf(filters, this.#moment, { clock, limits }),
       inputs: inputsOf(inputs, given, this.#moment, { clock, limits }),
+      native: native === null ? undefined : nativeOf(native, place),
       run: compiledFrom(program).executor({
         functions: Object.fromEntries(Object.entries(all).filter(([key]) => program.functions.includes(key))),
         ...{ clock, now: () => this.#moment.now, random: () => this.#moment.random() },
@@ -237,6 +240,11 @@ export class Transformations {
       if (error instanceof HogFailure && isHeavy(error) && !this.#isWhole) return 'heavy';
       return fail('inputs_failed', `Error building inputs for event ${uuid}: ${(error as Error).message}`);
     }
+    const known = one.native?.(globals.inputs as Record<string, unknown>)?.(properties);
+    if (known) {
+      notes.count(id, 'success', 'succeeded');
+      return ranNatively(one, state, known);
+    }
     (globals.event as Record<string, unknown>).properties = state.held;
     this.#printed = [];
     const outcome = one.run(globals);
@@ -268,6 +276,14 @@ export class Transformations {
 const stateOf = ({ event, distinct_id, properties }: Omit<State, 'held'>): State => ({
   ...{ event, distinct_id, properties, held: new Held(properties) },
 });
+
+/** What became of an event whose program was known by heart. What is not the same object has changed. */
+function ranNatively({ id, version }: Prepared, before: State, properties: State['properties']): Ran {
+  if (properties === before.properties) return { state: before, change: null, size: 0 };
+  const names = shallowlyChanged(before.properties, properties);
+  const state = { ...before, properties, held: new Held(properties) };
+  return { state, change: { id, version, properties: names }, size: 0 };
+}
 
 /** Reads what a program returns. With a fault, `ran` is what of it can be used. */
 function ranOf(

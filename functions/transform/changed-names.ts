@@ -44,3 +44,20 @@ function same(before: unknown, after: HogValue): boolean {
     keys.every((key) => after.has(key) && same((before as Record<string, unknown>)[key], after.get(key)))
   );
 }
+
+/** Does the same for two objects of which only changed values are other ones. */
+export function shallowlyChanged(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): string[] {
+  const names: string[] = [];
+  for (const name of Object.keys(after)) {
+    if (Object.hasOwn(before, name) && before[name] === after[name]) continue;
+    if (names.push(name.slice(0, LONGEST_NAME)) === MOST_NAMES) return names;
+  }
+  for (const name of Object.keys(before)) {
+    if (Object.hasOwn(after, name)) continue;
+    if (names.push(name.slice(0, LONGEST_NAME)) === MOST_NAMES) return names;
+  }
+  return names;
+}

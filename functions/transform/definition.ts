@@ -12,6 +12,8 @@ export interface Transformation {
   /** Null: they could not be compiled. */
   filters: Bytecode | null;
   program: JavaScriptProgram;
+  /** The text of the program, if it is one that Sluice also knows by heart. Null: it is not. */
+  native: string | null;
   /** In their order, with the secret ones. */
   inputs: StoredInputs;
   /** Values that stand for inputs, such as those of integrations. */

@@ -13,6 +13,7 @@ import { FunctionError } from '../rules/definition.ts';
 import { variantsOf } from '../rules/variants.ts';
 import type { Chain, Transformation } from './definition.ts';
 import { Kept } from './kept.ts';
+import { isNative } from './native.ts';
 
 export interface LoadDependencies {
   pool: Queryable;
@@ -57,6 +58,7 @@ export class Loader {
       ...{ id: row.id, name: row.name ?? '', version: row.version, onError: row.on_error ?? 'pass' },
       filters: (row.filters.bytecode ?? null) as Bytecode | null,
       ...{ inputs: {}, given: {}, secret: [], program: NOTHING, problem: null },
+      native: isNative(row.hog) ? row.hog : null,
     };
     try {
       const content = runningContent(keyring, row);

@@ -6,6 +6,7 @@ import { createZstdDecompress } from 'node:zlib';
 import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { migrate, migrationState, readMigrations } from '../db/migrate.ts';
+import type { Queryable } from '../db/pool.ts';
 import { BackupError, type BackupManifest, readBackupManifest } from './manifest.ts';
 import { tablesInOrder } from './tables.ts';
 
@@ -14,6 +15,8 @@ export interface RestoreOptions {
   directory: string;
   /** Ids of the keys that this installation has. */
   encryptionKeyIds: string[];
+  /** What products do after their rows are there; see tenancy/product.ts. */
+  restored?: readonly ((queryable: Queryable) => Promise<string | undefined>)[];
   report: (line: string) => void;
 }
 
@@ -69,6 +72,13 @@ async function fill(
   manifest: BackupManifest,
   report: RestoreOptions['report'],
 ) {
+  // What rows set off has happened already.
+  const triggers = async (state: 'disable' | 'enable') => {
+    for (const { name } of manifest.tables) {
+      await client.query(`alter table ${pg.escapeIdentifier(name)} ${state} trigger user`);
+    }
+  };
+  await triggers('disable');
   for (const table of manifest.tables) {
     const columns = table.columns.map(pg.escapeIdentifier).join(', ');
     const sink = client.query(
@@ -82,6 +92,7 @@ async function fill(
     }
     report(`  ${table.name}: ${table.rows} rows`);
   }
+  await triggers('enable');
   for (const { name, value } of manifest.sequences) {
     await client.query('select setval($1::regclass, $2)', [`public.${pg.escapeIdentifier(name)}`, value]);
   }
@@ -116,6 +127,10 @@ export async function restore(options: RestoreOptions): Promise<BackupManifest> 
     await requireEmpty(client);
     await client.query('begin');
     await fill(client, options.directory, manifest, options.report);
+    for (const hook of options.restored ?? []) {
+      const told = await hook(client);
+      if (told !== undefined) options.report(told);
+    }
     await client.query('commit');
   } catch (error) {
     await client.query('rollback').catch(() => undefined);

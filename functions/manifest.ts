@@ -1,5 +1,6 @@
 import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
+import { cancelRestored } from './rows/restored.ts';
 import { deleteOfPersons } from './rows/upkeep.ts';
 import { registerBacklogMetrics } from './runs/metrics.ts';
 import { type FunctionRunDependencies, recompileFunctions } from './runs/recompile.ts';
@@ -59,4 +60,9 @@ export const FUNCTIONS: Product<{
   ],
   registerMetrics: registerBacklogMetrics,
   personsDeleted: deleteOfPersons,
+  async restored(queryable) {
+    const count = await cancelRestored(queryable);
+    if (count === 0) return undefined;
+    return `${count} invocations of functions waited when the backup was made. They are cancelled, so that nothing is sent twice.`;
+  },
 };

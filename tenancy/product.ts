@@ -67,6 +67,11 @@ export interface Product<Deps = never> {
    * Runs in the transaction that deletes persons of a project, after the deletion. If this throws, the persons stay.
    */
   personsDeleted?(client: Transaction, projectId: number, personIds: readonly string[]): Promise<void>;
+  /**
+   * Runs in the transaction that restores a backup, after its rows. The tables may be those of an earlier version. Takes back
+   * what nobody wants to happen a second time. Returns what to tell about it. Undefined: nothing.
+   */
+  restored?(queryable: Queryable): Promise<string | undefined>;
 }
 
 /** Lists every table whose rows belong to a project. Products come first, because their rows refer to the others. */

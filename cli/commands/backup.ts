@@ -37,6 +37,7 @@ export function backupCommands(program: Command, products: readonly Product[]): 
           url,
           directory,
           encryptionKeyIds: encryptionKeyIds(config),
+          restored: products.flatMap(({ restored }) => (restored ? [restored] : [])),
           report: remark,
         });
         await ensureRoles(database);

@@ -13,6 +13,8 @@ import { PRODUCTS } from '../../products.ts';
 import { sealedColumns } from '../../tenancy/product.ts';
 import { createTenant } from '../support/api.ts';
 import { databaseForFile, withDatabase } from '../support/database.ts';
+import { insertFunctionOf } from '../support/function-rows.ts';
+import { idsOf } from '../support/routes.ts';
 
 const database = databaseForFile();
 let directory: string;
@@ -68,6 +70,66 @@ describe('a backup', () => {
         await pool.end();
       }
     });
+  });
+
+  test('of functions has them as they were, and nothing that waited is sent again unasked', async () => {
+    const tenant = await createTenant(database.pool, 'Functions');
+    await insertFunctionOf(database.pool, tenant);
+    const { id } = idsOf(tenant);
+    const { projectId } = tenant;
+    await database.pool.query(
+      "update functions set enabled = true, type = 'internal_destination', enabled_at = '2026-01-01' where id = $1",
+      [id],
+    );
+    await database.pool.query(
+      `insert into function_internal_events (project_id, event, distinct_id, properties) values ($1, 'one', 'x', '{}')`,
+      [projectId],
+    );
+    await database.pool.query(
+      `insert into function_batches (xid, events, projects, partition, keys) values ('7', 1, array[$1::int], 'events_default', '')`,
+      [projectId],
+    );
+    const { rows: before } = await database.pool.query(
+      'select id from function_queue where project_id = $1 order by id',
+      [projectId],
+    );
+    expect(before.length).toBeGreaterThan(0);
+    const to = path.join(directory, 'functions');
+    await backUp({ url: database.url, directory: to, sealed, report });
+    const told: string[] = [];
+    const restored = PRODUCTS.flatMap((one) => (one.restored ? [one.restored] : []));
+    const versions = 'select project_id, version::int from function_projects order by 1';
+    const functions = 'select id, enabled_at, updated_at, version from functions order by 1';
+    await withEmptyDatabase(async (url) => {
+      await restore({
+        url,
+        directory: to,
+        encryptionKeyIds: [],
+        restored,
+        report: (line) => told.push(line),
+      });
+      const pool = createPool({ url, size: 2, name: 'test' });
+      try {
+        for (const query of [versions, functions]) {
+          expect((await pool.query(query)).rows).toEqual((await database.pool.query(query)).rows);
+        }
+        for (const table of ['function_queue', 'function_batches', 'function_internal_events']) {
+          expect([table, (await pool.query(`select from ${table}`)).rowCount]).toEqual([table, 0]);
+        }
+        const { rows } = await pool.query(
+          "select id, status, error from function_invocations where error like 'A backup was restored%' order by id",
+        );
+        expect(rows.map((row) => [row.id, row.status])).toEqual(before.map((row) => [row.id, 'cancelled']));
+        // Triggers work again.
+        await pool.query('update functions set name = $1', ['after']);
+        expect((await pool.query(versions)).rows).not.toEqual((await database.pool.query(versions)).rows);
+      } finally {
+        await pool.end();
+      }
+    });
+    expect(told.at(-1)).toBe(
+      `${before.length} invocations of functions waited when the backup was made. They are cancelled, so that nothing is sent twice.`,
+    );
   });
 
   test('is as of one moment although rows are added meanwhile', async () => {

@@ -46,11 +46,8 @@ export class Ledger {
   }
 
   /** Runs of a function have cost so many tokens. */
-  charge(cost: Cost): void {
-    if (cost.cost > 0) this.#charge(cost);
-  }
-
-  #charge({ projectId, functionId, cost }: Cost): void {
+  charge({ projectId, functionId, cost }: Cost): void {
+    if (cost === 0) return;
     const known = this.#costs.get(functionId);
     if (known) known.cost += cost;
     else this.#costs.set(functionId, { projectId, functionId, cost });
@@ -84,7 +81,7 @@ export class Ledger {
         const changes = await charge(queryable, [...costs.values()], WATCHER);
         await addLogs(queryable, changes.map(stateLine));
       } catch (error) {
-        for (const one of costs.values()) this.#charge(one);
+        for (const one of costs.values()) this.charge(one);
         throw error;
       }
     }

@@ -1,15 +1,7 @@
 import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
 import { claimInOrder, lineUp, standBack } from '../rows/lines.ts';
-import {
-  addPaces,
-  claimHeld,
-  countHeld,
-  type HeldWant,
-  lockPaces,
-  type Pace,
-  storeNext,
-} from '../rows/paces.ts';
-import type { QueueRow } from '../rows/queue.ts';
+import { addPaces, countHeld, lockPaces, type Pace, storeNext } from '../rows/paces.ts';
+import { claim, type QueueRow, type Want } from '../rows/queue.ts';
 import { type Allowance, allowanceOf, nextClaim } from '../rules/pace.ts';
 
 /** What a claim has found for a function. */
@@ -28,7 +20,7 @@ const AFTER_OTHERS = 20;
 const BUSY: GovernedClaim = { rows: [], startsIn: [], again: AFTER_OTHERS, isEmpty: false };
 
 interface Claiming {
-  want: HeldWant;
+  want: Want;
   pace: Pace;
   allowance: Allowance;
 }
@@ -50,10 +42,7 @@ export class GovernedClaims {
   }
 
   /** Returns what was found for each of the wants. */
-  async claim(
-    wants: readonly HeldWant[],
-    lease: { lease: string; seconds: number },
-  ): Promise<GovernedClaim[]> {
+  async claim(wants: readonly Want[], lease: { lease: string; seconds: number }): Promise<GovernedClaim[]> {
     const unknown = wants.filter(({ functionId }) => !this.#known.has(functionId));
     if (unknown.length > 0) {
       await addPaces(this.#pool, unknown);
@@ -115,7 +104,7 @@ async function claimAllowed(
     moved = await standBack(client, ordered.map(key));
     rows.push(...(await claimInOrder(client, ordered.map(counted), lease)));
   }
-  if (others.length > 0) rows.push(...(await claimHeld(client, others.map(counted), lease)));
+  if (others.length > 0) rows.push(...(await claim(client, others.map(counted), { ...lease, isHeld: true })));
   const found = new Map<string, GovernedClaim>();
   const next: Parameters<typeof storeNext>[1][number][] = [];
   for (const one of claiming) {

@@ -77,7 +77,7 @@ export async function standBack(queryable: Queryable, keys: readonly Key[]): Pro
   return new Map(rows.map((row) => [row.function_id, row.count]));
 }
 
-/** Claims like `claimHeld` the first invocation of each line. What has no line so far is left for the next time. */
+/** Claims like `claim` the first invocation of each line. What has no line so far is left for the next time. */
 export async function claimInOrder(
   queryable: Queryable,
   wants: readonly (Key & { count: number })[],

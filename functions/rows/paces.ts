@@ -1,6 +1,5 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
 import type { DeliveryPolicy } from '../rules/policy.ts';
-import { CLAIMED, type QueueRow } from './queue.ts';
 
 interface Key {
   projectId: number;
@@ -96,37 +95,4 @@ export async function storeNext(
      where p.project_id = w.project_id and p.function_id = w.function_id`,
     values: [...columnsOf(paces), paces.map(({ now }) => now), paces.map(({ nextIn }) => nextIn)],
   });
-}
-
-export interface HeldWant extends Key {
-  count: number;
-  /** In ISO 8601. What was due before is known to be taken. */
-  since: string;
-}
-
-/** Claims invocations like `claim`, of functions that are locked. They count as in progress. */
-export async function claimHeld(
-  queryable: Queryable,
-  wants: readonly HeldWant[],
-  { lease, seconds }: { lease: string; seconds: number },
-): Promise<QueueRow[]> {
-  const { rows } = await queryable.query({
-    name: 'claim-held-invocations',
-    text: `update function_queue q set lease = $5, held = true, due_at = clock_timestamp() + $6 * interval '1 second'
-     from (select found.seq, found.lost from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
-         as w (project_id, function_id, count, since)
-       cross join lateral (select c.seq, c.lease is not null as lost from function_queue c
-         where c.project_id = w.project_id and c.function_id = w.function_id
-           and c.due_at >= w.since and c.due_at <= clock_timestamp()
-         order by c.due_at, c.seq limit w.count for update skip locked) found) due
-     where q.seq = due.seq returning ${CLAIMED}`,
-    values: [
-      ...columnsOf(wants),
-      wants.map((one) => one.count),
-      wants.map((one) => one.since),
-      lease,
-      seconds,
-    ],
-  });
-  return rows;
 }

@@ -94,16 +94,16 @@ export interface Want {
 
 /**
  * Claims invocations that are due, the longest due first. Until `seconds` have passed, they belong to `lease`; then they
- * count as lost, and anybody may claim them.
+ * count as lost, and anybody may claim them. With `isHeld` they count as in progress; then the function must be locked.
  */
 export async function claim(
   queryable: Queryable,
   wants: readonly Want[],
-  { lease, seconds }: { lease: string; seconds: number },
+  { lease, seconds, isHeld = false }: { lease: string; seconds: number; isHeld?: boolean },
 ): Promise<QueueRow[]> {
   const { rows } = await queryable.query({
-    name: 'claim-invocations',
-    text: `update function_queue q set lease = $5, due_at = clock_timestamp() + $6 * interval '1 second'
+    name: isHeld ? 'claim-held-invocations' : 'claim-invocations',
+    text: `update function_queue q set lease = $5,${isHeld ? ' held = true,' : ''} due_at = clock_timestamp() + $6 * interval '1 second'
      from (select found.seq, found.lost from unnest($1::int[], $2::uuid[], $3::int[], $4::timestamptz[])
          as w (project_id, function_id, count, since)
        cross join lateral (select c.seq, c.lease is not null as lost from function_queue c

@@ -8,6 +8,7 @@ import { HogFailure } from '../../hog/vm/index.ts';
 import { cut } from '../../values/texts.ts';
 import { PROGRAM_LIMITS } from '../evaluate.ts';
 import { type Filter, filterOf, isHeavy, isJavaScript, Moment } from '../filter.ts';
+import type { StoredInputs } from '../rules/definition.ts';
 import { filterGlobalsOf, type Globals, transformationGlobals } from '../rules/globals.ts';
 import { MOST_PRINTED, printedText, shortened } from '../rules/logs.ts';
 import { type Redact, redactor } from '../rules/redact.ts';
@@ -134,11 +135,7 @@ export class Transformations {
         limits: { ...PROGRAM_LIMITS, ...limits },
       }),
       redact: () => {
-        const values = Object.fromEntries(Object.entries(inputs).map(([key, { value }]) => [key, value]));
-        redact ??= redactor(
-          secret.map((key) => values[key]),
-          values,
-        );
+        redact ??= redactorFor(inputs, secret);
         return redact;
       },
     };
@@ -166,11 +163,9 @@ export class Transformations {
           state = stateOf(state);
           continue;
         }
-        notes.count(one.id, 'other', one.onError === 'drop' ? 'dropped_on_error' : 'refused_on_error');
+        const applied = consequence(one, notes);
         notes.commit();
-        return one.onError === 'drop'
-          ? { verdict: 'dropped', by: one.id, isFault: true }
-          : { verdict: 'refused', by: one.id };
+        return applied;
       }
       size += ran.size;
       if (ran.change) changes.push(ran.change);
@@ -191,9 +186,7 @@ export class Transformations {
     for (const { id, onError } of this.#list) {
       notes.fail(id, 'failed', message);
       if (onError === 'pass') continue;
-      notes.count(id, 'other', onError === 'drop' ? 'dropped_on_error' : 'refused_on_error');
-      applied =
-        onError === 'drop' ? { verdict: 'dropped', by: id, isFault: true } : { verdict: 'refused', by: id };
+      applied = consequence({ id, onError }, notes);
       break;
     }
     notes.commit();
@@ -276,6 +269,21 @@ export class Transformations {
 const stateOf = ({ event, distinct_id, properties }: Omit<State, 'held'>): State => ({
   ...{ event, distinct_id, properties, held: new Held(properties) },
 });
+
+function redactorFor(inputs: StoredInputs, secret: readonly string[]): Redact {
+  const values = Object.fromEntries(Object.entries(inputs).map(([key, { value }]) => [key, value]));
+  return redactor(
+    secret.map((key) => values[key]),
+    values,
+  );
+}
+
+/** What follows for an event from the failure of a transformation that does not let it pass. */
+function consequence({ id, onError }: Pick<Prepared, 'id' | 'onError'>, notes: Notes): Applied {
+  const drops = onError === 'drop';
+  notes.count(id, 'other', drops ? 'dropped_on_error' : 'refused_on_error');
+  return drops ? { verdict: 'dropped', by: id, isFault: true } : { verdict: 'refused', by: id };
+}
 
 /** What became of an event whose program was known by heart. What is not the same object has changed. */
 function ranNatively({ id, version }: Prepared, before: State, properties: State['properties']): Ran {

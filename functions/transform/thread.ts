@@ -1,7 +1,7 @@
 // The entry point of a thread that transforms the events of projects whose transformations take long.
-import { type Geoip, openGeoip } from '../../geoip/geoip.ts';
 import { serveThread } from '../../hog/threads/serve.ts';
 import { processorTime } from '../evaluate.ts';
+import { placesIn } from '../places.ts';
 import { type Applied, Transformations, WHOLE_ROOM } from './apply.ts';
 import type { TransformAnswer, TransformJob } from './job.ts';
 import { Kept } from './kept.ts';
@@ -10,17 +10,7 @@ import { Tally } from './tally.ts';
 const KNOWN_BYTES = 32 * 1024 * 1024;
 const known = new Kept<number, Transformations>(KNOWN_BYTES);
 
-/** The locations of addresses. They are read when a program first needs one, since they take much memory. */
-let geoip: Promise<Geoip | undefined> | undefined;
-let opened: Geoip | undefined;
-
-async function openPlaces(file: string | undefined): Promise<void> {
-  if (file === undefined || opened) return;
-  // The server has checked the file when it started. If it is gone since, no location is known.
-  geoip ??= openGeoip({ file }).catch(() => undefined);
-  opened = await geoip;
-  if (!opened) geoip = undefined;
-}
+let place: Awaited<ReturnType<typeof placesIn>>;
 
 function learned({ projectId, version, chain }: TransformJob): Transformations | undefined {
   let found = known.get(projectId);
@@ -28,7 +18,7 @@ function learned({ projectId, version, chain }: TransformJob): Transformations |
     found = new Transformations(chain, {
       clock: processorTime,
       room: WHOLE_ROOM,
-      place: (address) => opened?.place(address),
+      place: (address) => place?.(address),
     });
     known.put(projectId, found, chain.size);
   }
@@ -38,7 +28,7 @@ function learned({ projectId, version, chain }: TransformJob): Transformations |
 async function work(job: TransformJob): Promise<TransformAnswer> {
   const transformations = learned(job);
   if (!transformations) return { needsChain: true };
-  if (transformations.needsPlaces) await openPlaces(job.geoip);
+  if (transformations.needsPlaces && job.geoip !== undefined) place = await placesIn(job.geoip);
   const tally = new Tally();
   const applied: Applied[] = [];
   const suspended = new Map(job.suspended);

@@ -1,10 +1,12 @@
 import { ACTIONS } from './actions/manifest.ts';
+import { COHORTS } from './cohorts/manifest.ts';
 import { EXPORTS } from './exports/manifest.ts';
+import { FLAGS } from './flags/manifest.ts';
 import { FUNCTIONS } from './functions/manifest.ts';
 import { INTEGRATIONS } from './integrations/manifest.ts';
 
 /** The manifests of all products; see `tenancy/product.ts`. */
-export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS, FUNCTIONS];
+export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS, FUNCTIONS, COHORTS, FLAGS];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
 /** What the maintenance of all products needs. */

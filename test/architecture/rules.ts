@@ -76,6 +76,8 @@ export const PRODUCTS = {
   actions: [],
   functions: [],
   integrations: ['integrations/kinds'],
+  cohorts: [],
+  flags: [],
 } as const;
 
 /** Who may import whom. docs/architecture.md prints this as a table. */
@@ -89,6 +91,8 @@ export const PLACES: Record<string, Place> = {
   ...product('actions', PRODUCTS.actions),
   ...product('functions', PRODUCTS.functions),
   ...product('integrations', PRODUCTS.integrations),
+  ...product('cohorts', PRODUCTS.cohorts),
+  ...product('flags', PRODUCTS.flags),
   'integrations/kinds': {
     paths: ['integrations/kinds/'],
     holds: 'the kinds of integrations: settings, secrets and hosts of each; a registry',
@@ -115,6 +119,7 @@ export const PLACES: Record<string, Place> = {
     paths: [
       ...['api/capture/', 'api/remote-config.ts', 'api/exports/', 'api/tenancy/', 'api/people/'],
       ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts'],
+      ...['api/cohorts/', 'api/flags/'],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [

@@ -6,6 +6,7 @@ export * from './function-filters.ts';
 export {
   type Lookup,
   type Matcher,
+  passes,
   prepareMatcher,
   prepareTest,
   type Semantics,

@@ -34,7 +34,7 @@ export function prepareTest(filter: PropertyFilter, semantics: Semantics): Test 
 }
 
 /** Runs a test. A property that cannot be evaluated, such as thousands of nested lists, does not match. */
-function answer(test: Test, property: unknown, moment: Moment): boolean {
+export function passes(test: Test, property: unknown, moment: Moment): boolean {
   try {
     return test(property, moment);
   } catch (error) {
@@ -56,7 +56,7 @@ export type Matcher = (lookup: Lookup, moment: Moment) => boolean;
 export function prepareMatcher(node: FilterNode, semantics: Semantics): Matcher {
   if (node.kind === 'property') {
     const test = prepareTest(node, semantics);
-    return (lookup, moment) => answer(test, lookup(node), moment) !== node.negation;
+    return (lookup, moment) => passes(test, lookup(node), moment) !== node.negation;
   }
   const matchers = node.values.map((one) => prepareMatcher(one, semantics));
   return node.type === 'AND'

@@ -1,3 +1,5 @@
+import { ExactNumber } from '../values/exact-json.ts';
+
 // Converts JSON values to texts and numbers. All operators use these conversions.
 
 /** The usual notation of numbers: no spaces, no hexadecimal digits, no words. */
@@ -6,6 +8,7 @@ const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 /** Returns the number of a number or a numeric string. Returns null for everything else. */
 export function numberOf(value: unknown): number | null {
   if (typeof value === 'number') return Number.isNaN(value) ? null : value;
+  if (value instanceof ExactNumber) return value.valueOf();
   if (typeof value !== 'string' || !NUMBER.test(value)) return null;
   return Number(value);
 }

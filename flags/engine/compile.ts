@@ -1,0 +1,115 @@
+import { type Condition, numberIn, prepareConditions } from './conditions.ts';
+import { type FlagDefinition, isRecord, own } from './definition.ts';
+import { Outcomes } from './outcome.ts';
+
+/** A flag that is ready to be evaluated. */
+export interface CompiledFlag {
+  definition: FlagDefinition;
+  conditions: readonly Condition[];
+  /** The variants, each with the end of its share of the hash. */
+  variants: readonly { key: string; end: number }[];
+  /** The type of the groups that the flag as a whole is about. Null: it is about persons. */
+  group: number | null;
+  /** The property by which a person takes part in early access. Null: the flag has none. */
+  enrollment: string | null;
+  /** An older form of early access: a condition that decides for everybody who has one of these properties. */
+  legacyEnrollment: { keys: readonly string[]; condition: Condition } | null;
+  holdout: { variant: string; share: number } | null;
+  /** A condition that matches outside its rollout ends the evaluation. */
+  earlyExit: boolean;
+  /** The flags that this one asks about. */
+  asks: readonly number[];
+  /** The properties of the person that it may ask for, cohorts apart. */
+  properties: readonly string[];
+  cohorts: readonly number[];
+  /** Whether properties of groups are asked for. */
+  groupProperties: boolean;
+  outcomes: Outcomes;
+}
+
+function variantsOf(filters: Record<string, unknown>): CompiledFlag['variants'] {
+  const multivariate = own(filters, 'multivariate');
+  const list = isRecord(multivariate) ? own(multivariate, 'variants') : undefined;
+  if (!Array.isArray(list)) return [];
+  let end = 0;
+  return list.filter(isRecord).flatMap((one) => {
+    const key = own(one, 'key');
+    if (typeof key !== 'string') return [];
+    end += (numberIn(own(one, 'rollout_percentage')) ?? 0) / 100;
+    return [{ key, end }];
+  });
+}
+
+/** The holdout of a flag, in the form of today or in the older one. */
+function holdoutOf(filters: Record<string, unknown>): CompiledFlag['holdout'] {
+  const holdout = own(filters, 'holdout');
+  if (isRecord(holdout)) {
+    const id = numberIn(own(holdout, 'id'));
+    const share = numberIn(own(holdout, 'exclusion_percentage'));
+    return id === null || share === null ? null : { variant: `holdout-${id}`, share: bounded(share) };
+  }
+  const older = own(filters, 'holdout_groups');
+  const first = Array.isArray(older) ? older.find(isRecord) : undefined;
+  const variant = first && own(first, 'variant');
+  if (!first || typeof variant !== 'string') return null;
+  return { variant, share: bounded(numberIn(own(first, 'rollout_percentage')) ?? 100) };
+}
+
+const bounded = (percentage: number): number => Math.min(100, Math.max(0, percentage)) / 100;
+
+function legacyEnrollmentOf(filters: Record<string, unknown>): CompiledFlag['legacyEnrollment'] {
+  const groups = own(filters, 'super_groups');
+  const [condition] = prepareConditions(Array.isArray(groups) ? groups.slice(0, 1) : [], null, new Set());
+  if (!condition) return null;
+  return { keys: condition.tests.flatMap((test) => (test.kind === 'person' ? [test.key] : [])), condition };
+}
+
+/** The texts of the payloads, by variant; `true` names that of a flag without variants. */
+function payloadsOf(filters: Record<string, unknown>): Map<string, string> {
+  const payloads = own(filters, 'payloads');
+  if (!isRecord(payloads)) return new Map();
+  return new Map(
+    Object.entries(payloads).flatMap(([key, value]) =>
+      value === null || value === undefined
+        ? []
+        : [[key, typeof value === 'string' ? value : JSON.stringify(value)] as const],
+    ),
+  );
+}
+
+/** Prepares a flag. Whatever is stored can be prepared; what cannot be read matches nobody. */
+export function compileFlag(definition: FlagDefinition): CompiledFlag {
+  const filters = isRecord(definition.filters) ? definition.filters : {};
+  const group = numberIn(own(filters, 'aggregation_group_type_index'));
+  const variants = variantsOf(filters);
+  const conditions = prepareConditions(
+    own(filters, 'groups'),
+    group,
+    new Set(variants.map((one) => one.key)),
+  );
+  const legacyEnrollment = legacyEnrollmentOf(filters);
+  const enrollment =
+    own(filters, 'feature_enrollment') === true ? `$feature_enrollment/${definition.key}` : null;
+  const all = [...conditions, ...(legacyEnrollment ? [legacyEnrollment.condition] : [])];
+  const tests = all.flatMap((one) => one.tests);
+  return {
+    definition,
+    conditions,
+    variants,
+    group,
+    enrollment,
+    legacyEnrollment,
+    holdout: holdoutOf(filters),
+    earlyExit: own(filters, 'early_exit') === true,
+    asks: [...new Set(tests.flatMap((test) => (test.kind === 'flag' ? [test.id] : [])))],
+    properties: [
+      ...new Set([
+        ...tests.flatMap((test) => (test.kind === 'person' ? [test.key] : [])),
+        ...(enrollment === null ? [] : [enrollment]),
+      ]),
+    ],
+    cohorts: [...new Set(tests.flatMap((test) => (test.kind === 'cohort' ? [test.id] : [])))],
+    groupProperties: tests.some((test) => test.kind === 'group'),
+    outcomes: new Outcomes(definition, payloadsOf(filters)),
+  };
+}

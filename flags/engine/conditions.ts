@@ -1,0 +1,109 @@
+import { operatorOf, type PropertyFilter, prepareTest, type Test } from '../../properties/index.ts';
+import { ExactNumber } from '../../values/exact-json.ts';
+import { isRecord, own } from './definition.ts';
+
+/** One filter of a condition. */
+export type ConditionTest =
+  | { kind: 'person'; key: string; test: Test }
+  | { kind: 'group'; index: number | null; key: string; test: Test }
+  | { kind: 'cohort'; id: number; wanted: boolean }
+  | { kind: 'flag'; id: number; value: boolean | string | null }
+  | { kind: 'never' };
+
+/** A condition set of a flag: all tests, then the rollout. */
+export interface Condition {
+  /** The type of the groups that it is about. Null: it is about persons. */
+  group: number | null;
+  tests: readonly ConditionTest[];
+  /** Null: everybody who passes the tests. */
+  rollout: number | null;
+  /** The variant of everybody who matches. Null: by hash. */
+  variant: string | null;
+}
+
+const NEVER: ConditionTest = { kind: 'never' };
+const isScalar = (value: unknown): boolean =>
+  ['string', 'number', 'boolean'].includes(typeof value) || value instanceof ExactNumber;
+
+/** Numbers of JSON, and numbers that are written as texts. */
+export function numberIn(value: unknown): number | null {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
+  if (value instanceof ExactNumber) return value.valueOf();
+  if (typeof value === 'string' && /^\d{1,15}(?:\.\d+)?$/.test(value)) return Number(value);
+  return null;
+}
+
+const indexIn = (value: unknown): number | null => {
+  const number = numberIn(value);
+  return number !== null && Number.isInteger(number) && number >= 0 ? number : null;
+};
+
+/** Cohorts are tested last, because they cost most. */
+const costOf = (test: ConditionTest): number => (test.kind === 'never' ? 0 : test.kind === 'cohort' ? 2 : 1);
+
+/** Prepares a filter. What cannot be read matches nobody; the API refuses to store it. */
+function prepare(document: unknown): ConditionTest {
+  if (!isRecord(document)) return NEVER;
+  const key = own(document, 'key');
+  const type = own(document, 'type') ?? 'person';
+  const value = own(document, 'value') ?? null;
+  const operator = operatorOf(own(document, 'operator'));
+  if (type === 'cohort') return cohortTest(value, own(document, 'operator'));
+  if (operator === null || (typeof key !== 'string' && typeof key !== 'number')) return NEVER;
+  if (type === 'flag') {
+    const id = indexIn(String(key));
+    if (id === null || operator !== 'flag_evaluates_to') return NEVER;
+    return {
+      kind: 'flag',
+      id,
+      value: typeof value === 'string' || typeof value === 'boolean' ? value : null,
+    };
+  }
+  if (type !== 'person' && type !== 'group') return NEVER;
+  if (operator === 'flag_evaluates_to' || operator === 'in' || operator === 'not_in') return NEVER;
+  if (value !== null && !isScalar(value) && !(Array.isArray(value) && value.every(isScalar))) return NEVER;
+  const filter: PropertyFilter = {
+    kind: 'property',
+    type,
+    key: String(key),
+    operator,
+    value: value as PropertyFilter['value'],
+    groupTypeIndex: null,
+    negation: false,
+    path: '',
+  };
+  const test = prepareTest(filter, 'flag');
+  return type === 'person'
+    ? { kind: 'person', key: filter.key, test }
+    : { kind: 'group', index: indexIn(own(document, 'group_type_index')), key: filter.key, test };
+}
+
+function cohortTest(value: unknown, operator: unknown): ConditionTest {
+  const id = indexIn(value);
+  if (id === null) return NEVER;
+  if (operator === undefined || operator === null || operator === 'in') {
+    return { kind: 'cohort', id, wanted: true };
+  }
+  return operator === 'not_in' ? { kind: 'cohort', id, wanted: false } : NEVER;
+}
+
+/** Prepares the condition sets of a flag. */
+export function prepareConditions(
+  groups: unknown,
+  flagGroup: number | null,
+  variants: ReadonlySet<string>,
+): Condition[] {
+  if (!Array.isArray(groups)) return [];
+  return groups.filter(isRecord).map((document) => {
+    const properties = own(document, 'properties');
+    const tests = Array.isArray(properties) ? properties.map(prepare) : [];
+    const variant = own(document, 'variant');
+    const group = own(document, 'aggregation_group_type_index');
+    return {
+      group: group === undefined ? flagGroup : indexIn(group),
+      tests: tests.sort((left, right) => costOf(left) - costOf(right)),
+      rollout: numberIn(own(document, 'rollout_percentage')),
+      variant: typeof variant === 'string' && variants.has(variant) ? variant : null,
+    };
+  });
+}

@@ -1,0 +1,22 @@
+import type { Queryable } from '../../db/pool.ts';
+
+/** A cohort as flags and queries need it. */
+export interface CohortDefinitionRow {
+  id: number;
+  is_static: boolean;
+  /** JSON, spelled as it was stored. */
+  filters: string;
+}
+
+/** Reads the cohorts of a project that are not deleted. */
+export async function readCohortDefinitions(
+  queryable: Queryable,
+  projectId: number,
+): Promise<CohortDefinitionRow[]> {
+  const { rows } = await queryable.query(
+    `select id, is_static, filters::text as filters from cohorts
+     where project_id = $1 and not deleted order by id`,
+    [projectId],
+  );
+  return rows;
+}

@@ -11,6 +11,13 @@ export {
   prepareTest,
   type Semantics,
 } from './matcher.ts';
+export {
+  type CohortDefinition,
+  type CohortMember,
+  type CohortNeeds,
+  Cohorts,
+  type MembershipFailure,
+} from './memberships.ts';
 export { NEGATIVE, OPERATORS, type Operator, operatorOf } from './operators.ts';
 export { FILTER_LIMITS, FilterBudget, type ReadOptions, readFilters } from './read.ts';
 export type { Test } from './test-table.ts';

@@ -22,8 +22,8 @@ export interface CompiledFlag {
   /** The properties of the person that it may ask for, cohorts apart. */
   properties: readonly string[];
   cohorts: readonly number[];
-  /** Whether properties of groups are asked for. */
-  groupProperties: boolean;
+  /** The properties of groups that it may ask for. */
+  groupProperties: readonly string[];
   outcomes: Outcomes;
 }
 
@@ -109,7 +109,7 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
       ]),
     ],
     cohorts: [...new Set(tests.flatMap((test) => (test.kind === 'cohort' ? [test.id] : [])))],
-    groupProperties: tests.some((test) => test.kind === 'group'),
+    groupProperties: [...new Set(tests.flatMap((test) => (test.kind === 'group' ? [test.key] : [])))],
     outcomes: new Outcomes(definition, payloadsOf(filters)),
   };
 }

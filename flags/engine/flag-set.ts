@@ -1,5 +1,40 @@
+import type { Cohorts } from '../../properties/index.ts';
 import type { CompiledFlag } from './compile.ts';
-import type { CohortSet } from './subject.ts';
+
+/** What of a person and their groups flags may ask for. */
+export interface Needs {
+  properties: readonly string[];
+  staticCohorts: readonly number[];
+  groupProperties: readonly string[];
+  /** The keys of the flags that stay what they were when somebody becomes known. */
+  continuous: readonly string[];
+}
+
+/** What some flags of a set, and those that they ask about, may ask for. */
+export function needsOf(
+  flags: Iterable<CompiledFlag>,
+  byId: ReadonlyMap<number, CompiledFlag>,
+  cohorts: Cohorts,
+): Needs {
+  const all = new Set(flags);
+  for (const flag of all) {
+    for (const id of flag.asks) {
+      const asked = byId.get(id);
+      if (asked) all.add(asked);
+    }
+  }
+  const list = [...all].filter((flag) => flag.definition.isActive);
+  const ofCohorts = [...new Set(list.flatMap((flag) => flag.cohorts))].map((id) => cohorts.needs(id));
+  const continuous = list.filter((flag) => flag.definition.ensureExperienceContinuity);
+  return {
+    properties: [
+      ...new Set([...list.flatMap((flag) => flag.properties), ...ofCohorts.flatMap((one) => one.properties)]),
+    ],
+    staticCohorts: [...new Set(ofCohorts.flatMap((one) => one.staticCohorts))],
+    groupProperties: [...new Set(list.flatMap((flag) => flag.groupProperties))],
+    continuous: continuous.map((flag) => flag.definition.key),
+  };
+}
 
 /** The flags of a project as one consistent set. It never changes: a change makes another one. */
 export interface FlagSet {
@@ -9,7 +44,8 @@ export interface FlagSet {
   byId: ReadonlyMap<number, CompiledFlag>;
   /** Flags that ask about each other in a circle, so that none of them can be computed. */
   circular: readonly CompiledFlag[];
-  cohorts: CohortSet;
+  cohorts: Cohorts;
+  needs: Needs;
   /** The types of groups of the project. */
   groupTypes: ReadonlyMap<string, number>;
   timezone: string;
@@ -66,5 +102,6 @@ export function flagSet(
     byId,
     byKey: new Map(flags.map((flag) => [flag.definition.key, flag])),
     circular: all.filter((flag) => !levels.has(flag)),
+    needs: needsOf(flags, byId, rest.cohorts),
   };
 }

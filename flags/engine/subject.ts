@@ -27,23 +27,3 @@ export interface Subject {
   /** The id by which the person is counted to a rollout, if it is not the distinct id. */
   hashKey(flagKey: string): string | undefined;
 }
-
-/** Why it is not known whether a person is in a cohort. */
-export type CohortFailure = 'dependency_not_found_cohort' | 'dependency_cycle_cohort';
-
-/** What a person shows to the conditions of cohorts. */
-export interface CohortPerson {
-  property(key: string): unknown;
-  inStatic(cohortId: number): boolean;
-}
-
-/** The cohorts of a project, prepared. */
-export interface CohortSet {
-  decide(
-    id: number,
-    person: CohortPerson,
-    moment: { now: number; timezone: string },
-  ): boolean | CohortFailure;
-  /** The properties and the static cohorts that a cohort asks for, those of nested cohorts included. */
-  needs(id: number): { properties: readonly string[]; staticCohorts: readonly number[] };
-}

@@ -1,0 +1,251 @@
+import type { Listener } from '../../db/listen.ts';
+import type { CohortDefinition } from '../../properties/index.ts';
+import { Cohorts } from '../../properties/index.ts';
+import type { Logger } from '../../telemetry/logger.ts';
+import { Quiet } from '../../telemetry/quiet.ts';
+import { parseExactJson } from '../../values/exact-json.ts';
+import { type CompiledFlag, compileFlag } from '../engine/compile.ts';
+import { type FlagSet, flagSet } from '../engine/flag-set.ts';
+import {
+  DEFINITIONS_CHANNEL,
+  type DefinitionChanges,
+  type FlagDefinitionRow,
+  type FlagProjectRow,
+} from '../rows/definitions.ts';
+
+/** The flags of a project, and what a process needs to know beside them. */
+export interface ProjectFlags {
+  projectId: number;
+  organizationId: string;
+  set: FlagSet;
+  /** The rows that the set was made of, for whoever shows them. */
+  rows: readonly FlagDefinitionRow[];
+  cohorts: readonly CohortRow[];
+  groupTypes: FlagProjectRow['group_types'];
+  /** Changes with every change of a definition, of a cohort or of a group type. */
+  revision: number;
+}
+
+/** A cohort as it is stored; its filters are JSON. */
+export interface CohortRow {
+  id: number;
+  is_static: boolean;
+  filters: string;
+}
+
+export interface DefinitionsOptions {
+  listener: Pick<Listener, 'subscribe' | 'isListening'>;
+  logger: Pick<Logger, 'warn'>;
+  readFlags(projectId: number, known: readonly { id: number; stamp: string }[]): Promise<DefinitionChanges>;
+  readCohorts(projectId: number): Promise<CohortRow[]>;
+  now?: () => number;
+  /** How many bytes of definitions are kept. Those of projects that nobody asks for go first. */
+  mostKept?: number;
+}
+
+/** Should a notification of Postgres be lost unnoticed, a change is seen after so long. */
+const HEARD_FRESH_FOR = 10_000;
+const UNHEARD_FRESH_FOR = 2_000;
+/** After a failure, nobody asks for so long. */
+const RETRY_AFTER = 1_000;
+const MOST_KEPT = 128 * 1024 * 1024;
+/** How many milliseconds definitions are prepared in one turn of the event loop. */
+const TURN = 4;
+/** How many projects are read at once. */
+const AT_ONCE = 4;
+
+interface Entry {
+  flags: ProjectFlags | undefined;
+  compiled: Map<number, { row: FlagDefinitionRow; overrides: string; flag: CompiledFlag }>;
+  cohortTexts: string;
+  bytes: number;
+  at: number;
+  isChanged: boolean;
+  failedAt: number;
+}
+
+/** The definitions of projects, in memory. */
+export interface Definitions {
+  /** The flags of a project, mostly without a promise. Undefined: there is no such project. */
+  of(projectId: number): ProjectFlags | undefined | Promise<ProjectFlags | undefined>;
+  /** Resolves when no change is being read. */
+  settled(): Promise<void>;
+  close(): void;
+}
+
+const definitionOf = (row: FlagDefinitionRow, overrides: ReadonlyMap<string, boolean | string>) => ({
+  id: row.id,
+  key: row.key,
+  version: row.version,
+  filters: parseExactJson(row.filters),
+  ensureExperienceContinuity: row.ensure_experience_continuity,
+  runtime: row.evaluation_runtime,
+  bucketing: row.bucketing_identifier,
+  contexts: row.evaluation_contexts,
+  isRemoteConfiguration: row.is_remote_configuration,
+  hasEncryptedPayloads: row.has_encrypted_payloads,
+  isActive: row.active,
+  overrides,
+});
+
+/**
+ * Keeps the definitions of projects in memory. A change replaces them; they are never dropped because they might be out of
+ * date. So flags are there while the database is not.
+ */
+export function createDefinitions(options: DefinitionsOptions): Definitions {
+  const { listener, logger, readFlags, readCohorts, now = Date.now, mostKept = MOST_KEPT } = options;
+  const entries = new Map<number, Entry>();
+  const reading = new Map<number, Promise<Entry>>();
+  const waiting: (() => void)[] = [];
+  const quiet = new Quiet();
+  let atWork = 0;
+  let revision = 0;
+  let bytes = 0;
+
+  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    if (atWork >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
+    else atWork += 1;
+    try {
+      return await work();
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else atWork -= 1;
+    }
+  }
+
+  /** Prepares what changed. Long definitions are prepared in several turns of the event loop. */
+  async function build(projectId: number, before: Entry | undefined): Promise<Entry> {
+    const at = now();
+    const known = [...(before?.compiled.values() ?? [])].map(({ row }) => ({ id: row.id, stamp: row.stamp }));
+    const [changes, cohorts] = await Promise.all([readFlags(projectId, known), readCohorts(projectId)]);
+    const { project, stamps, changed } = changes;
+    const base = { at, isChanged: false, failedAt: 0 };
+    if (!project) return { ...base, flags: undefined, compiled: new Map(), cohortTexts: '', bytes: 0 };
+    const rows = new Map(changed.map((row) => [row.id, row]));
+    const overrides = new Map<number, Map<string, boolean | string>>();
+    for (const one of project.overrides) {
+      const ofFlag = overrides.get(one.flag_id) ?? new Map();
+      overrides.set(one.flag_id, ofFlag.set(one.distinct_id, one.value));
+    }
+    const compiled: Entry['compiled'] = new Map();
+    let size = 0;
+    let turn = performance.now();
+    for (const { id } of stamps) {
+      const old = before?.compiled.get(id);
+      const row = rows.get(id) ?? old?.row;
+      if (!row) continue;
+      const ofFlag = overrides.get(id) ?? new Map<string, boolean | string>();
+      const text = JSON.stringify([...ofFlag]);
+      const isSame = old !== undefined && old.row === row && old.overrides === text;
+      compiled.set(id, isSame ? old : { row, overrides: text, flag: compileFlag(definitionOf(row, ofFlag)) });
+      size += row.filters.length + text.length;
+      if (performance.now() - turn > TURN) {
+        await new Promise((resolve) => setImmediate(resolve));
+        turn = performance.now();
+      }
+    }
+    const cohortTexts = JSON.stringify(cohorts);
+    const prepared: Cohorts =
+      before?.flags && before.cohortTexts === cohortTexts
+        ? before.flags.set.cohorts
+        : new Cohorts(cohorts.map(cohortOf));
+    revision += 1;
+    const flags: ProjectFlags = {
+      projectId,
+      organizationId: project.organization_id,
+      set: flagSet(
+        [...compiled.values()].map((one) => one.flag),
+        {
+          cohorts: prepared,
+          groupTypes: new Map(project.group_types.map((one) => [one.group_type, one.group_type_index])),
+          timezone: project.timezone,
+        },
+      ),
+      rows: [...compiled.values()].map((one) => one.row),
+      cohorts,
+      groupTypes: project.group_types,
+      revision,
+    };
+    return { ...base, flags, compiled, cohortTexts, bytes: size + cohortTexts.length };
+  }
+
+  function keep(projectId: number, entry: Entry): void {
+    bytes += entry.bytes - (entries.get(projectId)?.bytes ?? 0);
+    entries.delete(projectId);
+    entries.set(projectId, entry);
+    // A map keeps its order, and an entry that is used moves to the end.
+    for (const [oldest, { bytes: its }] of entries) {
+      if (bytes <= mostKept || oldest === projectId) return;
+      entries.delete(oldest);
+      bytes -= its;
+    }
+  }
+
+  /** Reads a project. A change that is told meanwhile leads to another reading. */
+  function read(projectId: number): Promise<Entry> {
+    const before = entries.get(projectId);
+    if (before) before.isChanged = false;
+    const answer = inTurn(() => build(projectId, before)).then(
+      (entry) => {
+        entry.isChanged = before?.isChanged ?? false;
+        keep(projectId, entry);
+        reading.delete(projectId);
+        if (entry.isChanged) refresh(projectId);
+        return entry;
+      },
+      (error) => {
+        reading.delete(projectId);
+        if (before) {
+          before.isChanged = true;
+          before.failedAt = now();
+        }
+        throw error;
+      },
+    );
+    reading.set(projectId, answer);
+    return answer;
+  }
+
+  function refresh(projectId: number): void {
+    if (reading.has(projectId)) return;
+    read(projectId).catch((error) =>
+      quiet.tell((untold) =>
+        logger.warn({ err: error, project_id: projectId, untold }, 'flags serve earlier definitions'),
+      ),
+    );
+  }
+
+  const unsubscribe = listener.subscribe(DEFINITIONS_CHANNEL, {
+    told(payload) {
+      const entry = entries.get(Number(payload));
+      if (!entry) return;
+      entry.isChanged = true;
+      refresh(Number(payload));
+    },
+    missed() {
+      for (const entry of entries.values()) entry.isChanged = true;
+    },
+  });
+
+  return {
+    of(projectId) {
+      const entry = entries.get(projectId);
+      if (!entry) return (reading.get(projectId) ?? read(projectId)).then((one) => one.flags);
+      if (entries.delete(projectId)) entries.set(projectId, entry);
+      const time = now();
+      const freshFor = listener.isListening() ? HEARD_FRESH_FOR : UNHEARD_FRESH_FOR;
+      const isOld = entry.isChanged || time - entry.at >= freshFor;
+      if (isOld && time - entry.failedAt >= RETRY_AFTER) refresh(projectId);
+      return entry.flags;
+    },
+    async settled() {
+      while (reading.size > 0) await Promise.allSettled(reading.values());
+    },
+    close: unsubscribe,
+  };
+}
+
+function cohortOf(row: CohortRow): CohortDefinition {
+  return { id: row.id, isStatic: row.is_static, filters: parseExactJson(row.filters) };
+}

@@ -96,6 +96,8 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   const { listener, logger, readFlags, readCohorts, now = Date.now, mostKept = MOST_KEPT } = options;
   const entries = new Map<number, Entry>();
   const reading = new Map<number, Promise<Entry>>();
+  /** Projects of which a change was told while they were read. */
+  const changedMeanwhile = new Set<number>();
   const waiting: (() => void)[] = [];
   const quiet = new Quiet();
   let atWork = 0;
@@ -185,10 +187,10 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   /** Reads a project. A change that is told meanwhile leads to another reading. */
   function read(projectId: number): Promise<Entry> {
     const before = entries.get(projectId);
-    if (before) before.isChanged = false;
+    changedMeanwhile.delete(projectId);
     const answer = inTurn(() => build(projectId, before)).then(
       (entry) => {
-        entry.isChanged = before?.isChanged ?? false;
+        entry.isChanged = changedMeanwhile.delete(projectId);
         keep(projectId, entry);
         reading.delete(projectId);
         if (entry.isChanged) refresh(projectId);
@@ -218,12 +220,15 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
 
   const unsubscribe = listener.subscribe(DEFINITIONS_CHANNEL, {
     told(payload) {
-      const entry = entries.get(Number(payload));
+      const projectId = Number(payload);
+      if (reading.has(projectId)) changedMeanwhile.add(projectId);
+      const entry = entries.get(projectId);
       if (!entry) return;
       entry.isChanged = true;
-      refresh(Number(payload));
+      refresh(projectId);
     },
     missed() {
+      for (const projectId of reading.keys()) changedMeanwhile.add(projectId);
       for (const entry of entries.values()) entry.isChanged = true;
     },
   });

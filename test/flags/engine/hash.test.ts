@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { expect, test } from '@jest/globals';
 import { placeOf } from '../../../flags/engine/hash.ts';
 
 const VECTORS: readonly [text: string, place: number][] = [

@@ -1,0 +1,16 @@
+const OF_APPS = [
+  ...['$app_build', '$app_name', '$app_namespace', '$app_version', '$browser', '$browser_version'],
+  ...['$device_type', '$current_url', '$pathname', '$os', '$os_version', '$referring_domain', '$referrer'],
+  ...['$screen_height', '$screen_width', '$viewport_height', '$viewport_width', '$raw_user_agent'],
+];
+const OF_CAMPAIGNS = [
+  ...['utm_source', 'utm_medium', 'utm_campaign', 'utm_content', 'utm_term', 'gclid', 'gad_source', 'gclsrc'],
+  ...['dclid', 'gbraid', 'wbraid', 'fbclid', 'msclkid', 'twclid', 'li_fat_id', 'mc_cid', 'igshid', 'ttclid'],
+  ...['rdt_cid', 'epik', 'qclid', 'sccid', 'irclid', '_kx'],
+];
+
+/** The property whose value an `$initial_…` property has as long as the person has none of its own. */
+export const INITIAL: ReadonlyMap<string, string> = new Map([
+  ...OF_APPS.map((name): [string, string] => [`$initial_${name.slice(1)}`, name]),
+  ...OF_CAMPAIGNS.map((name): [string, string] => [`$initial_${name}`, name]),
+]);

@@ -13,6 +13,7 @@ import { acceptBodies } from './bodies.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { letTakeTurns } from './fair-starts.ts';
+import { createFlags } from './flags/dependencies.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { KnownKeys } from './known-keys.ts';
@@ -88,7 +89,11 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
   await describeApi(app, { publicUrl: config.SLUICE_PUBLIC_URL, scopes: allScopes(deps.products) });
   const durations = createRequestDurations(deps.registry);
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
-  app.addHook('onClose', () => warnings.close());
+  const flags = createFlags(deps);
+  app.addHook('onClose', async () => {
+    flags.close();
+    await warnings.close();
+  });
 
   // Public routes run none of the hooks of the management API. Those would cost more than storing an event.
   await app.register(async (site) => {
@@ -97,7 +102,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
       durations,
       wrongKeysPerMinute: config.SLUICE_REFUSALS_PER_MINUTE,
     });
-    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, warnings });
+    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, warnings, flags });
   });
   await app.register(async (site) => {
     await prepareAnswers(site, config);
@@ -108,7 +113,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
       await guardManagement(management, deps);
-      for (const addRoutes of routes.management) addRoutes(management, { ...deps, warnings });
+      for (const addRoutes of routes.management) addRoutes(management, { ...deps, warnings, flags });
     });
   });
   return app;

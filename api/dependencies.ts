@@ -48,6 +48,8 @@ export interface ApiDependencies {
   ingest: Pick<Ingest, 'submit'>;
   /** Changes captured events before they are stored. */
   transform?: TransformEvents | undefined;
+  /** The place of an address, as properties that flags know. */
+  flagPlace?: ((address: unknown) => Record<string, string>) | undefined;
   /** Compiles filters and columns of exports. */
   compiler: ModelCompiler;
   /** Compiles the steps of actions. */

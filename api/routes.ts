@@ -6,6 +6,8 @@ import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { traceRoutes } from './events/trace.ts';
 import { batchExportRoutes } from './exports/index.ts';
+import type { Flags } from './flags/dependencies.ts';
+import { flagRoutes } from './flags/evaluate.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { webhookRoutes } from './functions/webhooks.ts';
@@ -26,6 +28,7 @@ import { wizardRoutes } from './tenancy/wizard.ts';
 export interface RouteDependencies extends ApiDependencies {
   /** Warnings of this process that are not stored yet. */
   warnings: Warnings;
+  flags: Flags;
 }
 
 export interface Routes {
@@ -37,7 +40,7 @@ export interface Routes {
 
 /** All routes of Sluice, in the order of the OpenAPI document. */
 export const ROUTES: Routes = {
-  public: [captureRoutes, remoteConfigRoutes, iconFiles, webhookRoutes],
+  public: [captureRoutes, flagRoutes, remoteConfigRoutes, iconFiles, webhookRoutes],
   management: [
     organizationRoutes,
     memberRoutes,

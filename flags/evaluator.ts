@@ -7,7 +7,7 @@ import { type Needs, needsOf } from './engine/flag-set.ts';
 import { type Subject, UnknownValueError } from './engine/subject.ts';
 import { INITIAL } from './initial-properties.ts';
 import type { Properties, Subjects } from './reads/subjects.ts';
-import { readHashKeys, rememberHashKeys } from './rows/hash-keys.ts';
+import { type HashKey, readHashKeys, rememberHashKeys } from './rows/hash-keys.ts';
 
 /** For whom flags are evaluated, and which. */
 export interface FlagRequest {
@@ -42,7 +42,7 @@ interface Stored {
   person: Properties | undefined | 'failed';
   groups: ReadonlyMap<number, Properties | undefined | 'failed'>;
   staticCohorts: ReadonlySet<number> | 'failed';
-  hashKeys: ReadonlyMap<string, string> | 'failed';
+  hashKeys: ReadonlyMap<string, HashKey> | 'failed';
 }
 
 const NOTHING: Stored = {
@@ -158,7 +158,7 @@ function subjectOf({ set }: ProjectFlags, request: FlagRequest, stored: Stored):
     inStatic: (cohortId) => known(stored.staticCohorts).has(cohortId),
     hashKey(flagKey) {
       if (stored.hashKeys === 'failed') throw new UnknownValueError('hash_key_override_error');
-      return stored.hashKeys.get(flagKey) ?? (request.anonDistinctId || undefined);
+      return stored.hashKeys.get(flagKey)?.hashKey ?? (request.anonDistinctId || undefined);
     },
   };
 }
@@ -173,9 +173,10 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     const ids = isKnown ? [distinctId, anonDistinctId] : [distinctId];
     return subjects.ask(async (queryable) => {
       const before = await readHashKeys(queryable, projectId, ids);
-      const open = isKnown ? needs.continuous.filter((key) => !before.has(key)) : [];
+      const open = isKnown ? needs.continuous.filter((key) => !before.get(key)?.isOwn) : [];
       if (open.length === 0) return before;
-      await rememberHashKeys(queryable, projectId, ids, anonDistinctId, open);
+      const wanted = new Map(open.map((key) => [key, before.get(key)?.hashKey ?? anonDistinctId]));
+      await rememberHashKeys(queryable, projectId, ids, wanted);
       // Another request may have been first. What is stored decides.
       return readHashKeys(queryable, projectId, ids);
     });

@@ -1,9 +1,14 @@
+import type { Pool } from '../db/pool.ts';
 import type { Product } from '../tenancy/product.ts';
-import { deleteHashKeys, moveHashKeys } from './rows/hash-keys.ts';
+import { deleteHashKeys, expireEarlyHashKeys, moveHashKeys } from './rows/hash-keys.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 
+/** So long it is remembered by which id a visitor is counted whose person is not stored. */
+const EARLY_DAYS = 30;
+const AT_ONCE = 5_000;
+
 /** Describes feature flags to the rest of Sluice. */
-export const FLAGS: Product<unknown> = {
+export const FLAGS: Product<{ pool: Pool }> = {
   name: 'flags',
   docs: 'docs/flags.md',
   tables: [
@@ -16,7 +21,19 @@ export const FLAGS: Product<unknown> = {
   sealed: [{ table: 'feature_flags', column: 'sealed_payloads' }],
   scopes: ['feature_flag'],
   lockKinds: LOCK_KINDS,
-  maintenance: [],
+  maintenance: [
+    {
+      name: 'expireFlagHashKeys',
+      summary: 'ids of visitors whose persons never came, forgotten',
+      async run({ pool }, { signal }) {
+        let forgotten = 0;
+        for (let some = AT_ONCE; some === AT_ONCE && !signal.aborted; forgotten += some) {
+          some = await expireEarlyHashKeys(pool, EARLY_DAYS, AT_ONCE);
+        }
+        return forgotten;
+      },
+    },
+  ],
   personsMerged: moveHashKeys,
   personsDeleted: deleteHashKeys,
 };

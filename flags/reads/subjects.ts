@@ -95,7 +95,7 @@ class Joined<W> {
     while (this.#running < AT_ONCE && this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, MOST_TOGETHER);
       this.#running += 1;
-      this.#answer(batch).finally(() => {
+      void this.#answer(batch).finally(() => {
         this.#running -= 1;
         this.#proceed();
       });

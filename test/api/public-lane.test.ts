@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import { captureRoutes } from '../../api/capture/routes.ts';
+import { createFlags } from '../../api/flags/dependencies.ts';
 import { createRequestDurations } from '../../api/http-metrics.ts';
 import { Gates, newTicket } from '../../api/public/gate.ts';
 import { type Lane, openLane } from '../../api/public/lane.ts';
@@ -39,6 +40,11 @@ beforeAll(async () => {
   anna = await api.createTenant('Anna');
   const { pool, listener, ingest } = api;
   const warnings = createWarnings({ queryable: pool });
+  const flags = createFlags({
+    lanePool: pool,
+    listener,
+    logger: createLogger({ name: 'test', level: 'silent' }),
+  });
   app = Fastify();
   app.setSerializerCompiler(serializerCompiler);
   app.addHook('onClose', () => warnings.close());
@@ -51,7 +57,7 @@ beforeAll(async () => {
       warnings,
       logger: createLogger({ name: 'test', level: 'silent' }),
     });
-    remoteConfigRoutes(lane, { lanePool: pool, listener });
+    remoteConfigRoutes(lane, { lanePool: pool, listener, flags });
     echoRoutes(lane, (body) => pause(body));
   });
   await app.ready();
@@ -114,7 +120,7 @@ describe('a further product of the public lane', () => {
     expect((await echo('x'.repeat(KIB))).status).toBe(200);
     const large = { event: 'large', distinct_id: 'u', properties: { text: 'x'.repeat(300 * KIB) } };
     expect(await send('/e/', large)).toBe(200);
-    expect(await send('/decide/', { text: 'x'.repeat(300 * KIB) })).toBe(200);
+    expect(await send('/decide/', { distinct_id: 'u', text: 'x'.repeat(300 * KIB) })).toBe(200);
     release();
     expect((await waiting).status).toBe(200);
     expect((await echo('x'.repeat(2 * KIB))).status).toBe(200);

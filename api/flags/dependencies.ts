@@ -1,0 +1,45 @@
+import { readCohortDefinitions } from '../../cohorts/rows/definitions.ts';
+import { membershipsOf } from '../../cohorts/rows/members.ts';
+import { createDefinitions, type Definitions } from '../../flags/cache/definitions.ts';
+import { createEvaluator, type Evaluator } from '../../flags/evaluator.ts';
+import { createSubjects } from '../../flags/reads/subjects.ts';
+import { readDefinitions } from '../../flags/rows/definitions.ts';
+import type { ApiDependencies } from '../dependencies.ts';
+
+/** The flags of all projects, as the API process evaluates them. */
+export interface Flags {
+  definitions: Definitions;
+  evaluator: Evaluator;
+  /** Whether a project has a flag that a client may be told. */
+  hasFlags(projectId: number): Promise<boolean>;
+  close(): void;
+}
+
+export interface FlagRouteDependencies {
+  flags: Flags;
+  flagPlace?: ApiDependencies['flagPlace'];
+}
+
+/** Puts together what flags need of the other products. */
+export function createFlags({
+  lanePool,
+  listener,
+  logger,
+}: Pick<ApiDependencies, 'lanePool' | 'listener' | 'logger'>): Flags {
+  const definitions = createDefinitions({
+    listener,
+    logger,
+    readFlags: (projectId, known) => readDefinitions(lanePool, projectId, known),
+    readCohorts: (projectId) => readCohortDefinitions(lanePool, projectId),
+  });
+  const subjects = createSubjects(lanePool);
+  return {
+    definitions,
+    evaluator: createEvaluator({ definitions, subjects, memberships: membershipsOf }),
+    async hasFlags(projectId) {
+      const project = await definitions.of(projectId);
+      return project?.set.flags.some((flag) => flag.definition.isActive) ?? false;
+    },
+    close: () => definitions.close(),
+  };
+}

@@ -2,7 +2,7 @@
 export function settingsOf(token: string, hasFlags: boolean) {
   return {
     token,
-    supportedCompression: ['gzip', 'gzip-js', 'lz64'],
+    supportedCompression: ['gzip', 'gzip-js'],
     hasFeatureFlags: hasFlags,
     captureDeadClicks: false,
     capturePerformance: false,

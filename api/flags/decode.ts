@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { gunzip, gunzipSync } from 'node:zlib';
+import { brotliDecompress, gunzip, gunzipSync, inflate, inflateRaw, zstdDecompress } from 'node:zlib';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { type Incoming, lastOf, type Query } from '../public/exchange.ts';
 
@@ -22,18 +22,28 @@ export class FlagBodyError extends Error {
 const refusal = (what: string) =>
   new FlagBodyError(`Failed to decode request: ${what}. Please check your request format and try again.`);
 
-const unpack = promisify(gunzip);
+const BOUND = { maxOutputLength: MOST_BYTES };
+const unpackGzip = promisify(gunzip) as (bytes: Buffer, bound: typeof BOUND) => Promise<Buffer>;
+/** The other codings of bodies, by the first byte where it matters. */
+const unpackZlib = promisify(inflate) as typeof unpackGzip;
+const unpackDeflate = promisify(inflateRaw) as typeof unpackGzip;
+const UNPACK: Readonly<Record<string, typeof unpackGzip>> = {
+  gzip: async (bytes, bound) =>
+    bytes.length <= AT_ONCE ? gunzipSync(bytes, bound) : unpackGzip(bytes, bound),
+  deflate: (bytes, bound) =>
+    ((bytes[0] as number) & 0x0f) === 8 ? unpackZlib(bytes, bound) : unpackDeflate(bytes, bound),
+  br: promisify(brotliDecompress) as typeof unpackGzip,
+  zstd: promisify(zstdDecompress) as typeof unpackGzip,
+};
 
-async function decompress(bytes: Buffer): Promise<Buffer> {
+async function decompress(bytes: Buffer, coding: string): Promise<Buffer> {
   try {
-    return bytes.length <= AT_ONCE
-      ? gunzipSync(bytes, { maxOutputLength: MOST_BYTES })
-      : await unpack(bytes, { maxOutputLength: MOST_BYTES });
+    return await (UNPACK[coding] as typeof unpackGzip)(bytes, BOUND);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') {
       throw new FlagBodyError(`The decompressed request is larger than ${MOST_BYTES} bytes.`, 413);
     }
-    throw refusal('invalid GZIP data');
+    throw refusal(coding === 'gzip' ? 'invalid GZIP data' : `invalid ${coding} data`);
   }
 }
 
@@ -96,9 +106,10 @@ export function decodeFlagBody({ request, body }: Incoming): unknown | Promise<u
   const compression = lastOf(query.compression) || undefined;
   const header = headers['content-type'];
   const type = typeOf(header);
-  const declaresGzip = /gzip/i.test(headers['content-encoding'] ?? '');
+  const encoding = (headers['content-encoding'] ?? '').trim().toLowerCase();
+  const declared = Object.hasOwn(UNPACK, encoding) ? encoding : undefined;
   if (type === 'application/x-www-form-urlencoded') {
-    if (declaresGzip || compression?.startsWith('gzip')) throw refusal('a form cannot be compressed');
+    if (declared || compression?.startsWith('gzip')) throw refusal('a form cannot be compressed');
     return readForm(body);
   }
   if (!TYPES.has(type)) throw refusal(`unsupported content type: ${header}`);
@@ -106,8 +117,8 @@ export function decodeFlagBody({ request, body }: Incoming): unknown | Promise<u
   if (compression !== undefined && !asksGzip && compression !== 'base64') {
     throw refusal(`Unsupported compression type: ${compression}`);
   }
+  const coding = isGzip(body) ? 'gzip' : (declared ?? (asksGzip ? 'gzip' : undefined));
   // A proxy may have decompressed the body and kept the header.
-  const isPacked = isGzip(body) || (asksGzip && body[0] !== 0x7b);
-  if (!isPacked) return readText(body.toString('utf8'));
-  return decompress(body).then((bytes) => readText(bytes.toString('utf8')));
+  if (coding === undefined || body[0] === 0x7b) return readText(body.toString('utf8'));
+  return decompress(body, coding).then((bytes) => readText(bytes.toString('utf8')));
 }

@@ -20,6 +20,8 @@ const MEMBER: LaneMember = {
   largestBody: { bytes: MOST_BYTES, refusal: `The request is larger than ${MOST_BYTES} bytes.` },
 };
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+/** The compressions of events. */
+const COMPRESSION = ['gzip', 'gzip-js', 'lz64'];
 const LONGEST_TOKEN = 64;
 const TEXT = ['content-type', 'text/plain; charset=utf-8'];
 const NO_ID = 'The distinct_id field is missing from the request. Please include a valid identifier.';
@@ -156,7 +158,12 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
     return answers(incoming, {
       form,
       ...(withSettings
-        ? { settings: async (project, token) => settingsOf(token, await deps.flags.hasFlags(project.id)) }
+        ? {
+            settings: async (project, token) => ({
+              ...settingsOf(token, await deps.flags.hasFlags(project.id)),
+              supportedCompression: COMPRESSION,
+            }),
+          }
         : {}),
     });
   };
@@ -164,7 +171,7 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
   const look: Handle = () => ({
     status: 200,
     body: JSON.stringify({
-      ...{ supportedCompression: ['gzip', 'gzip-js', 'lz64'], config: { enable_collect_everything: true } },
+      ...{ supportedCompression: COMPRESSION, config: { enable_collect_everything: true } },
       ...{ toolbarParams: {}, isAuthenticated: false, sessionRecording: false },
       ...{ featureFlags: {}, flags: {}, errorsWhileComputingFlags: false },
     }),

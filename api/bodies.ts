@@ -1,6 +1,7 @@
 import formbody from '@fastify/formbody';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { parseExactJson } from '../values/exact-json.ts';
 import { errors } from './errors.ts';
 import { refuseUnstorableText } from './validation.ts';
 
@@ -45,7 +46,14 @@ function decode(bytes: Buffer): string {
   }
 }
 
-function parseJson(bytes: Buffer): unknown {
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Numbers of the body keep their spelling (values/exact-json.ts). */
+    keepsNumbers?: true;
+  }
+}
+
+function parseJson(bytes: Buffer, keepsNumbers: boolean): unknown {
   const text = decode(bytes);
   if (text.trim() === '') return {};
   const { depth, values } = jsonShape(text);
@@ -55,7 +63,9 @@ function parseJson(bytes: Buffer): unknown {
   try {
     value = PROTO.test(text)
       ? JSON.parse(text, (key, entry) => (key === '__proto__' ? undefined : entry))
-      : JSON.parse(text);
+      : keepsNumbers
+        ? parseExactJson(text)
+        : JSON.parse(text);
   } catch (error) {
     throw errors.parseError((error as Error).message.replace(EXCERPT, ''));
   }
@@ -103,9 +113,9 @@ export async function acceptBodies(app: FastifyInstance): Promise<void> {
   app.addContentTypeParser<Buffer>(
     /^application\/(?:[\w.+-]+\+)?json(?:$|[\s;])/i,
     { parseAs: 'buffer' },
-    (_request, bytes, done) => {
+    (request, bytes, done) => {
       try {
-        done(null, parseJson(bytes));
+        done(null, parseJson(bytes, request.routeOptions.config.keepsNumbers === true));
       } catch (error) {
         done(error as Error);
       }

@@ -20,4 +20,7 @@ export {
 } from './memberships.ts';
 export { NEGATIVE, OPERATORS, type Operator, operatorOf } from './operators.ts';
 export { FILTER_LIMITS, FilterBudget, type ReadOptions, readFilters } from './read.ts';
+export { compileRegex } from './regex.ts';
+export { isReadableVersion } from './strict-semver.ts';
 export type { Test } from './test-table.ts';
+export { isReadableDate } from './values.ts';

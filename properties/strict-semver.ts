@@ -68,3 +68,10 @@ function wildcardRange(text: string): [StrictVersion, StrictVersion] | null {
   if (minor === undefined) return [released(major, 0, 0), released(major + 1, 0, 0)];
   return [released(major, Number(minor), 0), released(major, Number(minor) + 1, 0)];
 }
+
+/** Whether a flag can compare with this version or range. */
+export function isReadableVersion(operator: string, text: string): boolean {
+  return /_(?:tilde|caret|wildcard)$/.test(operator)
+    ? strictRange(operator as Operator, text) !== null
+    : parseStrictVersion(text) !== null;
+}

@@ -1,3 +1,4 @@
+import { parseDate, parseRelativeDate } from '../values/dates.ts';
 import { ExactNumber } from '../values/exact-json.ts';
 
 // Converts JSON values to texts and numbers. All operators use these conversions.
@@ -26,4 +27,12 @@ export function textOf(value: unknown): string {
 /** Lower-cases A–Z only, for comparisons that must not depend on a language. */
 export function asciiLower(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+/** Whether a text is a date, or a relative date such as `-7d`. */
+export function isReadableDate(text: string): boolean {
+  return (
+    parseDate(text, 'UTC') !== null ||
+    parseRelativeDate(text, { now: Date.UTC(2026, 0, 1), timezone: 'UTC' }) !== null
+  );
 }

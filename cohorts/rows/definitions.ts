@@ -20,3 +20,16 @@ export async function readCohortDefinitions(
   );
   return rows;
 }
+
+/** Finds which of these cohorts a project has. */
+export async function knownCohorts(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+): Promise<number[]> {
+  const { rows } = await queryable.query(
+    'select id from cohorts where project_id = $1 and id = any($2::int[]) and not deleted',
+    [projectId, ids],
+  );
+  return rows.map((row) => row.id);
+}

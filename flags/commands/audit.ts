@@ -1,0 +1,36 @@
+import type { Queryable } from '../../db/pool.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { type Activity, audit } from '../../tenancy/audit.ts';
+import type { FlagRow } from '../rows/flags.ts';
+
+/** Writes down who did what to a flag. Call it in the transaction of the change. */
+export const auditFlag = (
+  queryable: Queryable,
+  actor: Actor,
+  row: Pick<FlagRow, 'project_id' | 'id'>,
+  activity: Activity['activity'],
+  detail: Record<string, unknown>,
+): Promise<void> =>
+  audit(queryable, actor, {
+    scope: 'FeatureFlag',
+    itemId: String(row.id),
+    projectId: row.project_id,
+    activity,
+    detail,
+  });
+
+/** What the activity log compares before and after a change. */
+export const loggedFlag = (row: FlagRow) => ({
+  key: row.key,
+  name: row.name,
+  filters: JSON.parse(row.filters) as unknown,
+  active: row.active,
+  archived: row.archived,
+  deleted: row.deleted,
+  ensure_experience_continuity: row.ensure_experience_continuity,
+  is_remote_configuration: row.is_remote_configuration,
+  evaluation_runtime: row.evaluation_runtime,
+  bucketing_identifier: row.bucketing_identifier,
+  evaluation_contexts: row.evaluation_contexts,
+  tags: row.tags,
+});

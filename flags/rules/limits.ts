@@ -1,0 +1,17 @@
+/** What a project and its flags may have at most. */
+export const FLAG_LIMITS = {
+  /** Flags of a project that are not deleted. */
+  flags: 5_000,
+  /** Bytes of the filters of a flag as JSON. */
+  bytes: 500_000,
+  /** Characters of a key, and of the key of a variant. */
+  keyCharacters: 400,
+  nameCharacters: 10_000,
+  /** Condition sets of a flag. */
+  conditions: 1_000,
+  variants: 100,
+  tags: 100,
+  tagCharacters: 255,
+  /** Contexts of a flag. */
+  contexts: 100,
+} as const;

@@ -1,0 +1,45 @@
+/** What of a flag says how it depends on others. */
+export interface Link {
+  id: number;
+  key: string;
+  active: boolean;
+  asks: readonly number[];
+}
+
+/** Finds a circle through a flag: the keys in the order in which they ask, the first one again at the end. */
+export function circleThrough(id: number, links: ReadonlyMap<number, Link>): string[] | undefined {
+  const from = new Map<number, number>();
+  const open = [id];
+  for (const one of open) {
+    for (const next of links.get(one)?.asks ?? []) {
+      if (next === id) return pathTo(one, from, links, id);
+      if (from.has(next) || !links.has(next)) continue;
+      from.set(next, one);
+      open.push(next);
+    }
+  }
+  return undefined;
+}
+
+function pathTo(
+  last: number,
+  from: ReadonlyMap<number, number>,
+  links: ReadonlyMap<number, Link>,
+  id: number,
+): string[] {
+  const keyOf = (one: number) => links.get(one)?.key ?? String(one);
+  const path = [keyOf(id)];
+  for (let one: number | undefined = last; one !== undefined && one !== id; one = from.get(one)) {
+    path.unshift(keyOf(one));
+  }
+  return [keyOf(id), ...path];
+}
+
+const MOST_NAMED = 5;
+
+/** Names flags in a message: the first five, and how many others there are. */
+export function nameFlags(links: readonly Link[]): string {
+  const named = links.slice(0, MOST_NAMED).map(({ key, id }) => `${key} (ID: ${id})`);
+  const rest = links.length - named.length;
+  return rest > 0 ? `${named.join(', ')} and ${rest} more` : named.join(', ');
+}

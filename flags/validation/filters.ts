@@ -1,0 +1,306 @@
+// Checks the filters of a flag before they are stored, and writes them in one form. What the evaluation could not read is
+// refused here, with its place.
+import {
+  compileRegex,
+  FilterBudget,
+  FilterError,
+  isReadableDate,
+  isReadableVersion,
+  operatorOf,
+  readFilters,
+} from '../../properties/index.ts';
+import { refuse } from '../../refusals.ts';
+import { ExactNumber } from '../../values/exact-json.ts';
+import { isRecord, own } from '../engine/definition.ts';
+import { FLAG_LIMITS } from '../rules/limits.ts';
+
+type Fields = Record<string, unknown>;
+
+/** What a checked document names elsewhere. */
+export interface CheckedFilters {
+  filters: Fields;
+  cohorts: number[];
+  /** The flags that it asks about. */
+  asks: number[];
+}
+
+export interface FilterOptions {
+  /** A new flag needs a condition set. */
+  isNew: boolean;
+  isRemoteConfiguration: boolean;
+}
+
+const VARIANT_KEY = /^[a-zA-Z0-9_./-]+$/;
+const TEXT_OPERATORS = new Set([
+  ...['icontains', 'not_icontains', 'starts_with', 'not_starts_with', 'ends_with', 'not_ends_with'],
+  ...['regex', 'not_regex'],
+]);
+const NUMBER_OPERATORS = new Set(['gt', 'gte', 'lt', 'lte']);
+const REFUSED_OPERATORS = new Set(['between', 'not_between', 'is_cleaned_path_exact']);
+const TYPES = ['person', 'cohort', 'group', 'flag'];
+
+const wrong = (message: string, code = 'invalid_input') => refuse.invalid('filters', message, { code });
+
+const shown = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 60);
+
+function percentage(value: unknown, place: string): void {
+  const number = value instanceof ExactNumber ? value.valueOf() : value;
+  if (typeof number === 'number' && number >= 0 && number <= 100) return;
+  throw wrong(`${place} must be a number from 0 to 100, not ${shown(value)}.`);
+}
+
+function recordAt(value: unknown, place: string): Fields {
+  if (isRecord(value) && !(value instanceof ExactNumber)) return value;
+  throw wrong(`${place} must be an object, not ${shown(value)}.`);
+}
+
+function listAt(value: unknown, place: string, most: number): unknown[] {
+  if (!Array.isArray(value)) throw wrong(`${place} must be a list, not ${shown(value)}.`);
+  if (value.length > most) throw wrong(`${place} has ${value.length} entries; at most ${most} are allowed.`);
+  return value;
+}
+
+function groupIndex(value: unknown, place: string): number | null {
+  if (value === null || value === undefined) return null;
+  if (Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 4) return value as number;
+  throw wrong(`${place} must be a number from 0 to 4 or null, not ${shown(value)}.`);
+}
+
+/** Checks a value that only some operators read. */
+function checkValue(operator: string, value: unknown, place: string): void {
+  const texts = Array.isArray(value) ? value : [value];
+  if (operator === 'icontains_multi' || operator === 'not_icontains_multi') {
+    if (!Array.isArray(value)) throw wrong(`${place}.value must be a list for ${operator}.`);
+    return;
+  }
+  if (TEXT_OPERATORS.has(operator) || NUMBER_OPERATORS.has(operator)) {
+    if (Array.isArray(value) || typeof value === 'boolean') {
+      throw wrong(`${place}.value must be a string for ${operator}, not ${shown(value)}.`);
+    }
+  }
+  if (operator === 'regex' || operator === 'not_regex') compileRegex(String(value));
+  if (operator.startsWith('is_date_') && !(typeof value === 'string' && isReadableDate(value))) {
+    throw wrong(`${place}.value must be a date such as 2026-01-31 or -7d, not ${shown(value)}.`);
+  }
+  if (operator.startsWith('semver_') && !texts.every((one) => isReadableVersion(operator, String(one)))) {
+    throw wrong(`${place}.value must be a version such as 1.2.3, not ${shown(value)}.`);
+  }
+}
+
+interface Found {
+  cohorts: Set<number>;
+  asks: Set<number>;
+}
+
+function idOf(value: unknown): number | undefined {
+  const id = typeof value === 'string' && /^\d{1,10}$/.test(value) ? Number(value) : value;
+  return Number.isInteger(id) && (id as number) > 0 && (id as number) < 2 ** 31 ? (id as number) : undefined;
+}
+
+/** Checks a filter and writes it as it is stored. */
+function checkProperty(document: unknown, group: number | null, place: string, found: Found): Fields {
+  const property = { ...recordAt(document, place) };
+  // What answers add is taken back.
+  delete property.cohort_name;
+  delete property.group_key_names;
+  const type = own(property, 'type');
+  if (typeof type !== 'string' || !TYPES.includes(type)) {
+    throw wrong(`${place}.type must be one of ${TYPES.join(', ')}, not ${shown(type)}.`);
+  }
+  const key = own(property, 'key');
+  if (typeof key === 'number') property.key = String(key);
+  else if (typeof key !== 'string' || key === '') throw wrong(`${place}.key is required.`);
+  const given = own(property, 'operator');
+  const operator = operatorOf(given);
+  if (operator === null) throw wrong(`${place}.operator: unknown operator ${shown(given)}.`);
+  if (REFUSED_OPERATORS.has(operator)) {
+    throw wrong(`${place}.operator: flags do not support ${operator}.`, 'unsupported_operator');
+  }
+  const value = own(property, 'value');
+  if ((operator === 'in' || operator === 'not_in') !== (type === 'cohort')) {
+    if (type !== 'cohort' || given !== undefined) {
+      throw wrong(`${place}.operator: in and not_in are for cohorts, and cohorts take no other operator.`);
+    }
+  }
+  if ((operator === 'flag_evaluates_to') !== (type === 'flag')) {
+    throw wrong(`${place}.operator: flag_evaluates_to is for flags, and flags take no other operator.`);
+  }
+  if (group === null && type === 'group') {
+    throw wrong(`${place}: a condition about persons takes no properties of groups.`);
+  }
+  if (
+    group !== null &&
+    (type !== 'group' || groupIndex(own(property, 'group_type_index'), place) !== group)
+  ) {
+    throw wrong(`${place}: a condition about groups of type ${group} takes only properties of such groups.`);
+  }
+  if (type === 'cohort') {
+    const id = idOf(value);
+    if (id === undefined) throw wrong(`${place}.value must be the id of a cohort, not ${shown(value)}.`);
+    found.cohorts.add(id);
+    return property;
+  }
+  if (type === 'flag') {
+    const id = idOf(property.key);
+    if (id === undefined) throw wrong(`${place}.key must be the id of a flag, not ${shown(property.key)}.`);
+    if (typeof value !== 'boolean' && (typeof value !== 'string' || value === '')) {
+      throw wrong(`${place}.value must be true, false or the key of a variant, not ${shown(value)}.`);
+    }
+    found.asks.add(id);
+    return property;
+  }
+  if (operator === 'is_set' || operator === 'is_not_set') return property;
+  if (value === undefined || value === null) throw wrong(`${place}.value is required.`);
+  checkValue(operator, value, place);
+  return property;
+}
+
+function checkVariants(filters: Fields): Set<string> {
+  const multivariate = own(filters, 'multivariate');
+  if (multivariate === undefined || multivariate === null) return new Set();
+  const place = 'multivariate.variants';
+  const variants = listAt(
+    own(recordAt(multivariate, 'multivariate'), 'variants'),
+    place,
+    FLAG_LIMITS.variants,
+  );
+  if (variants.length === 0) throw wrong(`${place} must not be empty.`);
+  const keys = new Set<string>();
+  let sum = 0;
+  for (const [index, one] of variants.entries()) {
+    const variant = recordAt(one, `${place}.${index}`);
+    const key = own(variant, 'key');
+    if (typeof key !== 'string' || !VARIANT_KEY.test(key) || key.length > FLAG_LIMITS.keyCharacters) {
+      throw wrong(
+        `${place}.${index}.key may have letters, digits and _ . / - and at most ${FLAG_LIMITS.keyCharacters} characters.`,
+      );
+    }
+    if (keys.has(key)) throw wrong(`${place}: two variants have the key ${shown(key)}.`);
+    keys.add(key);
+    percentage(own(variant, 'rollout_percentage'), `${place}.${index}.rollout_percentage`);
+    sum += Number(own(variant, 'rollout_percentage'));
+  }
+  if (Math.abs(sum - 100) > 1e-6) {
+    throw wrong(`Invalid variant definitions: Variant rollout percentages must sum to 100, not ${sum}.`);
+  }
+  return keys;
+}
+
+/** Checks payloads and writes each as the JSON text that clients get. */
+function checkPayloads(filters: Fields, variants: ReadonlySet<string>): Fields | undefined {
+  const payloads = own(filters, 'payloads');
+  if (payloads === undefined || payloads === null) return undefined;
+  const checked: Fields = {};
+  for (const [key, value] of Object.entries(recordAt(payloads, 'payloads'))) {
+    const isKnown = variants.size > 0 ? variants.has(key) : key === 'true';
+    if (!isKnown) {
+      throw wrong(
+        variants.size > 0
+          ? `Payload keys must match a variant key for multivariate flags; ${shown(key)} is none.`
+          : "Payload keys must be 'true' for boolean flags.",
+      );
+    }
+    if (value === null) continue;
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    try {
+      JSON.parse(text);
+    } catch {
+      throw wrong(`payloads.${key} is not valid JSON: ${shown(text)}`);
+    }
+    checked[key] = text;
+  }
+  return checked;
+}
+
+function checkHoldout(filters: Fields): void {
+  const holdout = own(filters, 'holdout');
+  if (holdout === undefined || holdout === null) return;
+  const { id, exclusion_percentage: share } = recordAt(holdout, 'holdout');
+  if (!Number.isInteger(id)) throw wrong(`holdout.id must be a whole number, not ${shown(id)}.`);
+  percentage(share, 'holdout.exclusion_percentage');
+}
+
+/** Checks what the filters cost, and what every kind of filter shares. The numbers need not keep their spelling here. */
+function checkCosts(groups: readonly unknown[]): void {
+  const budget = new FilterBudget();
+  const plain: unknown[] = JSON.parse(JSON.stringify(groups));
+  for (const [index, group] of plain.entries()) {
+    const properties = (isRecord(group) && own(group, 'properties')) || [];
+    readFilters(properties, { path: `groups.${index}.properties`, budget });
+  }
+}
+
+const EVERYBODY = { properties: [], rollout_percentage: 100, aggregation_group_type_index: null };
+
+/** Checks filters as a whole. Throws a refusal that names what is wrong. */
+export function checkFilters(document: unknown, options: FilterOptions): CheckedFilters {
+  const filters = { ...recordAt(document, 'filters') };
+  const bytes = Buffer.byteLength(JSON.stringify(filters));
+  if (bytes > FLAG_LIMITS.bytes) {
+    throw wrong(`The filters have ${bytes} bytes; at most ${FLAG_LIMITS.bytes} are allowed.`, 'max_length');
+  }
+  if (Object.hasOwn(filters, 'version')) throw wrong('filters.version is reserved.');
+  // Forms that nobody writes any more.
+  delete filters.super_groups;
+  delete filters.holdout_groups;
+  const found: Found = { cohorts: new Set(), asks: new Set() };
+  try {
+    const given = listAt(own(filters, 'groups') ?? [], 'groups', FLAG_LIMITS.conditions);
+    if (options.isNew && given.length === 0 && !options.isRemoteConfiguration) {
+      throw wrong('Feature flags must have at least one condition set (group).');
+    }
+    checkCosts(given);
+    const variants = checkVariants(filters);
+    const payloads = checkPayloads(filters, variants);
+    checkHoldout(filters);
+    const flagGroup = groupIndex(
+      own(filters, 'aggregation_group_type_index'),
+      'aggregation_group_type_index',
+    );
+    const groups = given.map((one, index) => checkGroup(one, index, { variants, flagGroup, found }));
+    const kinds = new Set(groups.map((one) => one.aggregation_group_type_index as number | null));
+    return {
+      filters: {
+        ...filters,
+        groups: options.isRemoteConfiguration ? [EVERYBODY] : groups,
+        ...(payloads ? { payloads } : {}),
+        aggregation_group_type_index:
+          kinds.size === 1 ? ([...kinds][0] ?? null) : groups.length ? null : flagGroup,
+      },
+      cohorts: [...found.cohorts],
+      asks: [...found.asks],
+    };
+  } catch (error) {
+    if (error instanceof FilterError) {
+      throw wrong(`${error.path === '' ? '' : `${error.path}: `}${error.message}.`);
+    }
+    throw error;
+  }
+}
+
+interface GroupContext {
+  variants: ReadonlySet<string>;
+  flagGroup: number | null;
+  found: Found;
+}
+
+/** Checks a condition set, and says of it what it is about. */
+function checkGroup(document: unknown, index: number, { variants, flagGroup, found }: GroupContext): Fields {
+  const place = `groups.${index}`;
+  const group = { ...recordAt(document, place) };
+  const about = Object.hasOwn(group, 'aggregation_group_type_index')
+    ? groupIndex(group.aggregation_group_type_index, `${place}.aggregation_group_type_index`)
+    : flagGroup;
+  const rollout = own(group, 'rollout_percentage');
+  if (rollout !== undefined && rollout !== null) percentage(rollout, `${place}.rollout_percentage`);
+  const variant = own(group, 'variant');
+  if (variant !== undefined && variant !== null && !(typeof variant === 'string' && variants.has(variant))) {
+    throw wrong(`${place}.variant: the flag has no variant ${shown(variant)}.`);
+  }
+  const properties = own(group, 'properties') ?? [];
+  group.properties = listAt(properties, `${place}.properties`, FLAG_LIMITS.conditions).map((one, at) =>
+    checkProperty(one, about, `${place}.properties.${at}`, found),
+  );
+  group.aggregation_group_type_index = about;
+  return group;
+}

@@ -8,6 +8,8 @@ import { traceRoutes } from './events/trace.ts';
 import { batchExportRoutes } from './exports/index.ts';
 import type { Flags } from './flags/dependencies.ts';
 import { flagRoutes } from './flags/evaluate.ts';
+import { flagEvaluationRoutes } from './flags/evaluations.ts';
+import { featureFlagRoutes } from './flags/feature-flags.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { webhookRoutes } from './functions/webhooks.ts';
@@ -56,6 +58,8 @@ export const ROUTES: Routes = {
     actionRoutes,
     functionRoutes,
     integrationRoutes,
+    flagEvaluationRoutes,
+    featureFlagRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import type { FlagChange } from '../../flags/commands/change.ts';
+import type { FlagRow } from '../../flags/rows/flags.ts';
+import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
+import { statusOf } from '../../flags/rules/status.ts';
+import { parseExactJson } from '../../values/exact-json.ts';
+import { freeForm, optionalText, timestamp } from '../fields.ts';
+import { basicUser } from '../tenancy/user-schema.ts';
+
+const RUNTIMES = ['all', 'client', 'server'] as const;
+const BUCKETING = ['distinct_id', 'device_id'] as const;
+
+export const featureFlag = z
+  .object({
+    id: z.int(),
+    name: z.string().meta({ description: 'What people read about the flag.' }),
+    key: z.string(),
+    filters: freeForm.meta({
+      description: 'The condition sets, variants and payloads: docs/flags.md.',
+    }),
+    deleted: z.boolean(),
+    active: z.boolean(),
+    archived: z.boolean(),
+    created_by: basicUser.nullable(),
+    created_at: timestamp,
+    updated_at: timestamp,
+    version: z.int(),
+    last_modified_by: basicUser.nullable(),
+    ensure_experience_continuity: z.boolean(),
+    experiment_set: z.array(z.int()),
+    experiment_set_metadata: z.array(freeForm),
+    surveys: z.array(freeForm),
+    features: z.array(freeForm),
+    can_edit: z.literal(true),
+    tags: z.array(z.string()),
+    evaluation_contexts: z.array(z.string()),
+    usage_dashboard: z.null(),
+    analytics_dashboards: z.array(z.int()),
+    has_enriched_analytics: z.literal(false),
+    user_access_level: z.literal('editor'),
+    is_remote_configuration: z.boolean(),
+    has_encrypted_payloads: z.literal(false),
+    status: z.string().meta({ description: 'ACTIVE, INACTIVE, STALE, ARCHIVED or DELETED.' }),
+    evaluation_runtime: z.enum(RUNTIMES),
+    bucketing_identifier: z.enum(BUCKETING),
+    last_called_at: timestamp.nullable(),
+    is_used_in_replay_settings: z.literal(false),
+    is_eligible_for_experiment: z.boolean(),
+  })
+  .meta({ id: 'FeatureFlag' });
+
+export function flagView(row: FlagRow): z.output<typeof featureFlag> {
+  const { project_id: _, filters: text, ...rest } = row;
+  const filters = parseExactJson(text) as Record<string, unknown>;
+  return {
+    ...rest,
+    filters,
+    experiment_set: [],
+    experiment_set_metadata: [],
+    surveys: [],
+    features: [],
+    can_edit: true,
+    usage_dashboard: null,
+    analytics_dashboards: [],
+    has_enriched_analytics: false,
+    user_access_level: 'editor',
+    has_encrypted_payloads: false,
+    status: statusOf(row, filters, Date.now()).status,
+    last_called_at: null,
+    is_used_in_replay_settings: false,
+    is_eligible_for_experiment: !row.is_remote_configuration && row.bucketing_identifier === 'distinct_id',
+  };
+}
+
+const ignored = z.unknown().meta({ description: 'Is ignored.', writeOnly: true });
+const names = (most: number) => z.array(z.string().trim().min(1).max(FLAG_LIMITS.tagCharacters)).max(most);
+
+/** The body of a new flag and of a change. All fields may be left out of a change. */
+export const flagInput = z
+  .object({
+    key: z.string().meta({ description: 'Unique among the flags of the project. Letters, digits, - and _.' }),
+    name: optionalText(FLAG_LIMITS.nameCharacters),
+    filters: freeForm.meta({
+      description:
+        'A change replaces the parts that it names, such as `groups` or `payloads`, and keeps the others. `{}` changes nothing.',
+    }),
+    active: z.boolean(),
+    archived: z.boolean(),
+    deleted: z.boolean().meta({ description: 'True deletes the flag, and false brings it back.' }),
+    ensure_experience_continuity: z.boolean().nullable().meta({
+      description: 'The flag stays what it was when an anonymous user becomes known.',
+    }),
+    is_remote_configuration: z.boolean().nullable(),
+    evaluation_runtime: z.enum(RUNTIMES).nullable(),
+    bucketing_identifier: z.enum(BUCKETING).nullable(),
+    evaluation_contexts: names(FLAG_LIMITS.contexts),
+    tags: names(FLAG_LIMITS.tags),
+    has_encrypted_payloads: z
+      .literal(false, { error: 'Encrypted payloads are not available.' })
+      .nullable()
+      .meta({ description: 'Payloads are not encrypted.' }),
+    version: z.int().meta({
+      description:
+        'The version that you saw. With `original_flag`, a change of a field that somebody else has changed since is refused with 409.',
+    }),
+    original_flag: freeForm.meta({ description: 'The flag as you saw it.', writeOnly: true }),
+    creation_context: ignored,
+    _create_in_folder: ignored,
+  })
+  .partial();
+
+/** Says what a body sets. */
+export function changeOf(body: z.output<typeof flagInput>): FlagChange {
+  const { creation_context: _, _create_in_folder: _folder, has_encrypted_payloads: _sealed, ...rest } = body;
+  const { ensure_experience_continuity: continuity, is_remote_configuration: remote } = rest;
+  const { evaluation_runtime: runtime, bucketing_identifier: bucketing, tags, ...others } = rest;
+  const set = <T>(value: T | null | undefined, otherwise: T) =>
+    value === undefined ? undefined : (value ?? otherwise);
+  return {
+    ...others,
+    ensure_experience_continuity: set(continuity, false),
+    is_remote_configuration: set(remote, false),
+    evaluation_runtime: set(runtime, 'all'),
+    bucketing_identifier: set(bucketing, 'distinct_id'),
+    tags: tags && [...new Set(tags.map((tag) => tag.toLowerCase()))],
+  };
+}
+
+const flag = z.enum(['true', 'false']).optional();
+
+export const flagListQuery = z.object({
+  search: z.string().max(400).optional().meta({ description: 'A part of the key or of the name.' }),
+  active: flag,
+  archived: flag.meta({ description: 'Archived flags are listed only with `true`.' }),
+  created_by_id: z.coerce.number().int().min(1).max(2_147_483_647).optional(),
+  tags: z
+    .string()
+    .optional()
+    .meta({ description: 'A JSON list of tags. Flags with one of them are listed.' })
+    .refine(
+      (text) => text === undefined || tagsIn(text) !== undefined,
+      'This must be a JSON list of strings.',
+    ),
+  evaluation_runtime: z.enum(RUNTIMES).optional(),
+  type: z.enum(['boolean', 'multivariant', 'experiment', 'remote_config']).optional(),
+});
+
+export function tagsIn(text: string): string[] | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) && value.every((one) => typeof one === 'string') ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

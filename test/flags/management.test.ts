@@ -1,0 +1,358 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { EVERYBODY, storeCohort, where } from './support.ts';
+
+const api = apiForFile();
+let anna: Tenant;
+let bert: Tenant;
+
+beforeAll(async () => {
+  anna = await api.createTenant('Anna');
+  bert = await api.createTenant('Bert');
+});
+
+const url = (tenant: Tenant, rest = '') => `/api/projects/${tenant.projectId}/feature_flags/${rest}`;
+const post = (body: object | string, tenant = anna) =>
+  api.request(tenant, 'POST', url(tenant), body, { 'content-type': 'application/json' });
+const patch = (id: number, body: object, tenant = anna) =>
+  api.request(tenant, 'PATCH', url(tenant, `${id}/`), body);
+async function create(body: object, tenant = anna) {
+  const answer = await post(body, tenant);
+  expect([answer.statusCode, answer.body]).toEqual([201, expect.any(String)]);
+  return answer.json();
+}
+const email = { key: 'email', type: 'person', operator: 'icontains', value: '@acme' };
+const on = (id: number | string, value: unknown = true) =>
+  where({ type: 'flag', key: String(id), operator: 'flag_evaluates_to', value });
+
+describe('a feature flag', () => {
+  test('is created, read, changed, deleted and brought back', async () => {
+    const created = await create({
+      key: 'first',
+      name: 'The first',
+      filters: where(email),
+      tags: ['A', 'a'],
+    });
+    expect(created).toMatchObject({
+      ...{ key: 'first', name: 'The first', active: true, deleted: false, version: 1, status: 'ACTIVE' },
+      ...{ tags: ['a'], ensure_experience_continuity: false, evaluation_runtime: 'all' },
+      created_by: { email: anna.email },
+      filters: {
+        groups: [{ properties: [email], rollout_percentage: 100, aggregation_group_type_index: null }],
+        aggregation_group_type_index: null,
+      },
+    });
+    const { id } = created;
+    expect((await api.request(anna, 'GET', url(anna, `${id}/`))).json()).toEqual(created);
+    const changed = (await patch(id, { active: false, name: 'Off' })).json();
+    expect(changed).toMatchObject({ active: false, name: 'Off', version: 2, status: 'INACTIVE' });
+    const removal = await api.request(anna, 'DELETE', url(anna, `${id}/`));
+    expect([removal.statusCode, removal.body]).toEqual([405, '']);
+    expect((await patch(id, { deleted: true })).json()).toMatchObject({ deleted: true, status: 'DELETED' });
+    expect((await api.request(anna, 'GET', url(anna, `${id}/`))).statusCode).toBe(404);
+    expect((await patch(id, { name: 'x' })).statusCode).toBe(404);
+    await create({ key: 'first', filters: EVERYBODY });
+    expect((await patch(id, { deleted: false })).json()).toMatchObject({ key: 'first-2', deleted: false });
+    const log = await api.request(anna, 'GET', `/api/projects/${anna.projectId}/activity_log/`);
+    const ours = log.json().results.filter((one: { item_id: string }) => one.item_id === String(id));
+    expect(ours.map((one: { activity: string }) => one.activity).reverse()).toEqual([
+      ...['created', 'updated', 'deleted', 'updated'],
+    ]);
+    const { rows } = await api.pool.query(
+      'select version, document from feature_flag_revisions where flag_id = $1 order by version',
+      [id],
+    );
+    expect(rows.map((row) => [row.version, row.document.active, row.document.deleted])).toEqual([
+      ...[
+        [1, true, false],
+        [2, false, false],
+        [3, false, true],
+        [4, false, false],
+      ],
+    ]);
+  });
+
+  test('may have no filters, which is a flag for nobody', async () => {
+    expect((await create({ key: 'without' })).filters).toEqual({ groups: [] });
+  });
+
+  test('keeps the parts of its filters that a change does not name, and the spelling of numbers', async () => {
+    const body = `{"key":"kept","filters":{"groups":[{"properties":[{"key":"n","type":"person","value":1.0},
+      {"key":"n","type":"person","value":9007199254740993}],"rollout_percentage":12.50}],"payloads":{"true":"[1.0]"}}}`;
+    const answer = await post(body);
+    expect(answer.body).toContain('"value":1.0}');
+    expect(answer.body).toContain('9007199254740993');
+    const { id } = answer.json();
+    expect((await patch(id, { filters: {} })).json().version).toBe(2);
+    const changed = await patch(id, { filters: { payloads: { true: { a: 1 } } } });
+    expect(changed.body).toContain('"value":1.0}');
+    expect(changed.json().filters.payloads).toEqual({ true: '{"a":1}' });
+    expect((await patch(id, { filters: { groups: [] } })).json().filters).toMatchObject({
+      ...{ groups: [], payloads: { true: '{"a":1}' } },
+    });
+  });
+
+  test('has a key that no other flag of the project has, also when two are created at once', async () => {
+    const answers = await Promise.all([1, 2, 3, 4].map(() => post({ key: 'only-once', filters: EVERYBODY })));
+    expect(answers.map((one) => one.statusCode).sort()).toEqual([201, 400, 400, 400]);
+    expect(answers.find((one) => one.statusCode === 400)?.json()).toEqual({
+      ...{ type: 'validation_error', code: 'unique', attr: 'key' },
+      detail: 'There is already a feature flag with this key.',
+    });
+    expect((await post({ key: 'only-once', filters: EVERYBODY }, bert)).statusCode).toBe(201);
+  });
+
+  test('is changed by nobody who has not seen the change of another', async () => {
+    const flag = await create({ key: 'contested', filters: EVERYBODY, name: 'a' });
+    expect((await patch(flag.id, { name: 'b' })).statusCode).toBe(200);
+    const stale = { version: 1, original_flag: flag };
+    const refused = await patch(flag.id, { ...stale, name: 'c' });
+    expect([refused.statusCode, refused.json().detail]).toEqual([
+      409,
+      `The feature flag was updated by ${anna.email} since you started editing it. Please refresh and try again.`,
+    ]);
+    // Another field, and a field with the value that the user saw, do no harm.
+    const passed = await patch(flag.id, { ...stale, name: 'a', active: false });
+    expect(passed.json()).toMatchObject({ name: 'b', active: false });
+    expect((await patch(flag.id, { name: 'd', version: 1 })).json().name).toBe('d');
+  });
+
+  test('is seen by nobody else', async () => {
+    const { id } = await create({ key: 'private', filters: EVERYBODY });
+    for (const [method, path] of [
+      ['GET', `${id}/`],
+      ['PATCH', `${id}/`],
+      ['GET', `${id}/status/`],
+      ['GET', `${id}/overrides/`],
+      ['POST', `${id}/overrides/`],
+    ] as const) {
+      const body = method === 'GET' ? undefined : {};
+      expect((await api.request(bert, method, url(bert, path), body)).statusCode).toBe(404);
+      expect((await api.request(bert, method, url(anna, path), body)).statusCode).toBe(404);
+    }
+  });
+
+  test('is listed by what people look for', async () => {
+    const carl = await api.createTenant('Carl');
+    await create({ key: 'checkout', name: 'The new till', filters: EVERYBODY, tags: ['shop'] }, carl);
+    await create({ key: 'banner', filters: EVERYBODY, active: false }, carl);
+    await create({ key: 'gone', filters: EVERYBODY, active: false, archived: true }, carl);
+    const variants = { variants: [{ key: 'a', rollout_percentage: 100 }] };
+    await create({ key: 'test', filters: { ...EVERYBODY, multivariate: variants } }, carl);
+    const list = async (query: string) => {
+      const answer = await api.request(carl, 'GET', url(carl, query));
+      expect([answer.statusCode, query]).toEqual([200, query]);
+      return answer.json().results.map((one: { key: string }) => one.key);
+    };
+    expect(await list('')).toEqual(['test', 'banner', 'checkout']);
+    expect(await list('?search=TILL')).toEqual(['checkout']);
+    expect(await list('?active=false')).toEqual(['banner']);
+    expect(await list('?archived=true')).toEqual(['gone']);
+    expect(await list('?type=multivariant')).toEqual(['test']);
+    expect(await list(`?tags=${encodeURIComponent('["shop"]')}`)).toEqual(['checkout']);
+    expect(await list('?limit=1&offset=1')).toEqual(['banner']);
+    expect((await api.request(carl, 'GET', url(carl, '?tags=shop'))).statusCode).toBe(400);
+  });
+});
+
+describe('what a flag may not be', () => {
+  const groups = (group: object) => ({ groups: [group] });
+  const variants = (...list: object[]) => ({ ...EVERYBODY, multivariate: { variants: list } });
+  const cases: [name: string, filters: unknown, detail: RegExp, code?: string][] = [
+    ['a list', [], /object|record/i],
+    ['no condition sets', { groups: [] }, /must have at least one condition set \(group\)/],
+    ['groups that are no list', { groups: {} }, /groups must be a list/],
+    ['a rollout above 100', groups({ rollout_percentage: 101 }), /groups\.0\.rollout_percentage must be/],
+    ['a rollout that is a text', groups({ rollout_percentage: '5' }), /rollout_percentage must be a number/],
+    ['an unknown variant', groups({ variant: 'x' }), /groups\.0\.variant: the flag has no variant "x"/],
+    ['no type', where({ key: 'a', value: 'b' }), /properties\.0\.type must be one of/],
+    ['no key', where({ type: 'person', value: 'b' }), /properties\.0\.key is required/],
+    ['no value', where({ type: 'person', key: 'a' }), /properties\.0\.value is required/],
+    ['an unknown operator', where({ ...email, operator: 'like' }), /unknown operator "like"/i],
+    [
+      'between',
+      where({ ...email, operator: 'between', value: [1, 2] }),
+      /do not support between/,
+      'unsupported_operator',
+    ],
+    ['a pattern that cannot be read', where({ ...email, operator: 'regex', value: '(' }), /./],
+    ['a lookahead', where({ ...email, operator: 'regex', value: '(?=a)' }), /./],
+    ['a huge pattern', where({ ...email, operator: 'regex', value: '(a{500}){500}' }), /./],
+    [
+      'a date that cannot be read',
+      where({ ...email, operator: 'is_date_before', value: 'soon' }),
+      /must be a date/,
+    ],
+    [
+      'a version that cannot be read',
+      where({ ...email, operator: 'semver_gt', value: 'x' }),
+      /must be a version/,
+    ],
+    ['a list for gt', where({ ...email, operator: 'gt', value: [1] }), /must be a string for gt/],
+    ['in for a person', where({ ...email, operator: 'in', value: [1] }), /in and not_in are for cohorts/],
+    ['a cohort by name', where({ type: 'cohort', key: 'id', value: 'vips' }), /id of a cohort/],
+    [
+      'an unknown cohort',
+      where({ type: 'cohort', key: 'id', value: 99 }),
+      /Cohort with id 99 does not exist/,
+      'cohort_does_not_exist',
+    ],
+    ['an unknown flag', on(987_654), /non-existent flag with ID 987654/],
+    [
+      'groups in a condition about persons',
+      where({ type: 'group', group_type_index: 0, key: 'a', value: 'b' }),
+      /takes no properties of groups/,
+    ],
+    [
+      'persons in a condition about groups',
+      { ...where(email), aggregation_group_type_index: 1 },
+      /takes only properties of such groups/,
+    ],
+    ['a sixth type of groups', { ...EVERYBODY, aggregation_group_type_index: 5 }, /from 0 to 4/],
+    ['no variants', variants(), /must not be empty/],
+    ['variants that are not everybody', variants({ key: 'a', rollout_percentage: 50 }), /sum to 100/],
+    [
+      'two variants of a key',
+      variants({ key: 'a', rollout_percentage: 50 }, { key: 'a', rollout_percentage: 50 }),
+      /two variants have the key "a"/,
+    ],
+    ['a payload of no variant', { ...EVERYBODY, payloads: { a: '1' } }, /Payload keys must be 'true'/],
+    [
+      'a payload that is not JSON',
+      { ...EVERYBODY, payloads: { true: '{' } },
+      /payloads\.true is not valid JSON/,
+    ],
+    ['a version of its own', { ...EVERYBODY, version: 2 }, /reserved/],
+    ['too much', where({ ...email, value: 'x'.repeat(600_000) }), /at most 500000/, 'max_length'],
+  ];
+  test.each(cases)('%s', async (_name, filters, detail, code) => {
+    const answer = await post({ key: 'refused', filters });
+    expect([answer.statusCode, answer.json()]).toEqual([
+      400,
+      expect.objectContaining({
+        type: 'validation_error',
+        attr: 'filters',
+        detail: expect.stringMatching(detail),
+      }),
+    ]);
+    if (code) expect(answer.json().code).toBe(code);
+  });
+
+  test.each([
+    ['', 'blank'],
+    ['a b', 'invalid_key'],
+    ['a.b', 'invalid_key'],
+    ['x'.repeat(401), 'max_length'],
+  ])('the key %s', async (key, code) => {
+    const answer = await post({ key, filters: EVERYBODY });
+    expect([answer.statusCode, answer.json()]).toMatchObject([400, { code, attr: 'key' }]);
+  });
+
+  test('settings that contradict each other', async () => {
+    const base = { key: 'refused', filters: EVERYBODY };
+    const both = { ...base, bucketing_identifier: 'device_id', ensure_experience_continuity: true };
+    expect((await post(both)).json().attr).toBe('bucketing_identifier');
+    expect((await post({ ...base, archived: true })).json().detail).toBe(
+      'Cannot archive an enabled feature flag. Disable it first.',
+    );
+    expect((await post({ ...base, has_encrypted_payloads: true })).statusCode).toBe(400);
+    const { id } = await create({ ...base, key: 'archived', active: false, archived: true });
+    expect((await patch(id, { active: true })).json().detail).toBe(
+      'Cannot enable an archived feature flag. Unarchive it first.',
+    );
+  });
+
+  test('nothing that was refused is stored', async () => {
+    const answer = await api.request(anna, 'GET', url(anna, '?search=refused'));
+    expect(answer.json().count).toBe(0);
+  });
+});
+
+describe('flags that depend on each other', () => {
+  test('close no circle, also when two are changed at once', async () => {
+    const a = await create({ key: 'circle-a', filters: EVERYBODY });
+    const b = await create({ key: 'circle-b', filters: EVERYBODY });
+    const answers = await Promise.all([
+      patch(a.id, { filters: on(b.id) }),
+      patch(b.id, { filters: on(a.id) }),
+    ]);
+    expect(answers.map((one) => one.statusCode).sort()).toEqual([200, 400]);
+    const refused = answers.find((one) => one.statusCode === 400)?.json().detail;
+    expect(refused).toMatch(/^Circular dependency detected: circle-(.) → circle-(.) → circle-\1$/);
+    expect((await patch(a.id, { filters: on(a.id) })).json().detail).toBe('A flag cannot depend on itself.');
+  });
+
+  test('are not deleted, disabled or archived while another one needs them', async () => {
+    const base = await create({ key: 'base', filters: EVERYBODY });
+    const child = await create({ key: 'child', filters: on(base.id) });
+    const named = `because other flags depend on it: child (ID: ${child.id})`;
+    expect((await patch(base.id, { deleted: true })).json().detail).toBe(
+      `Cannot delete this feature flag ${named}`,
+    );
+    expect((await patch(base.id, { active: false })).json().detail).toBe(
+      `Cannot disable this feature flag ${named}`,
+    );
+    const dependents = await api.request(anna, 'GET', url(anna, `${base.id}/dependent_flags/`));
+    expect(dependents.json()).toEqual([{ id: child.id, key: 'child', name: 'child' }]);
+    expect((await patch(child.id, { active: false })).statusCode).toBe(200);
+    expect((await patch(base.id, { active: false })).statusCode).toBe(200);
+    expect((await patch(child.id, { active: true })).json().detail).toBe(
+      `Cannot enable this feature flag because it depends on disabled flags: base (ID: ${base.id})`,
+    );
+  });
+});
+
+test('a value that is set by hand counts before all conditions, until it is taken away', async () => {
+  const tenant = await api.createTenant('Dora');
+  const variants = { variants: [{ key: 'a', rollout_percentage: 100 }] };
+  const filters = { groups: [{ properties: [email] }], multivariate: variants };
+  const { id } = await create({ key: 'by-hand', filters }, tenant);
+  const set = (body: object) => api.request(tenant, 'POST', url(tenant, `${id}/overrides/`), body);
+  expect((await set({ distinct_id: 'ann', value: 'a' })).statusCode).toBe(200);
+  const reasons = async () => {
+    const path = url(tenant, 'evaluation_reasons/?distinct_id=ann');
+    return (await api.request(tenant, 'GET', path)).json()['by-hand'];
+  };
+  expect(await reasons()).toEqual({ value: 'a', evaluation: { reason: 'override', condition_index: null } });
+  expect((await set({ distinct_id: 'ann', value: 'b' })).json().detail).toBe(
+    'The flag has no variant "b": its variants are a.',
+  );
+  const listed = await api.request(tenant, 'GET', url(tenant, `${id}/overrides/`));
+  expect(listed.json().results).toEqual([{ distinct_id: 'ann', value: 'a', created_at: expect.any(String) }]);
+  const remove = () =>
+    api.request(tenant, 'POST', url(tenant, `${id}/overrides/remove/`), { distinct_id: 'ann' });
+  expect((await remove()).statusCode).toBe(204);
+  expect((await remove()).statusCode).toBe(404);
+});
+
+test('whoever asks is told what flags are, and why; flags that are off too', async () => {
+  const tenant = await api.createTenant('Emil');
+  await create({ key: 'everybody', filters: EVERYBODY }, tenant);
+  await create({ key: 'nobody', filters: where(email) }, tenant);
+  await create({ key: 'disabled', filters: EVERYBODY, active: false }, tenant);
+  const reasons = await api.request(
+    tenant,
+    'GET',
+    url(tenant, 'evaluation_reasons/?distinct_id=x&groups={}'),
+  );
+  expect(reasons.json()).toEqual({
+    everybody: { value: true, evaluation: { reason: 'condition_match', condition_index: 0 } },
+    nobody: { value: false, evaluation: { reason: 'no_condition_match', condition_index: 0 } },
+    disabled: { value: false, evaluation: { reason: 'disabled', condition_index: null } },
+  });
+  const mine = await api.request(tenant, 'GET', url(tenant, 'my_flags/'));
+  const values = mine
+    .json()
+    .map((one: { feature_flag: { key: string }; value: unknown }) => [one.feature_flag.key, one.value]);
+  expect(values).toEqual([
+    ['everybody', true],
+    ['nobody', false],
+  ]);
+  expect((await api.request(tenant, 'GET', url(tenant, 'my_flags/?groups=x'))).statusCode).toBe(400);
+});
+
+test('a cohort of another project does not exist', async () => {
+  const cohort = await storeCohort(api.pool, bert.projectId, { name: 'theirs', isStatic: true });
+  const answer = await post({ key: 'spy', filters: where({ type: 'cohort', key: 'id', value: cohort }) });
+  expect(answer.json().code).toBe('cohort_does_not_exist');
+});

@@ -91,8 +91,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
   const flags = createFlags(deps);
   app.addHook('onClose', async () => {
-    flags.close();
-    await warnings.close();
+    await Promise.all([flags.close(), warnings.close()]);
   });
 
   // Public routes run none of the hooks of the management API. Those would cost more than storing an event.

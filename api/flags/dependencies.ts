@@ -12,7 +12,7 @@ export interface Flags {
   evaluator: Evaluator;
   /** Whether a project has a flag that a client may be told. */
   hasFlags(projectId: number): Promise<boolean>;
-  close(): void;
+  close(): Promise<void>;
 }
 
 export interface FlagRouteDependencies {

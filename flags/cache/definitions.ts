@@ -68,9 +68,8 @@ interface Entry {
 export interface Definitions {
   /** The flags of a project, mostly without a promise. Undefined: there is no such project. */
   of(projectId: number): ProjectFlags | undefined | Promise<ProjectFlags | undefined>;
-  /** Resolves when no change is being read. */
-  settled(): Promise<void>;
-  close(): void;
+  /** Ends with what is being read. */
+  close(): Promise<void>;
 }
 
 const definitionOf = (row: FlagDefinitionRow, overrides: ReadonlyMap<string, boolean | string>) => ({
@@ -101,6 +100,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   const waiting: (() => void)[] = [];
   const quiet = new Quiet();
   let atWork = 0;
+  let isClosed = false;
   let revision = 0;
   let bytes = 0;
 
@@ -210,7 +210,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   }
 
   function refresh(projectId: number): void {
-    if (reading.has(projectId)) return;
+    if (isClosed || reading.has(projectId)) return;
     read(projectId).catch((error) =>
       quiet.tell((untold) =>
         logger.warn({ err: error, project_id: projectId, untold }, 'flags serve earlier definitions'),
@@ -244,10 +244,11 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       if (isOld && time - entry.failedAt >= RETRY_AFTER) refresh(projectId);
       return entry.flags;
     },
-    async settled() {
+    async close() {
+      unsubscribe();
+      isClosed = true;
       while (reading.size > 0) await Promise.allSettled(reading.values());
     },
-    close: unsubscribe,
   };
 }
 

@@ -6,6 +6,7 @@ import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { traceRoutes } from './events/trace.ts';
 import { batchExportRoutes } from './exports/index.ts';
+import { flagDefinitionRoutes } from './flags/definitions.ts';
 import type { Flags } from './flags/dependencies.ts';
 import { flagRoutes } from './flags/evaluate.ts';
 import { flagEvaluationRoutes } from './flags/evaluations.ts';
@@ -58,6 +59,7 @@ export const ROUTES: Routes = {
     actionRoutes,
     functionRoutes,
     integrationRoutes,
+    flagDefinitionRoutes,
     flagEvaluationRoutes,
     featureFlagRoutes,
     wizardRoutes,

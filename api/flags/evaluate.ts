@@ -181,5 +181,5 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
     body: requestSchema,
     answer: freeForm,
   });
-  add('GET', '/flags', look);
+  add('GET', '/flags', look, { summary: 'Whether the service evaluates flags', answer: freeForm });
 }

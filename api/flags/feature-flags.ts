@@ -14,7 +14,7 @@ import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { serialOf } from '../serial.ts';
-import { changeOf, featureFlag, flagInput, flagListQuery, flagView, tagsIn } from './flag-schema.ts';
+import { changeOf, featureFlag, flagInput, flagListQuery, flagView, newFlag, tagsIn } from './flag-schema.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -97,15 +97,12 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
         tags: TAGS,
         summary: 'Create a feature flag',
         params,
-        body: flagInput,
+        body: newFlag,
         response: { 201: featureFlag },
       },
     },
     async (request, reply) => {
       const { version: _, original_flag: _seen, ...input } = changeOf(request.body);
-      if (input.key === undefined) {
-        throw errors.validation('required', 'This field is required.', 'key');
-      }
       const row = await createFlag(commands, actorOf(request), request.project.id, input);
       reply.code(201);
       return flagView(row);

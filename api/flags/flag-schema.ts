@@ -109,6 +109,9 @@ export const flagInput = z
   })
   .partial();
 
+/** The body of a new flag. */
+export const newFlag = flagInput.required({ key: true });
+
 /** Says what a body sets. */
 export function changeOf(body: z.output<typeof flagInput>): FlagChange {
   const { creation_context: _, _create_in_folder: _folder, has_encrypted_payloads: _sealed, ...rest } = body;

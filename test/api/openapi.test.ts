@@ -5,6 +5,7 @@ import { serializerCompiler } from 'fastify-type-provider-zod';
 import YAML from 'yaml';
 import { z } from 'zod';
 import { describeApi } from '../../api/openapi.ts';
+import { EVERYBODY, storeFlag } from '../flags/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
 import { insertFunctionOf } from '../support/function-rows.ts';
@@ -114,6 +115,10 @@ describe('the OpenAPI document', () => {
       // Other routes of functions accept an empty body, and refuse what it selects.
       if (one.path.endsWith('/replay/')) await insertFunctionOf(api.pool, tenant);
       const ids = idsOf(tenant);
+      if (one.path.includes('/feature_flags/{id}/')) {
+        const flag = { key: 'a-flag', filters: EVERYBODY };
+        ids.id = String(await storeFlag(api.pool, tenant.projectId, flag));
+      }
       const owner = await api.pool.query('select user_id from personal_api_keys where id = $1', [ids.key_id]);
       const { value } = await api.createKey({ ...anna, userId: owner.rows[0].user_id });
       const answer = await api.request(value, one.method, fill(one.path, ids));

@@ -10,6 +10,7 @@ import { flagDefinitionRoutes } from './flags/definitions.ts';
 import type { Flags } from './flags/dependencies.ts';
 import { flagRoutes } from './flags/evaluate.ts';
 import { flagEvaluationRoutes } from './flags/evaluations.ts';
+import { flagExplanationRoutes } from './flags/explanations.ts';
 import { featureFlagRoutes } from './flags/feature-flags.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
@@ -62,6 +63,7 @@ export const ROUTES: Routes = {
     flagDefinitionRoutes,
     flagEvaluationRoutes,
     featureFlagRoutes,
+    flagExplanationRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

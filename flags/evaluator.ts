@@ -33,6 +33,7 @@ export interface Evaluated {
   /** The flags that the request asks for, each to be evaluated by `evaluation`. */
   flags: readonly CompiledFlag[];
   evaluation: Evaluation;
+  subject: Subject;
   /** A flag that is asked for is on a circle. */
   hasCircle: boolean;
 }
@@ -231,12 +232,11 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     const hasCircle = set.circular.some(
       (flag) => exists(flag) && (!request.keys || request.keys.includes(flag.definition.key)),
     );
-    const finish = (stored: Stored): Evaluated => ({
-      project,
-      flags,
-      evaluation: new Evaluation(set, subjectOf(project, request, stored), now(), exists, watch),
-      hasCircle,
-    });
+    const finish = (stored: Stored): Evaluated => {
+      const subject = subjectOf(project, request, stored);
+      const evaluation = new Evaluation(set, subject, now(), exists, watch);
+      return { project, flags, evaluation, subject, hasCircle };
+    };
     const reading = read(project, request, needs);
     return reading ? reading.then(finish) : finish(NOTHING);
   }

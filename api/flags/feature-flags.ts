@@ -31,7 +31,7 @@ const params = z.object({ project_id: z.string() });
 const flagParams = params.extend({ id: z.string() });
 
 /** Makes a hook that finds the flag of the path. A deleted flag is found only by a body that brings it back. */
-function findsFlag(queryable: Queryable) {
+export function findsFlag(queryable: Queryable) {
   return async (request: FastifyRequest): Promise<void> => {
     const flagId = serialOf((request.params as { id: string }).id);
     const row = flagId && (await findFlag(queryable, { projectId: request.project.id, flagId }));

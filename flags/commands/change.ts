@@ -28,6 +28,8 @@ export interface FlagChange extends FlagInput {
   version?: number | undefined;
   /** The flag as the user saw it. */
   original_flag?: Record<string, unknown> | undefined;
+  /** The filters take the place of all that were there. */
+  replacesFilters?: boolean;
 }
 
 const RETRY_SECONDS = 1;
@@ -62,7 +64,12 @@ async function freeKey(client: Transaction, projectId: number, key: string, id: 
 }
 
 /** Leaves out what the user saw and did not change. */
-function wanted({ version: _, original_flag: original, ...input }: FlagChange): FlagInput {
+function wanted({
+  version: _,
+  original_flag: original,
+  replacesFilters: _all,
+  ...input
+}: FlagChange): FlagInput {
   if (!original) return input;
   return Object.fromEntries(
     Object.entries(input).filter(
@@ -92,7 +99,7 @@ export async function changeFlag(
     const isRemoteConfiguration = fields.is_remote_configuration;
     if (newFilters !== undefined && Object.keys(newFilters).length > 0) {
       const stored = parseExactJson(before.filters) as Record<string, unknown>;
-      const merged = { ...stored, ...newFilters };
+      const merged = change.replacesFilters ? newFilters : { ...stored, ...newFilters };
       const checked = checkFilters(merged, { isNew: false, isRemoteConfiguration });
       await checkCohorts(deps, client, projectId, checked.cohorts);
       fields.filters = JSON.stringify(checked.filters);

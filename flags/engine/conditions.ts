@@ -2,13 +2,13 @@ import { operatorOf, type PropertyFilter, prepareTest, type Test } from '../../p
 import { ExactNumber } from '../../values/exact-json.ts';
 import { isRecord, own } from './definition.ts';
 
-/** One filter of a condition. */
+/** One filter of a condition, prepared; `filter` is the stored one. */
 export type ConditionTest =
-  | { kind: 'person'; key: string; test: Test }
-  | { kind: 'group'; index: number | null; key: string; test: Test }
-  | { kind: 'cohort'; id: number; wanted: boolean }
-  | { kind: 'flag'; id: number; value: boolean | string | null }
-  | { kind: 'never' };
+  | { kind: 'person'; key: string; test: Test; filter: unknown }
+  | { kind: 'group'; index: number | null; key: string; test: Test; filter: unknown }
+  | { kind: 'cohort'; id: number; wanted: boolean; filter: unknown }
+  | { kind: 'flag'; id: number; value: boolean | string | null; filter: unknown }
+  | { kind: 'never'; filter: unknown };
 
 /** A condition set of a flag: all tests, then the rollout. */
 export interface Condition {
@@ -21,7 +21,7 @@ export interface Condition {
   variant: string | null;
 }
 
-const NEVER: ConditionTest = { kind: 'never' };
+const never = (filter: unknown): ConditionTest => ({ kind: 'never', filter });
 const isScalar = (value: unknown): boolean =>
   ['string', 'number', 'boolean'].includes(typeof value) || value instanceof ExactNumber;
 
@@ -43,25 +43,27 @@ const costOf = (test: ConditionTest): number => (test.kind === 'never' ? 0 : tes
 
 /** Prepares a filter. What cannot be read matches nobody; the API refuses to store it. */
 function prepare(document: unknown): ConditionTest {
-  if (!isRecord(document)) return NEVER;
+  if (!isRecord(document)) return never(document);
   const key = own(document, 'key');
   const type = own(document, 'type') ?? 'person';
   const value = own(document, 'value') ?? null;
   const operator = operatorOf(own(document, 'operator'));
-  if (type === 'cohort') return cohortTest(value, own(document, 'operator'));
-  if (operator === null || (typeof key !== 'string' && typeof key !== 'number')) return NEVER;
+  if (type === 'cohort') return cohortTest(document, value);
+  if (operator === null || (typeof key !== 'string' && typeof key !== 'number')) return never(document);
   if (type === 'flag') {
     const id = indexIn(String(key));
-    if (id === null || operator !== 'flag_evaluates_to') return NEVER;
+    if (id === null || operator !== 'flag_evaluates_to') return never(document);
     return {
       kind: 'flag',
       id,
       value: typeof value === 'string' || typeof value === 'boolean' ? value : null,
+      filter: document,
     };
   }
-  if (type !== 'person' && type !== 'group') return NEVER;
-  if (operator === 'flag_evaluates_to' || operator === 'in' || operator === 'not_in') return NEVER;
-  if (value !== null && !isScalar(value) && !(Array.isArray(value) && value.every(isScalar))) return NEVER;
+  if (type !== 'person' && type !== 'group') return never(document);
+  if (operator === 'flag_evaluates_to' || operator === 'in' || operator === 'not_in') return never(document);
+  if (value !== null && !isScalar(value) && !(Array.isArray(value) && value.every(isScalar)))
+    return never(document);
   const filter: PropertyFilter = {
     kind: 'property',
     type,
@@ -73,18 +75,16 @@ function prepare(document: unknown): ConditionTest {
     path: '',
   };
   const test = prepareTest(filter, 'flag');
-  return type === 'person'
-    ? { kind: 'person', key: filter.key, test }
-    : { kind: 'group', index: indexIn(own(document, 'group_type_index')), key: filter.key, test };
+  if (type === 'person') return { kind: 'person', key: filter.key, test, filter: document };
+  const index = indexIn(own(document, 'group_type_index'));
+  return { kind: 'group', index, key: filter.key, test, filter: document };
 }
 
-function cohortTest(value: unknown, operator: unknown): ConditionTest {
+function cohortTest(document: Record<string, unknown>, value: unknown): ConditionTest {
   const id = indexIn(value);
-  if (id === null) return NEVER;
-  if (operator === undefined || operator === null || operator === 'in') {
-    return { kind: 'cohort', id, wanted: true };
-  }
-  return operator === 'not_in' ? { kind: 'cohort', id, wanted: false } : NEVER;
+  const operator = own(document, 'operator') ?? 'in';
+  if (id === null || (operator !== 'in' && operator !== 'not_in')) return never(document);
+  return { kind: 'cohort', id, wanted: operator === 'in', filter: document };
 }
 
 /** Prepares the condition sets of a flag. */

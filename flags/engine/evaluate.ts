@@ -159,6 +159,11 @@ export class Evaluation {
     return outcomes.of({ enabled: true, variant, code: 'condition_match', conditionIndex: index });
   }
 
+  /** By which id the subject is counted to the rollout of a condition. Undefined: they have none. */
+  idFor(flag: CompiledFlag, condition: Condition): string | undefined {
+    return condition.group === null ? this.#personId(flag) : this.#subject.group(condition.group);
+  }
+
   /** By what a person is counted to a rollout. */
   #personId({ definition }: CompiledFlag): string {
     if (definition.bucketing === 'device_id') return this.#subject.deviceId;

@@ -351,6 +351,68 @@ test('whoever asks is told what flags are, and why; flags that are off too', asy
   expect((await api.request(tenant, 'GET', url(tenant, 'my_flags/?groups=x'))).statusCode).toBe(400);
 });
 
+test('the value of a flag is explained, filter by filter', async () => {
+  const tenant = await api.createTenant('Fred');
+  const filters = {
+    groups: [
+      {
+        properties: [email, { key: 'age', type: 'person', operator: 'gt', value: '18' }],
+        rollout_percentage: 100,
+      },
+      { properties: [], rollout_percentage: 50 },
+    ],
+  };
+  const { id } = await create({ key: 'new-checkout', filters }, tenant);
+  const ask = async (body: object) =>
+    (await api.request(tenant, 'POST', url(tenant, `${id}/explain/`), body)).json();
+  const tests = [expect.objectContaining(email), expect.objectContaining({ key: 'age' })];
+  expect(await ask({ distinct_id: 'user-1', person_properties: { email: 'ann@acme.com', age: 7 } })).toEqual({
+    ...{ key: 'new-checkout', value: false, failed: false, payload: null },
+    reason: { code: 'out_of_rollout_bound', condition_index: 1, description: 'Out of rollout bound' },
+    conditions: [
+      {
+        ...{ index: 0, passed: false, rollout_percentage: 100, counted_id: 'user-1' },
+        filters: [
+          { filter: tests[0], passed: true, found: 'ann@acme.com' },
+          { filter: tests[1], passed: false, found: 7 },
+        ],
+        counted_at: expect.closeTo(91.68, 2),
+      },
+      {
+        ...{ index: 1, passed: true, filters: [], rollout_percentage: 50, counted_id: 'user-1' },
+        counted_at: expect.closeTo(91.68, 2),
+      },
+    ],
+  });
+  const on = await ask({ distinct_id: 'user-1', person_properties: { email: 'ann@acme.com', age: 42 } });
+  expect([on.value, on.reason.condition_index, on.conditions[1].passed]).toEqual([true, 0, null]);
+});
+
+test('a flag is again what it was in an earlier version', async () => {
+  const { id } = await create({ key: 'changing', filters: { ...where(email), payloads: { true: '1' } } });
+  const other = { groups: [{ properties: [], rollout_percentage: 5 }], early_exit: true };
+  await patch(id, { filters: other, name: 'Changed' });
+  const back = await api.request(anna, 'POST', url(anna, `${id}/roll_back/`), { version: 1 });
+  expect(back.json()).toMatchObject({ version: 3, name: '', filters: { payloads: { true: '1' } } });
+  expect(back.json().filters).not.toHaveProperty('early_exit');
+  expect(back.json().filters.groups[0].properties).toEqual([email]);
+  const history = (await api.request(anna, 'GET', url(anna, `${id}/history/`))).json();
+  expect(history.count).toBe(3);
+  expect(
+    history.results.map((one: { version: number; flag: { name: string }; changed_by: { email: string } }) => [
+      one.version,
+      one.flag.name,
+      one.changed_by.email,
+    ]),
+  ).toEqual([
+    [3, '', anna.email],
+    [2, 'Changed', anna.email],
+    [1, '', anna.email],
+  ]);
+  const unknown = await api.request(anna, 'POST', url(anna, `${id}/roll_back/`), { version: 9 });
+  expect([unknown.statusCode, unknown.json().detail]).toEqual([400, 'The flag has no version 9.']);
+});
+
 test('a cohort of another project does not exist', async () => {
   const cohort = await storeCohort(api.pool, bert.projectId, { name: 'theirs', isStatic: true });
   const answer = await post({ key: 'spy', filters: where({ type: 'cohort', key: 'id', value: cohort }) });

@@ -1,0 +1,25 @@
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { parseExactJson } from '../../values/exact-json.ts';
+import type { FlagFields, FlagKey, FlagRow } from '../rows/flags.ts';
+import { findRevision } from '../rows/revisions.ts';
+import { changeFlag } from './change.ts';
+import type { FlagCommandDependencies } from './dependencies.ts';
+
+/** Makes a flag again what it was in a version. That is a further version, checked like any other change. */
+export async function rollBackFlag(
+  deps: FlagCommandDependencies,
+  actor: Actor,
+  key: FlagKey,
+  version: number,
+): Promise<FlagRow> {
+  const revision = await findRevision(deps.pool, key, version);
+  if (!revision) throw refuse.invalid('version', `The flag has no version ${version}.`);
+  const { deleted, filters, ...fields } = parseExactJson(revision.document) as Omit<FlagFields, 'filters'> & {
+    filters: Record<string, unknown>;
+    has_encrypted_payloads: boolean;
+  };
+  if (deleted) throw refuse.invalid('version', `The flag was deleted in version ${version}.`);
+  const { has_encrypted_payloads: _, ...rest } = fields;
+  return changeFlag(deps, actor, key, { ...rest, filters, replacesFilters: true });
+}

@@ -1,6 +1,7 @@
 import type { Warnings } from '../capture/warnings.ts';
 import { actionRoutes } from './actions/actions.ts';
 import { captureRoutes } from './capture/routes.ts';
+import { cohortRoutes } from './cohorts/cohorts.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
@@ -60,6 +61,7 @@ export const ROUTES: Routes = {
     actionRoutes,
     functionRoutes,
     integrationRoutes,
+    cohortRoutes,
     flagDefinitionRoutes,
     flagEvaluationRoutes,
     featureFlagRoutes,

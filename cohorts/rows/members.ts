@@ -47,3 +47,74 @@ export async function membershipsOf(
   );
   return rows.map((row) => row.cohort_id);
 }
+
+/** Adds persons to a static cohort, by their ids or by distinct ids. Returns those who are unknown. */
+export async function addMembers(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+  ids: { personIds: readonly string[]; distinctIds: readonly string[] },
+): Promise<string[]> {
+  const { rows } = await queryable.query(
+    `with asked as (
+       select p.id::text as name, (select id from persons where project_id = $1 and id = p.id) as person_id
+       from unnest($3::uuid[]) as p (id)
+       union all
+       select d.id, (select m.person_id from person_distinct_ids m where m.project_id = $1 and m.distinct_id = d.id)
+       from unnest($4::text[]) as d (id)),
+     added as (
+       insert into cohort_people (project_id, cohort_id, person_id)
+       select distinct $1::int, $2::int, person_id from asked where person_id is not null order by 3
+       on conflict do nothing)
+     select name from asked where person_id is null`,
+    [projectId, cohortId, ids.personIds, ids.distinctIds],
+  );
+  return rows.map((row) => row.name);
+}
+
+/** Takes a person out of a static cohort. Answers whether they were in it. */
+export async function removeMember(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+  personId: string,
+): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    'delete from cohort_people where project_id = $1 and cohort_id = $2 and person_id = $3',
+    [projectId, cohortId, personId],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Lists the members of a static cohort, in the order of their ids. */
+export async function listMembers(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+  { limit, offset }: { limit: number; offset: number },
+): Promise<{ count: number; ids: string[] }> {
+  const counted = await queryable.query(
+    'select count(*)::int as count from cohort_people where project_id = $1 and cohort_id = $2',
+    [projectId, cohortId],
+  );
+  const { rows } = await queryable.query(
+    `select person_id from cohort_people where project_id = $1 and cohort_id = $2
+     order by person_id limit $3 offset $4`,
+    [projectId, cohortId, limit, offset],
+  );
+  return { count: counted.rows[0].count, ids: rows.map((row) => row.person_id) };
+}
+
+/** Counts the members of static cohorts, by cohort. */
+export async function countMembers(
+  queryable: Queryable,
+  projectId: number,
+  cohortIds: readonly number[],
+): Promise<Map<number, number>> {
+  const { rows } = await queryable.query(
+    `select cohort_id, count(*)::int as count from cohort_people
+     where project_id = $1 and cohort_id = any($2::int[]) group by 1`,
+    [projectId, cohortIds],
+  );
+  return new Map(rows.map((row) => [row.cohort_id, row.count]));
+}

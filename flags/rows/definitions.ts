@@ -75,3 +75,19 @@ export async function readDefinitions(
     changed,
   };
 }
+
+/** Names the flags of a project that ask about a cohort. */
+export async function flagsAsking(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+): Promise<string[]> {
+  const { rows } = await queryable.query(
+    `select key from feature_flags where project_id = $1 and not deleted
+       and jsonb_path_exists(filters::jsonb,
+         'lax $.groups[*].properties[*] ? (@.type == "cohort" && (@.value == $id || @.value == $text))',
+         jsonb_build_object('id', $2::int, 'text', $2::int::text)) order by key`,
+    [projectId, cohortId],
+  );
+  return rows.map((row) => row.key);
+}

@@ -190,6 +190,7 @@ describe('every route', () => {
     expect(silent).toEqual([
       '/api/projects/{project_id}/actions/{id}/',
       '/api/projects/{project_id}/hog_functions/{id}/',
+      '/api/projects/{project_id}/cohorts/{id}/',
       '/api/projects/{project_id}/feature_flags/{id}/',
     ]);
   });

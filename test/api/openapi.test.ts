@@ -5,7 +5,7 @@ import { serializerCompiler } from 'fastify-type-provider-zod';
 import YAML from 'yaml';
 import { z } from 'zod';
 import { describeApi } from '../../api/openapi.ts';
-import { EVERYBODY, storeFlag } from '../flags/support.ts';
+import { EVERYBODY, storeCohort, storeFlag } from '../flags/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { insertExportOf } from '../support/batch-export-rows.ts';
 import { insertFunctionOf } from '../support/function-rows.ts';
@@ -118,6 +118,10 @@ describe('the OpenAPI document', () => {
       if (one.path.includes('/feature_flags/{id}/')) {
         const flag = { key: 'a-flag', filters: EVERYBODY };
         ids.id = String(await storeFlag(api.pool, tenant.projectId, flag));
+      }
+      if (one.path.includes('/cohorts/{id}/')) {
+        const cohort = { name: 'A cohort', isStatic: true };
+        ids.id = String(await storeCohort(api.pool, tenant.projectId, cohort));
       }
       const owner = await api.pool.query('select user_id from personal_api_keys where id = $1', [ids.key_id]);
       const { value } = await api.createKey({ ...anna, userId: owner.rows[0].user_id });

@@ -1,0 +1,283 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { type CohortCommandDependencies, changeCohort, createCohort } from '../../cohorts/commands/save.ts';
+import { type CohortRow, findCohort, listCohorts } from '../../cohorts/rows/cohorts.ts';
+import { addMembers, countMembers, listMembers, removeMember } from '../../cohorts/rows/members.ts';
+import { COHORT_LIMITS } from '../../cohorts/rules/limits.ts';
+import type { Queryable } from '../../db/pool.ts';
+import { isUuid } from '../../db/uuid.ts';
+import { flagsAsking } from '../../flags/rows/definitions.ts';
+import { parseExactJson } from '../../values/exact-json.ts';
+import { actorOf } from '../actor.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { freeForm, optionalText, text, timestamp } from '../fields.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import { serialOf } from '../serial.ts';
+import { basicUser } from '../tenancy/user-schema.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The cohort of the path, as it was before the body was validated. Only routes with `findsCohort` have it. */
+    cohort: CohortRow;
+  }
+}
+
+const TAGS = ['cohorts'];
+const PREFIX = '/api/projects/:project_id/cohorts/';
+const READ = 'cohort:read';
+const WRITE = 'cohort:write';
+const params = z.object({ project_id: z.string() });
+const cohortParams = params.extend({ id: z.string() });
+
+const cohort = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    description: z.string(),
+    groups: z.array(freeForm).meta({ description: 'An older form of `filters`, always empty.' }),
+    deleted: z.boolean(),
+    filters: freeForm,
+    query: z.null(),
+    version: z.int(),
+    is_calculating: z.literal(false),
+    created_by: basicUser.nullable(),
+    created_at: timestamp,
+    last_calculation: timestamp.nullable(),
+    errors_calculating: z.int(),
+    count: z.int().nullable().meta({
+      description:
+        'The members of a static cohort. Null: the cohort is not static, and nobody has counted it.',
+    }),
+    is_static: z.boolean(),
+    cohort_type: z.enum(['static', 'person_property']),
+    experiment_set: z.array(z.int()),
+  })
+  .meta({ id: 'Cohort' });
+
+const view = (
+  { project_id: _, updated_at: _changed, filters, ...row }: CohortRow,
+  count: number | null,
+): z.output<typeof cohort> => ({
+  ...row,
+  filters: parseExactJson(filters) as Record<string, unknown>,
+  groups: [],
+  query: null,
+  is_calculating: false,
+  last_calculation: null,
+  errors_calculating: 0,
+  count,
+  cohort_type: row.is_static ? 'static' : 'person_property',
+  experiment_set: [],
+});
+
+const input = z
+  .object({
+    name: text(COHORT_LIMITS.nameCharacters),
+    description: optionalText(COHORT_LIMITS.descriptionCharacters),
+    is_static: z.boolean(),
+    filters: freeForm.meta({
+      description:
+        '`{"properties": {"type": "OR", "values": […]}}`: a tree of `AND` and `OR` over properties of persons and other cohorts.',
+    }),
+    deleted: z.boolean().meta({ description: 'True deletes the cohort, and false brings it back.' }),
+    groups: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
+    _create_in_folder: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
+  })
+  .partial();
+const newCohort = input.required({ name: true });
+
+const inputOf = ({ groups: _, _create_in_folder: _folder, ...rest }: z.output<typeof input>) => rest;
+
+/** Makes a hook that finds the cohort of the path. A deleted cohort is found only by a body that brings it back. */
+function findsCohort(queryable: Queryable) {
+  return async (request: FastifyRequest): Promise<void> => {
+    const cohortId = serialOf((request.params as { id: string }).id);
+    const row = cohortId && (await findCohort(queryable, { projectId: request.project.id, cohortId }));
+    const body = request.body as { deleted?: unknown } | null | undefined;
+    const returns = request.method === 'PATCH' && body?.deleted === false;
+    if (!row || (row.deleted && !returns)) throw errors.notFound();
+    request.cohort = row;
+  };
+}
+
+function requireStatic({ cohort }: FastifyRequest): void {
+  if (cohort.is_static) return;
+  throw errors.validation(
+    'invalid_input',
+    'The cohort is not static: its filters decide who is in it.',
+    null,
+  );
+}
+
+/** Adds the routes that create, read and change cohorts, and the members of static ones. */
+export function cohortRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, config } = deps;
+  const commands: CohortCommandDependencies = { pool, flagsAsking };
+  const find = findsCohort(pool);
+  async function shown(projectId: number, rows: readonly CohortRow[]) {
+    const ids = rows.filter((row) => row.is_static).map((row) => row.id);
+    const counts = ids.length > 0 ? await countMembers(pool, projectId, ids) : new Map<number, number>();
+    return rows.map((row) => view(row, row.is_static ? (counts.get(row.id) ?? 0) : null));
+  }
+  const one = async (projectId: number, row: CohortRow) =>
+    (await shown(projectId, [row]))[0] as z.output<typeof cohort>;
+
+  app.get(
+    PREFIX,
+    {
+      config: { access: { scope: READ } },
+      schema: {
+        tags: TAGS,
+        summary: 'List cohorts, newest first',
+        params,
+        querystring: pageQuery.extend({ search: z.string().max(400).optional() }),
+        response: { 200: page(cohort) },
+      },
+    },
+    async (request) => {
+      const wanted = pageOf(request.query);
+      const { search } = request.query;
+      const { count, rows } = await listCohorts(pool, request.project.id, { ...wanted, search });
+      const results = await shown(request.project.id, rows);
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, results);
+    },
+  );
+
+  app.post(
+    PREFIX,
+    {
+      config: { access: { scope: WRITE }, keepsNumbers: true },
+      schema: {
+        tags: TAGS,
+        summary: 'Create a cohort',
+        params,
+        body: newCohort,
+        response: { 201: cohort },
+      },
+    },
+    async (request, reply) => {
+      const { name, ...rest } = request.body;
+      const row = await createCohort(commands, actorOf(request), request.project.id, {
+        ...inputOf(rest),
+        name,
+      });
+      reply.code(201);
+      return one(request.project.id, row);
+    },
+  );
+
+  app.get(
+    `${PREFIX}:id/`,
+    {
+      config: { access: { scope: READ }, isNeverDeleted: true },
+      preValidation: find,
+      schema: { tags: TAGS, summary: 'Retrieve a cohort', params: cohortParams, response: { 200: cohort } },
+    },
+    async (request) => one(request.project.id, request.cohort),
+  );
+
+  for (const [method, summary] of [
+    ['PUT', 'Change a cohort'],
+    ['PATCH', 'Change some fields of a cohort; delete it, or bring it back'],
+  ] as const) {
+    app.route({
+      method,
+      url: `${PREFIX}:id/`,
+      config: { access: { scope: WRITE }, keepsNumbers: true },
+      preValidation: find,
+      schema: { tags: TAGS, summary, params: cohortParams, body: input, response: { 200: cohort } },
+      handler: async (request) => {
+        const { cohort: row, project, body } = request;
+        const key = { projectId: project.id, cohortId: row.id };
+        return one(project.id, await changeCohort(commands, actorOf(request), key, inputOf(body)));
+      },
+    });
+  }
+
+  app.get(
+    `${PREFIX}:id/persons/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'List the members of a static cohort',
+        params: cohortParams,
+        querystring: pageQuery,
+        response: { 200: page(z.object({ id: z.uuid(), uuid: z.uuid() })) },
+      },
+    },
+    async (request) => {
+      requireStatic(request);
+      const wanted = pageOf(request.query);
+      const { count, ids } = await listMembers(pool, request.project.id, request.cohort.id, wanted);
+      const results = ids.map((id) => ({ id, uuid: id }));
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, results);
+    },
+  );
+
+  const added = z.array(z.string().max(400)).max(COHORT_LIMITS.added).default([]);
+
+  app.post(
+    `${PREFIX}:id/add_persons_to_static_cohort/`,
+    {
+      config: { access: { scope: WRITE } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Add persons to a static cohort',
+        params: cohortParams,
+        body: z.object({
+          person_ids: added.meta({ description: 'Ids of persons.' }),
+          distinct_ids: added.meta({ description: 'Distinct ids of persons.' }),
+        }),
+        response: {
+          200: z.object({
+            success: z.literal(true),
+            unknown: z.int().meta({ description: 'How many of the ids belong to no person.' }),
+            examples: z.array(z.string()).meta({ description: 'The first of them.' }),
+          }),
+        },
+      },
+    },
+    async (request) => {
+      requireStatic(request);
+      const { person_ids, distinct_ids } = request.body;
+      const wrong = person_ids.find((id) => !isUuid(id));
+      if (wrong !== undefined) {
+        throw errors.validation(
+          'invalid_input',
+          `"${wrong.slice(0, 60)}" is not the id of a person.`,
+          'person_ids',
+        );
+      }
+      const ids = { personIds: person_ids, distinctIds: distinct_ids };
+      const unknown = await addMembers(pool, request.project.id, request.cohort.id, ids);
+      return { success: true as const, unknown: unknown.length, examples: unknown.slice(0, 10) };
+    },
+  );
+
+  app.patch(
+    `${PREFIX}:id/remove_person_from_static_cohort/`,
+    {
+      config: { access: { scope: WRITE } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Take a person out of a static cohort',
+        params: cohortParams,
+        body: z.object({ person_id: z.uuid() }),
+        response: { 200: z.object({ success: z.literal(true) }) },
+      },
+    },
+    async (request) => {
+      requireStatic(request);
+      const { project, cohort: row, body } = request;
+      if (!(await removeMember(pool, project.id, row.id, body.person_id))) {
+        throw errors.notFound('The person is not in the cohort.');
+      }
+      return { success: true as const };
+    },
+  );
+}

@@ -1,0 +1,115 @@
+import type { Queryable, Transaction } from '../../db/pool.ts';
+import { fits } from '../../db/reading.ts';
+import { type ShownUser, shownUser } from '../../db/users.ts';
+import { LOCK_KINDS } from './locks.ts';
+
+export interface CohortRow {
+  project_id: number;
+  id: number;
+  name: string;
+  description: string;
+  is_static: boolean;
+  /** JSON, spelled as it was stored. */
+  filters: string;
+  deleted: boolean;
+  version: number;
+  created_by: ShownUser | null;
+  created_at: string;
+  updated_at: string;
+}
+
+const WRITABLE = ['name', 'description', 'is_static', 'filters', 'deleted'] as const;
+
+/** What a user sets. */
+export type CohortFields = Pick<CohortRow, (typeof WRITABLE)[number]>;
+
+/** Identifies a cohort. */
+export interface CohortKey {
+  projectId: number;
+  cohortId: number;
+}
+
+const COLUMNS = `c.project_id, c.id, c.name, c.description, c.is_static, c.filters::text as filters, c.deleted,
+  c.version, c.created_at, c.updated_at, ${shownUser('c.created_by')} as created_by`;
+
+export async function insertCohort(
+  queryable: Queryable,
+  row: CohortFields & { project_id: number; created_by: number | null },
+): Promise<CohortRow> {
+  const columns = ['project_id', 'created_by', ...WRITABLE] as const;
+  const { rows } = await queryable.query(
+    `with c as (
+       insert into cohorts (${columns.join(', ')})
+       values (${columns.map((_, index) => `$${index + 1}`).join(', ')}) returning *)
+     select ${COLUMNS} from c`,
+    columns.map((column) => row[column]),
+  );
+  return rows[0];
+}
+
+export async function updateCohort(
+  queryable: Queryable,
+  { projectId, cohortId }: CohortKey,
+  patch: CohortFields,
+): Promise<CohortRow | undefined> {
+  const assignments = WRITABLE.map((column, index) => `${column} = $${index + 3}, `);
+  const { rows } = await queryable.query(
+    `with c as (
+       update cohorts set ${assignments.join('')}version = version + 1, updated_at = clock_timestamp()
+       where project_id = $1 and id = $2 returning *)
+     select ${COLUMNS} from c`,
+    [projectId, cohortId, ...WRITABLE.map((column) => patch[column])],
+  );
+  return rows[0];
+}
+
+/** Finds a cohort, also a deleted one. */
+export async function findCohort(
+  queryable: Queryable,
+  { projectId, cohortId }: CohortKey,
+): Promise<CohortRow | undefined> {
+  const { rows } = await queryable.query(
+    `select ${COLUMNS} from cohorts c where c.project_id = $1 and c.id = $2`,
+    [projectId, cohortId],
+  );
+  return rows[0];
+}
+
+/** Locks the cohorts of a project until the transaction ends: what they say of each other is checked and saved as one. */
+export async function lockCohorts(client: Transaction, projectId: number): Promise<void> {
+  await client.query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.cohortsOfProject, projectId]);
+}
+
+/** Lists the cohorts of a project that are not deleted, newest first. */
+export async function listCohorts(
+  queryable: Queryable,
+  projectId: number,
+  { limit, offset, search }: { limit: number; offset: number; search?: string | undefined },
+): Promise<{ count: number; rows: CohortRow[] }> {
+  const pattern = search ? `%${search.replace(/[\\%_]/g, '\\$&')}%` : null;
+  const where = 'project_id = $1 and not deleted and ($2::text is null or name ilike $2)';
+  const counted = await queryable.query(`select count(*)::int as count from cohorts where ${where}`, [
+    projectId,
+    pattern,
+  ]);
+  const order = 'order by created_at desc, id desc';
+  const { rows } = await queryable.query(
+    `with shown as (select * from cohorts where ${where} ${order} limit $3 offset $4),
+     fitting as (
+       select id, row_number() over (${order}) as number,
+         sum(octet_length(filters::text)) over (${order} rows unbounded preceding) as bytes from shown)
+     select ${COLUMNS} from fitting n join shown c using (id) where ${fits('n')}
+     order by c.created_at desc, c.id desc`,
+    [projectId, pattern, limit, offset],
+  );
+  return { count: counted.rows[0].count, rows };
+}
+
+/** Whether a project has at least so many cohorts. */
+export async function hasCohorts(queryable: Queryable, projectId: number, atLeast: number): Promise<boolean> {
+  const { rows } = await queryable.query(
+    'select from cohorts where project_id = $1 and not deleted offset $2 limit 1',
+    [projectId, atLeast - 1],
+  );
+  return rows.length > 0;
+}

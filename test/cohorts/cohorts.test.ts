@@ -1,0 +1,161 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { apiForFile, type Tenant } from '../support/api.ts';
+
+const api = apiForFile();
+let anna: Tenant;
+let bert: Tenant;
+
+beforeAll(async () => {
+  anna = await api.createTenant('Anna');
+  bert = await api.createTenant('Bert');
+});
+
+const url = (tenant: Tenant, rest = '') => `/api/projects/${tenant.projectId}/cohorts/${rest}`;
+const post = (body: object, tenant = anna) => api.request(tenant, 'POST', url(tenant), body);
+const patch = (id: number, body: object, tenant = anna) =>
+  api.request(tenant, 'PATCH', url(tenant, `${id}/`), body);
+const email = { key: 'email', type: 'person', operator: 'icontains', value: '@acme' };
+const of = (...values: unknown[]) => ({ properties: { type: 'OR', values: [{ type: 'AND', values }] } });
+const inCohort = (value: number) => ({ type: 'cohort', key: 'id', value });
+async function create(body: object, tenant = anna) {
+  const answer = await post(body, tenant);
+  expect([answer.statusCode, answer.body]).toEqual([201, expect.any(String)]);
+  return answer.json();
+}
+
+async function flagOn(cohort: number, tenant: Tenant, key: string) {
+  const filters = {
+    groups: [{ properties: [{ ...inCohort(cohort), operator: 'in' }], rollout_percentage: 100 }],
+  };
+  const path = `/api/projects/${tenant.projectId}/feature_flags/`;
+  return api.request(tenant, 'POST', path, { key, filters });
+}
+
+test('a cohort is created, read, changed, deleted and brought back', async () => {
+  const created = await create({ name: 'Acme', filters: of(email) });
+  expect(created).toMatchObject({
+    ...{ name: 'Acme', is_static: false, version: 1, count: null, deleted: false },
+    ...{ filters: of(email), cohort_type: 'person_property', created_by: { email: anna.email } },
+  });
+  const { id } = created;
+  expect((await api.request(anna, 'GET', url(anna, `${id}/`))).json()).toEqual(created);
+  const changed = await patch(id, { name: 'Acme Inc', filters: of({ ...email, value: 1.5 }) });
+  expect(changed.json()).toMatchObject({ name: 'Acme Inc', version: 2 });
+  const removal = await api.request(anna, 'DELETE', url(anna, `${id}/`));
+  expect([removal.statusCode, removal.body]).toEqual([405, '']);
+  expect((await patch(id, { deleted: true })).json().deleted).toBe(true);
+  expect((await api.request(anna, 'GET', url(anna, `${id}/`))).statusCode).toBe(404);
+  expect((await patch(id, { deleted: false })).json()).toMatchObject({ deleted: false, version: 4 });
+  const list = await api.request(anna, 'GET', url(anna, '?search=acme'));
+  expect(list.json().results.map((one: { id: number }) => one.id)).toEqual([id]);
+  for (const path of [`${id}/`, `${id}/persons/`]) {
+    expect((await api.request(bert, 'GET', url(bert, path))).statusCode).toBe(404);
+    expect((await api.request(bert, 'GET', url(anna, path))).statusCode).toBe(404);
+  }
+});
+
+describe('filters that nobody can evaluate are refused', () => {
+  const cases: [name: string, filters: unknown, detail: RegExp, code: string][] = [
+    ['none', undefined, /required/, 'required'],
+    ['no tree', {}, /filters\.properties must be an object/, 'invalid_input'],
+    ['an unknown group', { properties: { type: 'XOR', values: [] } }, /type "XOR"/i, 'invalid_input'],
+    [
+      'what persons did',
+      of({ type: 'behavioral', key: 'x', value: 'performed_event' }),
+      /what persons did/,
+      'behavioral_cohort_found',
+    ],
+    [
+      'properties of events',
+      of({ type: 'event', key: 'x', value: '1' }),
+      /must be person or cohort/,
+      'invalid_input',
+    ],
+    ['no key', of({ type: 'person', value: '1' }), /key is required/, 'invalid_input'],
+    ['an unknown operator', of({ ...email, operator: 'like' }), /unknown operator/i, 'invalid_input'],
+    ['a bad pattern', of({ ...email, operator: 'regex', value: '(' }), /./, 'invalid_input'],
+    [
+      'a bad date',
+      of({ ...email, operator: 'is_date_after', value: 'soon' }),
+      /must be a date/,
+      'invalid_input',
+    ],
+    ['an unknown cohort', of(inCohort(987_654)), /Invalid Cohort ID in filter/, 'invalid_input'],
+    [
+      'too deep',
+      { properties: Array.from({ length: 30 }).reduce((inner) => ({ type: 'AND', values: [inner] }), email) },
+      /nested more than/,
+      'invalid_input',
+    ],
+  ];
+  test.each(cases)('%s', async (_name, filters, detail, code) => {
+    const answer = await post({ name: 'refused', filters });
+    expect([answer.statusCode, answer.json()]).toEqual([
+      400,
+      { type: 'validation_error', attr: 'filters', code, detail: expect.stringMatching(detail) },
+    ]);
+  });
+
+  test('a circle, also when two are changed at once', async () => {
+    const a = await create({ name: 'a', filters: of(email) });
+    const b = await create({ name: 'b', filters: of(email) });
+    const answers = await Promise.all([
+      patch(a.id, { filters: of(inCohort(b.id)) }),
+      patch(b.id, { filters: of(inCohort(a.id)) }),
+    ]);
+    expect(answers.map((one) => one.statusCode).sort()).toEqual([200, 400]);
+    const refused = answers.find((one) => one.statusCode === 400)?.json().detail;
+    expect(refused).toBe('Cohorts cannot reference other cohorts in a loop.');
+  });
+});
+
+test('a cohort that a flag or another cohort uses is not deleted', async () => {
+  const used = await create({ name: 'used', filters: of(email) });
+  const outer = await create({ name: 'outer', filters: of(inCohort(used.id)) });
+  expect((await patch(used.id, { deleted: true })).json().detail).toBe(
+    `Cannot delete this cohort because other cohorts use it: ${outer.id}.`,
+  );
+  expect((await flagOn(outer.id, anna, 'asking')).statusCode).toBe(201);
+  expect((await patch(outer.id, { deleted: true })).json().detail).toBe(
+    'Cannot delete this cohort because feature flags use it: asking.',
+  );
+});
+
+test('a static cohort has the persons that are added, and its flags follow', async () => {
+  const { id } = await create({ name: 'vips', is_static: true });
+  for (const distinct_id of ['ann', 'bob']) {
+    const event = { event: 'x', distinct_id, api_key: anna.projectToken };
+    expect((await api.request(null, 'POST', '/i/v0/e/', event)).statusCode).toBe(200);
+  }
+  expect((await flagOn(id, anna, 'vip')).statusCode).toBe(201);
+  const isVip = async (distinct_id: string) => {
+    const body = { api_key: anna.projectToken, distinct_id, flag_keys: ['vip'] };
+    return (await api.request(null, 'POST', '/flags?v=2', body)).json().flags.vip.enabled;
+  };
+  const path = url(anna, `${id}/add_persons_to_static_cohort/`);
+  const added = await api.request(anna, 'POST', path, { distinct_ids: ['ann', 'nobody'] });
+  expect(added.json()).toEqual({ success: true, unknown: 1, examples: ['nobody'] });
+  expect([await isVip('ann'), await isVip('bob')]).toEqual([true, false]);
+  const members = (await api.request(anna, 'GET', url(anna, `${id}/persons/`))).json();
+  expect(members.count).toBe(1);
+  expect((await api.request(anna, 'GET', url(anna, `${id}/`))).json().count).toBe(1);
+  // A person of another project is nobody here.
+  const foreign = await create({ name: 'theirs', is_static: true }, bert);
+  const theirs = url(bert, `${foreign.id}/add_persons_to_static_cohort/`);
+  const spying = { person_ids: [members.results[0].id], distinct_ids: ['ann'] };
+  expect((await api.request(bert, 'POST', theirs, spying)).json().unknown).toBe(2);
+  const remove = () =>
+    api.request(anna, 'PATCH', url(anna, `${id}/remove_person_from_static_cohort/`), {
+      person_id: members.results[0].id,
+    });
+  expect([(await remove()).statusCode, (await remove()).statusCode]).toEqual([200, 404]);
+  expect(await isVip('ann')).toBe(false);
+  const dynamic = await create({ name: 'dynamic', filters: of(email) });
+  const refused = await api.request(anna, 'POST', url(anna, `${dynamic.id}/add_persons_to_static_cohort/`), {
+    distinct_ids: ['ann'],
+  });
+  expect([refused.statusCode, refused.json().detail]).toEqual([
+    400,
+    'The cohort is not static: its filters decide who is in it.',
+  ]);
+});

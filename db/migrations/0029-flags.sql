@@ -212,3 +212,8 @@ begin
 end $$;
 create trigger tell_of_flag_settings after update of timezone, api_token, secret_api_token, secret_api_token_backup
   on projects for each row execute function tell_of_flag_settings();
+
+-- What is compiled from texts of users reads the members of the project that its transaction names, and no others.
+alter table cohort_people enable row level security;
+create policy of_project on cohort_people for select
+  using (project_id = (select nullif(current_setting('sluice.project', true), '')::integer));

@@ -6,6 +6,7 @@ export const READABLE = [
   'deleted_distinct_ids',
   'groups',
   'sessions',
+  'cohort_people',
 ] as const;
 
 /** The functions of the schema `public` that the reader may call. Of the schema `hq` it may call all. */

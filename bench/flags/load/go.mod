@@ -1,0 +1,3 @@
+module sluice/bench/flags/load
+
+go 1.21

@@ -1,0 +1,105 @@
+// A load generator that takes little CPU from the servers: a closed loop over requests that are built in advance. Each line
+// of the file is the body of a request. Prints one JSON object.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	host := flag.String("host", "", "address of the server")
+	path := flag.String("path", "/", "path of the requests")
+	file := flag.String("bodies", "", "file with one body a line")
+	connections := flag.Int("connections", 64, "number of connections")
+	warmup := flag.Duration("warmup", 3*time.Second, "time before anything is counted")
+	duration := flag.Duration("duration", 5*time.Second, "time that is measured")
+	flag.Parse()
+	text, err := os.ReadFile(*file)
+	if err != nil {
+		panic(err)
+	}
+	var requests [][]byte
+	for _, body := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		head := "POST " + *path + " HTTP/1.1\r\nHost: " + *host + "\r\nContent-Type: application/json\r\nContent-Length: "
+		requests = append(requests, []byte(head+strconv.Itoa(len(body))+"\r\n\r\n"+body))
+	}
+	begin := time.Now().Add(*warmup)
+	end := begin.Add(*duration)
+	var wait sync.WaitGroup
+	var lock sync.Mutex
+	var all []time.Duration
+	var bytes int
+	failed := 0
+	for c := 0; c < *connections; c++ {
+		wait.Add(1)
+		go func(next int) {
+			defer wait.Done()
+			conn, err := net.Dial("tcp", *host)
+			if err != nil {
+				panic(err)
+			}
+			defer conn.Close()
+			reader := bufio.NewReaderSize(conn, 64*1024)
+			var mine []time.Duration
+			size, bad := 0, 0
+			for time.Now().Before(end) {
+				sent := time.Now()
+				if _, err := conn.Write(requests[next%len(requests)]); err != nil {
+					panic(err)
+				}
+				next += 7
+				status, length := 0, 0
+				for {
+					line, err := reader.ReadSlice('\n')
+					if err != nil {
+						panic(err)
+					}
+					if len(line) <= 2 {
+						break
+					}
+					if status == 0 {
+						status, _ = strconv.Atoi(string(line[9:12]))
+					} else if len(line) > 16 && strings.EqualFold(string(line[:15]), "content-length:") {
+						length, _ = strconv.Atoi(strings.TrimSpace(string(line[15:])))
+					}
+				}
+				if _, err := io.CopyN(io.Discard, reader, int64(length)); err != nil {
+					panic(err)
+				}
+				if sent.After(begin) {
+					mine = append(mine, time.Since(sent))
+					size = length
+					if status != 200 {
+						bad++
+					}
+				}
+			}
+			lock.Lock()
+			all = append(all, mine...)
+			bytes = size
+			failed += bad
+			lock.Unlock()
+		}(c * 13)
+	}
+	wait.Wait()
+	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
+	at := func(part float64) float64 {
+		return float64(all[int(float64(len(all)-1)*part)].Microseconds()) / 1000
+	}
+	answer, _ := json.Marshal(map[string]any{
+		"perSecond": float64(len(all)) / duration.Seconds(), "failed": failed, "bytes": bytes,
+		"p50": at(0.5), "p99": at(0.99),
+	})
+	fmt.Println(string(answer))
+}

@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fasti
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ActionCompiler } from '../actions/compiler.ts';
 import type { Ingest } from '../capture/ingest.ts';
+import type { LargeBodies } from '../capture/large/bodies.ts';
 import type { TransformEvents } from '../capture/transform.ts';
 import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
@@ -48,6 +49,8 @@ export interface ApiDependencies {
   ingest: Pick<Ingest, 'submit'>;
   /** Changes captured events before they are stored. */
   transform?: TransformEvents | undefined;
+  /** Decodes and parses large bodies of captured events, on other threads. */
+  largeBodies?: LargeBodies | undefined;
   /** The place of an address, as properties that flags know. */
   flagPlace?: ((address: unknown) => Record<string, string>) | undefined;
   /** Compiles filters and columns of exports. */

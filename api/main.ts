@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createActionCompiler } from '../actions/compiler.ts';
 import { addPlaces } from '../capture/add-places.ts';
 import { createIngest } from '../capture/ingest.ts';
+import { createLargeBodies } from '../capture/large/bodies.ts';
 import { inSteps } from '../capture/transform.ts';
 import { apiPools } from '../config.ts';
 import { createListener } from '../db/listen.ts';
@@ -99,6 +100,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     ...{ site: config.SLUICE_PUBLIC_URL, geoip: config.SLUICE_GEOIP_DATABASE || undefined },
   });
   const transform = inSteps(geoip && addPlaces(geoip.place), transformer.transform);
+  const largeBodies = createLargeBodies({ geoip: config.SLUICE_GEOIP_DATABASE || undefined });
   const deps = {
     config,
     products: PRODUCTS,
@@ -109,6 +111,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     listener,
     ingest,
     transform,
+    largeBodies,
     flagPlace: geoip?.flagProperties,
     schedules,
     compiler,
@@ -164,7 +167,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       await close();
       metrics?.close();
       geoip?.close();
-      await Promise.all([ingest.close(), transformer.close()]);
+      await Promise.all([ingest.close(), transformer.close(), largeBodies.close()]);
       await schedules.close();
       await Promise.all(
         [compiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) => one.close()),

@@ -47,7 +47,7 @@ const PREFIX_SCALE = 0x10000;
  * The first fields of an event's row in COPY BINARY, written while the request is prepared. The transaction adds the
  * fields that only it knows. `bytes` also holds the heads of other events.
  */
-interface RowHead {
+export interface RowHead {
   readonly bytes: Buffer;
   readonly from: number;
   readonly to: number;
@@ -152,6 +152,11 @@ class RowHeads extends FieldWriter {
     return head;
   }
 
+  /** The next head goes into a new chunk, so that the last one can be given away. */
+  endChunk(): void {
+    this.#begin(0);
+  }
+
   #begin(size: number): void {
     const next = new SharedChunk(size);
     this.#shared.release();
@@ -183,24 +188,38 @@ const SLICE_BYTES = 512 * 1024;
 /** About how much an event takes besides its head: the other columns, and the event itself. */
 const OVERHEAD = 128;
 /** The only property that still matters in an anonymous event without groups. */
-const OF_NOBODY = Object.freeze({ $process_person_profile: false });
+export const OF_NOBODY = Object.freeze({ $process_person_profile: false });
+
+/** The fields of an event that still matter after its head is written. */
+export type EventRemains = Pick<
+  CapturedEvent,
+  'index' | 'event' | 'distinct_id' | 'properties' | 'timestamp' | 'received_at' | 'historical'
+>;
+
+/** Whether the event has neither a person nor groups, so that no property matters after its head is written. */
+export function isOfNobody({ properties }: CapturedEvent): boolean {
+  return properties.$process_person_profile === false && properties.$groups === undefined;
+}
+
+/** An event of which only the remains are left. */
+export function eventOf(remains: EventRemains, properties = remains.properties): CapturedEvent {
+  // An object literal is several times faster than a spread.
+  return {
+    index: remains.index,
+    uuid: '',
+    event: remains.event,
+    distinct_id: remains.distinct_id,
+    properties,
+    timestamp: remains.timestamp,
+    received_at: remains.received_at,
+    ip: undefined,
+    historical: remains.historical,
+  };
+}
 
 /** The event without the values that only the head needed. */
 function remains(event: CapturedEvent): CapturedEvent {
-  const { $process_person_profile: profile, $groups: groups } = event.properties;
-  if (profile !== false || groups !== undefined) return event;
-  // An object literal is several times faster than a spread.
-  return {
-    index: event.index,
-    uuid: '',
-    event: event.event,
-    distinct_id: event.distinct_id,
-    properties: OF_NOBODY,
-    timestamp: event.timestamp,
-    received_at: event.received_at,
-    ip: undefined,
-    historical: event.historical,
-  };
+  return isOfNobody(event) ? eventOf(event, OF_NOBODY) : event;
 }
 
 const heads = new RowHeads();
@@ -291,6 +310,15 @@ export function prepare(
 ): PreparedEvents | Promise<PreparedEvents> {
   const preparation = new Preparation(projectId, events);
   return preparation.next() ?? prepareRest(preparation);
+}
+
+/** Begins the rows of a request's events in chunks that no other request shares. */
+export function prepareAlone(projectId: number, events: readonly CapturedEvent[]): PreparedEvents {
+  const preparation = new Preparation(projectId, events);
+  let prepared = preparation.next();
+  while (!prepared) prepared = preparation.next();
+  heads.endChunk();
+  return prepared;
 }
 
 async function prepareRest(preparation: Preparation): Promise<PreparedEvents> {

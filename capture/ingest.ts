@@ -174,8 +174,11 @@ export function createIngest(options: IngestOptions): Ingest {
 
   /** Runs one transaction. If the server does not answer, the connection is closed when the patience ends. */
   async function commit(requests: readonly PendingRequest[], patience: number): Promise<void> {
-    const events =
-      requests.length === 1 ? requests[0]!.prepared.events : requests.flatMap((one) => one.prepared.events);
+    const all: Pick<PreparedEvents, 'events' | 'sorted'> =
+      requests.length === 1
+        ? requests[0]!.prepared
+        : { events: requests.flatMap((one) => one.prepared.events) };
+    const { events } = all;
     const client = await connectWithin(pool, Math.max(patience, FIRST_PAUSE));
     const began = performance.now();
     let broken: Error | undefined;
@@ -188,7 +191,7 @@ export function createIngest(options: IngestOptions): Ingest {
       Math.max(patience, FIRST_PAUSE),
     );
     try {
-      const stored = await store(client, events);
+      const stored = await store(client, all);
       const { duplicates, persons } = stored;
       metrics.commitSeconds.observe((performance.now() - began) / 1000);
       metrics.batchEvents.observe(events.length);

@@ -1,5 +1,5 @@
 import type { CapturedEvent } from '../../capture/captured-event.ts';
-import { toJson, useBody } from '../../capture/decode/decode.ts';
+import { useBody } from '../../capture/decode/decode.ts';
 import {
   DecodeError,
   LargeBodyError,
@@ -159,7 +159,7 @@ export function createCapture(deps: {
   /** Hands the events over and lets go of them, so that their values need not wait in memory for the commit. */
   function store(
     project: PublicProjectRow,
-    parsed: Parsed,
+    parsed: Pick<Parsed, 'events' | 'notices'>,
     ticket: Ticket,
   ): Promise<Submitted | undefined> | undefined {
     const { id, transformations } = project;
@@ -200,20 +200,25 @@ export function createCapture(deps: {
     metrics.decoded(size);
     await gate.enter(ticket, size);
     const project = await keys.authenticate(opened.token ?? tokenOf(request), ip);
-    const context = contextOf(request, now);
+    const { newUuid: _, checkToken: check, expect, ...context } = contextOf(request, now);
+    expect?.(opened.events);
+    const { id, anonymize_ips: anonymizeIps } = project;
+    const token = check(opened.token ?? context.token);
+    const task = { context, project: { id, token, anonymizeIps } };
     if (transform && project.transformations !== null) {
-      const decoded = await toJson(Buffer.from(opened.json.buffer));
-      const parsed = await parseEvents({ ...decoded, formToken: opened.formToken }, context);
+      const parsed = await large.events(opened, task);
       const count = parsed.events.length;
       return handled(project, parsed, count, await store(project, parsed, ticket), now);
     }
-    const { newUuid: _, checkToken: check, expect, ...plain } = context;
-    expect?.(opened.events);
-    const token = check(opened.token ?? context.token);
-    const { id, anonymize_ips: anonymizeIps } = project;
-    const read = await large.read(opened, { context: plain, project: { id, token, anonymizeIps } });
-    const submitted = await ingest.submit({ projectId: id, prepared: read.prepared });
-    return handled(project, read, read.events, submitted, now);
+    const read = await large.rows(opened, task);
+    const count = read.prepared.events.length;
+    return handled(
+      project,
+      read,
+      count,
+      await ingest.submit({ projectId: id, prepared: read.prepared }),
+      now,
+    );
   }
 
   /** Tells what became of the events. */

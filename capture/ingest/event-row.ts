@@ -79,6 +79,7 @@ export function writeKey({ bytes, from }: RowHead, target: Buffer, at: number): 
   bytes.copy(target, at + 4 + KEY_BYTES, timestamp, timestamp + 8);
 }
 
+/** Compares events by their uuids. */
 export function compareUuids(one: RowHead, other: RowHead): number {
   if (one.prefix !== other.prefix) return one.prefix - other.prefix;
   const [a, b] = [uuidAt(one), uuidAt(other)];
@@ -174,9 +175,14 @@ export interface PendingEvent {
   readonly head: RowHead;
 }
 
+/** After so many events, others have their turn. Only a single large request has more in one transaction. */
+export const MANY = 5_000;
+
 /** The events of one request, ready for a transaction. All of them are stored, or none. */
 export interface PreparedEvents {
   readonly events: PendingEvent[];
+  /** The events in the order of their uuids, if another thread has sorted them. Equal ones are in the order of the events. */
+  readonly sorted?: readonly PendingEvent[];
   /** The chunks with the heads of the events. Whoever answers the request releases them. */
   readonly chunks: readonly SharedChunk[];
   /** About how much the events take in memory and on the wire. */

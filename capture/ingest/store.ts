@@ -18,7 +18,9 @@ import {
   EVENT_KEY_BYTES,
   EventRows,
   IdRows,
+  MANY,
   type PendingEvent,
+  type PreparedEvents,
   uuidOf,
   writeKey,
 } from './event-row.ts';
@@ -27,8 +29,6 @@ import type { PersonChanges, PersonRule } from './persons.ts';
 
 /** After so many rows, writing waits until Postgres has taken enough of them. */
 const SLICE = 500;
-/** After so many rows, others have their turn. Only a single large request has more in one transaction. */
-const MANY = 5_000;
 /** After a transaction with known ids, so many further ones expect known ids: a client that resends sends more. */
 const WARY = 16;
 
@@ -36,10 +36,13 @@ function compareKeys(a: PendingEvent, b: PendingEvent): number {
   return a.projectId - b.projectId || compareUuids(a.head, b.head);
 }
 
+/** The events to store, as one request or several have brought them. */
+type Given = Pick<PreparedEvents, 'events' | 'sorted'>;
+
 /** The events in the order of their keys. Of equal keys the first event stays; the others go into `duplicates`. */
-function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<PendingEvent>): PendingEvent[] {
+function distinctInOrder(given: Given, duplicates: Set<PendingEvent>): PendingEvent[] {
   // Sorting is stable, so of equal keys the event that came first stays first.
-  const sorted = [...events].sort(compareKeys);
+  const sorted = given.sorted ? [...given.sorted] : [...given.events].sort(compareKeys);
   let kept = 0;
   for (let index = 0; index < sorted.length; index += 1) {
     const one = sorted[index] as PendingEvent;
@@ -86,7 +89,7 @@ export interface Stored {
 type Written = Omit<Stored, 'duplicates'>;
 
 /** Stores the events in one transaction, each (project, uuid) once. */
-type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
+type StoreEvents = (client: Transaction, given: Given) => Promise<Stored>;
 
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
 const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };
@@ -159,9 +162,10 @@ export function createStore(rule: PersonRule, follower?: EventFollower): StoreEv
     return write(client, events, opened, asked);
   }
 
-  return async (client, events) => {
+  return async (client, given) => {
+    const { events } = given;
     const duplicates = new Set<PendingEvent>();
-    const keys = distinctInOrder(events, duplicates);
+    const keys = distinctInOrder(given, duplicates);
     if (events.length > MANY) await nextTurn();
     const candidates = duplicates.size === 0 ? events : events.filter((one) => !duplicates.has(one));
     if (wary > 0) wary -= 1;

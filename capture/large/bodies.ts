@@ -1,4 +1,7 @@
+import { deserialize } from 'node:v8';
+import { nextTurn } from '../../db/loop-turns.ts';
 import { type Failure, ThreadError, ThreadPool } from '../../hog/threads/pool.ts';
+import type { CapturedEvent } from '../captured-event.ts';
 import { DecodeError } from '../decode/limits.ts';
 import { EventsRefusedError, IngestUnavailableError } from '../ingest/errors.ts';
 import type { PreparedEvents } from '../ingest/event-row.ts';
@@ -6,7 +9,16 @@ import { InconsistentTokensError } from '../parse/envelope.ts';
 import { HistoricalMigrationError } from '../parse/historical.ts';
 import { Notices } from '../parse/notices.ts';
 import { NoEventError } from '../parse/parse.ts';
-import type { LargeAnswer, LargeJob, Opened, OpenJob, ReadJob, ReadRows } from './jobs.ts';
+import type {
+  BodyEvents,
+  BodyRows,
+  EventsJob,
+  LargeAnswer,
+  LargeJob,
+  Opened,
+  OpenJob,
+  RowsJob,
+} from './jobs.ts';
 import { unpack } from './rows.ts';
 
 /** One works for a project, so that others find one that is soon free. */
@@ -19,10 +31,10 @@ const RETRY_SECONDS = 5;
 /** After so many milliseconds without a large body, the threads end and give back their memory. */
 const IDLE = 10_000;
 
-/** The rows of a large body. */
-export interface LargeRows {
-  prepared: PreparedEvents;
-  events: number;
+/** What parsing needs to know of a body whose project was found. */
+type Task = Pick<RowsJob, 'context' | 'project'>;
+
+interface About {
   given: readonly string[];
   notices: Notices;
 }
@@ -35,7 +47,9 @@ export interface LargeBodies {
   /** Finds the JSON of a body and its project key. Copies the body at once. Throws what decoding throws. */
   open(body: Omit<OpenJob, 'kind' | 'bytes'> & { bytes: Buffer }): Promise<Opened>;
   /** Makes the rows of the body's events. Takes the memory of the JSON. Throws what parsing throws. */
-  read(opened: Opened, task: Pick<ReadJob, 'context' | 'project'>): Promise<LargeRows>;
+  rows(opened: Opened, task: Task): Promise<About & { prepared: PreparedEvents }>;
+  /** The events themselves, where something on this thread changes them. Takes the memory, and throws the same. */
+  events(opened: Opened, task: Task): Promise<About & { events: CapturedEvent[] }>;
   close(): Promise<void>;
 }
 
@@ -82,11 +96,21 @@ export function createLargeBodies({ geoip }: { geoip?: string | undefined } = {}
       const bytes = new Uint8Array(body.bytes);
       return (await run({ ...body, kind: 'open', bytes }, bytes.buffer)) as Opened;
     },
-    async read({ json, formToken }, { context, project }) {
-      const job: ReadJob = { kind: 'read', json, formToken, context, project, geoip };
-      const { rows, notices, ...about } = (await run(job, json.buffer, String(project.id))) as ReadRows;
+    async rows({ json, formToken }, { context, project }) {
+      const job: RowsJob = { kind: 'rows', json, formToken, context, project, geoip };
+      const { rows, given, notices } = (await run(job, json.buffer, String(project.id))) as BodyRows;
       const prepared = await unpack(rows, project.id, context.now);
-      return { ...about, prepared, notices: Notices.from(notices) };
+      return { given, prepared, notices: Notices.from(notices) };
+    },
+    async events({ json, formToken }, { context, project }) {
+      const job: EventsJob = { kind: 'events', json, formToken, context, project };
+      const { slices, given, notices } = (await run(job, json.buffer, String(project.id))) as BodyEvents;
+      const events: CapturedEvent[] = [];
+      for (const slice of slices) {
+        await nextTurn();
+        events.push(...(deserialize(new Uint8Array(slice)) as CapturedEvent[]));
+      }
+      return { given, events, notices: Notices.from(notices) };
     },
     close() {
       clearTimeout(idle);

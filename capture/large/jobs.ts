@@ -19,30 +19,45 @@ export interface Opened {
   events: number;
 }
 
-/** The project of a body, as far as its rows depend on it. */
-export interface RowsProject {
+/** The project of a body, as far as its events depend on it. */
+export interface BodyProject {
   id: number;
   token: string;
   anonymizeIps: boolean;
 }
 
-/** Make the rows of an opened body. */
-export interface ReadJob {
-  kind: 'read';
+interface Parsing {
   json: Uint8Array;
   formToken: string | undefined;
   context: Pick<ParseContext, 'now' | 'ip' | 'sentAt' | 'isEngage' | 'v1' | 'token'>;
-  project: RowsProject;
+  project: BodyProject;
+}
+
+/** Parse the events of an opened body, and make their rows. */
+export interface RowsJob extends Parsing {
+  kind: 'rows';
   /** The file with the places of addresses. */
   geoip: string | undefined;
 }
 
-export interface ReadRows {
-  rows: PackedRows;
-  events: number;
+/** Only parse the events. Something on the main thread changes them. */
+export interface EventsJob extends Parsing {
+  kind: 'events';
+}
+
+interface ParsedBody {
   given: readonly string[];
   notices: Pick<Notices, 'skipped' | 'counts' | 'skippedCount'>;
 }
 
-export type LargeJob = OpenJob | ReadJob;
-export type LargeAnswer = Opened | ReadRows;
+export interface BodyRows extends ParsedBody {
+  rows: PackedRows;
+}
+
+export interface BodyEvents extends ParsedBody {
+  /** Some events each, as V8 serializes them. */
+  slices: ArrayBuffer[];
+}
+
+export type LargeJob = OpenJob | RowsJob | EventsJob;
+export type LargeAnswer = Opened | BodyRows | BodyEvents;

@@ -1,15 +1,17 @@
+import { serialize } from 'node:v8';
 import { uuidv7 } from '../../db/uuid.ts';
 import type { Place } from '../../geoip/database.ts';
 import { addPlaces } from '../add-places.ts';
 import { openBody, toJson } from '../decode/decode.ts';
 import { prepareAlone } from '../ingest/event-row.ts';
 import { eventToken, InconsistentTokensError, readEnvelope } from '../parse/envelope.ts';
-import { NoEventError, parseEvents, removeAddresses } from '../parse/parse.ts';
-import type { Opened, OpenJob, ReadJob, ReadRows, RowsProject } from './jobs.ts';
+import { NoEventError, type Parsed, parseEvents, removeAddresses } from '../parse/parse.ts';
+import type { BodyEvents, BodyProject, BodyRows, EventsJob, Opened, OpenJob, RowsJob } from './jobs.ts';
 import { pack } from './rows.ts';
 
 /** No project key is longer. The main thread refuses what was cut. */
 const LONGEST_TOKEN = 1_000;
+const EVENTS_OF_SLICE = 200;
 
 /** A project key as the body gives it, without carrying along what cannot be one. */
 function shown(token: unknown): unknown {
@@ -54,28 +56,44 @@ function ownMemory(bytes: Buffer): Uint8Array<ArrayBuffer> {
 }
 
 /** All keys in a body must be the one whose project was found. */
-function checkOf({ token }: RowsProject): (given: unknown) => string {
+function checkOf({ token }: BodyProject): (given: unknown) => string {
   return (given) => {
     if (typeof given !== 'string' || given.trim() !== token) throw new InconsistentTokensError();
     return token;
   };
 }
 
-/** Makes the rows of an opened body. */
-export async function read(
-  { json, formToken, context, project }: ReadJob,
-  place: ((address: unknown) => Place | undefined) | undefined,
-): Promise<ReadRows> {
+async function parse({ json, formToken, context, project }: RowsJob | EventsJob): Promise<Parsed> {
   const decoded = await toJson(Buffer.from(json.buffer, json.byteOffset, json.byteLength));
   const own = { ...context, newUuid: uuidv7, checkToken: checkOf(project) };
-  const { events, given, notices } = await parseEvents({ ...decoded, formToken }, own);
+  return parseEvents({ ...decoded, formToken }, own);
+}
+
+const about = ({ given, notices: { skipped, counts, skippedCount } }: Parsed) => ({
+  given,
+  notices: { skipped, counts, skippedCount },
+});
+
+/** Makes the rows of an opened body. */
+export async function readRows(
+  job: RowsJob,
+  place: ((address: unknown) => Place | undefined) | undefined,
+): Promise<BodyRows> {
+  const { project } = job;
+  const parsed = await parse(job);
+  const { events, notices } = parsed;
   if (place) await addPlaces(place)(project, events, notices);
   if (project.anonymizeIps) removeAddresses(events);
-  const { skipped, counts, skippedCount } = notices;
-  return {
-    rows: pack(prepareAlone(project.id, events)),
-    events: events.length,
-    given,
-    notices: { skipped, counts, skippedCount },
-  };
+  return { ...about(parsed), rows: pack(prepareAlone(project.id, events)) };
+}
+
+/** Parses the events of an opened body. */
+export async function readEvents(job: EventsJob): Promise<BodyEvents> {
+  const parsed = await parse(job);
+  const slices: ArrayBuffer[] = [];
+  for (let at = 0; at < parsed.events.length; at += EVENTS_OF_SLICE) {
+    const bytes = serialize(parsed.events.slice(at, at + EVENTS_OF_SLICE));
+    slices.push(ownMemory(bytes).buffer);
+  }
+  return { ...about(parsed), slices };
 }

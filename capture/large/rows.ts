@@ -4,6 +4,7 @@ import { nextTurn } from '../../db/loop-turns.ts';
 import type { CapturedEvent } from '../captured-event.ts';
 import { SharedChunk } from '../ingest/copy-bytes.ts';
 import {
+  compareUuids,
   eventOf,
   isOfNobody,
   OF_NOBODY,
@@ -33,15 +34,16 @@ export interface PackedRows {
   chunks: ArrayBuffer[];
   heads: Uint32Array<ArrayBuffer>;
   prefixes: Float64Array<ArrayBuffer>;
+  /** The places of the events in the order of their uuids. */
+  order: Uint32Array<ArrayBuffer>;
   /** The remains of the events, as JSON lists of some hundred events each. */
   remains: string[];
   bytes: number;
 }
 
-export const transferOf = ({ chunks, heads, prefixes }: PackedRows): ArrayBuffer[] => [
+export const transferOf = ({ chunks, heads, prefixes, order }: PackedRows): ArrayBuffer[] => [
   ...chunks,
-  heads.buffer,
-  prefixes.buffer,
+  ...[heads.buffer, prefixes.buffer, order.buffer],
 ];
 
 function remainsOf(event: CapturedEvent): string {
@@ -78,17 +80,17 @@ export function pack({ events, chunks, bytes }: PreparedEvents): PackedRows {
     if (slice.length >= SLICE_EVENTS || characters >= SLICE_CHARACTERS) endSlice();
   }
   endSlice();
-  return { chunks: chunks.map((chunk) => wholeBuffer(chunk)), heads, prefixes, remains, bytes };
-}
-
-/** The memory of a chunk, which is its own. */
-function wholeBuffer({ bytes }: SharedChunk): ArrayBuffer {
-  return bytes.buffer as ArrayBuffer;
+  const order = Uint32Array.from(events.keys()).sort(
+    (a, b) => compareUuids((events[a] as PendingEvent).head, (events[b] as PendingEvent).head) || a - b,
+  );
+  // A chunk has its memory to itself.
+  const memory = chunks.map((chunk) => chunk.bytes.buffer as ArrayBuffer);
+  return { chunks: memory, heads, prefixes, order, remains, bytes };
 }
 
 /** Unpacks rows. Between the slices others get their turn. The caller releases the chunks. */
 export async function unpack(
-  { chunks: memory, heads, prefixes, remains, bytes }: PackedRows,
+  { chunks: memory, heads, prefixes, order, remains, bytes }: PackedRows,
   projectId: number,
   receivedAt: number,
 ): Promise<PreparedEvents> {
@@ -119,5 +121,6 @@ export async function unpack(
       events.push({ projectId, event: eventOf(remaining), head });
     }
   }
-  return { events, chunks, bytes };
+  const sorted = Array.from(order, (at) => events[at] as PendingEvent);
+  return { events, sorted, chunks, bytes };
 }

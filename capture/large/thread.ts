@@ -2,7 +2,7 @@
 import { openGeoip } from '../../geoip/geoip.ts';
 import { serveThread } from '../../hog/threads/serve.ts';
 import type { LargeAnswer, LargeJob } from './jobs.ts';
-import { open, read } from './read.ts';
+import { open, readEvents, readRows } from './read.ts';
 import { transferOf } from './rows.ts';
 
 /** The places of addresses take much memory, so they are read when a body first needs them. */
@@ -22,7 +22,11 @@ async function placesIn(file: string) {
 serveThread<LargeJob, LargeAnswer>({
   work: async (job) => {
     if (job.kind === 'open') return open(job);
-    return read(job, job.geoip === undefined ? undefined : await placesIn(job.geoip));
+    if (job.kind === 'events') return readEvents(job);
+    return readRows(job, job.geoip === undefined ? undefined : await placesIn(job.geoip));
   },
-  transfer: (answer) => ('rows' in answer ? transferOf(answer.rows) : [answer.json.buffer]),
+  transfer(answer) {
+    if ('rows' in answer) return transferOf(answer.rows);
+    return 'slices' in answer ? answer.slices : [answer.json.buffer];
+  },
 });

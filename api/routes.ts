@@ -9,10 +9,13 @@ import { traceRoutes } from './events/trace.ts';
 import { batchExportRoutes } from './exports/index.ts';
 import { flagDefinitionRoutes } from './flags/definitions.ts';
 import type { Flags } from './flags/dependencies.ts';
+import { earlyAccessRoutes, offeredFeatureRoutes } from './flags/early-access-features.ts';
 import { flagRoutes } from './flags/evaluate.ts';
 import { flagEvaluationRoutes } from './flags/evaluations.ts';
 import { flagExplanationRoutes } from './flags/explanations.ts';
 import { featureFlagRoutes } from './flags/feature-flags.ts';
+import { rolloutRoutes } from './flags/rollouts.ts';
+import { scheduledChangeRoutes } from './flags/scheduled-changes.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { webhookRoutes } from './functions/webhooks.ts';
@@ -45,7 +48,7 @@ export interface Routes {
 
 /** All routes of Sluice, in the order of the OpenAPI document. */
 export const ROUTES: Routes = {
-  public: [captureRoutes, flagRoutes, remoteConfigRoutes, iconFiles, webhookRoutes],
+  public: [captureRoutes, flagRoutes, offeredFeatureRoutes, remoteConfigRoutes, iconFiles, webhookRoutes],
   management: [
     organizationRoutes,
     memberRoutes,
@@ -66,6 +69,9 @@ export const ROUTES: Routes = {
     flagEvaluationRoutes,
     featureFlagRoutes,
     flagExplanationRoutes,
+    rolloutRoutes,
+    scheduledChangeRoutes,
+    earlyAccessRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

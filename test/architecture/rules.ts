@@ -57,7 +57,9 @@ function product(name: string, beside: readonly string[]): Record<string, Place>
       product: name,
     },
     ...Object.fromEntries([
-      part('runs', 'the steps of its workflows, behind `signal` and `beat`', [name, ...parts, ...rest]),
+      part('runs', 'the steps of its workflows, behind `signal` and `beat`', [
+        ...[name, own('commands'), ...parts, ...rest],
+      ]),
       part('commands', 'what an actor can have done', [name, ...parts, ...rest]),
     ]),
     [own('manifest.ts')]: {

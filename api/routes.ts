@@ -24,6 +24,8 @@ import { groupRoutes } from './people/groups.ts';
 import { personRoutes } from './people/persons.ts';
 import type { Lane } from './public/lane.ts';
 import { remoteConfigRoutes } from './remote-config.ts';
+import { type OfferedSurveys, offeredSurveyRoutes } from './surveys/offered.ts';
+import { surveyRoutes } from './surveys/surveys.ts';
 import { activityLogRoutes } from './tenancy/activity-log.ts';
 import { memberRoutes } from './tenancy/members.ts';
 import { organizationRoutes } from './tenancy/organizations.ts';
@@ -37,6 +39,7 @@ export interface RouteDependencies extends ApiDependencies {
   /** Warnings of this process that are not stored yet. */
   warnings: Warnings;
   flags: Flags;
+  surveys: OfferedSurveys;
 }
 
 export interface Routes {
@@ -48,7 +51,15 @@ export interface Routes {
 
 /** All routes of Sluice, in the order of the OpenAPI document. */
 export const ROUTES: Routes = {
-  public: [captureRoutes, flagRoutes, offeredFeatureRoutes, remoteConfigRoutes, iconFiles, webhookRoutes],
+  public: [
+    captureRoutes,
+    flagRoutes,
+    offeredFeatureRoutes,
+    offeredSurveyRoutes,
+    remoteConfigRoutes,
+    iconFiles,
+    webhookRoutes,
+  ],
   management: [
     organizationRoutes,
     memberRoutes,
@@ -72,6 +83,7 @@ export const ROUTES: Routes = {
     rolloutRoutes,
     scheduledChangeRoutes,
     earlyAccessRoutes,
+    surveyRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

@@ -8,7 +8,6 @@ import {
   type EarlyAccessRow,
   findEarlyAccess,
   listEarlyAccess,
-  type OfferedFeature,
   offeredFeatures,
   PUBLIC_OFFERS_CHANNEL,
 } from '../../flags/rows/early-access.ts';
@@ -20,7 +19,7 @@ import { freeForm, optionalText, text, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import type { Handle, Query } from '../public/exchange.ts';
 import type { Lane, LaneMember } from '../public/lane.ts';
-import { createOffers } from '../public/offers.ts';
+import { createOffers, offersAnswer, projectInQuery } from '../public/offers.ts';
 
 const TAGS = ['early access features'];
 const PREFIX = '/api/projects/:project_id/early_access_feature/';
@@ -47,7 +46,7 @@ const body = fields.partial({ description: true, documentation_url: true, payloa
     .nullable()
     .optional()
     .meta({ description: 'A flag that exists. By default the feature makes one, with a key of its name.' }),
-  _create_in_folder: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
+  _create_in_folder: z.unknown().optional().meta({ description: 'Is ignored.', writeOnly: true }),
 });
 const patch = fields.partial();
 
@@ -197,14 +196,14 @@ function stagesIn({ stage: given }: Query): ReadonlySet<string> {
 /** Adds the list of features that browsers offer. */
 export function offeredFeatureRoutes(lane: Lane, deps: Pick<ApiDependencies, 'lanePool' | 'listener'>): void {
   const { add } = lane.join(MEMBER);
-  const offers = createOffers<OfferedFeature>(lane, deps, {
-    channel: PUBLIC_OFFERS_CHANNEL,
-    read: (projectId) => offeredFeatures(deps.lanePool, projectId, MOST_OFFERED),
-  });
+  const offers = createOffers(deps.listener, PUBLIC_OFFERS_CHANNEL, (projectId) =>
+    offeredFeatures(deps.lanePool, projectId, MOST_OFFERED),
+  );
+  lane.onClose(() => offers.close());
   const list: Handle = async (incoming) => {
     const stages = stagesIn(incoming.request.query as Query);
-    const features = (await offers.of(incoming)).filter((one) => stages.has(one.stage));
-    return offers.answer({ earlyAccessFeatures: features });
+    const features = await offers.of(await projectInQuery(lane.keys, incoming));
+    return offersAnswer({ earlyAccessFeatures: features.filter((one) => stages.has(one.stage)) });
   };
   add('GET', '/api/early_access_features', list, {
     summary: 'The features that a browser offers, by default those in beta',

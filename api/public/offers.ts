@@ -2,31 +2,23 @@ import type { Listener } from '../../db/listen.ts';
 import { errors } from '../errors.ts';
 import type { Answer } from './answer.ts';
 import { type Incoming, lastOf, type Query } from './exchange.ts';
-import type { Lane } from './lane.ts';
+import type { ProjectKeys } from './project-keys.ts';
 import { createRemembered } from './remembered.ts';
 
 /** Short, so that a change reaches browsers soon. */
 const HEADERS = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'public, max-age=60'];
 
-export interface OffersOptions<T> {
-  /** The channel on which Postgres names a project whose list has changed. */
-  channel: string;
-  read(projectId: number): Promise<T[]>;
-}
-
-/** A list that browsers ask for with the key of their project. */
+/** A list of each project that browsers ask for, in memory until it changes. */
 export interface Offers<T> {
-  /** The list of the project whose key the query has. */
-  of(incoming: Incoming): Promise<T[]>;
-  ofProject(projectId: number): Promise<T[]>;
-  answer(body: object): Answer;
+  of(projectId: number): readonly T[] | Promise<readonly T[]>;
+  close(): void;
 }
 
-/** Serves a list of each project from memory until it changes. */
+/** Remembers a list of each project. Postgres names a project on the channel when its list has changed. */
 export function createOffers<T>(
-  lane: Pick<Lane, 'keys' | 'onClose'>,
-  { listener }: { listener: Pick<Listener, 'subscribe' | 'isListening'> },
-  { channel, read }: OffersOptions<T>,
+  listener: Pick<Listener, 'subscribe' | 'isListening'>,
+  channel: string,
+  read: (projectId: number) => Promise<T[]>,
 ): Offers<T> {
   const lists = createRemembered<T[]>({
     ...{ channel, listener },
@@ -35,17 +27,26 @@ export function createOffers<T>(
       return { value, bytes: JSON.stringify(value).length };
     },
   });
-  lane.onClose(() => lists.close());
-  const ofProject = async (projectId: number) => (await lists.of(String(projectId))) ?? [];
   return {
-    ofProject,
-    async of({ request }) {
-      const query = request.query as Query;
-      const token = (lastOf(query.token) ?? lastOf(query.api_key) ?? '').trim();
-      if (token === '') throw errors.notAuthenticated();
-      const project = await lane.keys.authenticate(token, request.ip);
-      return ofProject(project.id);
+    of(projectId) {
+      const list = lists.of(String(projectId));
+      return list instanceof Promise ? list.then((one) => one ?? []) : (list ?? []);
     },
-    answer: (body) => ({ status: 200, body: JSON.stringify(body), headers: HEADERS }),
+    close: () => lists.close(),
   };
 }
+
+/** Finds the project whose key the query has. */
+export async function projectInQuery(keys: ProjectKeys, { request }: Incoming): Promise<number> {
+  const query = request.query as Query;
+  const token = (lastOf(query.token) || lastOf(query.api_key) || '').trim();
+  if (token === '') throw errors.notAuthenticated();
+  return (await keys.authenticate(token, request.ip)).id;
+}
+
+/** Answers with a list of offers. */
+export const offersAnswer = (body: object): Answer => ({
+  status: 200,
+  body: JSON.stringify(body),
+  headers: HEADERS,
+});

@@ -54,11 +54,9 @@ const fields = {
   name: text(SURVEY_LIMITS.nameCharacters),
   description: label,
   type: z.enum(SURVEY_TYPES),
-  schedule: z
-    .enum(SCHEDULES)
-    .meta({
-      description: '`once`: not again to who has answered it or sent it away. `always`: again and again.',
-    }),
+  schedule: z.enum(SCHEDULES).meta({
+    description: '`once`: not again to who has answered it or sent it away. `always`: again and again.',
+  }),
   questions: z.array(question).max(SURVEY_LIMITS.questions),
   conditions: freeForm.nullable().meta({
     description:
@@ -111,7 +109,10 @@ export function surveyView(row: SurveyRow): z.output<typeof survey> {
 }
 
 const unavailable = z
-  .null({ error: 'Surveys cannot be repeated by iterations. Use `schedule`.' })
+  .unknown()
+  .refine((value) => value === null || value === undefined, {
+    error: 'Surveys cannot be repeated by iterations. Use `schedule`.',
+  })
   .optional()
   .meta({ description: 'Is not available.', writeOnly: true });
 

@@ -118,10 +118,11 @@ export function changeFeature(
   return transaction(deps.pool, async (client) => {
     await lockFlags(client, key.projectId);
     const before = await findEarlyAccess(client, key);
-    const after = before && (await updateEarlyAccess(client, key, patch));
+    if (!before) throw refuse.absent();
+    const flag = await findFlag(client, { projectId: key.projectId, flagId: before.flag_id });
+    if (flag && !flag.deleted) await setEnrollment(client, deps, actor, flag, patch.stage ?? before.stage);
+    const after = await updateEarlyAccess(client, key, patch);
     if (!after) throw refuse.absent();
-    const flag = await findFlag(client, { projectId: key.projectId, flagId: after.flag_id });
-    if (flag && !flag.deleted) await setEnrollment(client, deps, actor, flag, after.stage);
     await auditFeature(client, actor, after, 'updated', changes(logged(before), logged(after)));
     return after;
   });

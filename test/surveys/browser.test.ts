@@ -12,7 +12,6 @@ let host: string;
 let anna: Tenant;
 beforeAll(async () => {
   host = await api.app.listen({ port: 0, host: '127.0.0.1' });
-  anna = await api.createTenant('Anna');
 });
 
 async function create(area: string, body: object) {
@@ -28,10 +27,14 @@ async function flagsOf(distinctId: string) {
 const { found, reason } = findChromium();
 if (found === undefined) process.stderr.write(`skipped: surveys in Chromium: ${reason}\n`);
 
-describe('posthog-js in Chromium', () => {
+describe.each([
+  ['with all extensions', ['array.full.no-external.js']],
+  ['with the extension for surveys', ['surveys.js', 'array.js']],
+])('posthog-js %s in Chromium', (name, libraries) => {
   (found === undefined ? test.skip : test)(
     'shows a survey and a feature to choose, and what the visitor does is stored and counts',
     async () => {
+      anna = await api.createTenant(name);
       const feature = await create('early_access_feature', { name: 'New search', stage: 'beta' });
       const survey = await create('surveys', {
         ...{ name: 'Liking', type: 'popover', start_date: new Date().toISOString() },
@@ -50,9 +53,11 @@ describe('posthog-js in Chromium', () => {
       const folder = path.dirname(createRequire(import.meta.url).resolve('posthog-js/package.json'));
       const use = `window.useOffers(${JSON.stringify(host)}, ${JSON.stringify(anna.projectToken)}, (seen) => fetch('/done', { method: 'POST', body: seen }))`;
       const files = {
-        '/': `<!doctype html><title>Shop</title><body><script src="/library.js"></script><script src="/page.js"></script><script>${use}</script>`,
+        '/': `<!doctype html><title>Shop</title><body>${libraries.map((one) => `<script src="/${one}"></script>`).join('')}<script src="/page.js"></script><script>${use}</script>`,
         '/page.js': `${readFileSync(path.join(CLIENTS, 'offers.js'), 'utf8')}; window.useOffers = useOffers;`,
-        '/library.js': readFileSync(path.join(folder, 'dist/array.full.no-external.js'), 'utf8'),
+        ...Object.fromEntries(
+          libraries.map((one) => [`/${one}`, readFileSync(path.join(folder, 'dist', one), 'utf8')]),
+        ),
       };
       const seen = JSON.parse(await browse(found as string, { files, path: '/', arrived }));
       expect(seen).toEqual({

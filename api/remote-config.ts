@@ -18,6 +18,7 @@ import { type Packed, packed, packedAnswer } from './public/packed.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { createRemembered } from './public/remembered.ts';
 import { settingsOf } from './settings.ts';
+import type { OfferedSurveys } from './surveys/offered.ts';
 
 /** The share has room for one largest body, which counts twice: as received and as decompressed. */
 const MEMBER: LaneMember = {
@@ -36,10 +37,10 @@ const CACHE = 'public, max-age=60';
  * The settings for older clients, which ask `/decide` for them and know some by other names. They load the functions of
  * the project from a script that they are told of.
  */
-function olderSettings(token: string, hasFunctions: boolean, hasFlags: boolean) {
+function olderSettings(token: string, { hasFunctions, hasFlags, hasSurveys }: SiteConfig) {
   const script = { id: LOADED_BY_OLDER, url: SCRIPT_PATH.replace(':token', () => encodeURIComponent(token)) };
   return {
-    ...settingsOf(token, hasFlags),
+    ...settingsOf(token, hasFlags, hasSurveys),
     siteApps: hasFunctions ? [script] : [],
     editorParams: {},
   };
@@ -72,14 +73,16 @@ interface SiteConfig {
   script: Packed;
   hasFunctions: boolean;
   hasFlags: boolean;
+  hasSurveys: boolean;
 }
 
 /** What browsers ask before they send. */
 export function remoteConfigRoutes(
   lane: Lane,
-  deps: Pick<ApiDependencies, 'lanePool' | 'listener'> & FlagRouteDependencies,
+  deps: Pick<ApiDependencies, 'lanePool' | 'listener'> & FlagRouteDependencies & { surveys: OfferedSurveys },
 ): void {
   const { keys } = lane;
+  const hasRunning = async (projectId: number) => (await deps.surveys.of(projectId)).length > 0;
   const scripts = createRemembered<SiteConfig>({
     channel: SITE_FUNCTIONS_CHANNEL,
     listener: deps.listener,
@@ -88,16 +91,21 @@ export function remoteConfigRoutes(
       const { token, functions } = await readSite(deps.lanePool, Number(projectId), MOST_SITE_BYTES);
       if (token === undefined) return undefined;
       const hasFlags = await deps.flags.hasFlags(Number(projectId));
-      const script = await packed(siteScript(settingsOf(token, hasFlags), functions));
-      const value = { token, script, hasFunctions: functions.length > 0, hasFlags };
+      const hasSurveys = await hasRunning(Number(projectId));
+      const script = await packed(siteScript(settingsOf(token, hasFlags, hasSurveys), functions));
+      const value = { token, script, hasFunctions: functions.length > 0, hasFlags, hasSurveys };
       return { value, bytes: script.plain.length + script.gzip.length };
     },
   });
-  /** What browsers load of a project. A project whose key was replaced, or that has its first flag, is read again. */
+  /** What browsers load of a project. A project whose key was replaced, or that has its first flag or survey, is read again. */
   async function siteOf({ id }: PublicProjectRow, token: string): Promise<SiteConfig> {
     const key = String(id);
     const known = await scripts.of(key);
-    if (known?.token === token && known.hasFlags === (await deps.flags.hasFlags(id))) return known;
+    const isSame =
+      known?.token === token &&
+      known.hasFlags === (await deps.flags.hasFlags(id)) &&
+      known.hasSurveys === (await hasRunning(id));
+    if (isSame) return known;
     scripts.forget(key);
     const read = await scripts.of(key);
     if (read?.token !== token) throw errors.notFound('No project has this key.');
@@ -117,7 +125,8 @@ export function remoteConfigRoutes(
   const config: Handle = async (incoming) => {
     const token = inPath(incoming);
     const { id } = await requireProject(keys, token, incoming.request);
-    return cached(JSON.stringify(settingsOf(token, await deps.flags.hasFlags(id))), 'application/json');
+    const settings = settingsOf(token, await deps.flags.hasFlags(id), await hasRunning(id));
+    return cached(JSON.stringify(settings), 'application/json');
   };
   const script: Handle = async (incoming) => {
     const token = inPath(incoming);
@@ -128,8 +137,7 @@ export function remoteConfigRoutes(
     answers(incoming, {
       form: decideForm(versionOf(incoming.request.query as Query)),
       settings: async (project, key) => {
-        const { hasFunctions, hasFlags } = await siteOf(project, key);
-        return olderSettings(key, hasFunctions, hasFlags);
+        return olderSettings(key, await siteOf(project, key));
       },
     });
   add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });

@@ -2,6 +2,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { stepsOf, versionsOf } from '../actions/reads/steps-of.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
+import { knownCohorts } from '../cohorts/reads/known-cohorts.ts';
 import type { Config } from '../config.ts';
 import type { Address, Pool } from '../db/pool.ts';
 import type { Limits } from '../destinations/limits.ts';
@@ -133,6 +134,7 @@ export async function startWorker({
         temporal: schedules.functions,
         site: config.SLUICE_PUBLIC_URL,
       },
+      flags: { pool, knownCohorts, temporal: schedules.flags, logger },
     };
     const common = {
       connection,

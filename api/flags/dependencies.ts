@@ -1,6 +1,7 @@
-import { readCohortDefinitions } from '../../cohorts/rows/definitions.ts';
+import { knownCohorts, readCohortDefinitions } from '../../cohorts/rows/definitions.ts';
 import { membershipsOf } from '../../cohorts/rows/members.ts';
 import { createDefinitions, type Definitions } from '../../flags/cache/definitions.ts';
+import type { PlanCommandDependencies } from '../../flags/commands/tell.ts';
 import { createEvaluator, type Evaluator } from '../../flags/evaluator.ts';
 import { createSubjects } from '../../flags/reads/subjects.ts';
 import { readDefinitions } from '../../flags/rows/definitions.ts';
@@ -19,6 +20,15 @@ export interface FlagRouteDependencies {
   flags: Flags;
   flagPlace?: ApiDependencies['flagPlace'];
 }
+
+/** What commands about plans for flags need. */
+export const planCommands = ({
+  pool,
+  schedules,
+  logger,
+}: Pick<ApiDependencies, 'pool' | 'schedules' | 'logger'>): PlanCommandDependencies => ({
+  ...{ pool, knownCohorts, temporal: schedules.flags, logger },
+});
 
 /** Puts together what flags need of the other products. */
 export function createFlags({

@@ -8,6 +8,7 @@ import type { Answer } from '../public/answer.ts';
 import { type Handle, type Incoming, lastOf, type Query } from '../public/exchange.ts';
 import type { Lane, LaneMember } from '../public/lane.ts';
 import { settingsOf } from '../settings.ts';
+import type { OfferedSurveys } from '../surveys/offered.ts';
 import { type Form, writeAnswer } from './answers.ts';
 import { decodeFlagBody, FlagBodyError, MOST_BYTES } from './decode.ts';
 import type { FlagRouteDependencies } from './dependencies.ts';
@@ -150,7 +151,7 @@ const requestSchema = z
   .meta({ id: 'FlagRequest' });
 
 /** Adds `/flags`. */
-export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
+export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: OfferedSurveys }): void {
   const { add } = lane.join(MEMBER);
   const answers = createFlagAnswers(lane, deps);
   const evaluate: Handle = (incoming) => {
@@ -160,7 +161,11 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
       ...(withSettings
         ? {
             settings: async (project, token) => ({
-              ...settingsOf(token, await deps.flags.hasFlags(project.id)),
+              ...settingsOf(
+                token,
+                await deps.flags.hasFlags(project.id),
+                (await deps.surveys.of(project.id)).length > 0,
+              ),
               supportedCompression: COMPRESSION,
             }),
           }

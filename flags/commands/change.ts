@@ -4,6 +4,7 @@ import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
+import { featureOfFlag } from '../rows/early-access.ts';
 import {
   type FlagFields,
   type FlagKey,
@@ -80,48 +81,56 @@ function wanted({
 }
 
 /** Changes a flag. `deleted` deletes it, and brings it back. Of its filters, those that are given are replaced. */
-export async function changeFlag(
+export const changeFlag = (
   deps: FlagCommandDependencies,
   actor: Actor,
   key: FlagKey,
   change: FlagChange,
+): Promise<FlagRow> => transaction(deps.pool, (client) => changeFlagIn(client, deps, actor, key, change));
+
+/** Changes a flag as a part of a transaction. The activity log also has what is given `about` the change. */
+export async function changeFlagIn(
+  client: Transaction,
+  deps: Pick<FlagCommandDependencies, 'knownCohorts'>,
+  actor: Actor,
+  key: FlagKey,
+  change: FlagChange,
+  about: Record<string, unknown> = {},
 ): Promise<FlagRow> {
   const { projectId, flagId } = key;
   if (change.key !== undefined) checkKey(change.key);
-  return transaction(deps.pool, async (client) => {
-    await lockFlags(client, projectId);
-    const before = await findFlag(client, key);
-    const returns = before?.deleted === true && change.deleted === false;
-    if (!before || (before.deleted && !returns)) throw refuse.absent();
-    checkConflict(before, change);
-    const { filters: newFilters, ...input } = wanted(change);
-    const fields: FlagFields = { ...before, ...given(input) };
-    const isRemoteConfiguration = fields.is_remote_configuration;
-    if (newFilters !== undefined && Object.keys(newFilters).length > 0) {
-      const stored = parseExactJson(before.filters) as Record<string, unknown>;
-      const merged = change.replacesFilters ? newFilters : { ...stored, ...newFilters };
-      const checked = checkFilters(merged, { isNew: false, isRemoteConfiguration });
-      await checkCohorts(deps, client, projectId, checked.cohorts);
-      fields.filters = JSON.stringify(checked.filters);
+  await lockFlags(client, projectId);
+  const before = await findFlag(client, key);
+  const returns = before?.deleted === true && change.deleted === false;
+  if (!before || (before.deleted && !returns)) throw refuse.absent();
+  checkConflict(before, change);
+  const { filters: newFilters, ...input } = wanted(change);
+  const fields: FlagFields = { ...before, ...given(input) };
+  const isRemoteConfiguration = fields.is_remote_configuration;
+  if (newFilters !== undefined && Object.keys(newFilters).length > 0) {
+    const stored = parseExactJson(before.filters) as Record<string, unknown>;
+    const merged = change.replacesFilters ? newFilters : { ...stored, ...newFilters };
+    const checked = checkFilters(merged, { isNew: false, isRemoteConfiguration });
+    await checkCohorts(deps, client, projectId, checked.cohorts);
+    fields.filters = JSON.stringify(checked.filters);
+  }
+  if (returns) {
+    if (await hasFlags(client, projectId, FLAG_LIMITS.flags)) {
+      throw refuse.invalid(null, `A project may have ${FLAG_LIMITS.flags} feature flags.`, {
+        code: 'limit',
+      });
     }
-    if (returns) {
-      if (await hasFlags(client, projectId, FLAG_LIMITS.flags)) {
-        throw refuse.invalid(null, `A project may have ${FLAG_LIMITS.flags} feature flags.`, {
-          code: 'limit',
-        });
-      }
-      fields.key = change.key ?? (await freeKey(client, projectId, before.key, flagId));
-    }
-    if (!fields.deleted && (await isKeyTaken(client, projectId, fields.key, flagId))) throw taken();
-    checkSettings(fields);
-    await checkStates(client, before, fields);
-    const after = await updateFlag(client, key, fields, actor.kind === 'user' ? actor.userId : null);
-    if (!after) throw refuse.absent();
-    const what = after.deleted ? 'deleted' : 'updated';
-    const detail = { name: after.key, ...changes(loggedFlag(before), loggedFlag(after)) };
-    await auditFlag(client, actor, after, what, detail);
-    return after;
-  });
+    fields.key = change.key ?? (await freeKey(client, projectId, before.key, flagId));
+  }
+  if (!fields.deleted && (await isKeyTaken(client, projectId, fields.key, flagId))) throw taken();
+  checkSettings(fields);
+  await checkStates(client, before, fields);
+  const after = await updateFlag(client, key, fields, actor.kind === 'user' ? actor.userId : null);
+  if (!after) throw refuse.absent();
+  const what = after.deleted ? 'deleted' : 'updated';
+  const detail = { name: after.key, ...changes(loggedFlag(before), loggedFlag(after)), ...about };
+  await auditFlag(client, actor, after, what, detail);
+  return after;
 }
 
 /** Refuses states that contradict each other, and what breaks flags that depend on this one. */
@@ -134,6 +143,11 @@ async function checkStates(client: Transaction, before: FlagRow, fields: FlagFie
   const links = await listLinks(client, before.project_id);
   if (fields.deleted) {
     checkDependents(before.id, links, 'delete');
+    const feature = await featureOfFlag(client, { projectId: before.project_id, flagId: before.id });
+    if (feature !== undefined) {
+      const message = `Cannot delete a feature flag that is linked to an early access feature: ${feature}. Delete the feature first.`;
+      throw refuse.invalid('deleted', message);
+    }
     return;
   }
   if (before.active && !fields.active) checkDependents(before.id, links, 'disable');

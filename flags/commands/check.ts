@@ -33,7 +33,7 @@ export function checkSettings(fields: FlagFields): void {
 
 /** Refuses cohorts that the project does not have. */
 export async function checkCohorts(
-  deps: FlagCommandDependencies,
+  deps: Pick<FlagCommandDependencies, 'knownCohorts'>,
   queryable: Queryable,
   projectId: number,
   ids: readonly number[],

@@ -1,4 +1,4 @@
-import { transaction } from '../../db/pool.ts';
+import { type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
@@ -13,8 +13,18 @@ export const taken = () =>
   refuse.invalid('key', 'There is already a feature flag with this key.', { code: 'unique' });
 
 /** Creates a flag. */
-export async function createFlag(
+export const createFlag = (
   deps: FlagCommandDependencies,
+  actor: Actor,
+  projectId: number,
+  input: FlagInput,
+): Promise<FlagRow> =>
+  transaction(deps.pool, (client) => createFlagIn(client, deps, actor, projectId, input));
+
+/** Creates a flag as a part of a transaction. */
+export async function createFlagIn(
+  client: Transaction,
+  deps: Pick<FlagCommandDependencies, 'knownCohorts'>,
   actor: Actor,
   projectId: number,
   input: FlagInput,
@@ -45,26 +55,24 @@ export async function createFlag(
   } as const;
   checkSettings(fields);
   if (fields.archived && fields.active) throw archivedIsActive();
-  return transaction(deps.pool, async (client) => {
-    if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
-    await lockFlags(client, projectId);
-    if (!fields.deleted && (await isKeyTaken(client, projectId, key, null))) throw taken();
-    if (!fields.deleted && (await hasFlags(client, projectId, FLAG_LIMITS.flags))) {
-      throw refuse.invalid(null, `A project may have ${FLAG_LIMITS.flags} feature flags.`, { code: 'limit' });
-    }
-    await checkCohorts(deps, client, projectId, checked.cohorts);
-    if (checked.asks.length > 0) {
-      const own = { id: 0, key, active: fields.active, asks: checked.asks };
-      checkAsks(own, await listLinks(client, projectId));
-    }
-    const row = await insertFlag(client, {
-      ...fields,
-      project_id: projectId,
-      created_by: actor.kind === 'user' ? actor.userId : null,
-    });
-    await auditFlag(client, actor, row, 'created', { name: row.key });
-    return row;
+  if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
+  await lockFlags(client, projectId);
+  if (!fields.deleted && (await isKeyTaken(client, projectId, key, null))) throw taken();
+  if (!fields.deleted && (await hasFlags(client, projectId, FLAG_LIMITS.flags))) {
+    throw refuse.invalid(null, `A project may have ${FLAG_LIMITS.flags} feature flags.`, { code: 'limit' });
+  }
+  await checkCohorts(deps, client, projectId, checked.cohorts);
+  if (checked.asks.length > 0) {
+    const own = { id: 0, key, active: fields.active, asks: checked.asks };
+    checkAsks(own, await listLinks(client, projectId));
+  }
+  const row = await insertFlag(client, {
+    ...fields,
+    project_id: projectId,
+    created_by: actor.kind === 'user' ? actor.userId : null,
   });
+  await auditFlag(client, actor, row, 'created', { name: row.key });
+  return row;
 }
 
 export const archivedIsActive = () =>

@@ -7,6 +7,7 @@ import { createRequestDurations } from '../../api/http-metrics.ts';
 import { Gates, newTicket } from '../../api/public/gate.ts';
 import { type Lane, openLane } from '../../api/public/lane.ts';
 import { remoteConfigRoutes } from '../../api/remote-config.ts';
+import { createOfferedSurveys } from '../../api/surveys/offered.ts';
 import { createWarnings } from '../../capture/warnings.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
@@ -57,7 +58,9 @@ beforeAll(async () => {
       warnings,
       logger: createLogger({ name: 'test', level: 'silent' }),
     });
-    remoteConfigRoutes(lane, { lanePool: pool, listener, flags });
+    const surveys = createOfferedSurveys({ lanePool: pool, listener });
+    lane.onClose(() => surveys.close());
+    remoteConfigRoutes(lane, { lanePool: pool, listener, flags, surveys });
     echoRoutes(lane, (body) => pause(body));
   });
   await app.ready();

@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import path from 'node:path';
+import { packagedChromium } from '../support/packaged-chromium.ts';
 import { type Availability, findPythonPackages } from '../support/python-packages.ts';
 
 export const CLIENTS = path.join(import.meta.dirname, 'clients');
@@ -54,9 +55,10 @@ export const findPythonClient = (version: string, extra?: string): Availability 
     ? findPythonPackages(`posthog-python-${version}`, [`posthog==${version}`])
     : findPythonPackages(`posthog-python-${version}-${extra}`, [`posthog[${extra}]==${version}`]);
 
+/** The browser of the machine, or else the one that comes with the development tools. */
 export function findChromium(): Availability {
   for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
     if (spawnSync(name, ['--version'], { encoding: 'utf8' }).status === 0) return { found: name, reason: '' };
   }
-  return { found: undefined, reason: 'no Chromium is installed' };
+  return { found: packagedChromium(), reason: 'no Chromium is installed' };
 }

@@ -16,6 +16,7 @@ import { type FlagBody, readFlagBody, runtimeOf } from './request.ts';
 const MEMBER: LaneMember = {
   name: 'flags',
   tag: 'flags',
+  startsAlone: true,
   share: { held: 16 * MOST_BYTES, atWork: MOST_BYTES, unpacking: 0 },
   largestBody: { bytes: MOST_BYTES, refusal: `The request is larger than ${MOST_BYTES} bytes.` },
 };

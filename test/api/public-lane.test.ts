@@ -44,6 +44,7 @@ beforeAll(async () => {
     lanePool: pool,
     listener,
     logger: createLogger({ name: 'test', level: 'silent' }),
+    isPrepared: () => true,
   });
   app = Fastify();
   app.setSerializerCompiler(serializerCompiler);
@@ -57,7 +58,7 @@ beforeAll(async () => {
       warnings,
       logger: createLogger({ name: 'test', level: 'silent' }),
     });
-    remoteConfigRoutes(lane, { lanePool: pool, listener, flags });
+    remoteConfigRoutes(lane, { lanePool: pool, listener, flags, isPrepared: () => true });
     echoRoutes(lane, (body) => pause(body));
   });
   await app.ready();

@@ -13,6 +13,7 @@ import { flagRoutes } from './flags/evaluate.ts';
 import { flagEvaluationRoutes } from './flags/evaluations.ts';
 import { flagExplanationRoutes } from './flags/explanations.ts';
 import { featureFlagRoutes } from './flags/feature-flags.ts';
+import { flagUsageRoutes } from './flags/usage.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { webhookRoutes } from './functions/webhooks.ts';
@@ -64,6 +65,7 @@ export const ROUTES: Routes = {
     cohortRoutes,
     flagDefinitionRoutes,
     flagEvaluationRoutes,
+    flagUsageRoutes,
     featureFlagRoutes,
     flagExplanationRoutes,
     wizardRoutes,

@@ -18,6 +18,8 @@ import { type CohortRow, copyOf, type DefinitionCopies, rowsOf } from './copy.ts
 export interface ProjectFlags {
   projectId: number;
   organizationId: string;
+  /** How many requests the organization may make in a month. Null: as many as the setting says. */
+  requestsPerMonth: number | null;
   set: FlagSet;
   /** The rows that the set was made of, for whoever shows them. */
   rows: readonly FlagDefinitionRow[];
@@ -36,6 +38,8 @@ export interface DefinitionsOptions {
   patience?: number;
   readFlags(projectId: number, known: readonly { id: number; stamp: string }[]): Promise<DefinitionChanges>;
   readCohorts(projectId: number): Promise<CohortRow[]>;
+  /** A flag was replaced by a newer version of it. */
+  onReplaced?(projectId: number, flag: CompiledFlag): void;
   now?: () => number;
   /** How many bytes of definitions are kept. Those of projects that nobody asks for go first. */
   mostKept?: number;
@@ -69,8 +73,10 @@ interface Entry {
 export interface Definitions {
   /** The flags of a project, mostly without a promise. Undefined: there is no such project. */
   of(projectId: number): ProjectFlags | undefined | Promise<ProjectFlags | undefined>;
-  /** How many projects are in memory. */
-  size(): number;
+  /** What is in memory of a project. */
+  known(projectId: number): ProjectFlags | undefined;
+  /** The projects in memory. */
+  all(): Iterable<ProjectFlags>;
   /** Ends with what is being read. */
   close(): Promise<void>;
 }
@@ -166,6 +172,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       const ofFlag = overrides.get(id) ?? new Map<string, boolean | string>();
       const text = JSON.stringify([...ofFlag]);
       const isSame = old !== undefined && old.row === row && old.overrides === text;
+      if (old && !isSame) options.onReplaced?.(projectId, old.flag);
       compiled.set(id, isSame ? old : { row, overrides: text, flag: compileFlag(definitionOf(row, ofFlag)) });
       size += row.filters.length + text.length;
       if (performance.now() - turn > TURN) {
@@ -182,6 +189,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     const flags: ProjectFlags = {
       projectId,
       organizationId: project.organization_id,
+      requestsPerMonth: project.flag_requests_per_month,
       set: flagSet(
         [...compiled.values()].map((one) => one.flag),
         {
@@ -314,7 +322,10 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       if (isOld && time - entry.failedAt >= RETRY_AFTER) refresh(projectId);
       return entry.flags;
     },
-    size: () => entries.size,
+    known: (projectId) => entries.get(projectId)?.flags,
+    *all() {
+      for (const { flags } of entries.values()) if (flags) yield flags;
+    },
     async close() {
       unsubscribe();
       isClosed = true;

@@ -45,6 +45,8 @@ beforeAll(async () => {
     listener,
     logger: createLogger({ name: 'test', level: 'silent' }),
     isPrepared: () => true,
+    registry,
+    config: api.config,
   });
   app = Fastify();
   app.setSerializerCompiler(serializerCompiler);

@@ -1,6 +1,8 @@
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { changeQuota } from '../../flags/commands/quota.ts';
+import { OPERATOR } from '../../tenancy/actor.ts';
 import { EVERYBODY, storeFlag, where } from '../flags/support.ts';
 import { createTenant, type Tenant } from '../support/api.ts';
 import { makeDataDir } from '../support/data-dir.ts';
@@ -221,6 +223,77 @@ test('while Postgres does not answer, requests do not wait for it', async () => 
   await eventually(async () => JSON.stringify(await ask(api)) === JSON.stringify(RIGHT));
   api.kill('SIGKILL');
   await api.exited;
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+/** Asks until nothing is left, and counts the answers that had flags. */
+async function useUp(api: ApiProgram, api_key: string, refusals = 3): Promise<number> {
+  let told = 0;
+  for (let refused = 0; refused < refusals; ) {
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, async () => {
+        const answer = await post(`${api.url}/flags?v=2`, { api_key, distinct_id: 'ann' });
+        return ((await answer.json()) as { quotaLimited?: string[] }).quotaLimited === undefined;
+      }),
+    );
+    told += answers.filter(Boolean).length;
+    refused = answers.includes(false) ? refused + 1 : 0;
+  }
+  return told;
+}
+
+test('several processes give out a quota exactly; what one that is killed did not claim comes back', async () => {
+  const tenantOf = async (requests: number) => {
+    const one = await createTenant(database.pool, 'Quota');
+    await storeFlag(database.pool, one.projectId, { key: 'first', filters: EVERYBODY });
+    await changeQuota(database.pool, OPERATOR, one.organizationId, requests);
+    return one;
+  };
+  const dataDir = makeDataDir();
+  const all = await Promise.all([1, 2, 3].map(async () => programs.ready(await start(dataDir))));
+  const exact = await tenantOf(701);
+  let told = 0;
+  const askAll = async () => {
+    const counts = await Promise.all(all.map((api) => useUp(api, exact.projectToken)));
+    for (const count of counts) told += count;
+    return told;
+  };
+  // What some hold and do not need comes back within seconds.
+  await eventually(async () => (await askAll()) >= 701);
+  await askAll();
+  expect(told).toBe(701);
+
+  const killed = await tenantOf(800);
+  const [victim, second, third] = all as [ApiProgram, ApiProgram, ApiProgram];
+  let ofVictim = 0;
+  const dying = (async () => {
+    for (;;) {
+      const answer = await post(`${victim.url}/flags?v=2`, {
+        api_key: killed.projectToken,
+        distinct_id: 'ann',
+      });
+      await answer.text();
+      ofVictim += 1;
+      if (ofVictim === 50) victim.kill('SIGKILL');
+    }
+  })().catch(() => undefined);
+  await victim.exited;
+  await dying;
+  const { rows } = await database.pool.query(
+    'select amount::int, claimed::int from flag_quota_leases where organization_id = $1',
+    [killed.organizationId],
+  );
+  const [{ amount, claimed }] = rows as [{ amount: number; claimed: number }];
+  expect(claimed).toBeGreaterThanOrEqual(ofVictim);
+  expect(amount).toBeGreaterThan(claimed);
+  let ofOthers = 0;
+  await eventually(async () => {
+    for (const api of [second, third]) ofOthers += await useUp(api, killed.projectToken, 1);
+    return ofOthers >= 800 - claimed;
+  });
+  expect(ofOthers).toBe(800 - claimed);
+  for (const api of all) api.kill('SIGKILL');
+  await Promise.all(all.map((api) => api.exited));
   rmSync(dataDir, { recursive: true, force: true });
 });
 

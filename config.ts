@@ -158,6 +158,14 @@ const variables = {
       'Number of seconds after which an invocation that a worker has begun, and of which it says nothing more, is begun by another one.',
     ),
   SLUICE_FUNCTIONS_PER_PROJECT: positive.default(1_000).describe('Maximum number of functions of a project.'),
+  SLUICE_FLAG_REQUESTS_PER_MONTH: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      'Number of requests for feature flags that an organization without a quota of its own may make in a month. A request for definitions counts as ten. 0: any number.',
+    ),
   SLUICE_PROJECTS_PER_ORGANIZATION: positive
     .default(200)
     .describe('Maximum number of projects of an organization.'),

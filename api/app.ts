@@ -111,7 +111,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     measureRequests(site, durations);
     answerUnknownPaths(site, paths);
     await serveDocumentation(site);
-    healthRoutes(site.withTypeProvider<ZodTypeProvider>(), deps);
+    healthRoutes(site.withTypeProvider<ZodTypeProvider>(), { ...deps, flags });
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
       await guardManagement(management, deps);

@@ -19,6 +19,7 @@ import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { Product } from '../tenancy/product.ts';
+import type { Copies } from './public/copies.ts';
 
 /** The server that routes are added to; the types of their handlers follow from their schemas. */
 export type App = FastifyInstance<
@@ -42,6 +43,8 @@ export interface ApiDependencies {
   lanePool: Pool;
   /** Runs what is compiled from texts of users, and sees one project at a time. */
   reader: Pool;
+  /** What is known of keys and flags, on disk, for a start without the database. Undefined: nothing is kept. */
+  copies?: Copies | undefined;
   /** Reports what other processes change in the database. */
   listener: Listener;
   schedules: Schedules;

@@ -12,9 +12,10 @@ import type { FlagRouteDependencies } from './flags/dependencies.ts';
 import { createFlagAnswers, versionOf } from './flags/evaluate.ts';
 import { LOADED_BY_OLDER, siteScript } from './functions/site-script.ts';
 import type { Answer } from './public/answer.ts';
-import type { Handle, Incoming, Query } from './public/exchange.ts';
+import { type Handle, type Incoming, type Query, whenPrepared } from './public/exchange.ts';
 import type { Lane, LaneMember } from './public/lane.ts';
 import { type Packed, packed, packedAnswer } from './public/packed.ts';
+import { LATE, Patience } from './public/patience.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { createRemembered } from './public/remembered.ts';
 import { settingsOf } from './settings.ts';
@@ -24,6 +25,7 @@ import type { OfferedSurveys } from './surveys/offered.ts';
 const MEMBER: LaneMember = {
   name: 'remote config',
   tag: 'capture',
+  startsAlone: true,
   share: { held: 2 * MOST_BYTES, atWork: 1024 * 1024, unpacking: 0 },
   largestBody: { bytes: MOST_BYTES, refusal: `The request is larger than ${MOST_BYTES} bytes.` },
 };
@@ -79,16 +81,33 @@ interface SiteConfig {
 /** What browsers ask before they send. */
 export function remoteConfigRoutes(
   lane: Lane,
-  deps: Pick<ApiDependencies, 'lanePool' | 'listener'> & FlagRouteDependencies & { surveys: OfferedSurveys },
+  deps: Pick<ApiDependencies, 'lanePool' | 'listener' | 'copies' | 'isPrepared'> &
+    FlagRouteDependencies & { surveys: OfferedSurveys },
 ): void {
   const { keys } = lane;
   const hasRunning = async (projectId: number) => (await deps.surveys.of(projectId)).length > 0;
+  const database = whenPrepared(deps.lanePool, deps.isPrepared);
+  const waiting = new Patience();
+  /** Reads what browsers load. The copy on disk serves while the database is away and nothing is in memory. */
+  async function readSiteOf(projectId: string): ReturnType<typeof readSite> {
+    const reading = readSite(database, Number(projectId), MOST_SITE_BYTES);
+    if (!deps.copies) return reading;
+    const read = await waiting.wait(reading);
+    if (read === LATE) {
+      const [line] = (await deps.copies.read('sites', projectId)) ?? [];
+      return line === undefined ? reading : JSON.parse(line);
+    }
+    waiting.answered();
+    if (read.token === undefined) deps.copies.remove('sites', projectId);
+    else deps.copies.save('sites', projectId, () => [JSON.stringify(read)]);
+    return read;
+  }
   const scripts = createRemembered<SiteConfig>({
     channel: SITE_FUNCTIONS_CHANNEL,
     listener: deps.listener,
     // The key of what is remembered is the project. The script names the public key of the project, too.
     read: async (projectId) => {
-      const { token, functions } = await readSite(deps.lanePool, Number(projectId), MOST_SITE_BYTES);
+      const { token, functions } = await readSiteOf(projectId);
       if (token === undefined) return undefined;
       const hasFlags = await deps.flags.hasFlags(Number(projectId));
       const hasSurveys = await hasRunning(Number(projectId));

@@ -16,6 +16,7 @@ import { flagExplanationRoutes } from './flags/explanations.ts';
 import { featureFlagRoutes } from './flags/feature-flags.ts';
 import { rolloutRoutes } from './flags/rollouts.ts';
 import { scheduledChangeRoutes } from './flags/scheduled-changes.ts';
+import { flagUsageRoutes } from './flags/usage.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { webhookRoutes } from './functions/webhooks.ts';
@@ -78,6 +79,7 @@ export const ROUTES: Routes = {
     cohortRoutes,
     flagDefinitionRoutes,
     flagEvaluationRoutes,
+    flagUsageRoutes,
     featureFlagRoutes,
     flagExplanationRoutes,
     rolloutRoutes,

@@ -4,8 +4,8 @@ import { findMemberProject, findProjectByToken, type MemberProjectRow } from '..
 import { localDefinitions } from '../../flags/local-definitions.ts';
 import { admitsKeys, isWithin } from '../access.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
-import { errors } from '../errors.ts';
-import { freeForm } from '../fields.ts';
+import { ApiError, errors } from '../errors.ts';
+import { errorBody, freeForm } from '../fields.ts';
 import { type Packed, packed, packedAnswer } from '../public/packed.ts';
 import type { Flags } from './dependencies.ts';
 import { FLAGS_PREFIX } from './feature-flags.ts';
@@ -17,6 +17,15 @@ const CACHE = 'private, must-revalidate';
 const MOST_KEPT = 500;
 const WRONG_TOKEN =
   'The provided API key is invalid or has expired. Please check your API key and try again.';
+
+/** SDKs let go of their definitions then. */
+const quotaExceeded = () =>
+  new ApiError(402, {
+    type: 'quota_limited',
+    code: 'payment_required',
+    detail: 'You have exceeded your feature flag request quota',
+    attr: null,
+  });
 
 const answer = z
   .object({
@@ -37,6 +46,7 @@ export function flagDefinitionRoutes(
   async function bodyOf(projectId: number): Promise<Packed> {
     const project = await flags.definitions.of(projectId);
     if (!project) throw errors.notFound();
+    if (!(await flags.metered.takeDefinitions(project))) throw quotaExceeded();
     let known = bodies.get(projectId);
     if (known?.revision !== project.revision) {
       known = { revision: project.revision, body: packed(localDefinitions(project)) };
@@ -92,7 +102,7 @@ export function flagDefinitionRoutes(
     querystring,
     description:
       'The answer has an `ETag`. Sent back as `If-None-Match`, it gets 304 as long as no definition has changed.',
-    response: { 200: answer },
+    response: { 200: answer, 402: errorBody },
   };
   for (const path of ['/flags/definitions', '/api/feature_flag/local_evaluation/']) {
     app.get(

@@ -12,11 +12,13 @@ import type { OfferedSurveys } from '../surveys/offered.ts';
 import { type Form, writeAnswer } from './answers.ts';
 import { decodeFlagBody, FlagBodyError, MOST_BYTES } from './decode.ts';
 import type { FlagRouteDependencies } from './dependencies.ts';
+import type { Limited } from './metered.ts';
 import { type FlagBody, readFlagBody, runtimeOf } from './request.ts';
 
 const MEMBER: LaneMember = {
   name: 'flags',
   tag: 'flags',
+  startsAlone: true,
   share: { held: 16 * MOST_BYTES, atWork: MOST_BYTES, unpacking: 0 },
   largestBody: { bytes: MOST_BYTES, refusal: `The request is larger than ${MOST_BYTES} bytes.` },
 };
@@ -87,9 +89,9 @@ export function createFlagAnswers(lane: Pick<Lane, 'keys'>, deps: FlagRouteDepen
     const project = found instanceof Promise ? await found : found;
     if (!project) throw errors.authenticationFailed(WRONG_TOKEN);
     if (body.distinctId === undefined && !body.disableFlags) return inText(400, NO_ID);
-    let evaluated: Evaluated | undefined;
+    let evaluated: Evaluated | Limited | undefined;
     if (!body.disableFlags) {
-      const evaluating = flags.evaluator.evaluate(project.id, requestOf(body, incoming));
+      const evaluating = flags.metered.evaluate(project.id, requestOf(body, incoming));
       evaluated = evaluating instanceof Promise ? await evaluating : evaluating;
     }
     const settings = wanted.settings?.(project, token);

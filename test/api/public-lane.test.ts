@@ -45,6 +45,9 @@ beforeAll(async () => {
     lanePool: pool,
     listener,
     logger: createLogger({ name: 'test', level: 'silent' }),
+    isPrepared: () => true,
+    registry,
+    config: api.config,
   });
   app = Fastify();
   app.setSerializerCompiler(serializerCompiler);
@@ -60,7 +63,7 @@ beforeAll(async () => {
     });
     const surveys = createOfferedSurveys({ lanePool: pool, listener });
     lane.onClose(() => surveys.close());
-    remoteConfigRoutes(lane, { lanePool: pool, listener, flags, surveys });
+    remoteConfigRoutes(lane, { lanePool: pool, listener, flags, surveys, isPrepared: () => true });
     echoRoutes(lane, (body) => pause(body));
   });
   await app.ready();

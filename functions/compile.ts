@@ -261,7 +261,8 @@ class Compilation {
       if (!MISSING_IN_TRANSFORMATIONS.has(name)) continue;
       throw new FunctionError(
         field,
-        `Variable not available in transformations: ${name}. A transformation sees project, event and inputs.`,
+        `Invalid template: Variable not available in transformations: ${name}. A transformation sees project, event and ` +
+          'inputs.',
       );
     }
   }
@@ -300,6 +301,7 @@ class Compilation {
   }
 
   async #filterTree(document: GivenFilters): Promise<Expr> {
+    this.#refuseOtherSources(document);
     const filters = readFunctionFilters(document);
     const { now, timezone } = this.#source;
     const testAccounts = readFilters(this.#source.testAccounts ?? []);
@@ -310,6 +312,15 @@ class Compilation {
     }
     const moment = { now, timezone };
     return functionFilterExpression(filters, { moment, scope: 'realtime', hogql, testAccounts, actions });
+  }
+
+  /** Filters of functions that were written elsewhere may mean other things than events, which would never match here. */
+  #refuseOtherSources({ source }: GivenFilters): void {
+    if (source === undefined || source === null) return;
+    const sources = this.#source.type === 'internal_destination' ? ['events', 'internal-events'] : ['events'];
+    if (sources.includes(source as string)) return;
+    const allowed = sources.map((one) => `'${one}'`).join(' or ');
+    throw new FilterError(`source must be ${allowed}, not ${JSON.stringify(source)}`, 'source');
   }
 
   async masking(given: Content['masking']): Promise<CompiledContent['masking']> {

@@ -284,6 +284,24 @@ describe('inputs', () => {
   });
 });
 
+test('errors of a template that is secret say nothing of it', async () => {
+  for (const value of ['{s3cr3t-value', '{s3cr3t.value-part}', '{{s3cr3t}}', '{s3cr3t(select 1)}']) {
+    const input = { key: 'a', type: 'string', secret: true };
+    const { status, body } = await create({
+      ...{ hog: 'return 1', inputs_schema: [input], inputs: { a: { value } } },
+    });
+    expect([value, status, body.attr]).toEqual([value, 400, 'inputs__a']);
+    expect(body.detail).toMatch(/^Invalid template: the value of this secret input cannot be read/);
+    expect(JSON.stringify(body)).not.toContain('s3cr3t');
+    const open = await create({
+      hog: 'return 1',
+      inputs_schema: [{ ...input, secret: false }],
+      inputs: { a: { value } },
+    });
+    expect(JSON.stringify(open.body)).toContain('s3cr3t');
+  }
+});
+
 describe('inputs that name an integration', () => {
   const account = { ...{ key: 'oauth', type: 'integration', integration: 'slack', requiredScopes: 'a b' } };
   const field = {

@@ -48,28 +48,30 @@ export async function insertActivity(queryable: Queryable, row: NewActivity): Pr
 const COLUMNS = `id, organization_id, project_id, at, actor, user_id, personal_api_key_id, ip, request_id, scope, item_id,
   activity, detail`;
 
-/** Lists the activity in a project or in a whole organization, newest first. */
+/** Lists the activity in a project or in a whole organization, newest first: all of it, or that of one kind or thing. */
 export async function listActivity(
   queryable: Queryable,
   place: { organizationId: string } | { projectId: number },
-  options: { limit: number; offset: number },
+  options: { limit: number; offset: number; scope?: string | undefined; itemId?: string | undefined },
 ): Promise<{ count: number; rows: ActivityRow[] }> {
-  const [condition, value] =
+  const [owner, value] =
     'projectId' in place
       ? ['project_id = $1', place.projectId]
       : ['organization_id = $1', place.organizationId];
+  const condition = `${owner} and ($2::text is null or scope = $2) and ($3::text is null or item_id = $3)`;
+  const values = [value, options.scope ?? null, options.itemId ?? null];
   const counted = await queryable.query(
     `select count(*)::int as count from activity_log where ${condition}`,
-    [value],
+    values,
   );
   const order = 'order by at desc, id desc';
   const { rows } = await queryable.query(
     `select ${COLUMNS} from (
        select *, sum(octet_length(detail::text)) over (${order} rows unbounded preceding) as bytes,
          row_number() over (${order}) as number
-       from (select ${COLUMNS} from activity_log where ${condition} ${order} limit $2 offset $3) as shown) as a
+       from (select ${COLUMNS} from activity_log where ${condition} ${order} limit $4 offset $5) as shown) as a
      where ${fits('a')} ${order}`,
-    [value, options.limit, options.offset],
+    [...values, options.limit, options.offset],
   );
   return { count: counted.rows[0].count, rows };
 }

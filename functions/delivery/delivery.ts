@@ -79,6 +79,13 @@ const LONGEST_DELAY = 30 * 86_400_000;
 const shortened = (text: string | null): string | null =>
   text !== null && text.length > SHOWN ? text.slice(0, SHOWN).toWellFormed() : text;
 
+/** Microseconds since 1970. A number of the queue itself would tell receivers how much others send. */
+function microsecondsOf(instant: string): string {
+  const fraction = /\.(\d+)/.exec(instant)?.[1] ?? '';
+  const seconds = Math.floor(Date.parse(instant) / 1_000);
+  return `${seconds}${fraction.padEnd(6, '0').slice(0, 6)}`;
+}
+
 /** Globals that somebody else has made may have anything in this place. */
 const isInstant = (value: unknown): value is string =>
   typeof value === 'string' && /^[\d:.TZ+-]+$/.test(value);
@@ -264,11 +271,11 @@ export class Delivery {
 
   /** What each request says about itself, unless the program says something else. */
   get #headers(): Record<string, string> {
-    const { id, seq } = this.#row;
+    const { id, created_at: queuedAt } = this.#row;
     const { timestamp } = this.#event;
     return {
       'Idempotency-Key': `${id}-${this.#progress.answers.length}`,
-      'Sluice-Sequence': String(seq),
+      'Sluice-Sequence': microsecondsOf(queuedAt),
       ...(isInstant(timestamp) ? { 'Sluice-Event-Time': timestamp } : {}),
     };
   }

@@ -54,12 +54,10 @@ const count = (description: string) => z.int().meta({ description });
 export const shownReplay = z
   .object({
     id: z.uuid(),
-    kind: z
-      .enum(REPLAY_KINDS)
-      .meta({
-        description:
-          '`replay`: for past events. `broadcast`: for persons. `rerun`: for ended invocations, again.',
-      }),
+    kind: z.enum(REPLAY_KINDS).meta({
+      description:
+        '`replay`: for past events. `broadcast`: for persons. `rerun`: for ended invocations, again.',
+    }),
     dry_run: z.boolean(),
     status: z.enum(REPLAY_STATUSES),
     reason: z.string().nullable().meta({ description: 'Why it was cancelled, or why it failed.' }),

@@ -40,3 +40,8 @@ create table function_losses (
   lost_at timestamptz not null default clock_timestamp()
 );
 create index function_losses_newest on function_losses (project_id, lost_at);
+
+-- Invocations that are delivered together. Once they are, they stay together. Null: each goes alone.
+alter table function_queue add column batch uuid;
+create index function_queue_batches on function_queue (project_id, function_id, due_at) where batch is not null;
+create index function_queue_batch on function_queue (batch) where batch is not null;

@@ -20,7 +20,7 @@ import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import { openKeys } from '../secrets/key-source.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import type { Product } from '../tenancy/product.ts';
+import { dropHooks, type Product } from '../tenancy/product.ts';
 import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
 import { createExportTools } from './export-tools.ts';
 import { workflowBundle } from './workflow-bundle.ts';
@@ -122,6 +122,7 @@ export async function startWorker({
       products,
       schedules,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
+      eventDrops: dropHooks(pool, products, logger),
       exports: tools.dependencies,
       functions: {
         pool,

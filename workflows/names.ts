@@ -15,6 +15,7 @@ export const FUNCTION_REPLAY = 'functionReplay';
 export const FUNCTION_BROADCAST = 'functionBroadcast';
 export const FLAG_CHANGE = 'flagChange';
 export const FLAG_ROLLOUT = 'flagRollout';
+export const FUNCTION_RERUN = 'functionRerun';
 
 /**
  * The search attributes by which workflows can be found in the Temporal UI. They are not encrypted, so they contain
@@ -57,6 +58,7 @@ export const RECONCILE_KIND = 'export-reconcile';
 export const REPLAY_KIND = 'function-replay';
 export const BACKLOG_KIND = 'function-backlog';
 export const BROADCAST_KIND = 'function-broadcast';
+export const RERUN_KIND = 'function-rerun';
 
 /** The signal that tells the workflow of a replay or broadcast that its row has changed. */
 export const REPLAY_CHANGED = 'replayChanged';

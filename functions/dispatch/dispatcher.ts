@@ -12,6 +12,7 @@ import { DISABLED, recordRefused } from '../rows/history.ts';
 import { addLateKeys, takeLate, updateLate } from '../rows/late-batches.ts';
 import { addLogs } from '../rows/logs.ts';
 import { countMasked, type MaskRequest } from '../rows/masks.ts';
+import { floodedOf, keepPositions } from '../rows/positions.ts';
 import { enqueue, type NewInvocation } from '../rows/queue.ts';
 import { disabledFunctions } from '../rows/states.ts';
 import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
@@ -304,7 +305,7 @@ class Turn {
     for (const { projectId, functionId } of this.matched) {
       this.#counts.add(projectId, functionId, 'other', 'triggered');
     }
-    await enqueue(this.#client, this.matched.toSorted(byTime).map(invocationOf));
+    await this.#enqueue(this.matched.toSorted(byTime).map(invocationOf));
     for (const [projectId, keys] of this.late)
       await addLateKeys(this.#client, projectId, Buffer.concat(keys));
     const now = new Date().toISOString();
@@ -317,6 +318,22 @@ class Turn {
       })),
     );
     await addCounts(this.#client, this.#counts.all);
+  }
+
+  /** Queues invocations. Of functions with too many waiting ones, only their positions are kept. */
+  async #enqueue(invocations: readonly NewInvocation[]): Promise<void> {
+    if (invocations.length === 0) return;
+    const functions = [...new Set(invocations.map(({ functionId }) => functionId))];
+    const flooded = await floodedOf(this.#client, functions);
+    if (flooded.size === 0) return enqueue(this.#client, invocations);
+    await enqueue(
+      this.#client,
+      invocations.filter(({ functionId }) => !flooded.has(functionId)),
+    );
+    await keepPositions(
+      this.#client,
+      invocations.filter(({ functionId }) => flooded.has(functionId)),
+    );
   }
 
   /** Leaves out functions that are not run because of what they cost. Their invocations can be run later. */

@@ -273,7 +273,7 @@ export function createIngest(options: IngestOptions): Ingest {
       if (!held.hasRoom(projectId, { bytes: 0, events: events.length })) throw full();
       let prepared: PreparedEvents;
       try {
-        const preparing = prepare(projectId, events);
+        const preparing = prepare(projectId, events, options.follower);
         prepared = preparing instanceof Promise ? await preparing : preparing;
       } catch (error) {
         metrics.events.inc({ result: 'refused' }, events.length);

@@ -65,6 +65,7 @@ function noteOf(
 ): string | undefined {
   const counts = new Map<Look | string, Skipped>();
   for (const look of unwanted) {
+    if (!look.isCounted) continue;
     // Events that nobody can want share a look.
     let count = counts.get(look);
     if (!count) {

@@ -12,6 +12,8 @@ export interface Look {
   version: number;
   /** The name of the event. Null: no function names it. */
   name: string | null;
+  /** Whether there are functions that would have to look at it, and so count it. */
+  isCounted: boolean;
   /** Some function runs only for a person whose JSON contains all texts of one of these. Empty: none can run. */
   persons: readonly (readonly string[])[];
 }
@@ -97,7 +99,8 @@ export class Sieve {
 
   #prepared(name: string | null, functions: readonly Sieved[]): Candidates {
     const { version } = this;
-    const nobody: Look = { projectId: this.#projectId, version, name, persons: [] };
+    const isCounted = functions.length > 0;
+    const nobody: Look = { projectId: this.#projectId, version, name, isCounted, persons: [] };
     if (functions.length > MOST_CANDIDATES) return { exclusions: null, nobody };
     return { exclusions: functions.map(exclusionOfFunction), nobody };
   }

@@ -98,6 +98,8 @@ export class Delivery {
   readonly #runnable: Runnable;
   readonly #variant: Variant;
   readonly #globals: Globals;
+  /** Of the event and the answers so far, in bytes. What is not stored may be large. */
+  #size: number;
   readonly #frame: Frame;
   readonly #counts = new Counts();
   readonly #log: InvocationLog;
@@ -113,6 +115,8 @@ export class Delivery {
     this.#row = row;
     this.#runnable = runnable;
     this.#variant = runnable.variants[row.mapping ?? 0] as Variant;
+    const isNew = event !== null && row.progress === null;
+    this.#size = isNew ? event.properties.length + event.person_properties.length : Number.POSITIVE_INFINITY;
     const groups = (row.groups ?? null) as StoredEvent['groups'];
     this.#globals = event
       ? globalsOfStored({ ...event, groups }, runnable.facts, runnable.type)
@@ -206,7 +210,8 @@ export class Delivery {
   #step(item: StepItem): Promise<ItemStep> {
     const { project_id: projectId, version, mapping } = this.#row;
     const key = `${this.#runnable.id}:${version}:${mapping}`;
-    return this.#deps.compute.step(projectId, key, this.#runnable, this.#variant.inputs, item);
+    const given = { item, size: this.#size };
+    return this.#deps.compute.step(projectId, key, this.#runnable, this.#variant.inputs, given);
   }
 
   /** Does what the program waits for. Returns what it gets, or the outcome if the invocation ends or waits here. */
@@ -243,6 +248,7 @@ export class Delivery {
       });
     }
     const { shown, result, failed, repeat } = fetched;
+    this.#size += fetched.size;
     this.#requests.push(shown.duration_ms);
     this.#progress.attempts.push(this.#record(shown, attempt, failed || repeat !== null));
     if (repeat && after !== null) {

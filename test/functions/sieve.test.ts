@@ -11,7 +11,7 @@ const compiled = (filters: object): Record<string, unknown> => ({
   ...filters,
   bytecode: compileBytecode(
     functionFilterExpression(readFunctionFilters(filters), {
-      moment: { now: Date.UTC(2026, 0, 1), timezone: 'UTC' },
+      ...{ moment: { now: Date.UTC(2026, 0, 1), timezone: 'UTC' }, scope: 'realtime' },
     }),
   ),
 });

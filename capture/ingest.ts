@@ -290,7 +290,8 @@ export function createIngest(options: IngestOptions): Ingest {
       }
       let prepared: PreparedEvents;
       try {
-        const preparing = 'prepared' in request ? request.prepared : prepare(projectId, request.events);
+        const preparing =
+          'prepared' in request ? request.prepared : prepare(projectId, request.events, options.follower);
         prepared = preparing instanceof Promise ? await preparing : preparing;
       } catch (error) {
         metrics.events.inc({ result: 'refused' }, count);

@@ -2,6 +2,7 @@ import { EVENT_ROW_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
 import { nextTurn } from '../../db/loop-turns.ts';
 import { cleanText } from '../../values/texts.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
+import type { EventFollower, Look } from '../follower.ts';
 import type { Actor } from '../persons/people.ts';
 import { CHUNK_BYTES, CopyBytes, FieldWriter, SharedChunk, textRoom } from './copy-bytes.ts';
 import { EventsRefusedError } from './errors.ts';
@@ -173,6 +174,8 @@ export interface PendingEvent {
   /** Persons and groups are derived from it. An anonymous event without groups keeps only a few of its fields. */
   readonly event: CapturedEvent;
   readonly head: RowHead;
+  /** What a follower has found out about the whole event. */
+  readonly look: Look | undefined;
 }
 
 /** After so many events, others have their turn. Only a single large request has more in one transaction. */
@@ -237,6 +240,8 @@ interface EventTexts {
   readonly transformations: string | undefined;
   properties: string;
   isReadable: boolean;
+  /** Whether something else is stored than what came. */
+  isChanged: boolean;
 }
 
 function textsOf({ properties, transformations: changes }: CapturedEvent, index: number): EventTexts {
@@ -246,7 +251,8 @@ function textsOf({ properties, transformations: changes }: CapturedEvent, index:
   try {
     // Names of properties can hold what Postgres cannot read.
     const transformations = changes && JSON.stringify(cleanCopy(changes));
-    return { kept, elementsChain, transformations, properties: JSON.stringify(kept), isReadable: false };
+    const text = JSON.stringify(kept);
+    return { kept, elementsChain, transformations, properties: text, isReadable: false, isChanged: false };
   } catch (error) {
     // JSON.stringify fails on values that nest too deep. A BigInt or a cycle could only come from our own code.
     throw new EventsRefusedError(`The properties of the event at index ${index} cannot be stored as JSON.`, {
@@ -254,6 +260,8 @@ function textsOf({ properties, transformations: changes }: CapturedEvent, index:
     });
   }
 }
+
+type Looks = Pick<EventFollower, 'look'>;
 
 /** Begins the rows of a request's events, slice by slice. */
 class Preparation {
@@ -264,10 +272,12 @@ class Preparation {
   #bytes = 0;
   /** The texts of an event that is so large that each step of its row takes a turn of its own. */
   #begun: EventTexts | undefined;
+  readonly #follower: Looks | undefined;
 
-  constructor(projectId: number, events: readonly CapturedEvent[]) {
+  constructor(projectId: number, events: readonly CapturedEvent[], follower: Looks | undefined) {
     this.#projectId = projectId;
     this.#given = events;
+    this.#follower = follower;
   }
 
   /** Writes the next slice. Returns what is prepared after the last one. */
@@ -293,7 +303,9 @@ class Preparation {
       return false;
     }
     if (!texts.isReadable) {
-      texts.properties = readableText(texts.properties, texts.kept);
+      const text = readableText(texts.properties, texts.kept);
+      texts.isChanged = text !== texts.properties;
+      texts.properties = text;
       texts.isReadable = true;
       if (this.#begun) return false;
     }
@@ -301,7 +313,8 @@ class Preparation {
     const head = heads.write(this.#projectId, event, texts, this.#chunks);
     if (!head) throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
     this.#bytes += OVERHEAD + head.to - head.from;
-    this.#events.push({ projectId: this.#projectId, event: remains(event), head });
+    const look = texts.isChanged ? undefined : this.#follower?.look(this.#projectId, event);
+    this.#events.push({ projectId: this.#projectId, event: remains(event), head, look });
     return true;
   }
 }
@@ -313,14 +326,15 @@ class Preparation {
 export function prepare(
   projectId: number,
   events: readonly CapturedEvent[],
+  follower?: Looks,
 ): PreparedEvents | Promise<PreparedEvents> {
-  const preparation = new Preparation(projectId, events);
+  const preparation = new Preparation(projectId, events, follower);
   return preparation.next() ?? prepareRest(preparation);
 }
 
 /** Begins the rows of a request's events in chunks that no other request shares. */
 export function prepareAlone(projectId: number, events: readonly CapturedEvent[]): PreparedEvents {
-  const preparation = new Preparation(projectId, events);
+  const preparation = new Preparation(projectId, events, undefined);
   let prepared = preparation.next();
   while (!prepared) prepared = preparation.next();
   heads.endChunk();

@@ -10,7 +10,7 @@ import { nextTurn } from '../../db/loop-turns.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
 import { storableTime } from '../captured-event.ts';
-import type { EventFollower } from '../follower.ts';
+import type { EventFollower, Look } from '../follower.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { recycle } from './copy-bytes.ts';
 import {
@@ -20,6 +20,7 @@ import {
   IdRows,
   MANY,
   type PendingEvent,
+  type PersonOfEvent,
   type PreparedEvents,
   uuidOf,
   writeKey,
@@ -94,21 +95,45 @@ type StoreEvents = (client: Transaction, given: Given) => Promise<Stored>;
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
 const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };
 
-/** Writes the statement that notes the events of the named projects. Undefined: there are none. */
+/** If more than this part of the events is wanted, all of them are noted: reading them together costs less. */
+const MANY_WANTED = 0.25;
+
+interface Note {
+  statement: string;
+  /** Whether somebody waits for the events. */
+  isWanted: boolean;
+}
+
+/** Writes the statement that notes the events of projects that are followed. Undefined: there is nothing to note. */
 function noteOf(
   follower: EventFollower,
   events: readonly PendingEvent[],
+  persons: readonly PersonOfEvent[],
   answer: string | null,
-): string | undefined {
+): Note | undefined {
   if (answer === null) return undefined;
-  const projects = follower.projects(answer);
-  // Functions do not see what somebody imports.
-  const followed = events.filter((one) => projects.has(one.projectId) && !one.event.historical);
+  const following = follower.read(answer);
+  const followed: PendingEvent[] = [];
+  const wanted: PendingEvent[] = [];
+  const unwanted: Look[] = [];
+  for (const [index, one] of events.entries()) {
+    // Functions do not see what somebody imports.
+    if (one.event.historical || !following.follows(one.projectId)) continue;
+    followed.push(one);
+    const { look } = one;
+    if (look && following.isUnwanted(look, persons[index] as PersonOfEvent)) unwanted.push(look);
+    else wanted.push(one);
+  }
   if (followed.length === 0) return undefined;
-  const keys = Buffer.allocUnsafe(followed.length * EVENT_KEY_BYTES);
-  for (const [index, { head }] of followed.entries()) writeKey(head, keys, index * EVENT_KEY_BYTES);
-  const noted = [...new Set(followed.map((one) => one.projectId))];
-  return follower.note({ projects: noted, count: followed.length, keys: keys.toString('hex') }, answer);
+  const isWhole = wanted.length > followed.length * MANY_WANTED;
+  const noted = isWhole ? followed : wanted;
+  const keys = Buffer.allocUnsafe(noted.length * EVENT_KEY_BYTES);
+  for (const [index, { head }] of noted.entries()) writeKey(head, keys, index * EVENT_KEY_BYTES);
+  const statement = following.note({
+    ...{ projects: [...new Set(followed.map((one) => one.projectId))], count: noted.length },
+    ...{ keys: keys.toString('hex'), isWhole, unwanted: isWhole ? [] : unwanted },
+  });
+  return statement === undefined ? undefined : { statement, isWanted: noted.length > 0 };
 }
 
 export function createStore(rule: PersonRule, follower?: EventFollower): StoreEvents {
@@ -133,10 +158,10 @@ export function createStore(rule: PersonRule, follower?: EventFollower): StoreEv
         end: () => rows.end(),
       });
     };
-    const note = follower && noteOf(follower, events, answer);
+    const note = follower && noteOf(follower, events, persons, answer);
     try {
-      await writeEventsAndCommit(client, feed, note);
-      if (note !== undefined) follower?.committed();
+      await writeEventsAndCommit(client, feed, note?.statement);
+      if (note?.isWanted) follower?.committed();
       return { notices: resolved.notices, persons: resolved.committed() };
     } finally {
       resolved.ended();

@@ -118,7 +118,8 @@ export async function unpack(
         received_at: receivedAt,
         historical: historical === 1,
       };
-      events.push({ projectId, event: eventOf(remaining), head });
+      // A follower of events sees these later: their properties are not here.
+      events.push({ projectId, event: eventOf(remaining), head, look: undefined });
     }
   }
   const sorted = Array.from(order, (at) => events[at] as PendingEvent);

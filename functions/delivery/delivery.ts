@@ -111,6 +111,8 @@ export class Delivery {
   readonly #runnable: Runnable;
   readonly #variant: Variant;
   readonly #globals: Globals;
+  /** Of the events and the answers so far, in bytes. What is not stored may be large. */
+  #bytes: number;
   readonly #frame: Frame;
   readonly #counts = new Counts();
   readonly #log: InvocationLog;
@@ -136,6 +138,10 @@ export class Delivery {
     this.#row = row;
     this.#runnable = runnable;
     this.#variant = runnable.variants[row.mapping ?? 0] as Variant;
+    const isNew = event !== null && row.progress === null;
+    const bytesOf = (one: StoredEvent) => one.properties.length + one.person_properties.length;
+    const seen = items ?? (event === null ? [] : [event]);
+    this.#bytes = isNew ? seen.reduce((sum, one) => sum + bytesOf(one), 0) : Number.POSITIVE_INFINITY;
     const groups = (row.groups ?? null) as StoredEvent['groups'];
     this.#size = 1 + (row.others?.length ?? 0);
     const globals = event
@@ -231,7 +237,8 @@ export class Delivery {
   #step(item: StepItem): Promise<ItemStep> {
     const { project_id: projectId, version, mapping } = this.#row;
     const key = `${this.#runnable.id}:${version}:${mapping}`;
-    return this.#deps.compute.step(projectId, key, this.#runnable, this.#variant.inputs, item);
+    const given = { item, size: this.#bytes };
+    return this.#deps.compute.step(projectId, key, this.#runnable, this.#variant.inputs, given);
   }
 
   /** Does what the program waits for. Returns what it gets, or the outcome if the invocation ends or waits here. */
@@ -268,6 +275,7 @@ export class Delivery {
       });
     }
     const { shown, result, failed, repeat } = fetched;
+    this.#bytes += fetched.size;
     this.#requests.push(shown.duration_ms);
     this.#progress.attempts.push(this.#record(shown, attempt, failed || repeat !== null));
     if (repeat && after !== null) {

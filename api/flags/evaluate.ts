@@ -11,6 +11,7 @@ import { settingsOf } from '../settings.ts';
 import { type Form, writeAnswer } from './answers.ts';
 import { decodeFlagBody, FlagBodyError, MOST_BYTES } from './decode.ts';
 import type { FlagRouteDependencies } from './dependencies.ts';
+import { addOfrep } from './ofrep.ts';
 import { type FlagBody, readFlagBody, runtimeOf } from './request.ts';
 
 const MEMBER: LaneMember = {
@@ -149,7 +150,7 @@ const requestSchema = z
   })
   .meta({ id: 'FlagRequest' });
 
-/** Adds `/flags`. */
+/** Adds `/flags`, and the routes of OpenFeature. */
 export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
   const { add } = lane.join(MEMBER);
   const answers = createFlagAnswers(lane, deps);
@@ -182,4 +183,5 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
     answer: freeForm,
   });
   add('GET', '/flags', look, { summary: 'Whether the service evaluates flags', answer: freeForm });
+  addOfrep(add, lane, deps);
 }

@@ -1,4 +1,11 @@
-import { EXCEPTIONS, mayBeUndecided, SKIPPED_CONDITION } from './exceptions.ts';
+import {
+  EXCEPTIONS,
+  type Filter,
+  type Filters,
+  FLAG_EXCEPTIONS,
+  mayBeUndecided,
+  SKIPPED_CONDITION,
+} from './exceptions.ts';
 import type { Ours, Values } from './ours.ts';
 import { GROUP_TYPES, type RandomCohort, type RandomFlag, type RandomUser } from './random.ts';
 
@@ -8,20 +15,8 @@ export interface Cases {
   users: readonly RandomUser[];
 }
 
-interface Filter {
-  type: string;
-  key: string;
-  operator?: string;
-  value?: unknown;
-  group_type_index?: number;
-}
 interface Tree extends Filter {
   values?: Tree[];
-}
-interface Filters {
-  groups: { properties: Filter[] }[];
-  multivariate?: unknown;
-  early_exit?: boolean;
 }
 
 export interface Comparison {
@@ -56,8 +51,7 @@ function excuses(sdk: 'node' | 'python', { flags, cohorts }: Cases) {
   /** A flag that asks about another one has the other's exceptions too. */
   function skips(flag: RandomFlag, user: RandomUser): boolean {
     const { groups, multivariate, early_exit } = flag.filters as unknown as Filters;
-    const asked = groups.flatMap(({ properties }) => properties).filter(({ type }) => type === 'flag');
-    if (asked.some(({ key }) => skips(byId.get(key) as RandomFlag, user))) return true;
+    if (askedBy(flag).some((one) => skips(one, user))) return true;
     if (!multivariate && !early_exit) return false;
     return groups
       .slice(0, -1)
@@ -69,7 +63,20 @@ function excuses(sdk: 'node' | 'python', { flags, cohorts }: Cases) {
         ),
       );
   }
+  function askedBy(flag: RandomFlag): RandomFlag[] {
+    const { groups } = flag.filters as unknown as Filters;
+    const keys = groups.flatMap(({ properties }) => properties).filter(({ type }) => type === 'flag');
+    return keys.flatMap(({ key }) => {
+      const asked = byId.get(key) as RandomFlag;
+      return [asked, ...askedBy(asked)];
+    });
+  }
   return (flag: RandomFlag, user: RandomUser): string | undefined => {
+    const asked = askedBy(flag).map((one) => one.filters as unknown as Filters);
+    const ofFlag = FLAG_EXCEPTIONS.find(
+      (one) => one.sdks.includes(sdk) && one.applies(flag.filters as unknown as Filters, asked),
+    );
+    if (ofFlag) return ofFlag.name;
     for (const { properties } of (flag.filters as unknown as Filters).groups) {
       for (const filter of properties.flatMap((one) => [...filtersOf(one)])) {
         const property = propertyOf(filter, user);
@@ -95,6 +102,8 @@ export async function compare(
   const comparison: Comparison = { asked: 0, decided: 0, excused: new Map(), differences: [] };
   const excuse = excuses(sdk, cases);
   const flags = cases.flags.filter((flag) => flag.isActive);
+  /** One difference of each flag is enough to look at. */
+  const told = new Set<string>();
   let index = 0;
   for await (const here of evaluated) {
     const user = cases.users[index] as RandomUser;
@@ -108,7 +117,8 @@ export async function compare(
       if (here[key] === there[key]) continue;
       const why = excuse(flag, user);
       if (why !== undefined) comparison.excused.set(why, (comparison.excused.get(why) ?? 0) + 1);
-      else if (comparison.differences.length < SHOWN) {
+      else if (comparison.differences.length < SHOWN && !told.has(key)) {
+        told.add(key);
         const { filters } = flag;
         comparison.differences.push({ flag: key, sdk: here[key], server: there[key], filters, user });
       }

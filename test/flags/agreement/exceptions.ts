@@ -47,6 +47,40 @@ export const EXCEPTIONS: readonly Exception[] = [
   },
 ];
 
+export interface Filters {
+  groups: { properties: Filter[]; aggregation_group_type_index?: number | null }[];
+  multivariate?: unknown;
+  early_exit?: boolean;
+  feature_enrollment?: boolean;
+}
+export interface Filter {
+  type: string;
+  key: string;
+  operator?: string;
+  value?: unknown;
+  group_type_index?: number;
+}
+
+/** What an SDK decides otherwise because of the flag as a whole. */
+export const FLAG_EXCEPTIONS: readonly {
+  name: string;
+  sdks: Exception['sdks'];
+  /** `asked`: the flags that it asks about, directly or through others. */
+  applies(flag: Filters, asked: readonly Filters[]): boolean;
+}[] = [
+  {
+    name: 'early access',
+    sdks: ['node'],
+    applies: (flag, asked) => [flag, ...asked].some((one) => one.feature_enrollment === true),
+  },
+  {
+    name: 'a flag that asks about a flag of groups',
+    sdks: ['python'],
+    applies: (_flag, asked) =>
+      asked.some((one) => one.groups.some((group) => typeof group.aggregation_group_type_index === 'number')),
+  },
+];
+
 /**
  * An SDK leaves out a condition that it cannot decide. Where a later one matches, it counts, though the earlier one might
  * have decided for another variant or ended the evaluation.

@@ -13,6 +13,7 @@ import { type Form, writeAnswer } from './answers.ts';
 import { decodeFlagBody, FlagBodyError, MOST_BYTES } from './decode.ts';
 import type { FlagRouteDependencies } from './dependencies.ts';
 import type { Limited } from './metered.ts';
+import { addOfrep } from './ofrep.ts';
 import { type FlagBody, readFlagBody, runtimeOf } from './request.ts';
 
 const MEMBER: LaneMember = {
@@ -152,7 +153,7 @@ const requestSchema = z
   })
   .meta({ id: 'FlagRequest' });
 
-/** Adds `/flags`. */
+/** Adds `/flags`, and the routes of OpenFeature. */
 export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: OfferedSurveys }): void {
   const { add } = lane.join(MEMBER);
   const answers = createFlagAnswers(lane, deps);
@@ -189,4 +190,5 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: 
     answer: freeForm,
   });
   add('GET', '/flags', look, { summary: 'Whether the service evaluates flags', answer: freeForm });
+  addOfrep(add, lane, deps);
 }

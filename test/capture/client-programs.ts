@@ -15,7 +15,7 @@ export interface ProgramResult {
 export function runProgram(
   command: string,
   args: string[],
-  options: { env?: Record<string, string>; until?: Promise<unknown> } = {},
+  options: { env?: Record<string, string>; until?: Promise<unknown>; patience?: number } = {},
 ): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
@@ -36,7 +36,7 @@ export function runProgram(
         // It has ended by itself.
       }
     };
-    const timer = setTimeout(stop, PATIENCE);
+    const timer = setTimeout(stop, options.patience ?? PATIENCE);
     void options.until?.then(stop);
     child.once('error', (error) => {
       clearTimeout(timer);

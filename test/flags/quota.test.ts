@@ -223,6 +223,13 @@ test('what is over the quota gets no flags, and clients are told why', async () 
     [200, limited, {}, {}, false],
     [200, limited, {}, undefined, false],
   ]);
+  const openFeature = await api.app.inject({
+    method: 'POST',
+    url: '/ofrep/v1/evaluate/flags/on',
+    headers: { authorization: `Bearer ${tenant.projectToken}`, 'content-type': 'application/json' },
+    payload: { context: { targetingKey: 'ann' } },
+  });
+  expect([openFeature.statusCode, openFeature.headers['retry-after']]).toEqual([429, '3600']);
   const usage = await api.request(tenant, 'GET', `/api/projects/${tenant.projectId}/feature_flags/usage/`);
   const today = new Date().toISOString().slice(0, 10);
   const counted = { day: today, requests: 3, definitions: 2, limited: 7 };

@@ -232,7 +232,7 @@ test('what is over the quota gets no flags, and clients are told why', async () 
   expect([openFeature.statusCode, openFeature.headers['retry-after']]).toEqual([429, '3600']);
   const usage = await api.request(tenant, 'GET', `/api/projects/${tenant.projectId}/feature_flags/usage/`);
   const today = new Date().toISOString().slice(0, 10);
-  const counted = { day: today, requests: 3, definitions: 2, limited: 7 };
+  const counted = { day: today, requests: 3, definitions: 2, limited: 8 };
   expect(usage.json()).toEqual({ results: [counted] });
   const ofAll = `/api/organizations/${tenant.organizationId}/feature_flag_usage/`;
   expect((await api.request(tenant, 'GET', ofAll)).json()).toEqual({

@@ -19,7 +19,7 @@ import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { Product } from '../tenancy/product.ts';
-import type { Copies } from './public/copies.ts';
+import type { Copies } from './copies.ts';
 
 /** The server that routes are added to; the types of their handlers follow from their schemas. */
 export type App = FastifyInstance<

@@ -23,9 +23,9 @@ import { createSchedules } from '../schedules/schedules.ts';
 import { createRegistry, serveMetrics } from '../telemetry/metrics.ts';
 import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
+import { openCopies } from './copies.ts';
 import { integrationsOf } from './functions/dependencies.ts';
 import { listen } from './listen.ts';
-import { openCopies } from './public/copies.ts';
 
 const DRAIN_PAUSE = 25;
 /** Milliseconds that the health checks wait for a database that takes long to prepare. */

@@ -3,12 +3,13 @@ import type { z } from 'zod';
 import type { Listener } from '../../db/listen.ts';
 import type { Queryable } from '../../db/pool.ts';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
+import type { Copies } from '../copies.ts';
 import { errorBody } from '../fields.ts';
 import { preflight } from './answer.ts';
 import { BodyPool, MemoryAfterRush } from './body-memory.ts';
-import { type Copies, keyCopies } from './copies.ts';
 import { type ExchangeContext, exchange, type Handle, RefusalLog, whenPrepared } from './exchange.ts';
 import { type Budget, type Gate, Gates } from './gate.ts';
+import { keyCopies } from './key-copies.ts';
 import { createProjectKeys, type ProjectKeys } from './project-keys.ts';
 import { IDLE_MILLISECONDS, IdleWatch, type LargestBody } from './read-body.ts';
 

@@ -2,7 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { keyCopies, openCopies } from '../../api/public/copies.ts';
+import { openCopies } from '../../api/copies.ts';
+import { keyCopies } from '../../api/public/key-copies.ts';
 
 const directories: string[] = [];
 afterAll(() => {

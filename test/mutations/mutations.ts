@@ -1083,7 +1083,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'a damaged copy is served',
-    file: 'api/public/copies.ts',
+    file: 'api/copies.ts',
     from: "if (createHash('sha256').update(body).digest('hex') !== sumIn(content)) return undefined;",
     to: '',
     test: 'test/api/copies.test.ts',

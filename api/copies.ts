@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
 import path from 'node:path';
-import type { Logger } from '../../telemetry/logger.ts';
-import { Quiet } from '../../telemetry/quiet.ts';
-import type { KeyCopies } from './project-keys.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import { Quiet } from '../telemetry/quiet.ts';
 
 /** Changes with the form of what is kept. A copy in another form is ignored. */
 const FORM = 'sluice-copy 1';
@@ -221,18 +220,4 @@ function linesOf(content: Buffer, key: string): string[] | undefined {
   if (createHash('sha256').update(body).digest('hex') !== sumIn(content)) return undefined;
   const [head, ...lines] = body.toString().trimEnd().split('\n');
   return head === headOf(key) ? lines : undefined;
-}
-
-/** Keeps keys under a digest: whoever reads the disk learns no key. */
-export function keyCopies(copies: Copies): KeyCopies {
-  const nameOf = (token: string) => createHash('sha256').update(token).digest('hex');
-  return {
-    save: (token, project) => copies.save('keys', nameOf(token), () => [JSON.stringify(project)]),
-    remove: (token) => copies.remove('keys', nameOf(token)),
-    has: (token) => copies.has('keys', nameOf(token)),
-    async read(token) {
-      const [line] = (await copies.read('keys', nameOf(token))) ?? [];
-      return line === undefined ? undefined : JSON.parse(line);
-    },
-  };
 }

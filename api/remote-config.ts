@@ -85,7 +85,7 @@ export function remoteConfigRoutes(
     FlagRouteDependencies & { surveys: OfferedSurveys },
 ): void {
   const { keys } = lane;
-  const hasRunning = async (projectId: number) => (await deps.surveys.of(projectId)).length > 0;
+  const hasRunning = async (projectId: number) => (await deps.surveys.of(projectId)).count > 0;
   const database = whenPrepared(deps.lanePool, deps.isPrepared);
   const waiting = new Patience();
   /** Reads what browsers load. The copy on disk serves while the database is away and nothing is in memory. */

@@ -12,6 +12,7 @@ import {
   PUBLIC_OFFERS_CHANNEL,
 } from '../../flags/rows/early-access.ts';
 import { DEFAULT_PUBLIC_STAGE, PUBLIC_STAGES, STAGES } from '../../flags/rules/early-access.ts';
+import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -19,7 +20,8 @@ import { freeForm, optionalText, text, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import type { Handle, Query } from '../public/exchange.ts';
 import type { Lane, LaneMember } from '../public/lane.ts';
-import { createOffers, offersAnswer, projectInQuery } from '../public/offers.ts';
+import { createOffers, OFFERS_CACHE, projectInQuery } from '../public/offers.ts';
+import { packed, packedAnswer } from '../public/packed.ts';
 
 const TAGS = ['early access features'];
 const PREFIX = '/api/projects/:project_id/early_access_feature/';
@@ -38,7 +40,11 @@ const fields = z.object({
   description: optionalText(4_000),
   stage,
   documentation_url: optionalText(800),
-  payload: freeForm.meta({ description: 'What clients get beside the feature.' }),
+  payload: freeForm
+    .refine((value) => JSON.stringify(value).length <= FLAG_LIMITS.featurePayloadBytes, {
+      error: `The payload may have ${FLAG_LIMITS.featurePayloadBytes} characters as JSON.`,
+    })
+    .meta({ description: 'What clients get beside the feature.' }),
 });
 const body = fields.partial({ description: true, documentation_url: true, payload: true }).extend({
   feature_flag_id: z
@@ -182,8 +188,6 @@ const MEMBER: LaneMember = {
   share: { held: 64 * 1024, atWork: 64 * 1024, unpacking: 0 },
   largestBody: { bytes: 16 * 1024, refusal: 'The request is larger than 16384 bytes.' },
 };
-/** A list has so many features at most. */
-const MOST_OFFERED = 500;
 
 /** The stages that a query names. */
 function stagesIn({ stage: given }: Query): ReadonlySet<string> {
@@ -196,14 +200,17 @@ function stagesIn({ stage: given }: Query): ReadonlySet<string> {
 /** Adds the list of features that browsers offer. */
 export function offeredFeatureRoutes(lane: Lane, deps: Pick<ApiDependencies, 'lanePool' | 'listener'>): void {
   const { add } = lane.join(MEMBER);
-  const offers = createOffers(deps.listener, PUBLIC_OFFERS_CHANNEL, (projectId) =>
-    offeredFeatures(deps.lanePool, projectId, MOST_OFFERED),
-  );
+  const offers = createOffers(deps.listener, PUBLIC_OFFERS_CHANNEL, async (projectId) => {
+    const features = await offeredFeatures(deps.lanePool, projectId);
+    return { value: features, bytes: JSON.stringify(features).length };
+  });
   lane.onClose(() => offers.close());
   const list: Handle = async (incoming) => {
     const stages = stagesIn(incoming.request.query as Query);
     const features = await offers.of(await projectInQuery(lane.keys, incoming));
-    return offersAnswer({ earlyAccessFeatures: features.filter((one) => stages.has(one.stage)) });
+    const earlyAccessFeatures = features.filter((one) => stages.has(one.stage));
+    const text = await packed(JSON.stringify({ earlyAccessFeatures }));
+    return packedAnswer(incoming.request, text, 'application/json', OFFERS_CACHE);
   };
   add('GET', '/api/early_access_features', list, {
     summary: 'The features that a browser offers, by default those in beta',

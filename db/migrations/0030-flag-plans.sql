@@ -55,7 +55,8 @@ create table feature_flag_rollouts (
 );
 create unique index feature_flag_rollouts_active on feature_flag_rollouts (project_id, flag_id)
   where status in ('running', 'paused');
-create index feature_flag_rollouts_due on feature_flag_rollouts (due_at) where status in ('running', 'paused');
+create index feature_flag_rollouts_due on feature_flag_rollouts (due_at) where status = 'running';
+create index feature_flag_rollouts_untold on feature_flag_rollouts (due_at) where not is_told;
 create index feature_flag_rollouts_of_flag on feature_flag_rollouts (project_id, flag_id, created_at desc);
 
 create table early_access_features (

@@ -16,7 +16,9 @@ import {
   lockFlags,
   updateFlag,
 } from '../rows/flags.ts';
+import { cancelRolloutOf } from '../rows/rollouts.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
+import { ENDINGS } from '../rules/rollouts.ts';
 import { checkFilters } from '../validation/filters.ts';
 import { auditFlag, loggedFlag } from './audit.ts';
 import { checkAsks, checkCohorts, checkDependents, checkKey, checkSettings } from './check.ts';
@@ -127,6 +129,7 @@ export async function changeFlagIn(
   await checkStates(client, before, fields);
   const after = await updateFlag(client, key, fields, actor.kind === 'user' ? actor.userId : null);
   if (!after) throw refuse.absent();
+  if (after.deleted) await cancelRolloutOf(client, key, ENDINGS.deleted);
   const what = after.deleted ? 'deleted' : 'updated';
   const detail = { name: after.key, ...changes(loggedFlag(before), loggedFlag(after)), ...about };
   await auditFlag(client, actor, after, what, detail);

@@ -1,4 +1,5 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
+import { lockProject } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
@@ -9,11 +10,13 @@ import {
   type EarlyAccessKey,
   type EarlyAccessRow,
   findEarlyAccess,
+  hasEarlyAccess,
   insertEarlyAccess,
   updateEarlyAccess,
 } from '../rows/early-access.ts';
 import { type FlagRow, findFlag, isKeyTaken, lockFlags } from '../rows/flags.ts';
 import { enrollment, filtersOfFeature, keyOfName, opensFlag, type Stage } from '../rules/early-access.ts';
+import { FLAG_LIMITS } from '../rules/limits.ts';
 import { changeFlagIn } from './change.ts';
 import { createFlagIn } from './create.ts';
 import type { FlagCommandDependencies } from './dependencies.ts';
@@ -72,7 +75,12 @@ export function createFeature(
   { flagId, ...fields }: NewFeature,
 ): Promise<EarlyAccessRow> {
   return transaction(deps.pool, async (client) => {
+    if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
     await lockFlags(client, projectId);
+    if (await hasEarlyAccess(client, projectId, FLAG_LIMITS.features)) {
+      const message = `A project may have ${FLAG_LIMITS.features} early access features.`;
+      throw refuse.invalid(null, message, { code: 'limit' });
+    }
     let id = flagId;
     if (id === undefined) {
       const key = await freeKey(client, projectId, fields.name);

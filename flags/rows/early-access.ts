@@ -102,6 +102,19 @@ export async function listEarlyAccess(
   return { count: counted.rows[0].count, rows };
 }
 
+/** Whether a project has at least so many features. */
+export async function hasEarlyAccess(
+  queryable: Queryable,
+  projectId: number,
+  atLeast: number,
+): Promise<boolean> {
+  const { rows } = await queryable.query(
+    'select from early_access_features where project_id = $1 offset $2 limit 1',
+    [projectId, atLeast - 1],
+  );
+  return rows.length > 0;
+}
+
 /** The name of the feature that a flag belongs to. */
 export async function featureOfFlag(
   queryable: Queryable,
@@ -129,17 +142,13 @@ export interface OfferedFeature {
 }
 
 /** Lists the features of a project whose flags can be on, the oldest first. */
-export async function offeredFeatures(
-  queryable: Queryable,
-  projectId: number,
-  limit: number,
-): Promise<OfferedFeature[]> {
+export async function offeredFeatures(queryable: Queryable, projectId: number): Promise<OfferedFeature[]> {
   const { rows } = await queryable.query(
     `select e.id, e.name, e.description, e.stage, e.documentation_url as "documentationUrl", e.payload, f.key as "flagKey"
      from early_access_features e
      join feature_flags f on f.project_id = e.project_id and f.id = e.flag_id and f.active and not f.deleted
-     where e.project_id = $1 and e.stage not in ('draft', 'archived') order by e.created_at, e.id limit $2`,
-    [projectId, limit],
+     where e.project_id = $1 and e.stage not in ('draft', 'archived') order by e.created_at, e.id`,
+    [projectId],
   );
   return rows;
 }

@@ -198,10 +198,24 @@ export async function neglectedRollouts(
 ): Promise<{ project_id: number; id: string; flag_id: number }[]> {
   const { rows } = await queryable.query(
     `select project_id, id, flag_id from feature_flag_rollouts
-     where status in ('running', 'paused')
-       and (not is_told or due_at < clock_timestamp() - make_interval(secs => $1))
+     where not is_told
+       or (status = 'running' and due_at < clock_timestamp() - make_interval(secs => $1))
      order by due_at limit $2`,
     [seconds, limit],
   );
   return rows;
+}
+
+/** Cancels the rollout of a flag that is deleted. Maintenance tells its workflow. */
+export async function cancelRolloutOf(
+  queryable: Queryable,
+  { projectId, flagId }: { projectId: number; flagId: number },
+  reason: string,
+): Promise<void> {
+  await queryable.query(
+    `update feature_flag_rollouts set status = 'cancelled', reason = $3, due_at = null, paused_at = null,
+       is_told = false, finished_at = clock_timestamp(), updated_at = clock_timestamp()
+     where project_id = $1 and flag_id = $2 and status in ('running', 'paused')`,
+    [projectId, flagId, reason],
+  );
 }

@@ -16,4 +16,7 @@ export const FLAG_LIMITS = {
   contexts: 100,
   /** Scheduled changes of a project that are still to come. */
   plannedChanges: 1_000,
+  /** Early access features of a project, and bytes of the payload of one as JSON. */
+  features: 500,
+  featurePayloadBytes: 16_000,
 } as const;

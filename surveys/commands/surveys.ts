@@ -9,6 +9,7 @@ import {
   deleteSurvey,
   findSurvey,
   insertSurvey,
+  lockSurvey,
   type SurveyFields,
   type SurveyKey,
   type SurveyRow,
@@ -190,6 +191,7 @@ export function changeSurvey(
   const { projectId, surveyId: id } = key;
   return transaction(deps.pool, async (client) => {
     if (!(await lockProject(client, projectId))) throw refuse.absent();
+    await lockSurvey(client, key);
     const before = await findSurvey(client, key);
     if (!before) throw refuse.absent();
     const fields: SurveyFields = { ...before, ...given(input) };
@@ -216,6 +218,7 @@ export function changeSurvey(
 export function removeSurvey(deps: SurveyCommandDependencies, actor: Actor, key: SurveyKey): Promise<void> {
   return transaction(deps.pool, async (client) => {
     if (!(await lockProject(client, key.projectId))) throw refuse.absent();
+    await lockSurvey(client, key);
     const row = await findSurvey(client, key);
     if (!row) throw refuse.absent();
     for (const flag of [row.targeting_flag, row.internal_targeting_flag]) {

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../db/pool.ts';
+import type { Queryable, Transaction } from '../../db/pool.ts';
 import { type ShownUser, shownUser } from '../../db/users.ts';
 import type { Question } from '../rules/questions.ts';
 import type { Schedule, SurveyType } from '../rules/surveys.ts';
@@ -82,6 +82,14 @@ export async function insertSurvey(
   return shown(rows[0]);
 }
 
+/** Locks a survey until the transaction ends. */
+export async function lockSurvey(client: Transaction, { projectId, surveyId }: SurveyKey): Promise<void> {
+  await client.query('select from surveys where project_id = $1 and id = $2 for update', [
+    projectId,
+    surveyId,
+  ]);
+}
+
 export async function findSurvey(
   queryable: Queryable,
   { projectId, surveyId }: SurveyKey,
@@ -153,23 +161,27 @@ export async function countSurveys(queryable: Queryable, projectId: number): Pro
 /** A survey as clients get it. */
 export type OfferedSurvey = Record<string, unknown> & { id: string };
 
-/** Lists the surveys of a project that run, the oldest first. */
+/** Lists the surveys of a project that run, the oldest first: as many as fit into so many bytes. */
 export async function offeredSurveys(
   queryable: Queryable,
   projectId: number,
-  limit: number,
+  bytes: number,
 ): Promise<OfferedSurvey[]> {
   const key = (column: string) =>
     `(select f.key from feature_flags f where f.project_id = s.project_id and f.id = s.${column} and not f.deleted)`;
+  const size = ['description', 'questions', 'conditions', 'appearance']
+    .map((column) => `coalesce(octet_length(${column}::text), 0)`)
+    .join(' + ');
   const { rows } = await queryable.query(
-    `select s.id, s.name, s.description, s.type, s.schedule, s.questions, s.conditions, s.appearance, s.start_date,
+    `with fitting as (
+       select *, sum(${size}) over (order by created_at, id rows unbounded preceding) as bytes from surveys
+       where project_id = $1 and start_date is not null and end_date is null and not archived)
+     select s.id, s.name, s.description, s.type, s.schedule, s.questions, s.conditions, s.appearance, s.start_date,
        s.end_date, s.enable_partial_responses, ${key('linked_flag_id')} as linked_flag_key,
        ${key('targeting_flag_id')} as targeting_flag_key,
        ${key('internal_targeting_flag_id')} as internal_targeting_flag_key
-     from surveys s
-     where s.project_id = $1 and s.start_date is not null and s.end_date is null and not s.archived
-     order by s.created_at, s.id limit $2`,
-    [projectId, limit],
+     from fitting s where s.bytes <= $2 order by s.created_at, s.id`,
+    [projectId, bytes],
   );
   return rows.map((row) => ({
     ...row,

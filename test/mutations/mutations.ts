@@ -1060,8 +1060,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'clients get surveys that have not begun',
     file: 'surveys/rows/surveys.ts',
-    from: 'where s.project_id = $1 and s.start_date is not null and s.end_date is null',
-    to: 'where s.project_id = $1 and s.end_date is null',
+    from: 'where project_id = $1 and start_date is not null and end_date is null',
+    to: 'where project_id = $1 and end_date is null',
     test: 'test/surveys/surveys.test.ts',
     named: 'is a draft until it begins',
   },

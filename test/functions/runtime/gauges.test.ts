@@ -67,5 +67,7 @@ test('metrics say how far functions are behind, and how much has failed', async 
   expect(measured.success_ratio).toBe(0.75);
   expect(measured.oldest_waiting_seconds).toBeGreaterThanOrEqual(7_200);
   const text = await registry.metrics();
-  expect(text).toContain(`sluice_function_success_ratio{project="${anna.projectId}",function="${id}",process="test"} 0.75`);
+  expect(text).toContain(
+    `sluice_function_success_ratio{project="${anna.projectId}",function="${id}",process="test"} 0.75`,
+  );
 });

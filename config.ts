@@ -157,6 +157,11 @@ const variables = {
     .describe(
       'Number of seconds after which an invocation that a worker has begun, and of which it says nothing more, is begun by another one.',
     ),
+  SLUICE_FUNCTION_BEHIND_SECONDS: positive
+    .default(3_600)
+    .describe(
+      'Number of seconds after which a function whose oldest invocation still waits causes a notice to `SLUICE_NOTICE_WEBHOOK`, once a day.',
+    ),
   SLUICE_FUNCTIONS_PER_PROJECT: positive.default(1_000).describe('Maximum number of functions of a project.'),
   SLUICE_FLAG_REQUESTS_PER_MONTH: z.coerce
     .number()
@@ -184,8 +189,8 @@ const variables = {
     .url({ protocol: /^https?$/ })
     .optional()
     .describe(
-      'URL that receives notices, as JSON, about batch exports that fail, fall behind or are paused. If its address ' +
-        'is private, list it in `SLUICE_EGRESS_ALLOW`. Default: Sluice sends no notices.',
+      'URL that receives notices, as JSON, about batch exports that fail, fall behind or are paused, and about functions ' +
+        'that are disabled because of their cost or fall behind. If its address is private, list it in `SLUICE_EGRESS_ALLOW`. Default: Sluice sends no notices.',
     ),
   SLUICE_EVENT_RETENTION_DAYS: positive
     .optional()

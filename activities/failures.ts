@@ -1,8 +1,8 @@
 // The only place that turns errors of the products into failures of Temporal, which say what is retried, and when.
 import { ApplicationFailure, CancelledFailure, type Context } from '@temporalio/activity';
 import { ApplicationFailureCategory } from '@temporalio/common';
+import { NoticeError } from '../egress/operator-notices.ts';
 import { AttemptFailedError, type Judgement } from '../exports/runs/judgement.ts';
-import { NoticeError } from '../exports/runs/notices.ts';
 import { BusyError } from '../exports/runs/start-run.ts';
 import { LastAttemptError } from '../exports/runs/work.ts';
 import { NoPlaceError, PlaceElsewhereError } from '../exports/runs/worker-place.ts';

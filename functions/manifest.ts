@@ -3,14 +3,16 @@ import { LOCK_KINDS } from './rows/locks.ts';
 import { eventsWanted, noteLosses } from './rows/losses.ts';
 import { cancelRestored } from './rows/restored.ts';
 import { deleteOfPersons } from './rows/upkeep.ts';
+import { diagnoseFunctions } from './runs/diagnose.ts';
 import { registerBacklogMetrics } from './runs/metrics.ts';
+import { type NoticeRunDependencies, tellOfFunctions } from './runs/notices.ts';
 import { type FunctionRunDependencies, recompileFunctions } from './runs/recompile.ts';
 import { mendReplays, type ReplayRunDependencies } from './runs/replays.ts';
 import { cancelWaiting, keepHistory, type UpkeepDependencies } from './runs/upkeep.ts';
 
 /** Describes functions to the rest of Sluice. */
 export const FUNCTIONS: Product<{
-  functions: FunctionRunDependencies & UpkeepDependencies & ReplayRunDependencies;
+  functions: FunctionRunDependencies & UpkeepDependencies & ReplayRunDependencies & NoticeRunDependencies;
 }> = {
   name: 'functions',
   docs: 'docs/functions.md',
@@ -61,8 +63,14 @@ export const FUNCTIONS: Product<{
       summary: 'replays stirred or ended',
       run: ({ functions }, work) => mendReplays(functions, work),
     },
+    {
+      name: 'tellOfFunctions',
+      summary: 'notices about functions sent',
+      run: ({ functions }, work) => tellOfFunctions(functions, work),
+    },
   ],
   registerMetrics: registerBacklogMetrics,
+  diagnose: diagnoseFunctions,
   personsDeleted: deleteOfPersons,
   eventsWanted,
   eventsDropped: noteLosses,

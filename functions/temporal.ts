@@ -41,6 +41,15 @@ export interface ReplayReport extends ReplayProgress {
   wait: number;
 }
 
+/** A message about a function for the webhook of the operators. It contains ids and times only. */
+export interface FunctionNotice {
+  event: 'function.disabled' | 'function.behind';
+  projectId: number;
+  functionId: string;
+  /** Since when. */
+  at: string;
+}
+
 /** What Temporal does for functions. The rows are the truth. */
 export interface FunctionTemporal {
   /** Answers whether Temporal answered the last call. */
@@ -49,4 +58,6 @@ export interface FunctionTemporal {
   within<T>(milliseconds: number, work: () => Promise<T>): Promise<T>;
   /** Tells the workflow of a replay that its row has changed, and starts the workflow if none runs. */
   stir(replay: Pick<ReplayRow, 'project_id' | 'id' | 'function_id' | 'kind' | 'dry_run'>): Promise<void>;
+  /** Sends a notice to the operators. Calls with the same `about` send it once. Answers whether this one does. */
+  startNotice(notice: FunctionNotice, about: string): Promise<boolean>;
 }

@@ -134,6 +134,11 @@ export async function startWorker({
         matcher,
         temporal: schedules.functions,
         site: config.SLUICE_PUBLIC_URL,
+        operators:
+          config.SLUICE_NOTICE_WEBHOOK === undefined
+            ? undefined
+            : { egress: tools.dependencies.egress, url: config.SLUICE_NOTICE_WEBHOOK },
+        behindSeconds: config.SLUICE_FUNCTION_BEHIND_SECONDS,
       },
       flags: { pool, knownCohorts, temporal: schedules.flags, logger },
     };

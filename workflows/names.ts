@@ -59,6 +59,7 @@ export const REPLAY_KIND = 'function-replay';
 export const BACKLOG_KIND = 'function-backlog';
 export const BROADCAST_KIND = 'function-broadcast';
 export const RERUN_KIND = 'function-rerun';
+export const NOTICE_KIND = 'function-notice';
 
 /** The signal that tells the workflow of a replay or broadcast that its row has changed. */
 export const REPLAY_CHANGED = 'replayChanged';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
 import { keyOf } from '../../functions/rows/functions.ts';
+import { findHealth } from '../../functions/rows/health.ts';
 import { listLogs } from '../../functions/rows/logs.ts';
 import { listMetrics, metricTotals } from '../../functions/rows/metrics.ts';
 import { LOG_LEVELS } from '../../functions/rules/logs.ts';
@@ -26,7 +27,7 @@ const COUNTED = [
   ['success', 'failure', 'other'],
   [
     ...['succeeded', 'failed', 'inputs_failed', 'disabled_permanently', 'disabled_temporarily', 'triggered'],
-    ...['filtered', 'filtering_failed', 'masked', 'fetch', 'dropped', 'rate_limited'],
+    ...['filtered', 'filtering_failed', 'masked', 'fetch', 'dropped', 'rate_limited', 'lost'],
   ],
 ] as const;
 
@@ -76,6 +77,23 @@ const logEntry = z
     message: z.string(),
   })
   .meta({ id: 'FunctionLogEntry' });
+
+const HOURS = 24;
+const health = z
+  .object({
+    waiting: z.int().meta({ description: 'Invocations in the queue, counted up to 100,000.' }),
+    positions: z.int().meta({
+      description: 'Invocations that are kept as positions of their events, because too many wait.',
+    }),
+    oldest_waiting_at: timestamp
+      .nullable()
+      .meta({ description: 'When the oldest of all these began to wait. Null: none waits.' }),
+    succeeded: z.int(),
+    failed: z.int().meta({ description: 'All that failed, whatever the reason, and what was lost.' }),
+    success_rate: z.number().nullable().meta({ description: 'From 0 to 1. Null: nothing has ended.' }),
+    lost: z.int().meta({ description: 'Events that retention deleted before the function had them.' }),
+  })
+  .meta({ id: 'FunctionHealth' });
 
 /** Adds the routes that show what a function has printed and what became of its invocations. */
 export function observationRoutes(app: App, { pool, readingPool }: FunctionRouteDependencies): void {
@@ -146,5 +164,25 @@ export function observationRoutes(app: App, { pool, readingPool }: FunctionRoute
     },
     async ({ hogFunction, query }) =>
       totalsOf(query, await metricTotals(pool, { ...keyOf(hogFunction), ...rangeOf(query) })),
+  );
+
+  app.get(
+    `${PREFIX}:id/health/`,
+    {
+      config: { access },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Show how a function fares',
+        description: `How much waits, and how much succeeded in the last ${HOURS} hours.`,
+        params,
+        response: { 200: health },
+      },
+    },
+    async ({ hogFunction }) => {
+      const { succeeded, failed, ...found } = await findHealth(pool, keyOf(hogFunction), HOURS);
+      const ended = succeeded + failed;
+      return { ...found, succeeded, failed, success_rate: ended === 0 ? null : succeeded / ended };
+    },
   );
 }

@@ -1,4 +1,4 @@
-import { egressRefusal } from '../../egress/egress-refused.ts';
+import { NoticeError, postNotice } from '../../egress/operator-notices.ts';
 import { findBatchExportById } from '../rows/batch-exports.ts';
 import { findRun } from '../rows/run-lists.ts';
 import type { NoticeInput } from '../temporal.ts';
@@ -8,20 +8,6 @@ type NoticeDependencies = Pick<
   RunDependencies,
   'pool' | 'temporal' | 'logger' | 'egress' | 'noticeWebhook' | 'publicUrl' | 'metrics'
 >;
-
-/** A notice could not be sent. */
-export class NoticeError extends Error {
-  override readonly name = 'NoticeError';
-  /** Whether the webhook may take the notice later. */
-  readonly again: boolean;
-
-  constructor(message: string, again: boolean) {
-    super(message);
-    this.again = again;
-  }
-}
-
-const TIMEOUT = 15_000;
 
 /**
  * Posts a notice to the webhook of the installation. Reads what the notice says now, because the input contains ids
@@ -37,35 +23,17 @@ export async function sendNotice(
   const body = await bodyOf(deps, notice);
   // The row was deleted with its project, so nobody needs the notice.
   if (!body) return;
-  const failure = (message: string, again: boolean) => {
-    metrics.notices.inc({ result: again ? 'failed' : 'dropped' });
-    logger.warn({ event: notice.event, exportId: notice.exportId, again }, message);
-    return new NoticeError(message, again);
-  };
-  const { status } = await egress
-    .fetch(noticeWebhook, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'user-agent': 'Sluice',
-        'idempotency-key': idempotencyKey,
-      },
-      body: JSON.stringify(body),
-      timeoutMilliseconds: TIMEOUT,
-      maxAnswerBytes: 1024,
-    })
-    .catch((error) => {
-      const refused = egressRefusal(error);
-      if (refused) throw failure(`SLUICE_NOTICE_WEBHOOK must not be reached: ${refused.message}`, false);
-      const { code } = error as { code?: string };
-      throw failure(`SLUICE_NOTICE_WEBHOOK cannot be reached${code ? ` (${code})` : ''}`, true);
-    });
-  if (status >= 200 && status < 300) {
+  try {
+    await postNotice({ egress, url: noticeWebhook }, body, idempotencyKey);
     metrics.notices.inc({ result: 'sent' });
-    return;
+  } catch (error) {
+    if (error instanceof NoticeError) {
+      const { again, message } = error;
+      metrics.notices.inc({ result: again ? 'failed' : 'dropped' });
+      logger.warn({ event: notice.event, exportId: notice.exportId, again }, message);
+    }
+    throw error;
   }
-  const later = status >= 500 || status === 429 || status === 408;
-  throw failure(`SLUICE_NOTICE_WEBHOOK answered ${status}`, later);
 }
 
 async function bodyOf(

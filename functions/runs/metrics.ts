@@ -1,6 +1,11 @@
 import type { Pool } from '../../db/pool.ts';
 import { Gauge, type Registry } from '../../telemetry/metrics.ts';
 import { backlogSizes, dispatchBacklog } from '../rows/backlog.ts';
+import { type Measured, oldestWaiting, worstSuccess } from '../rows/health.ts';
+import { lossesSince } from '../rows/losses.ts';
+
+/** How many functions a metric lists, so that there are never more series. */
+const LISTED = 20;
 
 /**
  * Adds metrics that show how far functions are behind. They are read from the database when the metrics are scraped, so
@@ -17,6 +22,34 @@ export function registerBacklogMetrics(registry: Registry, pool: Pool): void {
         this.set(await value());
       },
     });
+  const worst = (name: string, help: string, values: () => Promise<Measured[]>) =>
+    new Gauge({
+      name: `sluice_function_${name}`,
+      help,
+      registers,
+      labelNames: ['project', 'function'],
+      async collect() {
+        this.reset();
+        for (const { project_id: project, function_id, value } of await values()) {
+          this.set({ project, function: function_id }, value);
+        }
+      },
+    });
+  worst(
+    'oldest_waiting_seconds',
+    `For how long the oldest waiting invocation of a function has waited: of the ${LISTED} functions with the oldest.`,
+    () => oldestWaiting(pool, LISTED),
+  );
+  worst(
+    'success_ratio',
+    `Which part of the invocations of a function succeeded in this hour and the one before: of the ${LISTED} functions of which most failed.`,
+    () => worstSuccess(pool, LISTED),
+  );
+  gauge(
+    'events_lost',
+    'Events that retention deleted in the last 7 days before functions had seen them.',
+    () => lossesSince(pool, new Date(Date.now() - 7 * 86_400_000)),
+  );
   const sizes = () => backlogSizes(pool);
   gauge(
     'waiting',

@@ -1,10 +1,12 @@
-import type { Client } from '@temporalio/client';
+import { type Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { FunctionReplayInput, FunctionTemporal } from '../../functions/temporal.ts';
 import {
   BROADCAST_KIND,
   FUNCTION_BROADCAST,
   FUNCTION_REPLAY,
   FUNCTION_RERUN,
+  NOTICE,
+  NOTICE_KIND,
   REPLAY_CHANGED,
   REPLAY_KIND,
   RERUN_KIND,
@@ -55,6 +57,27 @@ export function createFunctionSchedules(
           ? `Count for how many ${what} function ${functionId} would run`
           : `Run function ${functionId} for ${many}`,
       });
+    },
+    async startNotice(notice, about) {
+      const { event, projectId, functionId } = notice;
+      try {
+        await client.workflow.start(NOTICE, {
+          workflowId: `${functionId}-${event}-${about}`,
+          workflowIdReusePolicy: 'REJECT_DUPLICATE',
+          taskQueue,
+          args: [notice],
+          typedSearchAttributes: [
+            { key: searchAttributes.kind, value: NOTICE_KIND },
+            { key: searchAttributes.project, value: projectId },
+            { key: searchAttributes.function, value: functionId },
+          ],
+          staticSummary: `Tell of ${event}`,
+        });
+        return true;
+      } catch (error) {
+        if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
+        throw error;
+      }
     },
   };
 }

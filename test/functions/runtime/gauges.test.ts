@@ -11,7 +11,7 @@ async function gauges(): Promise<Record<string, number>> {
   const all = await registry.getMetricsAsJSON();
   return Object.fromEntries(
     all
-      .filter(({ name }) => name.startsWith('sluice_function_'))
+      .filter(({ name, values }) => name.startsWith('sluice_function_') && values.length > 0)
       .map(({ name, values }) => [
         name.replace('sluice_function_', ''),
         (values[0] as { value: number }).value,
@@ -22,7 +22,14 @@ async function gauges(): Promise<Record<string, number>> {
 test('metrics say how far functions are behind, and how much has failed', async () => {
   const { api, anna } = world;
   expect(await gauges()).toEqual({
-    ...{ waiting: 0, overdue_seconds: 0, failed_open: 0, batches_waiting: 0, behind_seconds: 0 },
+    ...{
+      events_lost: 0,
+      waiting: 0,
+      overdue_seconds: 0,
+      failed_open: 0,
+      batches_waiting: 0,
+      behind_seconds: 0,
+    },
   });
   const id = await world.create(sender(world.url()));
   await world.capture([{}, {}]);
@@ -44,4 +51,23 @@ test('metrics say how far functions are behind, and how much has failed', async 
   expect(found.overdue_seconds).toBeGreaterThanOrEqual(300);
   expect(found.overdue_seconds).toBeLessThan(360);
   expect(found.behind_seconds).toBeGreaterThanOrEqual(90);
+  expect(found.success_ratio).toBeUndefined();
+  await api.pool.query("update function_queue set created_at = now() - interval '2 hours'");
+  for (const [kind, count] of [
+    ['success', 3],
+    ['failure', 1],
+  ]) {
+    await api.pool.query(
+      `insert into function_metrics (project_id, function_id, hour, kind, name, count)
+       values ($1, $2, date_trunc('hour', now(), 'UTC'), $3, $3, $4)`,
+      [anna.projectId, id, kind, count],
+    );
+  }
+  const measured = await gauges();
+  expect(measured.success_ratio).toBe(0.75);
+  expect(measured.oldest_waiting_seconds).toBeGreaterThanOrEqual(7_200);
+  const text = await registry.metrics();
+  expect(text).toContain(
+    `sluice_function_success_ratio{project="${anna.projectId}",function="${id}",process="test"} 0.75`,
+  );
 });

@@ -43,6 +43,7 @@ const silent: FunctionTemporal = {
   isReachable: () => true,
   within: (_milliseconds, work) => work(),
   stir: async () => undefined,
+  startNotice: async () => true,
 };
 
 /** `delivers`: whether invocations run. `worker`: whether a worker runs workflows from the beginning. */

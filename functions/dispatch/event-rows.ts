@@ -25,6 +25,11 @@ export class EventRow {
     return this.#bytes.toString('utf8', at + 4, at + 4 + this.#bytes.readInt32BE(at));
   }
 
+  #latin1(column: number): string {
+    const at = this.#at[column] as number;
+    return this.#bytes.toString('latin1', at + 4, at + 4 + this.#bytes.readInt32BE(at));
+  }
+
   #uuid(column: number): string {
     const at = (this.#at[column] as number) + 4;
     return uuidText(this.#bytes.subarray(at, at + 16));
@@ -65,6 +70,10 @@ export class EventRow {
   get properties(): string {
     return this.#text(8);
   }
+  /** The bytes of the JSON, each as one character: faster than the text, and the same where it is ASCII. */
+  get propertyBytes(): string {
+    return this.#latin1(8);
+  }
   get elementsChain(): string {
     return this.#text(9);
   }
@@ -76,6 +85,9 @@ export class EventRow {
   }
   get personProperties(): string {
     return this.#text(12);
+  }
+  get personBytes(): string {
+    return this.#latin1(12);
   }
   get groups(): string | null {
     return this.#bytes.readInt32BE(this.#at[13] as number) === -1 ? null : this.#text(13);

@@ -16,11 +16,18 @@ export interface Exclusion {
   excludes(event: Glance): boolean;
   /** Texts of which each is in the JSON of the person of every event that matches. */
   ofPerson: readonly string[];
+  /** Of every event that matches, each of these properties has one of the texts. */
+  ofEvent: readonly TextsOfProperty[];
   /** Whether the filter may end with an error. */
   mayFail: boolean;
 }
 
-const NOTHING: Exclusion = { excludes: () => false, ofPerson: [], mayFail: false };
+export interface TextsOfProperty {
+  name: string;
+  texts: readonly string[];
+}
+
+const NOTHING: Exclusion = { excludes: () => false, ofPerson: [], ofEvent: [], mayFail: false };
 
 /** Finds what excludes events from a filter. */
 export function exclusionOf(bytecode: Bytecode | null): Exclusion {
@@ -36,6 +43,7 @@ export function both(one: Exclusion, other: Exclusion): Exclusion {
   return {
     excludes: (event) => one.excludes(event) || other.excludes(event),
     ofPerson: [...one.ofPerson, ...other.ofPerson],
+    ofEvent: [...one.ofEvent, ...other.ofEvent],
     mayFail: other.mayFail,
   };
 }
@@ -43,7 +51,7 @@ export function both(one: Exclusion, other: Exclusion): Exclusion {
 /** One of them must match. */
 export function either(all: readonly Exclusion[]): Exclusion {
   const mayFail = all.some((one) => one.mayFail);
-  return { excludes: (event) => all.every((one) => one.excludes(event)), ofPerson: [], mayFail };
+  return { ...NOTHING, excludes: (event) => all.every((one) => one.excludes(event)), mayFail };
 }
 
 function exclusionBy(node: Expr): Exclusion {
@@ -75,7 +83,8 @@ function equality(node: Expr, other: Expr): Exclusion | undefined {
   if (!isText(other)) return undefined;
   const { value: text } = other;
   const read = readerOf(node);
-  if (read) return { ...NOTHING, excludes: (event) => isOther(read(event), text) };
+  if (read)
+    return { ...NOTHING, excludes: (event) => isOther(read(event), text), ofEvent: textsOf(node, [text]) };
   const isOfPerson = node.kind === 'field' && isPath(node.chain, 'person', 'properties');
   return isOfPerson && PLAIN.test(text) ? { ...NOTHING, ofPerson: [`"${text}"`] } : undefined;
 }
@@ -85,8 +94,18 @@ function membership(node: Expr, list: Expr): Exclusion | undefined {
   if (!read || (list.kind !== 'tuple' && list.kind !== 'array') || !list.exprs.every(isText))
     return undefined;
   const texts = list.exprs.map(({ value }) => value);
-  return { ...NOTHING, excludes: (event) => texts.every((one) => isOther(read(event), one)) };
+  const excludes = (event: Glance) => texts.every((one) => isOther(read(event), one));
+  return { ...NOTHING, excludes, ofEvent: textsOf(node, texts) };
 }
+
+/** What the JSON of the properties must contain. What is equal to a text without being one may be written in another way. */
+function textsOf(node: Expr, texts: readonly string[]): TextsOfProperty[] {
+  const name = node.kind === 'field' && isPath(node.chain, 'properties') ? (node.chain[1] as string) : '';
+  const isOnlyText = (text: string) =>
+    PLAIN.test(text) && Number.isNaN(Number(text)) && !OTHER_VALUES.has(text);
+  return PLAIN.test(name) && texts.every(isOnlyText) ? [{ name, texts }] : [];
+}
+const OTHER_VALUES = new Set(['true', 'false', 'null']);
 
 /** Texts that every writer of JSON writes in the same way. */
 const PLAIN = /^[ !#-[\]-~]+$/;

@@ -1,11 +1,13 @@
 // Finds out which functions run for stored events. It is called in threads.
 import { createHash } from 'node:crypto';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
-import { maskKey, surroundingsIn } from '../evaluate.ts';
+import { maskKey, processorTime, surroundingsIn } from '../evaluate.ts';
 import { type Filter, filterOf, Moment } from '../filter.ts';
 import { filterGlobalsOf, type GroupFacts, type PersonFacts, programGlobals } from '../rules/globals.ts';
 import { frameOf } from '../rules/stored-event.ts';
 import { type EventRow, ID_BYTES, rowsIn } from './event-rows.ts';
+import { exclusionOfFunction } from './sieve.ts';
+import { TextExclusions } from './texts.ts';
 
 /** What of a function decides for which events it runs. */
 export interface Trigger {
@@ -99,6 +101,8 @@ interface Prepared {
   failed: number;
   own: Filter;
   mappings: (Filter | null)[] | null;
+  /** Whether the texts of the event exclude it. Undefined: they never do. */
+  isExcluded: (() => boolean) | undefined;
 }
 
 /** The functions of a project, ready to be asked. */
@@ -107,6 +111,8 @@ class Project {
   readonly all: Prepared[] = [];
   readonly #ofAny: Prepared[] = [];
   readonly #byName = new Map<string, Prepared[]>();
+  readonly #texts = new TextExclusions();
+  readonly #hasTexts: boolean;
   /** Which parts of an event filters look at. What nobody looks at is not read. */
   readonly looksAtPerson: boolean;
   readonly looksAtPersonId: boolean;
@@ -123,6 +129,7 @@ class Project {
         own: filterOf(trigger.own, moment),
         mappings:
           trigger.mappings?.map((one) => (one.isDisabled ? null : filterOf(one.filters, moment))) ?? null,
+        isExcluded: this.#texts.of(exclusionOfTrigger(trigger)),
       };
       this.all.push(prepared);
       if (trigger.names === null) this.#ofAny.push(prepared);
@@ -134,6 +141,7 @@ class Project {
         }
       }
     }
+    this.#hasTexts = this.all.some((one) => one.isExcluded);
     const code = definitions.triggers.flatMap(({ own, mappings, masking }) => [
       ...[own, masking],
       ...(mappings ?? []).map((one) => one.filters),
@@ -148,6 +156,15 @@ class Project {
     this.looksAtElements = [...words].some((word) => String(word).startsWith('elements_chain')) || masks;
     this.looksAtUuid = names('uuid');
     this.looksAtTime = names('timestamp');
+  }
+
+  /** Those of the candidates that the texts of the event do not exclude. The others have looked at it. */
+  left(candidates: readonly Prepared[], row: EventRow): readonly Prepared[] {
+    if (!this.#hasTexts) return candidates;
+    const hasPerson = this.looksAtPerson && row.personMode !== PERSONLESS;
+    if (!this.#texts.open(row.propertyBytes, hasPerson ? row.personBytes : '')) return candidates;
+    const { storedAt } = row;
+    return candidates.filter(({ trigger, isExcluded }) => storedAt >= trigger.enabledAt && !isExcluded?.());
   }
 
   /** The functions that may want an event of this name. */
@@ -215,6 +232,7 @@ class Matching {
 
   run(): MatchedEvents {
     const { bytes, versions, limit } = this.#job;
+    const start = processorTime();
     const wanted = new Set(versions.map(([projectId]) => projectId));
     for (const row of rowsIn(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))) {
       const { xid } = row;
@@ -235,8 +253,18 @@ class Matching {
       const candidates = project.candidates(row.event);
       if (candidates.length === 0) continue;
       const began = performance.now();
-      this.#ask(project, candidates, row);
-      const spent = (this.#spent.get(projectId) ?? 0) + performance.now() - began;
+      this.#asked.add(project);
+      const left = project.left(candidates, row);
+      if (left.length < candidates.length) {
+        const { storedAt } = row;
+        for (const one of candidates) {
+          if (storedAt >= one.trigger.enabledAt && !left.includes(one)) one.filtered += 1;
+        }
+      }
+      if (left.length > 0) this.#ask(project, left, row);
+      let spent = (this.#spent.get(projectId) ?? 0) + performance.now() - began;
+      // A thread that waits for the processor is not slow. Asking for its time costs too much to do it for each event.
+      if (spent > limit) spent = Math.min(spent, processorTime() - start);
       this.#spent.set(projectId, spent);
       if (spent > limit) this.#late.set(projectId, []);
     }
@@ -251,7 +279,6 @@ class Matching {
   }
 
   #ask(project: Project, candidates: readonly Prepared[], row: EventRow): void {
-    this.#asked.add(project);
     const { storedAt } = row;
     const facts = factsOf(project, row);
     const globals = filterGlobalsOf(facts.event, facts.person, facts.groups);
@@ -336,6 +363,12 @@ function countsOf({ definitions: { projectId }, all }: Project): MatchedEvents['
   }
   return counts;
 }
+
+const exclusionOfTrigger = ({ own, mappings }: Trigger) =>
+  exclusionOfFunction({
+    own,
+    mappings: mappings?.filter((one) => !one.isDisabled).map((one) => one.filters) ?? null,
+  });
 
 const PERSONLESS = 'propertyless';
 const ALWAYS: Filter = () => ({ matched: true });

@@ -120,7 +120,8 @@ function sievedOf({ filters, mappings }: SievedRow): Sieved & { names: string[] 
   };
 }
 
-function exclusionOfFunction({ own, mappings }: Sieved): Exclusion {
+/** What excludes events from a function. `mappings`: those that are not disabled. */
+export function exclusionOfFunction({ own, mappings }: Sieved): Exclusion {
   const first = exclusionOf(own);
   return mappings ? both(first, either(mappings.map(exclusionOf))) : first;
 }

@@ -48,7 +48,14 @@ function checkCondition(condition: Fields, place: string, asks: Set<number>): vo
   if (operator === 'is_set' || operator === 'is_not_set') return;
   if (value === undefined || value === null) throw wrong(`${place}.value is required.`);
   const values = Array.isArray(value) ? value : [value];
-  if (TEXT_OPERATORS.has(operator)) compileRegex(String(value));
+  if (TEXT_OPERATORS.has(operator)) {
+    try {
+      compileRegex(String(value));
+    } catch (error) {
+      if (error instanceof FilterError) throw wrong(`${place}.value: ${error.message}.`);
+      throw error;
+    }
+  }
   if (operator.startsWith('is_date_') && !(typeof value === 'string' && isReadableDate(value))) {
     throw wrong(`${place}.value must be a date such as 2026-01-31 or -7d, not ${shown(value)}.`);
   }

@@ -66,6 +66,16 @@ function groupIndex(value: unknown, place: string): number | null {
   throw wrong(`${place} must be a number from 0 to 4 or null, not ${shown(value)}.`);
 }
 
+/** Says where a filter is wrong. */
+function at<T>(place: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof FilterError) throw wrong(`${place}: ${error.message}.`);
+    throw error;
+  }
+}
+
 /** Checks a value that only some operators read. */
 function checkValue(operator: string, value: unknown, place: string): void {
   const texts = Array.isArray(value) ? value : [value];
@@ -78,7 +88,9 @@ function checkValue(operator: string, value: unknown, place: string): void {
       throw wrong(`${place}.value must be a string for ${operator}, not ${shown(value)}.`);
     }
   }
-  if (operator === 'regex' || operator === 'not_regex') compileRegex(String(value));
+  if (operator === 'regex' || operator === 'not_regex') {
+    at(`${place}.value`, () => compileRegex(String(value)));
+  }
   if (operator.startsWith('is_date_') && !(typeof value === 'string' && isReadableDate(value))) {
     throw wrong(`${place}.value must be a date such as 2026-01-31 or -7d, not ${shown(value)}.`);
   }

@@ -15,7 +15,8 @@ export type Values = Record<string, boolean | string>;
 export interface Ours {
   /** The values of a user, as a request gets them. */
   values(user: RandomUser): Promise<Values>;
-  payloads(user: RandomUser): Promise<Record<string, unknown>>;
+  /** The parts of the answer to a user: the value of each flag, why, and its payload. */
+  details(user: RandomUser): Promise<string[]>;
   /** Answers SDKs that ask for definitions at this address. */
   serve(): Promise<string>;
   close(): Promise<void>;
@@ -91,11 +92,8 @@ export async function ours(
         outcomes.map(([key, one]) => [key, one.enabled ? (one.variant ?? true) : false]),
       );
     },
-    async payloads(user) {
-      const outcomes = await evaluate(user);
-      return Object.fromEntries(
-        outcomes.flatMap(([key, { payload }]) => (payload === null ? [] : [[key, JSON.parse(payload)]])),
-      );
+    async details(user) {
+      return (await evaluate(user)).map(([, outcome]) => outcome.detail);
     },
     async serve() {
       const text = localDefinitions(project);

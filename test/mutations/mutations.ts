@@ -1066,6 +1066,14 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'is a draft until it begins',
   },
   {
+    name: 'a process that starts without the database does not know of surveys',
+    file: 'api/surveys/offered.ts',
+    from: "    copies,\n    kind: 'surveys',",
+    to: "    copies: undefined,\n    kind: 'surveys',",
+    test: 'test/faults/flags.test.ts',
+    named: 'also by a process that starts meanwhile',
+  },
+  {
     name: 'a survey is found in every project',
     file: 'surveys/rows/surveys.ts',
     from: 'from surveys s where s.project_id = $1 and s.id = $2`',

@@ -1050,10 +1050,10 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'makes a flag of its name',
   },
   {
-    name: 'browsers are offered drafts of features',
+    name: 'browsers are offered features whose flags are off',
     file: 'flags/rows/early-access.ts',
-    from: "e.stage not in ('draft', 'archived')",
-    to: 'true',
+    from: 'f.id = e.flag_id and f.active and not f.deleted',
+    to: 'f.id = e.flag_id and not f.deleted',
     test: 'test/flags/early-access.test.ts',
     named: 'is offered to browsers by its stage',
   },

@@ -12,10 +12,10 @@ import type { FlagRouteDependencies } from './flags/dependencies.ts';
 import { createFlagAnswers, versionOf } from './flags/evaluate.ts';
 import { LOADED_BY_OLDER, siteScript } from './functions/site-script.ts';
 import type { Answer } from './public/answer.ts';
+import { createCopied } from './public/copied.ts';
 import { type Handle, type Incoming, type Query, whenPrepared } from './public/exchange.ts';
 import type { Lane, LaneMember } from './public/lane.ts';
 import { type Packed, packed, packedAnswer } from './public/packed.ts';
-import { LATE, Patience } from './public/patience.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { createRemembered } from './public/remembered.ts';
 import { settingsOf } from './settings.ts';
@@ -85,23 +85,13 @@ export function remoteConfigRoutes(
     FlagRouteDependencies & { surveys: OfferedSurveys },
 ): void {
   const { keys } = lane;
-  const hasRunning = async (projectId: number) => (await deps.surveys.of(projectId)).count > 0;
   const database = whenPrepared(deps.lanePool, deps.isPrepared);
-  const waiting = new Patience();
-  /** Reads what browsers load. The copy on disk serves while the database is away and nothing is in memory. */
-  async function readSiteOf(projectId: string): ReturnType<typeof readSite> {
-    const reading = readSite(database, Number(projectId), MOST_SITE_BYTES);
-    if (!deps.copies) return reading;
-    const read = await waiting.wait(reading);
-    if (read === LATE) {
-      const [line] = (await deps.copies.read('sites', projectId)) ?? [];
-      return line === undefined ? reading : JSON.parse(line);
-    }
-    waiting.answered();
-    if (read.token === undefined) deps.copies.remove('sites', projectId);
-    else deps.copies.save('sites', projectId, () => [JSON.stringify(read)]);
-    return read;
-  }
+  /** Reads what browsers load. */
+  const readSiteOf = createCopied((projectId) => readSite(database, Number(projectId), MOST_SITE_BYTES), {
+    copies: deps.copies,
+    kind: 'sites',
+    isGone: ({ token }) => token === undefined,
+  });
   const scripts = createRemembered<SiteConfig>({
     channel: SITE_FUNCTIONS_CHANNEL,
     listener: deps.listener,
@@ -110,7 +100,7 @@ export function remoteConfigRoutes(
       const { token, functions } = await readSiteOf(projectId);
       if (token === undefined) return undefined;
       const hasFlags = await deps.flags.hasFlags(Number(projectId));
-      const hasSurveys = await hasRunning(Number(projectId));
+      const hasSurveys = await deps.surveys.areRunning(Number(projectId));
       const script = await packed(siteScript(settingsOf(token, hasFlags, hasSurveys), functions));
       const value = { token, script, hasFunctions: functions.length > 0, hasFlags, hasSurveys };
       return { value, bytes: script.plain.length + script.gzip.length };
@@ -123,7 +113,7 @@ export function remoteConfigRoutes(
     const isSame =
       known?.token === token &&
       known.hasFlags === (await deps.flags.hasFlags(id)) &&
-      known.hasSurveys === (await hasRunning(id));
+      known.hasSurveys === (await deps.surveys.areRunning(id));
     if (isSame) return known;
     scripts.forget(key);
     const read = await scripts.of(key);
@@ -144,7 +134,7 @@ export function remoteConfigRoutes(
   const config: Handle = async (incoming) => {
     const token = inPath(incoming);
     const { id } = await requireProject(keys, token, incoming.request);
-    const settings = settingsOf(token, await deps.flags.hasFlags(id), await hasRunning(id));
+    const settings = settingsOf(token, await deps.flags.hasFlags(id), await deps.surveys.areRunning(id));
     return cached(JSON.stringify(settings), 'application/json');
   };
   const script: Handle = async (incoming) => {

@@ -167,7 +167,7 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: 
               ...settingsOf(
                 token,
                 await deps.flags.hasFlags(project.id),
-                (await deps.surveys.of(project.id)).count > 0,
+                await deps.surveys.areRunning(project.id),
               ),
               supportedCompression: COMPRESSION,
             }),

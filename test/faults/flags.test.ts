@@ -117,6 +117,16 @@ test('flags are told while Postgres is away, also by a process that starts meanw
   let api = await programs.ready(await start(dataDir));
   expect((await capture(api)).status).toBe(200);
   expect(await ask(api)).toEqual(RIGHT);
+  await database.pool.query(
+    `insert into surveys (project_id, id, name, type, start_date)
+     values ($1, gen_random_uuid(), 'Liking', 'popover', clock_timestamp())`,
+    [tenant.projectId],
+  );
+  const surveys = async () => {
+    const answer = await fetch(`${api.url}/api/surveys/?token=${tenant.projectToken}`);
+    return ((await answer.json()) as { surveys: { name: string }[] }).surveys.map((one) => one.name);
+  };
+  await eventually(async () => (await surveys()).join() === 'Liking');
   expect(await statusOf(`${api.url}/array/${tenant.projectToken}/config.js`)).toBe(200);
   const answers = new Map<string, number>();
   let isOver = false;
@@ -159,7 +169,8 @@ test('flags are told while Postgres is away, also by a process that starts meanw
   expect((await capture(api)).status).toBe(503);
   expect((await api.readiness())?.status).toBe(503);
   const path = `${api.url}/array/${tenant.projectToken}/config`;
-  expect(await (await fetch(path)).json()).toMatchObject({ hasFeatureFlags: true });
+  expect(await (await fetch(path)).json()).toMatchObject({ hasFeatureFlags: true, surveys: true });
+  expect(await surveys()).toEqual(['Liking']);
   expect(await statusOf(`${path}.js`)).toBe(200);
 
   be(undefined);

@@ -1050,10 +1050,10 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'makes a flag of its name',
   },
   {
-    name: 'browsers are offered drafts of features',
+    name: 'browsers are offered features whose flags are off',
     file: 'flags/rows/early-access.ts',
-    from: "e.stage not in ('draft', 'archived')",
-    to: 'true',
+    from: 'f.id = e.flag_id and f.active and not f.deleted',
+    to: 'f.id = e.flag_id and not f.deleted',
     test: 'test/flags/early-access.test.ts',
     named: 'is offered to browsers by its stage',
   },
@@ -1064,6 +1064,14 @@ export const MUTATIONS: readonly Mutation[] = [
     to: 'where project_id = $1 and end_date is null',
     test: 'test/surveys/surveys.test.ts',
     named: 'is a draft until it begins',
+  },
+  {
+    name: 'a process that starts without the database does not know of surveys',
+    file: 'api/surveys/offered.ts',
+    from: "    copies,\n    kind: 'surveys',",
+    to: "    copies: undefined,\n    kind: 'surveys',",
+    test: 'test/faults/flags.test.ts',
+    named: 'also by a process that starts meanwhile',
   },
   {
     name: 'a survey is found in every project',

@@ -60,6 +60,8 @@ export interface Ids {
   invocation_id: string;
   /** A replay of a function. */
   replay_id: string;
+  /** A gradual rollout of a flag. */
+  rollout_id: string;
   /** The project's public key, where it stands in the path. */
   token?: string;
   /** A picture of a service. */
@@ -82,6 +84,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   version: '718293',
   invocation_id: near(tenant.userUuid, '6', '7'),
   replay_id: near(tenant.userUuid, '8', '9'),
+  rollout_id: near(tenant.userUuid, 'a', 'b'),
   token: tenant.projectToken,
   file: 'slack.svg',
 });

@@ -1,5 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, gunzipSync, inflate, inflateRaw, zstdDecompress } from 'node:zlib';
+import json5 from 'json5';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { type Incoming, lastOf, type Query } from '../public/exchange.ts';
 
@@ -52,12 +53,26 @@ const isGzip = (bytes: Buffer) => bytes[0] === 0x1f && bytes[1] === 0x8b;
 /** NaN and Infinity as values of their own, as Python writes them. Texts before them are skipped as a whole. */
 const NO_NUMBERS = /"(?:[^"\\]|\\.)*"|(?<![\w.+-])(?:NaN|-?Infinity)(?![\w.+-])/g;
 
+/** What people write by hand: comments, names and texts without double quotes, commas at the end. */
+const BY_HAND = /^\s*[{/]/;
+/** The parser for it is slow. */
+const LONGEST_BY_HAND = 64 * 1024;
+
 function parse(text: string): unknown {
   try {
     return parseExactJson(text);
   } catch (error) {
-    if (!text.includes('NaN') && !text.includes('Infinity')) throw error;
-    return parseExactJson(text.replace(NO_NUMBERS, (found) => (found[0] === '"' ? found : 'null')));
+    if (text.includes('NaN') || text.includes('Infinity')) {
+      try {
+        return parseExactJson(text.replace(NO_NUMBERS, (found) => (found[0] === '"' ? found : 'null')));
+      } catch {
+        // There is more in it than numbers that JSON does not have.
+      }
+    }
+    if (text.length > LONGEST_BY_HAND || !BY_HAND.test(text)) throw error;
+    return json5.parse(text, (_key, value) =>
+      typeof value === 'number' && !Number.isFinite(value) ? null : value,
+    );
   }
 }
 

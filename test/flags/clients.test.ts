@@ -1,7 +1,9 @@
+import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { PostHog as Oldest } from 'posthog-node-3';
 import { PostHog as Older } from 'posthog-node-4';
 import { PostHog } from 'posthog-node-5';
+import { findPythonClient, runProgram } from '../capture/client-programs.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { EVERYBODY, storeCohort, storeFlag, where } from './support.ts';
 
@@ -136,6 +138,58 @@ describe('posthog-node', () => {
     const options = { personProperties, onlyEvaluateLocally: true };
     expect(await client.getFeatureFlag('new-checkout', 'user-2', options)).toBe('test2');
     expect(await client.isFeatureEnabled('acme', 'user-2', options)).toBe(true);
+  });
+});
+
+/** What a program prints as its result. */
+const resultsIn = (output: string) =>
+  [...output.matchAll(/^RESULT (.*)$/gm)].map(([, text]) => JSON.parse(text as string));
+
+describe.each(['7.91.1', '3.25.0'])('posthog-python %s', (version) => {
+  const { found, reason } = findPythonClient(version);
+  if (found === undefined) process.stderr.write(`skipped: posthog-python ${version}: ${reason}\n`);
+  (found === undefined ? test.skip : test)('gets the values, and evaluates by itself', async () => {
+    const program = path.join(import.meta.dirname, 'client-programs/flags.py');
+    const env = { PYTHONPATH: found as string, PYTHONDONTWRITEBYTECODE: '1' };
+    const args = [program, host, tenant.projectToken, tenant.key];
+    const { code, output } = await runProgram('python3', args, { env });
+    expect(output).not.toMatch(/Traceback/);
+    const values = { variant: 'test2', cohort: true, child: true, unknown: null };
+    const [{ remote, local }] = resultsIn(output);
+    expect(code).toBe(0);
+    expect(remote).toMatchObject({ ...values, all: 44 });
+    // Older versions know no flags that ask about flags, and ask the server for them.
+    const child = version.startsWith('7') ? true : null;
+    expect(local).toMatchObject({ ...values, child, all: expect.any(Number) });
+    // Older versions leave the parsing of payloads to the application.
+    for (const { payload } of [remote, local]) {
+      expect(typeof payload === 'string' ? JSON.parse(payload) : payload).toEqual({ a: [1] });
+    }
+  });
+});
+
+describe.each([
+  ['posthog-js', '1.434.18'],
+  ['posthog-js-1-200', '1.200.2'],
+])('%s %s', (name) => {
+  test('has what the page was given, then what the server says, and asks again for who logs in', async () => {
+    // Of its own: the page makes one person of who was there and who logs in.
+    const own = await api.createTenant(name);
+    const email = { key: 'email', type: 'person', operator: 'icontains', value: 'acme' };
+    const filters = { ...EVERYBODY, multivariate: VARIANTS, payloads: { test2: '{"a":[1]}' } };
+    await storeFlag(api.pool, own.projectId, { key: 'new-checkout', filters });
+    await storeFlag(api.pool, own.projectId, { key: 'acme', filters: where(email) });
+    const args = ['jsdom.mjs', name, host, own.projectToken, '../../flags/client-programs/flags.js'];
+    const { code, output } = await runProgram(process.execPath, args);
+    const results = resultsIn(output);
+    expect([code, results]).toEqual([
+      0,
+      [
+        expect.objectContaining({ step: 'bootstrap', keys: 2, isOn: true, boot: true }),
+        expect.objectContaining({ step: 'loaded', variant: 'test2', payload: { a: [1] }, isOn: false }),
+        expect.objectContaining({ step: 'known', variant: 'control', isOn: true }),
+      ],
+    ]);
   });
 });
 

@@ -1210,6 +1210,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'keeps numbers as they were spelled',
   },
   {
+    name: 'the address of a server is taken for that of its users',
+    file: 'api/flags/ofrep.ts',
+    from: 'place: isServer || geoipDisable || !flagPlace ?',
+    to: 'place: geoipDisable || !flagPlace ?',
+    test: 'test/flags/hostile.test.ts',
+    named: 'says nothing about the users of a server',
+  },
+  {
+    name: 'JSON that people write by hand may be of any length',
+    file: 'api/flags/decode.ts',
+    from: 'text.length > LONGEST_BY_HAND || ',
+    to: '',
+    test: 'test/flags/hostile.test.ts',
+    named: 'however deep or long',
+  },
+  {
     name: 'persons who are gone stay in cohorts',
     file: 'cohorts/runs/count-members.ts',
     from: 'const upTo = persons.at(-1)?.id ?? null;',

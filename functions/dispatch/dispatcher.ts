@@ -34,8 +34,8 @@ export interface DispatcherDependencies {
   queued(functions: readonly { projectId: number; functionId: string }[]): void;
 }
 
-/** About how many events a turn takes. */
-const EVENTS_AT_ONCE = 10_000;
+/** About how many events a turn takes. Each turn waits for its transaction, so a backlog needs large ones. */
+const EVENTS_AT_ONCE = 40_000;
 const MOST_BATCHES = 500;
 /** About how many bytes of rows a thread gets at once. */
 const PIECE = 512 * 1024;

@@ -1,6 +1,7 @@
 // Excludes stored events by the texts in their JSON, without reading it as JSON.
 import type { Exclusion, TextsOfProperty } from './exclusion.ts';
 
+const QUOTATION_MARK = 34;
 /** Not looked for yet. */
 const UNKNOWN = -2;
 
@@ -9,6 +10,7 @@ class Page {
   text = '';
   person = '';
   readonly #names: string[] = [];
+  readonly #starts: string[] = [];
   #at: Int32Array = new Int32Array(0);
 
   /** Returns the number of a name. */
@@ -16,6 +18,7 @@ class Page {
     const found = this.#names.indexOf(name);
     if (found !== -1) return found;
     this.#names.push(name);
+    this.#starts.push(`${name}":"`);
     this.#at = new Int32Array(this.#names.length).fill(UNKNOWN);
     return this.#names.length - 1;
   }
@@ -36,9 +39,13 @@ class Page {
   }
 
   after(number: number, from: number): number {
-    const start = `"${this.#names[number]}":"`;
-    const at = this.text.indexOf(start, from);
-    return at === -1 ? -1 : at + start.length;
+    // Quotation marks are everywhere, so a search that began with one would stop at each.
+    const start = this.#starts[number] as string;
+    for (let at = from; ; at += 1) {
+      at = this.text.indexOf(start, at);
+      if (at === -1) return -1;
+      if (this.text.charCodeAt(at - 1) === QUOTATION_MARK) return at + start.length;
+    }
   }
 }
 

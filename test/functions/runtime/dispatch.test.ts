@@ -57,7 +57,7 @@ describe('events that functions have not seen', () => {
     const bob = await world.api.createTenant('Bob');
     // Each event costs some milliseconds.
     const slow = Array.from(
-      { length: 12 },
+      { length: 40 },
       (_, index) => `length(replaceAll(properties.text, 'a', 'b${index}')) > 0`,
     );
     const slowId = await world.create(

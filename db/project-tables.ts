@@ -61,14 +61,17 @@ export async function deleteConfiguration(
   }
 }
 
-/** Deletes up to `limit` rows of a deleted project's data. Answers how many; zero: nothing is left. */
+/**
+ * Deletes up to `limit` rows of a deleted project's data, and what was still written beside its configuration while that was
+ * deleted, such as logs. Answers how many; zero: nothing is left.
+ */
 export async function deleteSomeData(
   queryable: Queryable,
   projectId: number,
   limit: number,
   tables: readonly ProjectTable[],
 ): Promise<number> {
-  for (const table of tables.filter((one) => one.kind === 'data')) {
+  for (const table of tables.filter((one) => one.kind !== 'history')) {
     const { rowCount } = await queryable.query(
       `delete from ${table.name} where ctid = any(array(
          select ctid from ${table.name} where project_id = $1 limit $2)) and project_id = $1`,

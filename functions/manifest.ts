@@ -17,12 +17,13 @@ export const FUNCTIONS: Product<{
   name: 'functions',
   docs: 'docs/functions.md',
   tables: [
+    // In the order in which invocations move, so that none comes back.
+    { name: 'function_floods', kind: 'data' },
+    { name: 'function_positions', kind: 'data' },
     { name: 'function_queue', kind: 'data' },
     { name: 'function_internal_events', kind: 'data' },
     { name: 'function_invocations', kind: 'data' },
     { name: 'function_late_batches', kind: 'data' },
-    { name: 'function_positions', kind: 'data' },
-    { name: 'function_floods', kind: 'data' },
     { name: 'function_losses', kind: 'data' },
     { name: 'function_masks', kind: 'data' },
     { name: 'function_replays', kind: 'data' },

@@ -1905,6 +1905,22 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'stay together',
   },
   {
+    name: 'what ends while its project is deleted leaves its log behind',
+    file: 'db/project-tables.ts',
+    from: "tables.filter((one) => one.kind !== 'history')",
+    to: "tables.filter((one) => one.kind === 'data')",
+    test: 'test/functions/runtime/deleted.test.ts',
+    named: 'takes all of it along',
+  },
+  {
+    name: 'an invocation of a deleted person that ends meanwhile stays',
+    file: 'functions/rows/upkeep.ts',
+    from: 'found ||= rows[0].some;',
+    to: '',
+    test: 'test/functions/runtime/deleted.test.ts',
+    named: 'run again meanwhile',
+  },
+  {
     name: 'a rerun takes what was dismissed',
     file: 'functions/rows/reruns.ts',
     from: 'and i.dismissed_at is null and i.finished_at >= $4',

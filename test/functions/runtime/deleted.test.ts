@@ -1,0 +1,107 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { transaction } from '../../../db/pool.ts';
+import { deleteOfPersons } from '../../../functions/rows/upkeep.ts';
+import { PRODUCTS } from '../../../products.ts';
+import { TENANCY_STEPS } from '../../../tenancy/maintenance.ts';
+import { eventually } from '../../support/eventually.ts';
+import { lockedOut } from '../../support/locked-out.ts';
+import { unstopped } from './replay-world.ts';
+import { runtimeForFile, sender } from './world.ts';
+
+const world = runtimeForFile({ starts: false });
+beforeEach(() => {
+  world.arrivals.length = 0;
+});
+const paid = { filters: { events: [{ id: 'paid', type: 'events' }] } };
+const FUNCTIONS = PRODUCTS.filter(({ name }) => name === 'functions').flatMap(({ tables }) => tables);
+const rowsOf = async (projectId: number) => {
+  const counts: Record<string, number> = {};
+  for (const { name } of FUNCTIONS) {
+    const { rows } = await world.api.pool.query(
+      `select count(*)::int as count from ${name} where project_id = $1`,
+      [projectId],
+    );
+    if (rows[0].count > 0) counts[name] = rows[0].count;
+  }
+  return counts;
+};
+
+test('a project that is deleted while its functions run takes all of it along, and others go on', async () => {
+  const bob = await world.api.createTenant('Bob');
+  await world.create(sender(world.url('bob'), paid), bob);
+  const id = await world.create(sender(world.url('anna'), paid));
+  const runtime = world.start();
+  world.answer((_arrival, response) => void setTimeout(() => response.end('{}'), 50));
+  const send = async (tenant: typeof bob) => {
+    for (let n = 0; n < 20; n += 1) {
+      await world.capture(
+        Array.from({ length: 50 }, (_, index) => ({ event: 'paid', properties: { id: n * 50 + index } })),
+        tenant,
+      );
+    }
+  };
+  await Promise.all([send(bob), send(world.anna)]);
+  await eventually(async () => world.arrivals.filter(({ path }) => path === 'bob').length > 100);
+  const path = `/api/organizations/${bob.organizationId}/projects/${bob.projectId}/`;
+  expect((await world.api.request(bob, 'DELETE', path)).statusCode).toBe(204);
+  await world.idle();
+  // Something that ended while the project was deleted.
+  await world.api.pool.query(
+    `insert into function_logs (project_id, function_id, instance_id, timestamp, level, message)
+     values ($1, gen_random_uuid(), gen_random_uuid(), now(), 'info', 'late')`,
+    [bob.projectId],
+  );
+  const schedules = { stopProject: async () => undefined };
+  for (const step of TENANCY_STEPS.filter(({ name }) =>
+    ['stopDeletedProjects', 'deleteProjectData'].includes(name),
+  )) {
+    await step.run({ pool: world.api.pool, keyring: undefined, products: PRODUCTS, schedules }, unstopped());
+  }
+  await world.stop(runtime);
+  expect(await rowsOf(bob.projectId)).toEqual({});
+  expect(await world.history(id)).toHaveLength(1_000);
+  expect(new Set((await world.history(id)).map((one) => one.status))).toEqual(new Set(['succeeded']));
+  await world.change(id, { enabled: false });
+}, 120_000);
+
+describe('of a person that is deleted nothing is left', () => {
+  const personId = '00000000-0000-4000-8000-00000000abcd';
+  let id: string;
+  beforeEach(async () => {
+    id = await world.create(sender(world.url()));
+  });
+  const add = (table: 'function_queue' | 'function_invocations') =>
+    table === 'function_queue'
+      ? `insert into function_queue (id, project_id, function_id, version, person_id, clock, seed)
+         values (gen_random_uuid(), ${world.anna.projectId}, '${id}', 1, '${personId}', now(), 1)`
+      : `insert into function_invocations (id, project_id, function_id, version, person_id, status, attempts, created_at, finished_at)
+         values (gen_random_uuid(), ${world.anna.projectId}, '${id}', 1, '${personId}', 'failed', '[]', now(), now())`;
+  const left = async () => {
+    const { rows } = await world.api.pool.query(
+      `select (select count(*) from function_queue where person_id = $1)::int
+         + (select count(*) from function_invocations where person_id = $1)::int as left`,
+      [personId],
+    );
+    return rows[0].left;
+  };
+  const forget = () =>
+    transaction(world.api.pool, (client) => deleteOfPersons(client, world.anna.projectId, [personId]));
+
+  test('when an invocation of it ends meanwhile', async () => {
+    await world.api.pool.query(add('function_queue'));
+    await lockedOut(world.api.pool, {
+      sql: `delete from function_queue where person_id = '${personId}'; ${add('function_invocations')}`,
+      meanwhile: forget,
+    });
+    expect(await left()).toBe(0);
+  });
+
+  test('when an invocation of it is run again meanwhile', async () => {
+    await world.api.pool.query(add('function_invocations'));
+    await lockedOut(world.api.pool, {
+      sql: `update function_invocations set rerun_at = now() where person_id = '${personId}'; ${add('function_queue')}`,
+      meanwhile: forget,
+    });
+    expect(await left()).toBe(0);
+  });
+});

@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { similarTo } from '../../functions/rules/similar.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 
 const api = apiForFile();
@@ -81,13 +80,4 @@ describe('searching for functions', () => {
   test.each(['&|!', "'; DROP TABLE--", '\0\0', '%', '_', '\\'])('takes %j as it is', async (search) => {
     await find(anna, { search });
   });
-});
-
-test('names are similar if they share enough of a word', () => {
-  const named = ['Slack notification', 'slick', 'Webhook', ''].map((name) => ({ name }));
-  const like = (text: string) => similarTo(text, named).map(({ name }) => name);
-  expect(like('slcak')).toEqual(['Slack notification', 'slick']);
-  expect(like('webhok')).toEqual(['Webhook']);
-  expect(like('   ')).toEqual([]);
-  expect(like('zzz')).toEqual([]);
 });

@@ -21,12 +21,12 @@ afterAll(async () => {
 
 /** The commands that a reader copies after `npm start`, in their order. */
 const commands = [
-  ...blocksOf('README.md').filter((block) => /^(KEY=|EXPORTS=)|sluice exports/.test(block)),
+  ...blocksOf('README.md').filter((block) => /^(KEY=|EXPORTS=|FUNCTIONS=)|sluice exports/.test(block)),
   ...blocksOf('docs/exports-api.md'),
 ];
 
 test('what the README and the page of the API say to type does what they say', async () => {
-  expect(commands).toHaveLength(4);
+  expect(commands).toHaveLength(5);
   const dataDir = makeDataDir();
   const settings = await settingsFor(dataDir);
   sluice = startSluice(settings);
@@ -41,8 +41,13 @@ test('what the README and the page of the API say to type does what they say', a
   const { NODE_OPTIONS: _ours, ...env } = process.env;
   // A machine that is busy may need longer for the first file than the README says.
   const wait = `for n in $(seq 200); do ls ${here}/exports/@projects/*/lake/*.jsonl >/dev/null 2>&1 && break; sleep 0.2; done;`;
-  const patient = script.replace('sleep 2;', wait);
-  expect(patient).not.toBe(script);
+  const ran =
+    'for n in $(seq 200); do ask "$FUNCTIONS/$FUNCTION/logs/" | grep -q paid && break; sleep 0.2; done;';
+  const captured =
+    'for n in $(seq 200); do ask "$(dirname "$FUNCTIONS")/events/?event=large%20order" | grep -q ada && break; sleep 0.2; done;';
+  const patient = script.replace('sleep 2;', wait).replace('sleep 3;', `${ran} ${captured}`);
+  expect(patient).toContain(wait);
+  expect(patient).toContain(captured);
   const { stdout } = await promisify(execFile)('bash', ['-e', '-o', 'pipefail', '-c', patient], {
     cwd: root,
     env: { ...env, ...settings },
@@ -50,8 +55,13 @@ test('what the README and the page of the API say to type does what they say', a
   expect(stdout).toContain('{"status":"Ok"}');
   expect(stdout).toContain('"name":"Shop"');
   expect(stdout).toMatch(/\{"uuid":"[^"]+","event":"hello","distinct_id":"me",/);
+  expect(stdout).toContain('"body":"{\\"text\\":\\"ada paid 120\\"}"');
+  expect(stdout).toContain('"message":"ada, paid, 120"');
+  expect(stdout).not.toContain('"message":"ada, paid, 20"');
+  expect(stdout).toMatch(/"totals":\{[^}]*"success":1/);
+  expect(stdout).toMatch(/"distinct_id":"ada","event":"large order"/);
   expect(stdout).toMatch(/ {2}Lake {2}project \d+, events every hour to File: on time; last run Completed/);
-  expect(stdout).toMatch(/^same {2}.* {2}1 row$/m);
+  expect(stdout).toMatch(/^same {2}.* {2}4 rows$/m);
   expect(stdout).toContain('{"paused":true}\n{"paused":false}\n{"backfill_id":');
   expect(stdout).toContain('"verdict":"same"');
   expect(stdout).toContain('"compression":"zstd"');

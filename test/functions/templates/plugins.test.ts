@@ -127,6 +127,7 @@ describe('filtering out', () => {
     const good = one('plan', 'string', 'is', 'pro');
     const bad = one('amount', 'number', 'gt', 9);
     expect(await isKept([good, bad])).toBe(false);
+    expect(await isKept([bad, good])).toBe(false);
     expect(await isKept([[good], [bad]])).toBe(true);
     expect(await isKept([[good, bad], [bad]])).toBe(false);
     expect(await isKept([])).toBe(true);

@@ -158,6 +158,14 @@ const variables = {
       'Number of seconds after which an invocation that a worker has begun, and of which it says nothing more, is begun by another one.',
     ),
   SLUICE_FUNCTIONS_PER_PROJECT: positive.default(1_000).describe('Maximum number of functions of a project.'),
+  SLUICE_FLAGS_PER_PROJECT: positive
+    .default(5_000)
+    .describe('Maximum number of feature flags of a project that are not deleted.'),
+  SLUICE_FLAG_BYTES_PER_PROJECT: positive
+    .default(16 * 1024 * 1024)
+    .describe(
+      'Maximum number of bytes that the filters of all feature flags of a project have together. Every API process keeps them in memory.',
+    ),
   SLUICE_PROJECTS_PER_ORGANIZATION: positive
     .default(200)
     .describe('Maximum number of projects of an organization.'),

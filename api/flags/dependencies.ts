@@ -1,6 +1,7 @@
-import { readCohortDefinitions } from '../../cohorts/rows/definitions.ts';
+import { knownCohorts, readCohortDefinitions } from '../../cohorts/rows/definitions.ts';
 import { membershipsOf } from '../../cohorts/rows/members.ts';
 import { createDefinitions, type Definitions } from '../../flags/cache/definitions.ts';
+import type { FlagCommandDependencies } from '../../flags/commands/dependencies.ts';
 import { createEvaluator, type Evaluator } from '../../flags/evaluator.ts';
 import { createSubjects } from '../../flags/reads/subjects.ts';
 import { readDefinitions } from '../../flags/rows/definitions.ts';
@@ -19,6 +20,18 @@ export interface FlagRouteDependencies {
   flags: Flags;
   flagPlace?: ApiDependencies['flagPlace'];
 }
+
+/** What the commands of flags work with. */
+export const flagCommands = ({
+  pool,
+  keyring,
+  config,
+}: Pick<ApiDependencies, 'pool' | 'keyring' | 'config'>): FlagCommandDependencies => ({
+  pool,
+  keyring,
+  limits: { flags: config.SLUICE_FLAGS_PER_PROJECT, bytes: config.SLUICE_FLAG_BYTES_PER_PROJECT },
+  knownCohorts,
+});
 
 /** Puts together what flags need of the other products. */
 export function createFlags({

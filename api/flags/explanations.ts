@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { knownCohorts } from '../../cohorts/rows/definitions.ts';
 import { rollBackFlag } from '../../flags/commands/roll-back.ts';
 import { explain } from '../../flags/explain.ts';
 import { listRevisions, type RevisionRow } from '../../flags/rows/revisions.ts';
@@ -10,7 +9,7 @@ import { errors } from '../errors.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
-import type { Flags } from './dependencies.ts';
+import { type Flags, flagCommands } from './dependencies.ts';
 import { FLAGS_PREFIX, findsFlag } from './feature-flags.ts';
 import { featureFlag, flagView } from './flag-schema.ts';
 
@@ -87,8 +86,10 @@ const versionView = ({ document, ...row }: RevisionRow) => ({
 /** Adds the routes that explain the value of a flag, show its versions, and bring one back. */
 export function flagExplanationRoutes(
   app: App,
-  { pool, config, flags }: Pick<ApiDependencies, 'pool' | 'config'> & { flags: Flags },
+  deps: Pick<ApiDependencies, 'pool' | 'config' | 'keyring'> & { flags: Flags },
 ): void {
+  const { pool, config, flags } = deps;
+  const commands = flagCommands(deps);
   const find = findsFlag(pool);
 
   app.post(
@@ -153,7 +154,6 @@ export function flagExplanationRoutes(
     },
     async (request) => {
       const key = { projectId: request.project.id, flagId: request.flag.id };
-      const commands = { pool, knownCohorts };
       return flagView(await rollBackFlag(commands, actorOf(request), key, request.body.version));
     },
   );

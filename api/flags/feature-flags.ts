@@ -1,10 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { knownCohorts } from '../../cohorts/rows/definitions.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { changeFlag } from '../../flags/commands/change.ts';
 import { createFlag } from '../../flags/commands/create.ts';
-import type { FlagCommandDependencies } from '../../flags/commands/dependencies.ts';
 import { overrideFlag } from '../../flags/commands/override.ts';
 import { type FlagRow, findFlag, listFlags, listLinks, listOverrides } from '../../flags/rows/flags.ts';
 import { statusOf } from '../../flags/rules/status.ts';
@@ -14,6 +12,7 @@ import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { serialOf } from '../serial.ts';
+import { flagCommands } from './dependencies.ts';
 import { changeOf, featureFlag, flagInput, flagListQuery, flagView, newFlag, tagsIn } from './flag-schema.ts';
 
 declare module 'fastify' {
@@ -56,7 +55,7 @@ const dependent = z.object({ id: z.int(), key: z.string(), name: z.string() }).m
 /** Adds the routes that create, read and change feature flags. */
 export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
   const { pool, config } = deps;
-  const commands: FlagCommandDependencies = { pool, knownCohorts };
+  const commands = flagCommands(deps);
   const find = findsFlag(pool);
 
   app.get(

@@ -39,7 +39,7 @@ export const featureFlag = z
     has_enriched_analytics: z.literal(false),
     user_access_level: z.literal('editor'),
     is_remote_configuration: z.boolean(),
-    has_encrypted_payloads: z.literal(false),
+    has_encrypted_payloads: z.boolean(),
     status: z.string().meta({ description: 'ACTIVE, INACTIVE, STALE, ARCHIVED or DELETED.' }),
     evaluation_runtime: z.enum(RUNTIMES),
     bucketing_identifier: z.enum(BUCKETING),
@@ -50,7 +50,14 @@ export const featureFlag = z
   .meta({ id: 'FeatureFlag' });
 
 export function flagView(row: FlagRow): z.output<typeof featureFlag> {
-  const { project_id: _, filters: text, ...rest } = row;
+  const {
+    project_id: _,
+    filters: text,
+    sealed_payloads: _sealed,
+    asks: _asks,
+    asks_cohorts: _of,
+    ...rest
+  } = row;
   const filters = parseExactJson(text) as Record<string, unknown>;
   return {
     ...rest,
@@ -64,9 +71,7 @@ export function flagView(row: FlagRow): z.output<typeof featureFlag> {
     analytics_dashboards: [],
     has_enriched_analytics: false,
     user_access_level: 'editor',
-    has_encrypted_payloads: false,
     status: statusOf(row, filters, Date.now()).status,
-    last_called_at: null,
     is_used_in_replay_settings: false,
     is_eligible_for_experiment: !row.is_remote_configuration && row.bucketing_identifier === 'distinct_id',
   };
@@ -95,10 +100,10 @@ export const flagInput = z
     bucketing_identifier: z.enum(BUCKETING).nullable(),
     evaluation_contexts: names(FLAG_LIMITS.contexts),
     tags: names(FLAG_LIMITS.tags),
-    has_encrypted_payloads: z
-      .literal(false, { error: 'Encrypted payloads are not available.' })
-      .nullable()
-      .meta({ description: 'Payloads are not encrypted.' }),
+    has_encrypted_payloads: z.boolean().nullable().meta({
+      description:
+        'Payloads of a flag for remote configuration are stored encrypted. Everybody reads a mark in their place, and `remote_config/` tells them. A mark that is sent back keeps the payload.',
+    }),
     version: z.int().meta({
       description:
         'The version that you saw. With `original_flag`, a change of a field that somebody else has changed since is refused with 409.',
@@ -114,8 +119,9 @@ export const newFlag = flagInput.required({ key: true });
 
 /** Says what a body sets. */
 export function changeOf(body: z.output<typeof flagInput>): FlagChange {
-  const { creation_context: _, _create_in_folder: _folder, has_encrypted_payloads: _sealed, ...rest } = body;
+  const { creation_context: _, _create_in_folder: _folder, ...rest } = body;
   const { ensure_experience_continuity: continuity, is_remote_configuration: remote } = rest;
+  const { has_encrypted_payloads: encrypts } = rest;
   const { evaluation_runtime: runtime, bucketing_identifier: bucketing, tags, ...others } = rest;
   const set = <T>(value: T | null | undefined, otherwise: T) =>
     value === undefined ? undefined : (value ?? otherwise);
@@ -123,6 +129,7 @@ export function changeOf(body: z.output<typeof flagInput>): FlagChange {
     ...others,
     ensure_experience_continuity: set(continuity, false),
     is_remote_configuration: set(remote, false),
+    has_encrypted_payloads: set(encrypts, false),
     evaluation_runtime: set(runtime, 'all'),
     bucketing_identifier: set(bucketing, 'distinct_id'),
     tags: tags && [...new Set(tags.map((tag) => tag.toLowerCase()))],

@@ -67,9 +67,10 @@ export async function updateCohort(
 export async function findCohort(
   queryable: Queryable,
   { projectId, cohortId }: CohortKey,
+  { lock = false } = {},
 ): Promise<CohortRow | undefined> {
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from cohorts c where c.project_id = $1 and c.id = $2`,
+    `select ${COLUMNS} from cohorts c where c.project_id = $1 and c.id = $2 ${lock ? 'for update' : ''}`,
     [projectId, cohortId],
   );
   return rows[0];

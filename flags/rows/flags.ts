@@ -15,11 +15,19 @@ export interface FlagRow {
   deleted: boolean;
   ensure_experience_continuity: boolean;
   is_remote_configuration: boolean;
+  has_encrypted_payloads: boolean;
+  /** The payloads, sealed, if the flag encrypts them. Its filters have the mark of an encrypted payload instead. */
+  sealed_payloads: string | null;
   evaluation_runtime: 'all' | 'client' | 'server';
   bucketing_identifier: 'distinct_id' | 'device_id';
   evaluation_contexts: string[];
   tags: string[];
   version: number;
+  /** The flags and the cohorts that the filters ask about. */
+  asks: number[];
+  asks_cohorts: number[];
+  /** When somebody last asked for the flag by its key. Null: nobody has yet. */
+  last_called_at: string | null;
   created_by: ShownUser | null;
   last_modified_by: ShownUser | null;
   created_at: string;
@@ -28,8 +36,8 @@ export interface FlagRow {
 
 const WRITABLE = [
   ...(['key', 'name', 'filters', 'active', 'archived', 'deleted', 'ensure_experience_continuity'] as const),
-  ...(['is_remote_configuration', 'evaluation_runtime', 'bucketing_identifier'] as const),
-  ...(['evaluation_contexts', 'tags'] as const),
+  ...(['is_remote_configuration', 'has_encrypted_payloads', 'sealed_payloads'] as const),
+  ...(['evaluation_runtime', 'bucketing_identifier', 'evaluation_contexts', 'tags'] as const),
 ] as const;
 
 /** What a user sets. */
@@ -42,8 +50,9 @@ export interface FlagKey {
 }
 
 const COLUMNS = `f.project_id, f.id, f.key, f.name, f.filters::text as filters, f.active, f.archived, f.deleted,
-  f.ensure_experience_continuity, f.is_remote_configuration, f.evaluation_runtime, f.bucketing_identifier,
-  f.evaluation_contexts, f.tags, f.version, f.created_at, f.updated_at,
+  f.ensure_experience_continuity, f.is_remote_configuration, f.has_encrypted_payloads, f.sealed_payloads,
+  f.evaluation_runtime, f.bucketing_identifier, f.evaluation_contexts, f.tags, f.version, f.created_at, f.updated_at,
+  f.asks, f.asks_cohorts, f.last_called_at,
   ${shownUser('f.created_by')} as created_by, ${shownUser('f.last_modified_by')} as last_modified_by`;
 
 export async function insertFlag(
@@ -91,6 +100,33 @@ export async function findFlag(
     [projectId, flagId],
   );
   return rows[0];
+}
+
+/** Finds a flag, also a deleted one, with what every change of its row changes. */
+export async function findFlagVersion(
+  queryable: Queryable,
+  { projectId, flagId }: FlagKey,
+): Promise<{ row: FlagRow; version: string } | undefined> {
+  const { rows } = await queryable.query(
+    `select ${COLUMNS}, f.xmin::text as row_version from feature_flags f where f.project_id = $1 and f.id = $2`,
+    [projectId, flagId],
+  );
+  if (!rows[0]) return undefined;
+  const { row_version: version, ...row } = rows[0];
+  return { row, version };
+}
+
+/** Stores the sealed payloads of a new flag, whose id is part of what seals them. */
+export async function putSealedPayloads(
+  queryable: Queryable,
+  { projectId, flagId }: FlagKey,
+  sealed: string,
+): Promise<void> {
+  await queryable.query('update feature_flags set sealed_payloads = $3 where project_id = $1 and id = $2', [
+    projectId,
+    flagId,
+    sealed,
+  ]);
 }
 
 /** Locks the flags of a project until the transaction ends: what they say of each other is checked and saved as one. */
@@ -156,18 +192,16 @@ export interface FlagLink {
   id: number;
   key: string;
   active: boolean;
-  asks: number[];
+  asks: readonly number[];
 }
 
 /** Lists the flags of a project that are not deleted, with the ids of those that each asks about. */
 export async function listLinks(queryable: Queryable, projectId: number): Promise<FlagLink[]> {
   const { rows } = await queryable.query(
-    `select id, key, active, jsonb_path_query_array(filters::jsonb,
-       'lax $.groups[*].properties[*] ? (@.type == "flag").key') as asks
-     from feature_flags where project_id = $1 and not deleted order by id`,
+    'select id, key, active, asks from feature_flags where project_id = $1 and not deleted order by id',
     [projectId],
   );
-  return rows.map((row) => ({ ...row, asks: row.asks.map(Number) }));
+  return rows;
 }
 
 /** Whether another flag of the project has a key. Deleted ones do not count. */
@@ -184,13 +218,18 @@ export async function isKeyTaken(
   return rows.length > 0;
 }
 
-/** Whether a project has at least so many flags. */
-export async function hasFlags(queryable: Queryable, projectId: number, atLeast: number): Promise<boolean> {
+/** How many flags a project has that are not deleted, and the bytes of their filters. One flag is left out. */
+export async function sizeOfFlags(
+  queryable: Queryable,
+  projectId: number,
+  without: number | null,
+): Promise<{ flags: number; bytes: number }> {
   const { rows } = await queryable.query(
-    'select from feature_flags where project_id = $1 and not deleted offset $2 limit 1',
-    [projectId, atLeast - 1],
+    `select count(*)::int as flags, coalesce(sum(filter_bytes), 0)::float8 as bytes from feature_flags
+     where project_id = $1 and not deleted and id is distinct from $2`,
+    [projectId, without],
   );
-  return rows.length > 0;
+  return rows[0];
 }
 
 export interface OverrideRow {

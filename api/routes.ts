@@ -13,6 +13,8 @@ import { flagRoutes } from './flags/evaluate.ts';
 import { flagEvaluationRoutes } from './flags/evaluations.ts';
 import { flagExplanationRoutes } from './flags/explanations.ts';
 import { featureFlagRoutes } from './flags/feature-flags.ts';
+import { flagListRoutes } from './flags/flag-lists.ts';
+import { flagPayloadRoutes } from './flags/payload-routes.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { webhookRoutes } from './functions/webhooks.ts';
@@ -65,6 +67,8 @@ export const ROUTES: Routes = {
     flagDefinitionRoutes,
     flagEvaluationRoutes,
     featureFlagRoutes,
+    flagListRoutes,
+    flagPayloadRoutes,
     flagExplanationRoutes,
     wizardRoutes,
     ingestionWarningRoutes,

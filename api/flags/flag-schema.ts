@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { FlagChange } from '../../flags/commands/change.ts';
-import type { FlagRow } from '../../flags/rows/flags.ts';
+import { FLAG_ORDERS, type FlagChoice, type FlagRow } from '../../flags/rows/flags.ts';
 import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
-import { statusOf } from '../../flags/rules/status.ts';
+import { STALE_DAYS, statusOf } from '../../flags/rules/status.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { freeForm, optionalText, timestamp } from '../fields.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
@@ -71,7 +71,7 @@ export function flagView(row: FlagRow): z.output<typeof featureFlag> {
     analytics_dashboards: [],
     has_enriched_analytics: false,
     user_access_level: 'editor',
-    status: statusOf(row, filters, Date.now()).status,
+    status: statusOf(row, Date.now()).status,
     is_used_in_replay_settings: false,
     is_eligible_for_experiment: !row.is_remote_configuration && row.bucketing_identifier === 'distinct_id',
   };
@@ -136,30 +136,64 @@ export function changeOf(body: z.output<typeof flagInput>): FlagChange {
   };
 }
 
-const flag = z.enum(['true', 'false']).optional();
+const either = z.enum(['true', 'false']).optional();
 
-export const flagListQuery = z.object({
-  search: z.string().max(400).optional().meta({ description: 'A part of the key or of the name.' }),
-  active: flag,
-  archived: flag.meta({ description: 'Archived flags are listed only with `true`.' }),
-  created_by_id: z.coerce.number().int().min(1).max(2_147_483_647).optional(),
-  tags: z
-    .string()
-    .optional()
-    .meta({ description: 'A JSON list of tags. Flags with one of them are listed.' })
-    .refine(
-      (text) => text === undefined || tagsIn(text) !== undefined,
-      'This must be a JSON list of strings.',
-    ),
-  evaluation_runtime: z.enum(RUNTIMES).optional(),
-  type: z.enum(['boolean', 'multivariant', 'experiment', 'remote_config']).optional(),
-});
-
-export function tagsIn(text: string): string[] | undefined {
+function textsIn(text: string): string[] | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return Array.isArray(value) && value.every((one) => typeof one === 'string') ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+const texts = (description: string) =>
+  z
+    .string()
+    .max(20_000)
+    .optional()
+    .meta({ description })
+    .refine(
+      (text) => text === undefined || textsIn(text) !== undefined,
+      'This must be a JSON list of strings.',
+    );
+
+/** By what flags are chosen from a list. */
+export const flagChoice = z.object({
+  search: z.string().max(400).optional().meta({ description: 'A part of the key or of the name.' }),
+  active: z
+    .enum(['true', 'false', 'STALE'])
+    .optional()
+    .meta({ description: '`STALE`: active flags that seem to be of no use any more.' }),
+  archived: either.meta({ description: 'Archived flags are listed only with `true`.' }),
+  created_by_id: z.coerce.number().int().min(1).max(2_147_483_647).optional(),
+  tags: texts('A JSON list of tags. Flags with one of them are listed.'),
+  excluded_tags: texts('A JSON list of tags. Flags with one of them are left out.'),
+  excluded_properties: texts('A JSON list of keys. Flags with one of these keys are left out.'),
+  has_evaluation_contexts: either.meta({ description: 'Whether the flag is for some contexts only.' }),
+  evaluation_runtime: z.enum(RUNTIMES).optional(),
+  type: z.enum(['boolean', 'multivariant', 'experiment', 'remote_config']).optional(),
+});
+
+/** In which order flags are listed. */
+export const flagOrder = z
+  .enum(FLAG_ORDERS.flatMap((column) => [column, `-${column}`]) as [string, ...string[]])
+  .optional()
+  .meta({ description: 'A field, with `-` before it for the other direction. By default `-created_at`.' });
+
+/** Says by what a query chooses flags. */
+export function choiceOf(query: z.output<typeof flagChoice> & { order?: string | undefined }): FlagChoice {
+  const { active, archived, created_by_id: createdBy, evaluation_runtime: runtime, search, type } = query;
+  const list = (text: string | undefined) => (text === undefined ? undefined : textsIn(text));
+  const contexts = query.has_evaluation_contexts;
+  return {
+    ...{ search, createdBy, runtime, type, order: query.order as FlagChoice['order'] },
+    active: active === undefined || active === 'STALE' ? undefined : active === 'true',
+    staleDays: active === 'STALE' ? STALE_DAYS : undefined,
+    archived: archived === 'true',
+    tags: list(query.tags),
+    excludedTags: list(query.excluded_tags),
+    excludedKeys: list(query.excluded_properties),
+    hasContexts: contexts === undefined ? undefined : contexts === 'true',
+  };
 }

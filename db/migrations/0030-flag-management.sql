@@ -3,6 +3,8 @@ alter table feature_flags
   add column asks integer[] not null default '{}',
   add column asks_cohorts integer[] not null default '{}',
   add column filter_bytes integer not null default 0,
+  -- Whether some condition set is for everybody, with one value for all of them, so that the flag decides nothing.
+  add column for_everybody boolean not null default false,
   -- When somebody last asked for the flag by its key, or an SDK said that it did. Null: nobody has yet.
   add column last_called_at timestamptz;
 
@@ -19,6 +21,10 @@ begin
       then (value #>> '{}')::integer end as id
     from jsonb_path_query(new.filters::jsonb, 'lax $.groups[*].properties[*] ? (@.type == "cohort").value') as value) named
   where id is not null;
+  new.for_everybody := jsonb_path_exists(new.filters::jsonb, 'lax $.groups[*] ? (!exists(@.properties[*])
+      && (!exists(@.rollout_percentage) || @.rollout_percentage == null || @.rollout_percentage >= 100))')
+    and (not jsonb_path_exists(new.filters::jsonb, 'lax $.multivariate.variants[*]')
+      or jsonb_path_exists(new.filters::jsonb, 'lax $.multivariate.variants[*] ? (@.rollout_percentage >= 100)'));
   return new;
 end $$;
 create trigger note_filters before insert or update of filters on feature_flags
@@ -33,3 +39,6 @@ create unique index projects_secret_api_token_hash on projects (secret_api_token
   where secret_api_token_hash is not null;
 create unique index projects_secret_api_token_backup_hash on projects (secret_api_token_backup_hash)
   where secret_api_token_backup_hash is not null;
+
+-- What was done to one thing, newest first.
+create index activity_log_item on activity_log (project_id, scope, item_id, at desc, id) where project_id is not null;

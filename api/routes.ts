@@ -7,6 +7,7 @@ import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { traceRoutes } from './events/trace.ts';
 import { batchExportRoutes } from './exports/index.ts';
+import { flagCopyRoutes } from './flags/copies.ts';
 import { flagDefinitionRoutes } from './flags/definitions.ts';
 import type { Flags } from './flags/dependencies.ts';
 import { flagRoutes } from './flags/evaluate.ts';
@@ -15,6 +16,7 @@ import { flagExplanationRoutes } from './flags/explanations.ts';
 import { featureFlagRoutes } from './flags/feature-flags.ts';
 import { flagListRoutes } from './flags/flag-lists.ts';
 import { flagPayloadRoutes } from './flags/payload-routes.ts';
+import { flagTrialRoutes } from './flags/trials.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { webhookRoutes } from './functions/webhooks.ts';
@@ -64,12 +66,14 @@ export const ROUTES: Routes = {
     functionRoutes,
     integrationRoutes,
     cohortRoutes,
+    flagCopyRoutes,
     flagDefinitionRoutes,
     flagEvaluationRoutes,
     featureFlagRoutes,
     flagListRoutes,
     flagPayloadRoutes,
     flagExplanationRoutes,
+    flagTrialRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

@@ -172,8 +172,7 @@ async function checkUse(
       .join(', ');
     throw refuse.invalid(null, `Cannot delete this cohort because feature flags use it: ${named}.`);
   }
-  const rows = await readCohortDefinitions(client, projectId);
-  const asking = rows.filter((row) => row.id !== cohortId && !row.is_static && names(row.filters, cohortId));
+  const asking = await cohortsAsking(client, projectId, cohortId);
   if (asking.length > 0) {
     const named = asking.slice(0, 5).map((row) => row.id);
     throw refuse.invalid(
@@ -181,6 +180,18 @@ async function checkUse(
       `Cannot delete this cohort because other cohorts use it: ${named.join(', ')}.`,
     );
   }
+}
+
+/** Lists the cohorts that name a cohort. */
+export async function cohortsAsking(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+): Promise<{ id: number; name: string }[]> {
+  const rows = await readCohortDefinitions(queryable, projectId);
+  return rows
+    .filter((row) => row.id !== cohortId && !row.is_static && names(row.filters, cohortId))
+    .map(({ id, name }) => ({ id, name }));
 }
 
 /** Whether stored filters name a cohort. */

@@ -76,6 +76,19 @@ export async function findCohort(
   return rows[0];
 }
 
+/** Finds the cohort of a name, of several the oldest one. */
+export async function findCohortByName(
+  queryable: Queryable,
+  projectId: number,
+  name: string,
+): Promise<number | undefined> {
+  const { rows } = await queryable.query(
+    'select id from cohorts where project_id = $1 and name = $2 and not deleted order by id limit 1',
+    [projectId, name],
+  );
+  return rows[0]?.id;
+}
+
 /** Locks the cohorts of a project until the transaction ends: what they say of each other is checked and saved as one. */
 export async function lockCohorts(client: Transaction, projectId: number): Promise<void> {
   await client.query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.cohortsOfProject, projectId]);

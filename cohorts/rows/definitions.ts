@@ -3,6 +3,7 @@ import type { Queryable, Transaction } from '../../db/pool.ts';
 /** A cohort as flags and queries need it. */
 export interface CohortDefinitionRow {
   id: number;
+  name: string;
   is_static: boolean;
   /** JSON, spelled as it was stored. */
   filters: string;
@@ -14,7 +15,7 @@ export async function readCohortDefinitions(
   projectId: number,
 ): Promise<CohortDefinitionRow[]> {
   const { rows } = await queryable.query(
-    `select id, is_static, filters::text as filters from cohorts
+    `select id, name, is_static, filters::text as filters from cohorts
      where project_id = $1 and not deleted order by id`,
     [projectId],
   );

@@ -1,0 +1,39 @@
+import type { Subject } from './engine/subject.ts';
+import { INITIAL } from './initial-properties.ts';
+
+/** Somebody as they are stored, without what a request would say of them. */
+export interface StoredPerson {
+  distinctId: string;
+  /** Undefined: there is no such person. */
+  properties: Readonly<Record<string, unknown>> | undefined;
+  staticCohorts: ReadonlySet<number>;
+  /** By which ids they are counted to rollouts, by the keys of flags. */
+  hashKeys: ReadonlyMap<string, string>;
+  groups?: ReadonlyMap<number, { key: string; properties: Readonly<Record<string, unknown>> | undefined }>;
+  deviceId?: string;
+}
+
+/** Shows a stored person to flags. */
+export function storedSubject(person: StoredPerson): Subject {
+  const { distinctId, properties = {}, staticCohorts, hashKeys, groups, deviceId = '' } = person;
+  const own = (key: string) => (Object.hasOwn(properties, key) ? properties[key] : undefined);
+  return {
+    distinctId,
+    deviceId,
+    property(key) {
+      if (key === 'distinct_id') return distinctId;
+      const found = own(key);
+      if (found !== undefined) return found;
+      const base = INITIAL.get(key);
+      return base === undefined ? undefined : own(base);
+    },
+    group: (index) => groups?.get(index)?.key,
+    groupProperty(index, key) {
+      const group = groups?.get(index);
+      if (group?.properties && Object.hasOwn(group.properties, key)) return group.properties[key];
+      return key === '$group_key' ? group?.key : undefined;
+    },
+    inStatic: (cohortId) => staticCohorts.has(cohortId),
+    hashKey: (flagKey) => hashKeys.get(flagKey),
+  };
+}

@@ -24,12 +24,10 @@ const READ = 'feature_flag:read';
 const WRITE = 'feature_flag:write';
 const params = z.object({ project_id: z.string(), id: z.string() });
 
-const at = z.iso
-  .datetime({ offset: true, local: false })
-  .meta({
-    description:
-      'Explain what the flag was at this time, for the person as the last event before it shows them.',
-  });
+const at = z.iso.datetime({ offset: true, local: false }).meta({
+  description:
+    'Explain what the flag was at this time, for the person as the last event before it shows them.',
+});
 
 const subject = z.object({
   distinct_id: z.string().max(200),
@@ -173,12 +171,14 @@ export function flagExplanationRoutes(
           'Choose a time that is nearer to the last event of this distinct id.',
         );
       }
+      // Somebody who has just changed the flag wants to know of what it is now.
+      const known = (await flags.definitions.of(project.id))?.set.byId.get(flag.id);
+      if (known?.definition.version !== flag.version) await flags.definitions.fresh(project.id);
       const explained = await explain(flags.evaluator, project.id, flag.id, {
         ...{ distinctId: body.distinct_id, deviceId: body.$device_id, anonDistinctId: '' },
         ...{ groups: body.groups, personProperties: body.person_properties },
         ...{ groupProperties: body.group_properties, place: {}, runtime: 'all' },
       });
-      // This process has not heard of the flag yet.
       if (!explained) throw errors.notFound();
       return explained;
     },

@@ -187,7 +187,7 @@ export async function tryFlag(
     const own = { id: flagId ?? 0, key: fields.key, active: fields.active, asks };
     checkAsks(own, await listLinks(client, projectId));
   });
-  const project = await deps.definitions.of(projectId);
+  const project = await deps.definitions.fresh(projectId);
   if (!project) throw refuse.absent();
   const overrides = [...((flagId !== null && project.set.byId.get(flagId)?.definition.overrides) || [])];
   const proposed = { ...definitionOf(fields, flagId ?? 0, (before?.version ?? 0) + 1), overrides };

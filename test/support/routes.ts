@@ -64,6 +64,8 @@ export interface Ids {
   token?: string;
   /** A picture of a service. */
   file?: string;
+  /** The key of a feature flag. */
+  key?: string;
 }
 
 /** Another uuid that only this one leads to. */
@@ -84,6 +86,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   replay_id: near(tenant.userUuid, '8', '9'),
   token: tenant.projectToken,
   file: 'slack.svg',
+  key: 'some-flag',
 });
 
 /** The path of an operation with these ids in it; fails for a parameter that no test has an id for yet. */

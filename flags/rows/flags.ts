@@ -92,18 +92,6 @@ export async function updateFlag(
   return rows[0];
 }
 
-/** Finds a flag, also a deleted one. */
-export async function findFlag(
-  queryable: Queryable,
-  { projectId, flagId }: FlagKey,
-): Promise<FlagRow | undefined> {
-  const { rows } = await queryable.query(
-    `select ${COLUMNS} from feature_flags f where f.project_id = $1 and f.id = $2`,
-    [projectId, flagId],
-  );
-  return rows[0];
-}
-
 /** Finds a flag, also a deleted one, with what every change of its row changes. */
 export async function findFlagVersion(
   queryable: Queryable,
@@ -117,6 +105,10 @@ export async function findFlagVersion(
   const { row_version: version, ...row } = rows[0];
   return { row, version };
 }
+
+/** Finds a flag, also a deleted one. */
+export const findFlag = async (queryable: Queryable, key: FlagKey): Promise<FlagRow | undefined> =>
+  (await findFlagVersion(queryable, key))?.row;
 
 /** Stores the sealed payloads of a new flag, whose id is part of what seals them. */
 export async function putSealedPayloads(

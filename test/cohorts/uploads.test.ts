@@ -89,6 +89,15 @@ describe('a file of persons', () => {
     });
   });
 
+  test('adds nobody by an email of another project', async () => {
+    const csv = 'email\nforeign@example.com\nann@example.com\n';
+    const answer = await send('POST', '', { name: 'Walled', is_static: 'true' }, csv);
+    expect([answer.json().count, answer.json().upload]).toEqual([
+      1,
+      { named: 2, unknown: 1, examples: ['foreign@example.com'] },
+    ]);
+  });
+
   test('that cannot be read is refused, with its reason', async () => {
     const cases: [csv: string | Buffer, reason: RegExp][] = [
       ['a,b\n1,2', /has 2 columns/],

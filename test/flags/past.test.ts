@@ -163,6 +163,19 @@ describe('what a flag was for somebody at a time', () => {
     expect(await told(flag.id, 'ben', byHand)).toMatchObject({ value: false, reason: { code: 'override' } });
   });
 
+  test('rests on events of its own project only', async () => {
+    const flag = await create({ key: 'own-events', filters: where(plan('pro')) });
+    const answer = await api.request(null, 'POST', '/i/v0/e/', {
+      ...{ api_key: bert.projectToken, event: 'seen', distinct_id: 'shared' },
+      properties: { $set: { plan: 'pro' } },
+    });
+    expect(answer.statusCode).toBe(200);
+    expect(await told(flag.id, 'shared', await now())).toMatchObject({
+      value: false,
+      rests_on: { person: null },
+    });
+  });
+
   test('is refused where nothing is known, and for others', async () => {
     const before = await now();
     const flag = await create({ key: 'young' });

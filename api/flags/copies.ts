@@ -105,6 +105,7 @@ export function flagCopyRoutes(app: App, deps: Pick<ApiDependencies, 'pool' | 'c
     async ({ params: { key }, caller, organization }) => {
       const projects = narrow(caller.key, organization)?.projects ?? [];
       const rows = await Promise.all(projects.map((one) => findFlagByKey(pool, one.id, key)));
+      if (!rows.some((row) => row !== undefined)) throw errors.notFound();
       return rows.flatMap((row) =>
         row
           ? [

@@ -166,6 +166,14 @@ const variables = {
     .describe(
       'Maximum number of bytes that the filters of all feature flags of a project have together. Every API process keeps them in memory.',
     ),
+  SLUICE_FLAG_REQUESTS_PER_MONTH: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      'Number of requests for feature flags that an organization without a quota of its own may make in a month. A request for definitions counts as ten. 0: any number.',
+    ),
   SLUICE_PROJECTS_PER_ORGANIZATION: positive
     .default(200)
     .describe('Maximum number of projects of an organization.'),

@@ -4,9 +4,10 @@ import { EXPORTS } from './exports/manifest.ts';
 import { FLAGS } from './flags/manifest.ts';
 import { FUNCTIONS } from './functions/manifest.ts';
 import { INTEGRATIONS } from './integrations/manifest.ts';
+import { SURVEYS } from './surveys/manifest.ts';
 
 /** The manifests of all products; see `tenancy/product.ts`. */
-export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS, FUNCTIONS, COHORTS, FLAGS];
+export const PRODUCTS = [EXPORTS, ACTIONS, INTEGRATIONS, FUNCTIONS, COHORTS, FLAGS, SURVEYS];
 
 type Step = (typeof PRODUCTS)[number]['maintenance'][number];
 /** What the maintenance of all products needs. */

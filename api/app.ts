@@ -23,6 +23,7 @@ import { openLane } from './public/lane.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { ROUTES, type Routes } from './routes.ts';
 import { boundSockets } from './sockets.ts';
+import { createOfferedSurveys } from './surveys/offered.ts';
 
 /** How many requests of one sender wait until some of its others are answered. */
 const REQUESTS_WAITING = 500;
@@ -90,7 +91,9 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
   const durations = createRequestDurations(deps.registry);
   const warnings = createWarnings({ queryable: deps.pool, logger: deps.logger });
   const flags = createFlags(deps);
+  const surveys = createOfferedSurveys(deps);
   app.addHook('onClose', async () => {
+    surveys.close();
     await Promise.all([flags.close(), warnings.close()]);
   });
 
@@ -102,18 +105,18 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
       wrongKeysPerMinute: config.SLUICE_REFUSALS_PER_MINUTE,
     });
     const ingest = notesCalls(deps.ingest, flags.calls);
-    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, ingest, warnings, flags });
+    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, ingest, warnings, flags, surveys });
   });
   await app.register(async (site) => {
     await prepareAnswers(site, config);
     measureRequests(site, durations);
     answerUnknownPaths(site, paths);
     await serveDocumentation(site);
-    healthRoutes(site.withTypeProvider<ZodTypeProvider>(), deps);
+    healthRoutes(site.withTypeProvider<ZodTypeProvider>(), { ...deps, flags });
     await site.register(async (scope) => {
       const management = scope.withTypeProvider<ZodTypeProvider>();
       await guardManagement(management, deps);
-      for (const addRoutes of routes.management) addRoutes(management, { ...deps, warnings, flags });
+      for (const addRoutes of routes.management) addRoutes(management, { ...deps, warnings, flags, surveys });
     });
   });
   return app;

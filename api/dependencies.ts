@@ -3,6 +3,7 @@ import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from 'fasti
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { ActionCompiler } from '../actions/compiler.ts';
 import type { Ingest } from '../capture/ingest.ts';
+import type { LargeBodies } from '../capture/large/bodies.ts';
 import type { TransformEvents } from '../capture/transform.ts';
 import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
@@ -18,6 +19,7 @@ import type { Keyring } from '../secrets/envelope.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import type { Product } from '../tenancy/product.ts';
+import type { Copies } from './public/copies.ts';
 
 /** The server that routes are added to; the types of their handlers follow from their schemas. */
 export type App = FastifyInstance<
@@ -41,6 +43,8 @@ export interface ApiDependencies {
   lanePool: Pool;
   /** Runs what is compiled from texts of users, and sees one project at a time. */
   reader: Pool;
+  /** What is known of keys and flags, on disk, for a start without the database. Undefined: nothing is kept. */
+  copies?: Copies | undefined;
   /** Reports what other processes change in the database. */
   listener: Listener;
   schedules: Schedules;
@@ -48,6 +52,8 @@ export interface ApiDependencies {
   ingest: Pick<Ingest, 'submit'>;
   /** Changes captured events before they are stored. */
   transform?: TransformEvents | undefined;
+  /** Decodes and parses large bodies of captured events, on other threads. */
+  largeBodies?: LargeBodies | undefined;
   /** The place of an address, as properties that flags know. */
   flagPlace?: ((address: unknown) => Record<string, string>) | undefined;
   /** Compiles filters and columns of exports. */

@@ -7,7 +7,13 @@ import { NoTurnError } from '../db/turns.ts';
 import { Refusal } from '../refusals.ts';
 
 export interface ErrorBody {
-  type: 'authentication_error' | 'invalid_request' | 'validation_error' | 'throttled_error' | 'server_error';
+  type:
+    | 'authentication_error'
+    | 'invalid_request'
+    | 'validation_error'
+    | 'throttled_error'
+    | 'server_error'
+    | 'quota_limited';
   code: string;
   detail: string;
   attr: string | null;

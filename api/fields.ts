@@ -59,6 +59,7 @@ export const errorBody = z
       'validation_error',
       'throttled_error',
       'server_error',
+      'quota_limited',
     ]),
     code: z.string(),
     detail: z.string(),

@@ -1,9 +1,11 @@
 // The API process. It serves HTTP until it is told to stop.
 import type { ServerResponse } from 'node:http';
+import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createActionCompiler } from '../actions/compiler.ts';
 import { addPlaces } from '../capture/add-places.ts';
 import { createIngest } from '../capture/ingest.ts';
+import { createLargeBodies } from '../capture/large/bodies.ts';
 import { inSteps } from '../capture/transform.ts';
 import { apiPools } from '../config.ts';
 import { createListener } from '../db/listen.ts';
@@ -23,6 +25,7 @@ import { mergeHook } from '../tenancy/product.ts';
 import { buildApp } from './app.ts';
 import { integrationsOf } from './functions/dependencies.ts';
 import { listen } from './listen.ts';
+import { openCopies } from './public/copies.ts';
 
 const DRAIN_PAUSE = 25;
 /** Milliseconds that the health checks wait for a database that takes long to prepare. */
@@ -31,6 +34,8 @@ const FIRST_LOOK = 10_000;
 const QUERY_PATIENCE = 30_000;
 /** The same for what a public request looks up. Its client does not wait for long. */
 const LANE_PATIENCE = 8_000;
+/** How often it is checked that changes are still heard of, so that a loss that nobody tells of costs seconds only. */
+const LISTEN_CHECK = 2_000;
 /** The bounds of a pool for queries whose cost their callers decide, in milliseconds. */
 const COSTLY = { lock: 2_000, statement: 20_000, transaction: 60_000, clientCheck: 1_000 };
 /** How long Postgres lets each pool work and wait, in milliseconds. docs/operations.md lists them. */
@@ -70,9 +75,11 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
   const listener = createListener({
     url: database.addressOf('server'),
     name: 'listener',
+    checkEvery: LISTEN_CHECK,
     onError: (error) =>
       logger.warn({ err: error }, 'the connection that listens for changes broke; reconnecting'),
   });
+  const copies = await openCopies({ directory: path.join(config.SLUICE_DATA_DIR, 'copies'), logger });
   const schedules = createSchedules(config, logger);
   const compiler = createCompiler();
   const actionCompiler = createActionCompiler();
@@ -99,6 +106,7 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     ...{ site: config.SLUICE_PUBLIC_URL, geoip: config.SLUICE_GEOIP_DATABASE || undefined },
   });
   const transform = inSteps(geoip && addPlaces(geoip.place), transformer.transform);
+  const largeBodies = createLargeBodies({ geoip: config.SLUICE_GEOIP_DATABASE || undefined });
   const deps = {
     config,
     products: PRODUCTS,
@@ -106,9 +114,11 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
     readingPool,
     lanePool,
     reader,
+    copies,
     listener,
     ingest,
     transform,
+    largeBodies,
     flagPlace: geoip?.flagProperties,
     schedules,
     compiler,
@@ -162,9 +172,10 @@ await runProcess('api', async ({ config, logger, isDraining, stopping, database,
       const end = Date.now() + (config.SLUICE_SHUTDOWN_SECONDS * 1000) / 2;
       while (answering > 0 && Date.now() < end) await pause(DRAIN_PAUSE);
       await close();
+      await copies.close();
       metrics?.close();
       geoip?.close();
-      await Promise.all([ingest.close(), transformer.close()]);
+      await Promise.all([ingest.close(), transformer.close(), largeBodies.close()]);
       await schedules.close();
       await Promise.all(
         [compiler, actionCompiler, functionCompiler, functionRunner, egress].map((one) => one.close()),

@@ -12,17 +12,20 @@ import type { FlagRouteDependencies } from './flags/dependencies.ts';
 import { createFlagAnswers, versionOf } from './flags/evaluate.ts';
 import { LOADED_BY_OLDER, siteScript } from './functions/site-script.ts';
 import type { Answer } from './public/answer.ts';
-import type { Handle, Incoming, Query } from './public/exchange.ts';
+import { type Handle, type Incoming, type Query, whenPrepared } from './public/exchange.ts';
 import type { Lane, LaneMember } from './public/lane.ts';
 import { type Packed, packed, packedAnswer } from './public/packed.ts';
+import { LATE, Patience } from './public/patience.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { createRemembered } from './public/remembered.ts';
 import { settingsOf } from './settings.ts';
+import type { OfferedSurveys } from './surveys/offered.ts';
 
 /** The share has room for one largest body, which counts twice: as received and as decompressed. */
 const MEMBER: LaneMember = {
   name: 'remote config',
   tag: 'capture',
+  startsAlone: true,
   share: { held: 2 * MOST_BYTES, atWork: 1024 * 1024, unpacking: 0 },
   largestBody: { bytes: MOST_BYTES, refusal: `The request is larger than ${MOST_BYTES} bytes.` },
 };
@@ -36,10 +39,10 @@ const CACHE = 'public, max-age=60';
  * The settings for older clients, which ask `/decide` for them and know some by other names. They load the functions of
  * the project from a script that they are told of.
  */
-function olderSettings(token: string, hasFunctions: boolean, hasFlags: boolean) {
+function olderSettings(token: string, { hasFunctions, hasFlags, hasSurveys }: SiteConfig) {
   const script = { id: LOADED_BY_OLDER, url: SCRIPT_PATH.replace(':token', () => encodeURIComponent(token)) };
   return {
-    ...settingsOf(token, hasFlags),
+    ...settingsOf(token, hasFlags, hasSurveys),
     siteApps: hasFunctions ? [script] : [],
     editorParams: {},
   };
@@ -72,32 +75,56 @@ interface SiteConfig {
   script: Packed;
   hasFunctions: boolean;
   hasFlags: boolean;
+  hasSurveys: boolean;
 }
 
 /** What browsers ask before they send. */
 export function remoteConfigRoutes(
   lane: Lane,
-  deps: Pick<ApiDependencies, 'lanePool' | 'listener'> & FlagRouteDependencies,
+  deps: Pick<ApiDependencies, 'lanePool' | 'listener' | 'copies' | 'isPrepared'> &
+    FlagRouteDependencies & { surveys: OfferedSurveys },
 ): void {
   const { keys } = lane;
+  const hasRunning = async (projectId: number) => (await deps.surveys.of(projectId)).length > 0;
+  const database = whenPrepared(deps.lanePool, deps.isPrepared);
+  const waiting = new Patience();
+  /** Reads what browsers load. The copy on disk serves while the database is away and nothing is in memory. */
+  async function readSiteOf(projectId: string): ReturnType<typeof readSite> {
+    const reading = readSite(database, Number(projectId), MOST_SITE_BYTES);
+    if (!deps.copies) return reading;
+    const read = await waiting.wait(reading);
+    if (read === LATE) {
+      const [line] = (await deps.copies.read('sites', projectId)) ?? [];
+      return line === undefined ? reading : JSON.parse(line);
+    }
+    waiting.answered();
+    if (read.token === undefined) deps.copies.remove('sites', projectId);
+    else deps.copies.save('sites', projectId, () => [JSON.stringify(read)]);
+    return read;
+  }
   const scripts = createRemembered<SiteConfig>({
     channel: SITE_FUNCTIONS_CHANNEL,
     listener: deps.listener,
     // The key of what is remembered is the project. The script names the public key of the project, too.
     read: async (projectId) => {
-      const { token, functions } = await readSite(deps.lanePool, Number(projectId), MOST_SITE_BYTES);
+      const { token, functions } = await readSiteOf(projectId);
       if (token === undefined) return undefined;
       const hasFlags = await deps.flags.hasFlags(Number(projectId));
-      const script = await packed(siteScript(settingsOf(token, hasFlags), functions));
-      const value = { token, script, hasFunctions: functions.length > 0, hasFlags };
+      const hasSurveys = await hasRunning(Number(projectId));
+      const script = await packed(siteScript(settingsOf(token, hasFlags, hasSurveys), functions));
+      const value = { token, script, hasFunctions: functions.length > 0, hasFlags, hasSurveys };
       return { value, bytes: script.plain.length + script.gzip.length };
     },
   });
-  /** What browsers load of a project. A project whose key was replaced, or that has its first flag, is read again. */
+  /** What browsers load of a project. A project whose key was replaced, or that has its first flag or survey, is read again. */
   async function siteOf({ id }: PublicProjectRow, token: string): Promise<SiteConfig> {
     const key = String(id);
     const known = await scripts.of(key);
-    if (known?.token === token && known.hasFlags === (await deps.flags.hasFlags(id))) return known;
+    const isSame =
+      known?.token === token &&
+      known.hasFlags === (await deps.flags.hasFlags(id)) &&
+      known.hasSurveys === (await hasRunning(id));
+    if (isSame) return known;
     scripts.forget(key);
     const read = await scripts.of(key);
     if (read?.token !== token) throw errors.notFound('No project has this key.');
@@ -117,7 +144,8 @@ export function remoteConfigRoutes(
   const config: Handle = async (incoming) => {
     const token = inPath(incoming);
     const { id } = await requireProject(keys, token, incoming.request);
-    return cached(JSON.stringify(settingsOf(token, await deps.flags.hasFlags(id))), 'application/json');
+    const settings = settingsOf(token, await deps.flags.hasFlags(id), await hasRunning(id));
+    return cached(JSON.stringify(settings), 'application/json');
   };
   const script: Handle = async (incoming) => {
     const token = inPath(incoming);
@@ -128,8 +156,7 @@ export function remoteConfigRoutes(
     answers(incoming, {
       form: decideForm(versionOf(incoming.request.query as Query)),
       settings: async (project, key) => {
-        const { hasFunctions, hasFlags } = await siteOf(project, key);
-        return olderSettings(key, hasFunctions, hasFlags);
+        return olderSettings(key, await siteOf(project, key));
       },
     });
   add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });

@@ -10,13 +10,17 @@ import { batchExportRoutes } from './exports/index.ts';
 import { flagCopyRoutes } from './flags/copies.ts';
 import { flagDefinitionRoutes } from './flags/definitions.ts';
 import type { Flags } from './flags/dependencies.ts';
+import { earlyAccessRoutes, offeredFeatureRoutes } from './flags/early-access-features.ts';
 import { flagRoutes } from './flags/evaluate.ts';
 import { flagEvaluationRoutes } from './flags/evaluations.ts';
 import { flagExplanationRoutes } from './flags/explanations.ts';
 import { featureFlagRoutes } from './flags/feature-flags.ts';
 import { flagListRoutes } from './flags/flag-lists.ts';
 import { flagPayloadRoutes } from './flags/payload-routes.ts';
+import { rolloutRoutes } from './flags/rollouts.ts';
+import { scheduledChangeRoutes } from './flags/scheduled-changes.ts';
 import { flagTrialRoutes } from './flags/trials.ts';
+import { flagUsageRoutes } from './flags/usage.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
 import { webhookRoutes } from './functions/webhooks.ts';
@@ -25,6 +29,8 @@ import { groupRoutes } from './people/groups.ts';
 import { personRoutes } from './people/persons.ts';
 import type { Lane } from './public/lane.ts';
 import { remoteConfigRoutes } from './remote-config.ts';
+import { type OfferedSurveys, offeredSurveyRoutes } from './surveys/offered.ts';
+import { surveyRoutes } from './surveys/surveys.ts';
 import { activityLogRoutes } from './tenancy/activity-log.ts';
 import { memberRoutes } from './tenancy/members.ts';
 import { organizationRoutes } from './tenancy/organizations.ts';
@@ -38,6 +44,7 @@ export interface RouteDependencies extends ApiDependencies {
   /** Warnings of this process that are not stored yet. */
   warnings: Warnings;
   flags: Flags;
+  surveys: OfferedSurveys;
 }
 
 export interface Routes {
@@ -49,7 +56,15 @@ export interface Routes {
 
 /** All routes of Sluice, in the order of the OpenAPI document. */
 export const ROUTES: Routes = {
-  public: [captureRoutes, flagRoutes, remoteConfigRoutes, iconFiles, webhookRoutes],
+  public: [
+    captureRoutes,
+    flagRoutes,
+    offeredFeatureRoutes,
+    offeredSurveyRoutes,
+    remoteConfigRoutes,
+    iconFiles,
+    webhookRoutes,
+  ],
   management: [
     organizationRoutes,
     memberRoutes,
@@ -69,11 +84,16 @@ export const ROUTES: Routes = {
     flagCopyRoutes,
     flagDefinitionRoutes,
     flagEvaluationRoutes,
+    flagUsageRoutes,
     featureFlagRoutes,
     flagListRoutes,
     flagPayloadRoutes,
     flagExplanationRoutes,
     flagTrialRoutes,
+    rolloutRoutes,
+    scheduledChangeRoutes,
+    earlyAccessRoutes,
+    surveyRoutes,
     wizardRoutes,
     ingestionWarningRoutes,
   ],

@@ -1,5 +1,5 @@
 /** What a browser asks for before it sends: how to send events, and which features are on. */
-export function settingsOf(token: string, hasFlags: boolean) {
+export function settingsOf(token: string, hasFlags: boolean, hasSurveys: boolean) {
   return {
     token,
     supportedCompression: ['gzip', 'gzip-js'],
@@ -13,7 +13,7 @@ export function settingsOf(token: string, hasFlags: boolean) {
     errorTracking: { autocaptureExceptions: false, suppressionRules: [] },
     sessionRecording: false,
     heatmaps: false,
-    surveys: false,
+    surveys: hasSurveys,
     productTours: false,
     conversations: false,
     logs: { captureConsoleLogs: false },

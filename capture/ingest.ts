@@ -82,12 +82,17 @@ export interface Submitted {
   notices?: (PersonNotice & { index: number })[];
 }
 
+/** The events of one request, or their rows if another thread has begun them. */
+export type IngestRequest =
+  | { projectId: number; events: readonly CapturedEvent[] }
+  | { projectId: number; prepared: PreparedEvents };
+
 export interface Ingest {
   /**
    * Stores the events of one request: all or none, and each (project, uuid) once. Resolves when they are committed.
    * Rejects with IngestUnavailableError (send them again later) or EventsRefusedError (do not send them again).
    */
-  submit(request: { projectId: number; events: readonly CapturedEvent[] }): Promise<Submitted>;
+  submit(request: IngestRequest): Promise<Submitted>;
   /** Accepts no further requests. Resolves when each accepted one is committed or refused. The pool stays open. */
   close(): Promise<void>;
 }
@@ -97,6 +102,10 @@ interface PendingRequest extends Queued {
   readonly prepared: PreparedEvents;
   resolve(result: Submitted): void;
   reject(error: Error): void;
+}
+
+function release({ chunks }: PreparedEvents): void {
+  for (const chunk of chunks) chunk.release();
 }
 
 /** Waits for a connection, but not longer than `milliseconds`. A connection that comes later goes back to the pool. */
@@ -159,14 +168,17 @@ export function createIngest(options: IngestOptions): Ingest {
 
   function finish(request: PendingRequest, answer: () => void): void {
     held.remove(request.projectId, request);
-    for (const chunk of request.prepared.chunks) chunk.release();
+    release(request.prepared);
     answer();
   }
 
   /** Runs one transaction. If the server does not answer, the connection is closed when the patience ends. */
   async function commit(requests: readonly PendingRequest[], patience: number): Promise<void> {
-    const events =
-      requests.length === 1 ? requests[0]!.prepared.events : requests.flatMap((one) => one.prepared.events);
+    const all: Pick<PreparedEvents, 'events' | 'sorted'> =
+      requests.length === 1
+        ? requests[0]!.prepared
+        : { events: requests.flatMap((one) => one.prepared.events) };
+    const { events } = all;
     const client = await connectWithin(pool, Math.max(patience, FIRST_PAUSE));
     const began = performance.now();
     let broken: Error | undefined;
@@ -179,7 +191,7 @@ export function createIngest(options: IngestOptions): Ingest {
       Math.max(patience, FIRST_PAUSE),
     );
     try {
-      const stored = await store(client, events);
+      const stored = await store(client, all);
       const { duplicates, persons } = stored;
       metrics.commitSeconds.observe((performance.now() - began) / 1000);
       metrics.batchEvents.observe(events.length);
@@ -267,21 +279,27 @@ export function createIngest(options: IngestOptions): Ingest {
   }
 
   return {
-    async submit({ projectId, events }) {
-      if (closing) throw stopping();
-      if (events.length === 0) return { stored: 0, duplicates: 0 };
-      if (!held.hasRoom(projectId, { bytes: 0, events: events.length })) throw full();
+    async submit(request) {
+      const { projectId } = request;
+      const rows = 'prepared' in request ? request.prepared : undefined;
+      const count = 'prepared' in request ? request.prepared.events.length : request.events.length;
+      if (!closing && count === 0) return { stored: 0, duplicates: 0 };
+      if (closing || !held.hasRoom(projectId, { bytes: 0, events: count })) {
+        if (rows) release(rows);
+        throw closing ? stopping() : full();
+      }
       let prepared: PreparedEvents;
       try {
-        const preparing = prepare(projectId, events);
+        const preparing =
+          'prepared' in request ? request.prepared : prepare(projectId, request.events, options.follower);
         prepared = preparing instanceof Promise ? await preparing : preparing;
       } catch (error) {
-        metrics.events.inc({ result: 'refused' }, events.length);
+        metrics.events.inc({ result: 'refused' }, count);
         throw error;
       }
-      const amount = { bytes: prepared.bytes, events: events.length };
+      const amount = { bytes: prepared.bytes, events: count };
       if (closing || !held.hasRoom(projectId, amount)) {
-        for (const chunk of prepared.chunks) chunk.release();
+        release(prepared);
         throw closing ? stopping() : full();
       }
       held.add(projectId, amount);

@@ -1,4 +1,4 @@
-import { dropExpiredEvents, ensureEventPartitions } from '../db/event-partitions.ts';
+import { type DropHooks, dropExpiredEvents, ensureEventPartitions } from '../db/event-partitions.ts';
 import { deleteSomeIngestionWarnings } from '../db/ingestion-warnings.ts';
 import type { Pool } from '../db/pool.ts';
 import type { MaintenanceStep } from '../tenancy/product.ts';
@@ -15,17 +15,19 @@ export interface CaptureUpkeep {
   pool: Pool;
   /** Days after which stored events are deleted. Undefined: never. */
   eventRetentionDays: number | undefined;
+  /** Who is asked and told when events are dropped. */
+  eventDrops: DropHooks;
 }
 
 const keepEventPartitions: MaintenanceStep<CaptureUpkeep> = {
   name: 'keepEventPartitions',
   summary: 'partitions changed',
   /** Makes the next partitions of events, and drops those that are past their retention. */
-  async run({ pool, eventRetentionDays }) {
+  async run({ pool, eventRetentionDays, eventDrops }) {
     const now = new Date();
     const made = await ensureEventPartitions(pool, now, WEEKS_AHEAD);
     if (eventRetentionDays === undefined) return made;
-    return made + (await dropExpiredEvents(pool, now, eventRetentionDays));
+    return made + (await dropExpiredEvents(pool, now, eventRetentionDays, eventDrops));
   },
 };
 

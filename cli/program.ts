@@ -13,6 +13,7 @@ import type { Product } from '../tenancy/product.ts';
 import { backupCommands } from './commands/backup.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { exportsCommand } from './commands/exports.ts';
+import { flagsCommand } from './commands/flags.ts';
 import { functionsCommand } from './commands/functions.ts';
 import { initCommand } from './commands/init.ts';
 import { keyCommands } from './commands/key.ts';
@@ -35,6 +36,7 @@ export const COMMANDS: readonly Commands[] = [
   exportsCommand,
   verifyCommand,
   functionsCommand,
+  flagsCommand,
 ];
 
 const EXPLAINED = [

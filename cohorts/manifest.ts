@@ -1,9 +1,11 @@
+import type { Pool } from '../db/pool.ts';
 import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
 import { forgetPersons, moveMembers } from './rows/members.ts';
+import { countCohorts } from './runs/count-members.ts';
 
 /** Describes cohorts to the rest of Sluice. */
-export const COHORTS: Product<unknown> = {
+export const COHORTS: Product<{ pool: Pool }> = {
   name: 'cohorts',
   docs: 'docs/cohorts.md',
   tables: [
@@ -14,7 +16,13 @@ export const COHORTS: Product<unknown> = {
   sealed: [],
   scopes: ['cohort'],
   lockKinds: LOCK_KINDS,
-  maintenance: [],
+  maintenance: [
+    {
+      name: 'countCohorts',
+      summary: 'cohorts counted',
+      run: ({ pool }, work) => countCohorts(pool, work),
+    },
+  ],
   personsMerged: moveMembers,
   personsDeleted: forgetPersons,
 };

@@ -48,23 +48,18 @@ export async function insertActivity(queryable: Queryable, row: NewActivity): Pr
 const COLUMNS = `id, organization_id, project_id, at, actor, user_id, personal_api_key_id, ip, request_id, scope, item_id,
   activity, detail`;
 
-/** Whose activity is listed: that of an organization, of a project, or of things of a project. */
-export type ActivityPlace =
-  | { organizationId: string }
-  | { projectId: number; scope?: string; itemId?: string };
-
-/** Lists the activity in a place, newest first. */
+/** Lists the activity in a project or in a whole organization, newest first: all of it, or that of one kind or thing. */
 export async function listActivity(
   queryable: Queryable,
-  place: ActivityPlace,
-  options: { limit: number; offset: number },
+  place: { organizationId: string } | { projectId: number },
+  options: { limit: number; offset: number; scope?: string | undefined; itemId?: string | undefined },
 ): Promise<{ count: number; rows: ActivityRow[] }> {
-  const ofProject = 'projectId' in place;
-  const values: unknown[] = [ofProject ? place.projectId : place.organizationId];
-  const conditions = [ofProject ? 'project_id = $1' : 'organization_id = $1'];
-  if (ofProject && place.scope !== undefined) conditions.push(`scope = $${values.push(place.scope)}`);
-  if (ofProject && place.itemId !== undefined) conditions.push(`item_id = $${values.push(place.itemId)}`);
-  const condition = conditions.join(' and ');
+  const [owner, value] =
+    'projectId' in place
+      ? ['project_id = $1', place.projectId]
+      : ['organization_id = $1', place.organizationId];
+  const condition = `${owner} and ($2::text is null or scope = $2) and ($3::text is null or item_id = $3)`;
+  const values = [value, options.scope ?? null, options.itemId ?? null];
   const counted = await queryable.query(
     `select count(*)::int as count from activity_log where ${condition}`,
     values,
@@ -74,8 +69,7 @@ export async function listActivity(
     `select ${COLUMNS} from (
        select *, sum(octet_length(detail::text)) over (${order} rows unbounded preceding) as bytes,
          row_number() over (${order}) as number
-       from (select ${COLUMNS} from activity_log where ${condition} ${order}
-         limit $${values.length + 1} offset $${values.length + 2}) as shown) as a
+       from (select ${COLUMNS} from activity_log where ${condition} ${order} limit $4 offset $5) as shown) as a
      where ${fits('a')} ${order}`,
     [...values, options.limit, options.offset],
   );

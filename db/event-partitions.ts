@@ -102,16 +102,39 @@ export async function giveToOwnerOf(client: Transaction, table: string, name: st
   if (rows[0]) await client.query(`alter table ${name} owner to ${rows[0].owner}`);
 }
 
+/** What has to be asked and told when events are dropped. */
+export interface DropHooks {
+  /** Answers whether somebody still wants events of a partition. */
+  isWanted(partition: string): Promise<boolean>;
+  /** Runs in the transaction that drops a partition, before it is dropped. */
+  isDropped(client: Transaction, partition: string): Promise<void>;
+}
+
+const NOBODY: DropHooks = { isWanted: async () => false, isDropped: async () => undefined };
+const DAY = 86_400_000;
+/** How many days longer than its time a partition is kept that somebody still wants. */
+export const WAITED_DAYS = 7;
+
 /**
  * Drops the weeks that ended `days` ago or earlier. Their ids stay in event_ids, so an event that was stored once is
- * not stored again after its retention.
+ * not stored again after its retention. A week of which somebody still wants events is kept for some days more.
  */
-export async function dropExpiredEvents(pool: Pool, now: Date, days: number): Promise<number> {
-  const cutoff = new Date(now.getTime() - days * 86_400_000);
+export async function dropExpiredEvents(
+  pool: Pool,
+  now: Date,
+  days: number,
+  { isWanted, isDropped }: DropHooks = NOBODY,
+): Promise<number> {
+  const cutoff = now.getTime() - days * DAY;
   let dropped = 0;
   for (const { name, to } of await listEventPartitions(pool)) {
-    if (to > cutoff) continue;
-    await change(pool, (client) => client.query(`drop table if exists ${name}`));
+    if (to.getTime() > cutoff) continue;
+    const isPatient = to.getTime() > cutoff - WAITED_DAYS * DAY;
+    if (isPatient && (await isWanted(name))) continue;
+    await change(pool, async (client) => {
+      await isDropped(client, name);
+      await client.query(`drop table if exists ${name}`);
+    });
     dropped += 1;
   }
   return dropped;

@@ -29,6 +29,24 @@ export function nextTurn(): Promise<void> {
   });
 }
 
+/** Does something with each item. After every `most` items, others have their turn. Few items take no promise. */
+export function eachInTurns<T>(
+  items: readonly T[],
+  most: number,
+  each: (item: T, index: number) => void,
+): void | Promise<void> {
+  const slice = (from: number): number => {
+    const to = Math.min(from + most, items.length);
+    for (let at = from; at < to; at += 1) each(items[at] as T, at);
+    return to;
+  };
+  const rest = async (from: number) => {
+    for (let at = from; at < items.length; at = slice(at)) await nextTurn();
+  };
+  const at = slice(0);
+  if (at < items.length) return rest(at);
+}
+
 function work(): void {
   const next = waiting.shift();
   if (!next) {

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { EgressRefusedError } from './egress-refused.ts';
 import type { Guard } from './guard.ts';
 import { limitConnecting, NoAnswerError, secondsText } from './no-answer.ts';
@@ -88,29 +88,63 @@ function target(url: string | URL, base?: URL): URL {
   return parsed;
 }
 
-async function read(
-  answer: Dispatcher.ResponseData,
-  most: number,
-): Promise<{ body: Buffer; truncated: boolean }> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of answer.body) {
-    const room = most - bytes;
-    bytes += (chunk as Buffer).length;
-    if (room > 0) chunks.push((chunk as Buffer).subarray(0, room));
-    // Leaving the loop closes the connection, so an endless answer costs no more.
-    if (bytes > most) return { body: Buffer.concat(chunks), truncated: true };
+type Answered = Omit<FetchAnswer, 'url'>;
+
+function plainHeaders(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  const plain: Record<string, string> = {};
+  for (const name of Object.keys(headers)) {
+    const value = headers[name];
+    plain[name] = Array.isArray(value) ? value.join(', ') : (value ?? '');
   }
-  return { body: Buffer.concat(chunks), truncated: false };
+  return plain;
 }
 
-function plainHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name,
-      Array.isArray(value) ? value.join(', ') : (value ?? ''),
-    ]),
-  );
+/** Sends one request and reads its answer. It is what undici's `request` does, without a stream for each answer. */
+function send(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions, most: number): Sending {
+  const sending = {} as Sending;
+  let gone: Error | undefined;
+  let control: Dispatcher.DispatchController | undefined;
+  sending.abort = (reason) => {
+    gone ??= reason;
+    control?.abort(reason);
+  };
+  sending.answer = new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let [status, bytes] = [0, 0];
+    let headers: Record<string, string> = {};
+    const done = (truncated: boolean) =>
+      resolve({ status, headers, body: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks), truncated });
+    dispatcher.dispatch(options, {
+      onRequestStart(controller) {
+        control = controller;
+        if (gone) controller.abort(gone);
+      },
+      onResponseStart(_controller, code, given) {
+        // What comes before the answer, such as 103, does not count.
+        if (code < 200) return;
+        status = code;
+        headers = plainHeaders(given);
+      },
+      onResponseData(controller, chunk) {
+        const room = most - bytes;
+        bytes += chunk.length;
+        if (room > 0) chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+        if (bytes <= most) return;
+        done(true);
+        // This closes the connection, so an endless answer costs no more.
+        controller.abort(new Error('the answer is too long'));
+      },
+      onResponseEnd: () => done(false),
+      onResponseError: (_controller, error) => reject(error),
+    });
+  });
+  return sending;
+}
+
+interface Sending {
+  answer: Promise<Answered>;
+  /** Nobody waits any more. */
+  abort(reason: Error): void;
 }
 
 /** Sends a request through the guard. Returns the answer, whatever its status. Throws if there is no answer. */
@@ -121,49 +155,54 @@ export async function guardedFetch(
 ): Promise<FetchAnswer> {
   let at = target(url);
   const milliseconds = options.timeoutMilliseconds ?? TIMEOUT_MILLISECONDS;
-  const timeout = new AbortController();
-  const timer = setTimeout(() => timeout.abort(), milliseconds);
-  const signal = options.signal ? AbortSignal.any([options.signal, timeout.signal]) : timeout.signal;
+  const { signal } = options;
+  signal?.throwIfAborted();
+  let sending: Sending | undefined;
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    sending?.abort(new Error('there was no answer in time'));
+  }, milliseconds);
+  const stop = () => sending?.abort(new Error('nobody waits for the answer'));
+  signal?.addEventListener('abort', stop);
   let { method = 'GET', body } = options;
-  let headers = Object.entries(options.headers ?? {});
+  let headers = options.headers ?? {};
   try {
     for (let left = options.redirects ?? 0; ; left -= 1) {
-      const answer = await request(at, {
-        dispatcher,
-        method: method as Dispatcher.HttpMethod,
-        headers: Object.fromEntries(headers),
-        body: body ?? null,
-        signal,
-        headersTimeout: milliseconds,
-        bodyTimeout: milliseconds,
-      });
-      const { statusCode: status } = answer;
+      const request: Dispatcher.DispatchOptions = {
+        ...{ origin: at.origin, path: at.pathname + at.search, method: method as Dispatcher.HttpMethod },
+        ...{ headers, body: body ?? null, headersTimeout: milliseconds, bodyTimeout: milliseconds },
+      };
+      sending = send(dispatcher, request, options.maxAnswerBytes ?? MAX_ANSWER_BYTES);
+      const answer = await sending.answer;
+      const { status } = answer;
       const location = answer.headers.location;
       if (left > 0 && REDIRECTS.has(status) && typeof location === 'string') {
         const next = target(location, at);
         const isElsewhere = next.origin !== at.origin;
         const dropsBody = status === 303 || (status < 303 && method === 'POST');
         if (!isElsewhere || dropsBody || body === undefined) {
-          await answer.body.dump();
           if (dropsBody) {
             method = 'GET';
             body = undefined;
-            headers = headers.filter(([name]) => !name.toLowerCase().startsWith('content-'));
+            headers = only(headers, (name) => !name.startsWith('content-'));
           }
-          if (isElsewhere) headers = headers.filter(([name]) => HARMLESS.has(name.toLowerCase()));
+          if (isElsewhere) headers = only(headers, (name) => HARMLESS.has(name));
           at = next;
           continue;
         }
       }
-      const content = await read(answer, options.maxAnswerBytes ?? MAX_ANSWER_BYTES);
-      return { url: at.href, status, headers: plainHeaders(answer.headers), ...content };
+      return { url: at.href, ...answer };
     }
   } catch (error) {
-    if (options.signal?.aborted) throw options.signal.reason;
-    if (timeout.signal.aborted)
-      throw new NoAnswerError(`no answer from ${at.host} within ${secondsText(milliseconds)}`);
+    if (signal?.aborted) throw signal.reason;
+    if (isLate) throw new NoAnswerError(`no answer from ${at.host} within ${secondsText(milliseconds)}`);
     throw error;
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
   }
 }
+
+const only = (headers: Record<string, string>, keeps: (name: string) => boolean): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => keeps(name.toLowerCase())));

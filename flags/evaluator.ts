@@ -1,11 +1,11 @@
 import type { Queryable } from '../db/pool.ts';
+import { personProperty, withInitial } from '../properties/index.ts';
 import type { Definitions, ProjectFlags } from './cache/definitions.ts';
 import type { CompiledFlag } from './engine/compile.ts';
 import { own } from './engine/definition.ts';
 import { Evaluation, type Watch } from './engine/evaluate.ts';
 import { type Needs, needsOf } from './engine/flag-set.ts';
 import { type Subject, UnknownValueError } from './engine/subject.ts';
-import { INITIAL } from './initial-properties.ts';
 import type { Properties, Subjects } from './reads/subjects.ts';
 import { type HashKey, readHashKeys, rememberHashKeys } from './rows/hash-keys.ts';
 
@@ -138,10 +138,7 @@ function subjectOf({ set }: ProjectFlags, request: FlagRequest, stored: Stored):
   };
   const property = (key: string): unknown => {
     if (key === 'distinct_id' && !Object.hasOwn(personProperties, key)) return distinctId;
-    const found = lookUp(key);
-    if (found !== undefined) return found;
-    const base = INITIAL.get(key);
-    return base === undefined ? undefined : lookUp(base);
+    return personProperty(lookUp, key);
   };
   return {
     distinctId,
@@ -193,10 +190,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     const readsKeys = needs.continuous.length > 0 && distinctId !== '';
     if (!readsPerson && groups.length === 0 && !readsCohorts && !readsKeys) return undefined;
     const orFailed = <T>(promise: Promise<T>): Promise<T | 'failed'> => promise.catch(() => 'failed');
-    const names = JSON.stringify([
-      ...needs.properties,
-      ...needs.properties.flatMap((name) => INITIAL.get(name) ?? []),
-    ]);
+    const names = JSON.stringify(withInitial(needs.properties));
     const groupNames = JSON.stringify(needs.groupProperties);
     return Promise.all([
       readsPerson ? orFailed(subjects.person({ projectId, distinctId, names })) : undefined,

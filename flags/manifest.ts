@@ -2,24 +2,32 @@ import type { Pool } from '../db/pool.ts';
 import type { Product } from '../tenancy/product.ts';
 import { deleteHashKeys, expireEarlyHashKeys, moveHashKeys } from './rows/hash-keys.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
+import { expireQuotas } from './rows/quotas.ts';
+import { mendPlans, type PlanRunDependencies } from './runs/plans.ts';
 
 /** So long it is remembered by which id a visitor is counted whose person is not stored. */
 const EARLY_DAYS = 30;
 const AT_ONCE = 5_000;
+/** So long it is remembered what organizations used of their quotas. */
+const QUOTA_MONTHS = 24;
 
 /** Describes feature flags to the rest of Sluice. */
-export const FLAGS: Product<{ pool: Pool }> = {
+export const FLAGS: Product<{ pool: Pool; flags: PlanRunDependencies }> = {
   name: 'flags',
   docs: 'docs/flags.md',
   tables: [
+    { name: 'early_access_features', kind: 'configuration' },
+    { name: 'feature_flag_rollouts', kind: 'configuration' },
+    { name: 'feature_flag_scheduled_changes', kind: 'configuration' },
     { name: 'feature_flag_overrides', kind: 'configuration' },
     { name: 'feature_flag_revisions', kind: 'configuration' },
     { name: 'feature_flags', kind: 'configuration' },
     { name: 'feature_flag_hash_keys', kind: 'data' },
     { name: 'feature_flag_early_hash_keys', kind: 'data' },
+    { name: 'flag_usage', kind: 'data' },
   ],
   sealed: [{ table: 'feature_flags', column: 'sealed_payloads' }],
-  scopes: ['feature_flag'],
+  scopes: ['feature_flag', 'early_access_feature'],
   lockKinds: LOCK_KINDS,
   maintenance: [
     {
@@ -32,6 +40,16 @@ export const FLAGS: Product<{ pool: Pool }> = {
         }
         return forgotten;
       },
+    },
+    {
+      name: 'mendFlagPlans',
+      summary: 'plans for flags stirred',
+      run: ({ flags }, work) => mendPlans(flags, work),
+    },
+    {
+      name: 'expireFlagQuotas',
+      summary: 'quotas of flags of months that are over, forgotten',
+      run: ({ pool }) => expireQuotas(pool, QUOTA_MONTHS, AT_ONCE),
     },
   ],
   personsMerged: moveHashKeys,

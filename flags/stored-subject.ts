@@ -1,5 +1,5 @@
+import { personProperty } from '../properties/index.ts';
 import type { Subject } from './engine/subject.ts';
-import { INITIAL } from './initial-properties.ts';
 
 /** Somebody as they are stored, without what a request would say of them. */
 export interface StoredPerson {
@@ -21,11 +21,7 @@ export function storedSubject(person: StoredPerson): Subject {
     distinctId,
     deviceId,
     property(key) {
-      if (key === 'distinct_id') return distinctId;
-      const found = own(key);
-      if (found !== undefined) return found;
-      const base = INITIAL.get(key);
-      return base === undefined ? undefined : own(base);
+      return key === 'distinct_id' ? distinctId : personProperty(own, key);
     },
     group: (index) => groups?.get(index)?.key,
     groupProperty(index, key) {

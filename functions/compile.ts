@@ -176,10 +176,13 @@ class Compilation {
     const parsed = new Map<string, SettledInput & { value: unknown }>();
     const reads = new Map<string, string[]>();
     for (const one of settled) {
-      const { key } = one.schema;
+      const { key, secret } = one.schema;
       const names = new Set<string>();
+      const place = `${field}__${key}`;
       const value = one.isTemplate
-        ? await this.#parsed(templateOf(one), names, `${field}__${key}`)
+        ? await this.#parsed(templateOf(one), names, place).catch((error) => {
+            throw secret && error instanceof FunctionError ? hidden(place) : error;
+          })
         : one.input.value;
       parsed.set(key, { ...one, value });
       reads.set(key, [...names]);
@@ -193,7 +196,9 @@ class Compilation {
         return this.#printed(value);
       } catch (error) {
         if (!(error instanceof SourceError)) throw error;
-        throw new FunctionError(`${field}__${key}`, `Invalid template: ${error.message}`);
+        const place = `${field}__${key}`;
+        const { secret = false } = parsed.get(key)?.schema ?? {};
+        throw secret ? hidden(place) : new FunctionError(place, `Invalid template: ${error.message}`);
       }
     };
     return {
@@ -261,7 +266,8 @@ class Compilation {
       if (!MISSING_IN_TRANSFORMATIONS.has(name)) continue;
       throw new FunctionError(
         field,
-        `Variable not available in transformations: ${name}. A transformation sees project, event and inputs.`,
+        `Invalid template: Variable not available in transformations: ${name}. A transformation sees project, event and ` +
+          'inputs.',
       );
     }
   }
@@ -300,6 +306,7 @@ class Compilation {
   }
 
   async #filterTree(document: GivenFilters): Promise<Expr> {
+    this.#refuseOtherSources(document);
     const filters = readFunctionFilters(document);
     const { now, timezone } = this.#source;
     const testAccounts = readFilters(this.#source.testAccounts ?? []);
@@ -310,6 +317,15 @@ class Compilation {
     }
     const moment = { now, timezone };
     return functionFilterExpression(filters, { moment, scope: 'realtime', hogql, testAccounts, actions });
+  }
+
+  /** Filters of functions that were written elsewhere may mean other things than events, which would never match here. */
+  #refuseOtherSources({ source }: GivenFilters): void {
+    if (source === undefined || source === null) return;
+    const sources = this.#source.type === 'internal_destination' ? ['events', 'internal-events'] : ['events'];
+    if (sources.includes(source as string)) return;
+    const allowed = sources.map((one) => `'${one}'`).join(' or ');
+    throw new FilterError(`source must be ${allowed}, not ${JSON.stringify(source)}`, 'source');
   }
 
   async masking(given: Content['masking']): Promise<CompiledContent['masking']> {
@@ -365,6 +381,14 @@ function* inputsOf(tree: Expr): Generator<string> {
 
 /** The sentence of an error in a text, and below it the line with a mark under the place. */
 const placed = ({ message, excerpt }: SourceError): string => (excerpt ? `${message}\n${excerpt}` : message);
+
+/** The error of a template that is secret. Errors are logged and shown, so it says nothing of the template. */
+const hidden = (field: string): FunctionError =>
+  new FunctionError(
+    field,
+    'Invalid template: the value of this secret input cannot be read as a template. Write \\{ for a brace, or set ' +
+      '`templating` to false in its schema.',
+  );
 
 function refuseHyphens(tree: Program | Expr, text: string, field: string): void {
   const found = readsAsSubtraction(tree, text);

@@ -108,6 +108,8 @@ export interface Fetched {
   failed: boolean;
   /** Null: the request is not repeated. */
   repeat: FetchFailure | null;
+  /** The size of the answer in bytes. */
+  size: number;
 }
 
 /** The request should be made later. Nothing was sent. */
@@ -178,6 +180,7 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
     ...{ method: 'POST', signing: null },
     request: { url: String(args[0]), headers: {}, body: null },
   };
+  let size = 0;
   const hidden = ({ status, body }: FetchResult): FetchResult => ({ status, body: redact.value(body) });
   const done = (
     answer: FetchResult | null,
@@ -211,7 +214,7 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
       );
     }
     const result = answer ?? { status: 500, body: `${error?.name ?? 'Error'}: ${error?.message ?? ''}` };
-    return { result: hidden(result), shown, failed, repeat: repeats ? failure : null };
+    return { result: hidden(result), shown, failed, repeat: repeats ? failure : null, size };
   };
   try {
     asked = askedOf(args);
@@ -238,6 +241,7 @@ export async function fetchFor(args: readonly unknown[], context: FetchContext):
       timeoutMilliseconds: TIMEOUT,
       maxAnswerBytes: LONGEST_ANSWER,
     });
+    size = answer.body.length;
     const retryAfter = retryAfterOf(answer.headers['retry-after']);
     return done({ status: answer.status, body: answerOf(answer.body.toString('utf8')) }, null, retryAfter);
   } catch (error) {

@@ -1,5 +1,6 @@
 import type { Product } from '../tenancy/product.ts';
 import { LOCK_KINDS } from './rows/locks.ts';
+import { eventsWanted, noteLosses } from './rows/losses.ts';
 import { cancelRestored } from './rows/restored.ts';
 import { deleteOfPersons } from './rows/upkeep.ts';
 import { registerBacklogMetrics } from './runs/metrics.ts';
@@ -18,6 +19,9 @@ export const FUNCTIONS: Product<{
     { name: 'function_internal_events', kind: 'data' },
     { name: 'function_invocations', kind: 'data' },
     { name: 'function_late_batches', kind: 'data' },
+    { name: 'function_positions', kind: 'data' },
+    { name: 'function_floods', kind: 'data' },
+    { name: 'function_losses', kind: 'data' },
     { name: 'function_masks', kind: 'data' },
     { name: 'function_replays', kind: 'data' },
     { name: 'function_replay_masks', kind: 'data' },
@@ -60,6 +64,8 @@ export const FUNCTIONS: Product<{
   ],
   registerMetrics: registerBacklogMetrics,
   personsDeleted: deleteOfPersons,
+  eventsWanted,
+  eventsDropped: noteLosses,
   async restored(queryable) {
     const count = await cancelRestored(queryable);
     if (count === 0) return undefined;

@@ -1,7 +1,7 @@
 // Runs filters, inputs and programs. It is called in threads, which somebody ends when they take too long.
 import type { Bytecode } from '../hog/bytecode/index.ts';
 import { type HostOptions, hostFunctions } from '../hog/host/index.ts';
-import { type Outcome, type PausedState, resume, run } from '../hog/vm/index.ts';
+import { type Limits, type Outcome, type PausedState, resume, run } from '../hog/vm/index.ts';
 import {
   type MaskJob,
   type Match,
@@ -12,6 +12,7 @@ import {
   type Surroundings,
   surroundingsIn,
 } from './evaluate.ts';
+import { isHeavy } from './filter.ts';
 import { inOrder, valueOfInput } from './input-values.ts';
 import type { InputSchema, StoredInputs } from './rules/definition.ts';
 import type { Frame } from './rules/frame.ts';
@@ -78,7 +79,7 @@ export type Step = {
   memory: number;
 } & (
   | { status: 'finished'; result: unknown }
-  | { status: 'failed'; error: string; where: 'inputs' | 'program' }
+  | { status: 'failed'; error: string; where: 'inputs' | 'program'; isHeavy?: boolean }
   | { status: 'waits'; call: { name: string; args: unknown[] }; state: PausedState }
 );
 /** The first step also says what the program sees. */
@@ -111,11 +112,30 @@ export function work(job: RunJob, place?: HostOptions['place']): RunAnswer {
   }
 }
 
-function begin(job: BeginJob, place: HostOptions['place']): Begun {
+/** What a step may use, and how its time is measured. */
+interface Room {
+  limits: Partial<Limits>;
+  clock?: () => number;
+}
+const WHOLE_ROOM: Room = { limits: PROGRAM_LIMITS };
+
+/** Runs a step of an item in the thread of the caller. `isHeavy` in the answer: it needs more room than it was given. */
+export const stepWithin = (
+  job: Pick<StepsJob, 'bytecode' | 'inputs'>,
+  item: StepItem,
+  room: Room,
+): ItemStep => stepOf(job, item, { ...room, limits: { ...PROGRAM_LIMITS, ...room.limits } });
+
+const surroundingsOf = (frame: Frame, { clock }: Room, before?: number): Surroundings => {
+  const around = surroundingsIn(frame, before);
+  return clock ? { ...around, clock } : around;
+};
+
+function begin(job: BeginJob, place: HostOptions['place'], room = WHOLE_ROOM): Begun {
   const inputs: Record<string, unknown> = {};
   // Texts that name the person are empty where there is none. Otherwise each would end the run.
   const globals = { ...(job.isTransformation ? {} : { person: null }), ...job.globals, inputs };
-  const around = surroundingsIn(job.frame);
+  const around = surroundingsOf(job.frame, room);
   try {
     for (const [key, input] of inOrder(job.inputs)) {
       inputs[key] = Object.hasOwn(job.given, key) ? job.given[key] : valueOfInput(input, globals, around);
@@ -126,31 +146,37 @@ function begin(job: BeginJob, place: HostOptions['place']): Begun {
     return { ...failed, printed: [], captured: [], steps: 0, milliseconds: 0, memory: 0, globals };
   }
   const begun = { ...job, globals, around, captured: 0 };
-  return { ...step((options) => run(job.bytecode, options), begun, place), globals };
+  return { ...step((options) => run(job.bytecode, options), { ...begun, room }, place), globals };
 }
 
 /**
  * Runs an item until it ends or waits. One that ran before in another process runs again from its beginning: its clock, its
  * random numbers and what it got are the same, so it comes to the same place.
  */
-function stepOf({ bytecode, inputs }: StepsJob, item: StepItem): ItemStep {
+function stepOf(
+  { bytecode, inputs }: Pick<StepsJob, 'bytecode' | 'inputs'>,
+  item: StepItem,
+  room = WHOLE_ROOM,
+): ItemStep {
   const { globals: given, frame, paused } = item;
   const job = { bytecode, frame, isTransformation: false };
   if (paused) {
     const globals = { person: null, ...given, inputs: paused.inputs };
-    const next = resumed({ ...job, globals, ...paused, state: { ...paused.state, bytecode } });
+    const next = resumed({ ...job, globals, ...paused, state: { ...paused.state, bytecode } }, room);
     return { ...withoutCode(next), inputs: paused.inputs };
   }
   let step: Step & { globals: Globals } = begin(
     { kind: 'begin', ...job, inputs, given: item.given, globals: given },
     undefined,
+    room,
   );
   const printed = [...step.printed];
   const captured = [...step.captured];
   const { globals } = step;
   for (const result of item.answers) {
     if (step.status !== 'waits') break;
-    step = { ...resumed({ ...job, globals, state: step.state, result, captured: captured.length }), globals };
+    const next = { ...job, globals, state: step.state, result, captured: captured.length };
+    step = { ...resumed(next, room), globals };
     printed.push(...step.printed);
     captured.push(...step.captured);
   }
@@ -162,25 +188,26 @@ function stepOf({ bytecode, inputs }: StepsJob, item: StepItem): ItemStep {
 const withoutCode = (step: Step): Step =>
   step.status === 'waits' ? { ...step, state: { ...step.state, bytecode: [] } } : step;
 
-const resumed = (job: Omit<ResumeJob, 'kind'>): Step =>
+const resumed = (job: Omit<ResumeJob, 'kind'>, room = WHOLE_ROOM): Step =>
   step((options) => resume(job.state, job.result, options), {
-    ...job,
-    around: surroundingsIn(job.frame, job.state.asyncSteps),
+    ...{ ...job, room },
+    around: surroundingsOf(job.frame, room, job.state.asyncSteps),
   });
 
 interface Runnable extends Pick<ResumeJob, 'isTransformation' | 'globals' | 'captured'> {
   around: Surroundings;
+  room: Room;
 }
 
 function step(
   proceed: (options: Parameters<typeof run>[1]) => Outcome,
-  { around, isTransformation, globals, captured: before }: Runnable,
+  { around, isTransformation, globals, captured: before, room }: Runnable,
   place?: HostOptions['place'],
 ): Step {
   const printed: string[] = [];
   const captured: unknown[] = [];
   const outcome = proceed({
-    ...{ ...around, globals, limits: PROGRAM_LIMITS },
+    ...{ ...around, globals, limits: room.limits },
     asyncFunctions: isTransformation ? [] : ASYNC,
     functions: {
       ...hostFunctions(place ? { place } : {}),
@@ -201,7 +228,8 @@ function step(
   const used = { printed, captured, steps, milliseconds, memory };
   if (outcome.status === 'finished') return { ...used, status: 'finished', result: outcome.result };
   if (outcome.status === 'failed') {
-    return { ...used, status: 'failed', error: outcome.error.message, where: 'program' };
+    const { message: error } = outcome.error;
+    return { ...used, status: 'failed', error, where: 'program', isHeavy: isHeavy(outcome.error) };
   }
   return { ...used, status: 'waits', call: outcome.call, state: outcome.state };
 }

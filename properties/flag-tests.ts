@@ -5,7 +5,7 @@ import type { Moment } from '../values/dates.ts';
 import { dateOf } from './comparisons.ts';
 import type { FilterValue, Scalar } from './filter.ts';
 import { compileRegex } from './regex.ts';
-import { compareStrictVersions, parseStrictVersion, strictRange } from './strict-semver.ts';
+import { compareStrictVersions, isInRange, parseStrictVersion, strictRange } from './strict-semver.ts';
 import type { Test, TestMaker, TestTable } from './test-table.ts';
 import { asciiLower, numberOf, textOf } from './values.ts';
 
@@ -127,8 +127,7 @@ const versionRange = present((value, operator) => {
   if (bounds === null) return never;
   return (property) => {
     const found = parseStrictVersion(textOf(property));
-    if (found === null) return false;
-    return compareStrictVersions(found, bounds[0]) >= 0 && compareStrictVersions(found, bounds[1]) < 0;
+    return found !== null && isInRange(found, bounds);
   };
 });
 

@@ -3,6 +3,8 @@ export { FilterError, type FilterErrorCode } from './errors.ts';
 export { type ExpressionOptions, filterExpression, hogqlFilters, hogqlSources } from './expression.ts';
 export type { FilterGroup, FilterNode, FilterType, FilterValue, PropertyFilter, Scalar } from './filter.ts';
 export * from './function-filters.ts';
+export { personProperty, withInitial } from './initial-properties.ts';
+
 export {
   type Lookup,
   type Matcher,
@@ -11,6 +13,7 @@ export {
   prepareTest,
   type Semantics,
 } from './matcher.ts';
+
 export {
   type CohortDefinition,
   type CohortMember,

@@ -69,6 +69,18 @@ function wildcardRange(text: string): [StrictVersion, StrictVersion] | null {
   return [released(major, Number(minor), 0), released(major, Number(minor) + 1, 0)];
 }
 
+/**
+ * Whether a version is in a range. A pre-release is in it only if the range begins with a pre-release of the same version:
+ * nobody who asks for `^1.2.3` means `2.0.0-alpha` or `1.3.0-beta`.
+ */
+export function isInRange(version: StrictVersion, [low, high]: [StrictVersion, StrictVersion]): boolean {
+  if (version.prerelease.length > 0) {
+    if (low.prerelease.length === 0) return false;
+    if (version.numbers.some((number, index) => number !== low.numbers[index])) return false;
+  }
+  return compareStrictVersions(version, low) >= 0 && compareStrictVersions(version, high) < 0;
+}
+
 /** Whether a flag can compare with this version or range. */
 export function isReadableVersion(operator: string, text: string): boolean {
   return /_(?:tilde|caret|wildcard)$/.test(operator)

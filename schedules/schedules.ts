@@ -1,11 +1,13 @@
 import { Client, Connection } from '@temporalio/client';
 import type { Config } from '../config.ts';
 import type { ExportTemporal } from '../exports/temporal.ts';
+import type { FlagTemporal } from '../flags/temporal.ts';
 import type { FunctionTemporal } from '../functions/temporal.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { closableCalls } from './closable-calls.ts';
 import { connectionSettings, type TemporalSettings } from './connection.ts';
 import { createExportSchedules } from './exports/export-schedules.ts';
+import { createFlagSchedules } from './flags/flag-schedules.ts';
 import { createFunctionSchedules } from './functions/function-schedules.ts';
 import { ensureMaintenance, MAINTENANCE_SCHEDULE } from './maintenance.ts';
 import { registerSearchAttributes } from './search-attributes.ts';
@@ -27,6 +29,8 @@ export interface Schedules {
   exports: ExportTemporal;
   /** What functions need from Temporal. */
   functions: FunctionTemporal;
+  /** What feature flags need from Temporal. */
+  flags: FlagTemporal;
   /**
    * Runs `work`. Calls to Temporal within it fail after this time, also while Temporal is away. `close` waits for it.
    */
@@ -127,6 +131,7 @@ export function createSchedules(options: SchedulesOptions, logger: Logger): Sche
       within,
       taskQueue: options.SLUICE_TASK_QUEUE,
     }),
+    flags: createFlagSchedules(client, { isReachable, within, taskQueue: options.SLUICE_TASK_QUEUE }),
     async close() {
       closing.abort();
       clearInterval(timer);

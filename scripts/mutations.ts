@@ -1,5 +1,6 @@
 // Proves that tests prove something: `npm run mutations` changes one thing in a copy of the sources, runs the test that
-// claims to protect it, and expects that test to fail. Arguments choose mutations by a part of their name.
+// claims to protect it, and expects that test to fail. Arguments choose mutations by a part of their name or of
+// the path of their file.
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -96,9 +97,9 @@ async function check(copy: string, mutation: Mutation): Promise<string | undefin
 
 const chosen = process.argv.slice(2);
 const mutations = MUTATIONS.filter(
-  ({ name }) => chosen.length === 0 || chosen.some((one) => name.includes(one)),
+  ({ name, file }) => chosen.length === 0 || chosen.some((one) => name.includes(one) || file.includes(one)),
 );
-if (mutations.length === 0) throw new Error(`No mutation has a name with ${chosen.join(' or ')} in it.`);
+if (mutations.length === 0) throw new Error(`No mutation has ${chosen.join(' or ')} in its name or file.`);
 const copy = copySources();
 const faults: string[] = [];
 try {

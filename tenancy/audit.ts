@@ -29,7 +29,8 @@ export interface Activity {
     | 'paused'
     | 'broadcast'
     | 'resumed'
-    | 'dismissed';
+    | 'dismissed'
+    | 'invocations_cancelled';
   /** Default: the organization of the project. */
   organizationId?: string;
   projectId?: number;

@@ -1,7 +1,9 @@
+import type { DropHooks } from '../db/event-partitions.ts';
 import type { PersonMerge } from '../db/person-writes.ts';
 import type { Pool, Queryable, Transaction } from '../db/pool.ts';
 import { CORE_TABLES, type ProjectTable } from '../db/project-tables.ts';
 import type { SealedColumn } from '../db/sealed-columns.ts';
+import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
 import { CORE_SEALED } from './project-secrets.ts';
 
@@ -68,6 +70,15 @@ export interface Product<Deps = never> {
    */
   personsDeleted?(client: Transaction, projectId: number, personIds: readonly string[]): Promise<void>;
   /**
+   * Answers whether the product has still to see events of a partition. Then retention waits for it, but not for ever.
+   */
+  eventsWanted?(queryable: Queryable, partition: string): Promise<boolean>;
+  /**
+   * Runs in the transaction that drops a partition of events, before it is dropped. Writes down what the product loses by it.
+   * Returns how many events these are.
+   */
+  eventsDropped?(client: Transaction, partition: string): Promise<number>;
+  /**
    * Runs in the transaction that restores a backup, after its rows. The tables may be those of an earlier version. Takes back
    * what nobody wants to happen a second time. Returns what to tell about it. Undefined: nothing.
    */
@@ -92,5 +103,30 @@ export function mergeHook(
   if (interested.length === 0) return undefined;
   return async (client, merges) => {
     for (const product of interested) await product.personsMerged?.(client, merges);
+  };
+}
+
+/** Asks and tells all products when events are dropped. */
+export function dropHooks(
+  pool: Pool,
+  products: readonly Pick<Product, 'name' | 'eventsWanted' | 'eventsDropped'>[],
+  logger: Pick<Logger, 'warn' | 'info'>,
+): DropHooks {
+  return {
+    async isWanted(partition) {
+      for (const { name, eventsWanted } of products) {
+        if (!eventsWanted || !(await eventsWanted(pool, partition))) continue;
+        logger.info({ partition }, `retention waits for ${name}, which want events that are to be deleted`);
+        return true;
+      }
+      return false;
+    },
+    async isDropped(client, partition) {
+      for (const { name, eventsDropped } of products) {
+        const events = (await eventsDropped?.(client, partition)) ?? 0;
+        if (events > 0)
+          logger.warn({ partition, events }, `retention deletes events that ${name} have not seen`);
+      }
+    },
   };
 }

@@ -11,6 +11,7 @@ import { Deliverer } from '../functions/delivery/deliverer.ts';
 import type { FunctionEvent } from '../functions/delivery/delivery.ts';
 import { Hosts } from '../functions/delivery/hosts.ts';
 import { Dispatcher } from '../functions/dispatch/dispatcher.ts';
+import { Flood, type FloodDependencies } from '../functions/dispatch/flood.ts';
 import { createFollower, NEW_EVENTS } from '../functions/dispatch/follower.ts';
 import { InternalDispatcher } from '../functions/dispatch/internal.ts';
 import { startDispatch } from '../functions/dispatch/loop.ts';
@@ -100,17 +101,12 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
     },
     { places, leaseSeconds: config.SLUICE_FUNCTION_LEASE_SECONDS },
   );
-  const dispatcher = new Dispatcher({
-    ...{ pool, readPool, logger, site, metrics: createDispatchMetrics(registry) },
-    queued: (functions) => deliverer.due(functions),
-  });
-  const internal = new InternalDispatcher({
-    pool,
-    runner,
-    site,
-    queued: (functions) => deliverer.due(functions),
-  });
-  const dispatch = startDispatch(dispatcher, internal, logger);
+  const metrics = createDispatchMetrics(registry);
+  const queued: FloodDependencies['queued'] = (functions) => deliverer.due(functions);
+  const dispatcher = new Dispatcher({ pool, readPool, logger, site, metrics, queued });
+  const flood = new Flood({ pool, queued, missing: (count) => metrics.missing.inc(count) });
+  const internal = new InternalDispatcher({ pool, runner, site, queued });
+  const dispatch = startDispatch(dispatcher, internal, flood, logger);
   const ignore = listener.subscribe(NEW_EVENTS, {
     told: () => dispatch.stir(),
     missed: () => dispatch.stir(),

@@ -2,6 +2,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import { stepsOf, versionsOf } from '../actions/reads/steps-of.ts';
 import type { ActivityDependencies } from '../activities/dependencies.ts';
 import { createActivities, createHeavyActivities } from '../activities/index.ts';
+import { knownCohorts } from '../cohorts/reads/known-cohorts.ts';
 import type { Config } from '../config.ts';
 import type { Address, Pool } from '../db/pool.ts';
 import type { Limits } from '../destinations/limits.ts';
@@ -19,7 +20,7 @@ import type { Schedules } from '../schedules/schedules.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import { openKeys } from '../secrets/key-source.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import type { Product } from '../tenancy/product.ts';
+import { dropHooks, type Product } from '../tenancy/product.ts';
 import { backfillsQueue, exportsQueue } from '../workflows/names.ts';
 import { createExportTools } from './export-tools.ts';
 import { workflowBundle } from './workflow-bundle.ts';
@@ -121,6 +122,7 @@ export async function startWorker({
       products,
       schedules,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,
+      eventDrops: dropHooks(pool, products, logger),
       exports: tools.dependencies,
       functions: {
         pool,
@@ -132,6 +134,14 @@ export async function startWorker({
         matcher,
         temporal: schedules.functions,
         site: config.SLUICE_PUBLIC_URL,
+      },
+      flags: {
+        pool,
+        keyring: tools.dependencies.keyring,
+        limits: { flags: config.SLUICE_FLAGS_PER_PROJECT, bytes: config.SLUICE_FLAG_BYTES_PER_PROJECT },
+        knownCohorts,
+        temporal: schedules.flags,
+        logger,
       },
     };
     const common = {

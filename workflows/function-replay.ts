@@ -47,6 +47,10 @@ export const functionReplay = (input: FunctionReplayInput): Promise<FunctionRepl
 export const functionBroadcast = (input: FunctionReplayInput): Promise<FunctionReplayResult> =>
   carryOut(input, (next) => continueAsNew<typeof functionBroadcast>(next));
 
+/** Runs a function again for its invocations that have ended. */
+export const functionRerun = (input: FunctionReplayInput): Promise<FunctionReplayResult> =>
+  carryOut(input, (next) => continueAsNew<typeof functionRerun>(next));
+
 /** Does page after page, as the row says. The row knows how far it is, so this can begin anew at any point. */
 async function carryOut(
   input: FunctionReplayInput,
@@ -103,11 +107,12 @@ const HELD = {
   watcher: 'Waits until the function is no longer disabled because of its cost.',
 } as const;
 
+const WHAT = { replay: 'events', broadcast: 'persons', rerun: 'ended invocations' } as const;
+
 function textOf(progress: ReplayProgress): string {
   const { status, reason, kind, dryRun, held, total, scanned, matched, queued } = progress;
   const of = total === null ? '' : ` of ${total}`;
-  const what = kind === 'replay' ? 'events' : 'persons';
-  const counts = `${scanned}${of} ${what} looked at; ${matched} match; ${queued} invocations ${dryRun ? 'counted' : 'queued'}.`;
+  const counts = `${scanned}${of} ${WHAT[kind]} looked at; ${matched} match; ${queued} invocations ${dryRun ? 'counted' : 'queued'}.`;
   return [
     `**${status}** ${counts}`,
     ...(held === null ? [] : [` ${HELD[held]}`]),

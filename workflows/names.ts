@@ -13,6 +13,9 @@ export const FUNCTION_DISPATCH = 'functionDispatch';
 export const FUNCTION_RETRIES = 'functionRetries';
 export const FUNCTION_REPLAY = 'functionReplay';
 export const FUNCTION_BROADCAST = 'functionBroadcast';
+export const FLAG_CHANGE = 'flagChange';
+export const FLAG_ROLLOUT = 'flagRollout';
+export const FUNCTION_RERUN = 'functionRerun';
 
 /**
  * The search attributes by which workflows can be found in the Temporal UI. They are not encrypted, so they contain
@@ -55,9 +58,17 @@ export const RECONCILE_KIND = 'export-reconcile';
 export const REPLAY_KIND = 'function-replay';
 export const BACKLOG_KIND = 'function-backlog';
 export const BROADCAST_KIND = 'function-broadcast';
+export const RERUN_KIND = 'function-rerun';
 
 /** The signal that tells the workflow of a replay or broadcast that its row has changed. */
 export const REPLAY_CHANGED = 'replayChanged';
+
+/** The values of `SluiceKind` for feature flags. */
+export const FLAG_CHANGE_KIND = 'flag-change';
+export const FLAG_ROLLOUT_KIND = 'flag-rollout';
+
+/** The signal that tells the workflow of a plan for a flag that its row has changed. */
+export const PLAN_CHANGED = 'planChanged';
 
 /**
  * The update of a verification that returns the report when it is ready, and the signal that a client has received it.

@@ -1,7 +1,13 @@
 import type { CapturedEvent } from '../../capture/captured-event.ts';
 import { useBody } from '../../capture/decode/decode.ts';
-import { DecodeError, type RefusalReason } from '../../capture/decode/limits.ts';
+import {
+  DecodeError,
+  LargeBodyError,
+  MAX_BODY_BYTES,
+  type RefusalReason,
+} from '../../capture/decode/limits.ts';
 import { EventsRefusedError, IngestUnavailableError, type Submitted } from '../../capture/ingest.ts';
+import type { LargeBodies } from '../../capture/large/bodies.ts';
 import { InconsistentTokensError } from '../../capture/parse/envelope.ts';
 import { HistoricalMigrationError } from '../../capture/parse/historical.ts';
 import { Notices, sample } from '../../capture/parse/notices.ts';
@@ -63,13 +69,15 @@ export type Capture = (request: CaptureRequest) => Promise<Handled>;
 export function createCapture(deps: {
   ingest: ApiDependencies['ingest'];
   transform: TransformEvents | undefined;
+  /** Where large bodies are decoded and parsed. Without it, this thread does it. */
+  largeBodies: LargeBodies | undefined;
   warnings: Warnings;
   metrics: CaptureMetrics;
   lane: Pick<Lane, 'keys' | 'bodies'>;
   gate: Gate;
   log: Pick<Logger, 'warn'>;
 }): Capture {
-  const { ingest, transform, warnings, metrics, gate, log } = deps;
+  const { ingest, transform, largeBodies, warnings, metrics, gate, log } = deps;
   const { keys, bodies } = deps.lane;
   const quiet = new Quiet();
 
@@ -90,37 +98,56 @@ export function createCapture(deps: {
     }
   }
 
-  /** Reads the events out of the bytes. What is made on the way is much larger than the events, and does not outlive this. */
-  function read(request: CaptureRequest, now: number): Parsed | Promise<Parsed> {
-    const { query, ticket, body } = request;
-    const context: ParseContext = {
-      now,
-      ip: request.ip,
-      newUuid: uuidv7,
-      checkToken,
-      sentAt: lastOf(query._),
-      isEngage: request.isEngage,
-      token: tokenOf(request),
-      expect: (events) => gate.expect(ticket, events * EVENT_BYTES),
-    };
-    if (request.v1) context.v1 = request.v1;
+  const contextOf = (request: CaptureRequest, now: number): ParseContext => ({
+    now,
+    ip: request.ip,
+    newUuid: uuidv7,
+    checkToken,
+    sentAt: lastOf(request.query._),
+    isEngage: request.isEngage,
+    token: tokenOf(request),
+    expect: (events) => gate.expect(request.ticket, events * EVENT_BYTES),
+    ...(request.v1 ? { v1: request.v1 } : {}),
+  });
+
+  const describe = ({ query, contentType, contentEncoding }: CaptureRequest) => ({
+    contentType,
+    contentEncoding,
+    compression: lastOf(query.compression),
+    data: lastOf(query.data),
+  });
+
+  /**
+   * Reads the events out of the bytes. What is made on the way is much larger than the events, and does not outlive this.
+   * Leaves a large body where it is, and returns undefined.
+   */
+  function read(request: CaptureRequest, now: number): Parsed | undefined | Promise<Parsed | undefined> {
+    const { ticket, body } = request;
+    const context = contextOf(request, now);
     const wire = {
       bytes: body,
-      contentType: request.contentType,
-      contentEncoding: request.contentEncoding,
-      compression: lastOf(query.compression),
-      data: lastOf(query.data),
+      ...describe(request),
       admit: (bytes: number) => {
         metrics.decoded(bytes);
         return gate.enter(ticket, bytes);
       },
       memory: gate.memoryOf(ticket),
+      onlySmall: largeBodies !== undefined,
+    };
+    const keepLarge = (error: unknown): undefined => {
+      if (!(error instanceof LargeBodyError)) throw error;
+      request.body = body;
     };
     request.body = NOTHING;
-    return useBody(wire, (decoded) => {
-      bodies.give(body);
-      return parseEvents(decoded, context);
-    });
+    try {
+      const parsed = useBody(wire, (decoded) => {
+        bodies.give(body);
+        return parseEvents(decoded, context);
+      });
+      return parsed instanceof Promise ? parsed.catch(keepLarge) : parsed;
+    } catch (error) {
+      return keepLarge(error);
+    }
   }
 
   function submit(project: PublicProjectRow, events: CapturedEvent[]): Promise<Submitted> | undefined {
@@ -132,7 +159,7 @@ export function createCapture(deps: {
   /** Hands the events over and lets go of them, so that their values need not wait in memory for the commit. */
   function store(
     project: PublicProjectRow,
-    parsed: Parsed,
+    parsed: Pick<Parsed, 'events' | 'notices'>,
     ticket: Ticket,
   ): Promise<Submitted | undefined> | undefined {
     const { id, transformations } = project;
@@ -152,12 +179,56 @@ export function createCapture(deps: {
     // With thousands of requests a second, each promise that is not awaited saves a turn for each of them.
     const reading = read(request, now);
     const parsed = reading instanceof Promise ? await reading : reading;
+    if (!parsed) return processLarge(largeBodies as LargeBodies, request, now);
     const found = keys.authenticate(parsed.token, request.ip);
     const project = found instanceof Promise ? await found : found;
-    const { notices, given } = parsed;
     const count = parsed.events.length;
     const storing = store(project, parsed, request.ticket);
-    const submitted = storing && (await storing);
+    return handled(project, parsed, count, storing && (await storing), now);
+  }
+
+  /** Has a large body read by another thread, once its key has been found to be that of a project. */
+  async function processLarge(large: LargeBodies, request: CaptureRequest, now: number): Promise<Handled> {
+    const { body, ticket, ip } = request;
+    request.body = NOTHING;
+    await gate.unpack(ticket);
+    gate.grow(ticket, MAX_BODY_BYTES - ticket.unpacked);
+    const opening = large.open({ bytes: body, ...describe(request) });
+    bodies.give(body);
+    const opened = await opening;
+    const size = opened.json.byteLength;
+    metrics.decoded(size);
+    await gate.enter(ticket, size);
+    const project = await keys.authenticate(opened.token ?? tokenOf(request), ip);
+    const { newUuid: _, checkToken: check, expect, ...context } = contextOf(request, now);
+    expect?.(opened.events);
+    const { id, anonymize_ips: anonymizeIps } = project;
+    const token = check(opened.token ?? context.token);
+    const task = { context, project: { id, token, anonymizeIps } };
+    if (transform && project.transformations !== null) {
+      const parsed = await large.events(opened, task);
+      const count = parsed.events.length;
+      return handled(project, parsed, count, await store(project, parsed, ticket), now);
+    }
+    const read = await large.rows(opened, task);
+    const count = read.prepared.events.length;
+    return handled(
+      project,
+      read,
+      count,
+      await ingest.submit({ projectId: id, prepared: read.prepared }),
+      now,
+    );
+  }
+
+  /** Tells what became of the events. */
+  function handled(
+    project: PublicProjectRow,
+    { notices, given }: Pick<Parsed, 'notices' | 'given'>,
+    count: number,
+    submitted: Submitted | undefined,
+    now: number,
+  ): Handled {
     for (const one of submitted?.notices ?? []) notices.notApplied(one.reason, one.index, one.detail);
     warnings.add(project.id, notices, now);
     metrics.answered(count, notices);

@@ -100,12 +100,15 @@ function eventRoutes(add: AddRoute, capture: Capture): void {
 /** Everything that clients send to store events. */
 export function captureRoutes(
   lane: Lane,
-  deps: Pick<ApiDependencies, 'ingest' | 'transform' | 'registry' | 'logger'> & { warnings: Warnings },
+  deps: Pick<ApiDependencies, 'ingest' | 'transform' | 'largeBodies' | 'registry' | 'logger'> & {
+    warnings: Warnings;
+  },
 ): void {
-  const { ingest, transform, warnings } = deps;
+  const { ingest, transform, largeBodies, warnings } = deps;
   const { gate, add } = lane.join(MEMBER);
   const metrics = createCaptureMetrics(deps.registry, gate);
-  eventRoutes(add, createCapture({ ingest, transform, warnings, metrics, lane, gate, log: deps.logger }));
+  const kinds = { ingest, transform, largeBodies, warnings, metrics, lane, gate };
+  eventRoutes(add, createCapture({ ...kinds, log: deps.logger }));
   // Session recordings are not stored. An error would only make clients send them again.
   const summary = 'Refuse session recordings';
   add('POST', RECORDING_PATH, () => NO_RECORDINGS, { summary, answer: freeForm });

@@ -50,14 +50,16 @@ const cohort = z
     filters: freeForm,
     query: z.null(),
     version: z.int(),
-    is_calculating: z.literal(false),
+    is_calculating: z
+      .boolean()
+      .meta({ description: 'The cohort was changed, and its members are not counted again yet.' }),
     created_by: basicUser.nullable(),
     created_at: timestamp,
     last_calculation: timestamp.nullable(),
     errors_calculating: z.int(),
     count: z.int().nullable().meta({
       description:
-        'The members of a static cohort. Null: the cohort is not static, and nobody has counted it.',
+        'How many persons are in it; if it is not static, at the time of `last_calculation`. Null: not counted yet.',
     }),
     is_static: z.boolean(),
     cohort_type: z.enum(['static', 'person_property']),
@@ -73,16 +75,16 @@ const cohort = z
   .meta({ id: 'Cohort' });
 
 const view = (
-  { project_id: _, updated_at: _changed, filters, ...row }: CohortRow,
+  { project_id: _, updated_at: _changed, filters, counted_at, count_error, is_outdated, ...row }: CohortRow,
   count: number | null,
 ): z.output<typeof cohort> => ({
   ...row,
   filters: parseExactJson(filters) as Record<string, unknown>,
   groups: [],
   query: null,
-  is_calculating: false,
-  last_calculation: null,
-  errors_calculating: 0,
+  is_calculating: is_outdated,
+  last_calculation: counted_at,
+  errors_calculating: count_error === null ? 0 : 1,
   count,
   cohort_type: row.is_static ? 'static' : 'person_property',
   experiment_set: [],
@@ -196,7 +198,7 @@ function addRoutes(app: App, deps: ApiDependencies): void {
   async function shown(projectId: number, rows: readonly CohortRow[]) {
     const ids = rows.filter((row) => row.is_static).map((row) => row.id);
     const counts = ids.length > 0 ? await countMembers(pool, projectId, ids) : new Map<number, number>();
-    return rows.map((row) => view(row, row.is_static ? (counts.get(row.id) ?? 0) : null));
+    return rows.map((row) => view(row, row.is_static ? (counts.get(row.id) ?? 0) : row.count));
   }
   const one = async (projectId: number, row: CohortRow) =>
     (await shown(projectId, [row]))[0] as z.output<typeof cohort>;
@@ -304,14 +306,14 @@ function addRoutes(app: App, deps: ApiDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'List the members of a static cohort',
+        summary: 'List the members of a cohort',
+        description: 'Those of a cohort that is not static are as of its `last_calculation`.',
         params: cohortParams,
         querystring: pageQuery,
         response: { 200: page(z.object({ id: z.uuid(), uuid: z.uuid() })) },
       },
     },
     async (request) => {
-      requireStatic(request);
       const wanted = pageOf(request.query);
       const { count, ids } = await listMembers(pool, request.project.id, request.cohort.id, wanted);
       const results = ids.map((id) => ({ id, uuid: id }));

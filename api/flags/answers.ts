@@ -1,12 +1,13 @@
 import type { Evaluated } from '../../flags/evaluator.ts';
+import { LIMITED, type Limited } from './metered.ts';
 
 /** The forms of answers that clients of different ages read. */
 export type Form = 'detailed' | 'values' | 'enabled values' | 'enabled keys';
 
 export interface AnswerParts {
   form: Form;
-  /** Undefined: flags were not asked for. */
-  evaluated: Evaluated | undefined;
+  /** Undefined: flags were not asked for. Limited: nothing is left of the organization's quota. */
+  evaluated: Evaluated | Limited | undefined;
   requestId: string;
   now: number;
   /** Settings of clients, beside the flags. */
@@ -30,6 +31,7 @@ function listsOf(evaluated: Evaluated | undefined, form: Form): Lists {
   if (!evaluated) return lists;
   for (const flag of evaluated.flags) {
     const outcome = evaluated.evaluation.of(flag);
+    outcome.told += 1;
     if (outcome.failed) lists.hasFailed = true;
     if (form === 'detailed') lists.details.push(outcome.detail);
     else {
@@ -46,8 +48,13 @@ function listsOf(evaluated: Evaluated | undefined, form: Form): Lists {
 /** Writes the answer. Its parts are texts already, so nothing is turned into JSON again. */
 export function writeAnswer(parts: AnswerParts): string {
   const { form, evaluated, requestId, now, config } = parts;
-  const { details, values, enabledValues, enabledKeys, payloads, hasFailed } = listsOf(evaluated, form);
-  const rest = `,"requestId":"${requestId}","evaluatedAt":${now}${
+  const isLimited = evaluated === LIMITED;
+  const { details, values, enabledValues, enabledKeys, payloads, hasFailed } = listsOf(
+    isLimited ? undefined : evaluated,
+    form,
+  );
+  const quota = isLimited ? ',"quotaLimited":["feature_flags"]' : '';
+  const rest = `,"requestId":"${requestId}","evaluatedAt":${now}${quota}${
     config ? `,${JSON.stringify(config).slice(1, -1)}` : ''
   }}`;
   const errors = `"errorsWhileComputingFlags":${hasFailed}`;

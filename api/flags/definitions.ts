@@ -4,8 +4,8 @@ import { findMemberProject, findProjectByToken, type MemberProjectRow } from '..
 import { localDefinitions } from '../../flags/local-definitions.ts';
 import { admitsKeys, isWithin, tokenIn, wrongToken } from '../access.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
-import { errors } from '../errors.ts';
-import { freeForm } from '../fields.ts';
+import { ApiError, errors } from '../errors.ts';
+import { errorBody, freeForm } from '../fields.ts';
 import { type Packed, packed, packedAnswer } from '../public/packed.ts';
 import type { Flags } from './dependencies.ts';
 import { FLAGS_PREFIX } from './feature-flags.ts';
@@ -15,6 +15,15 @@ const READ = 'feature_flag:read';
 /** SDKs ask again with the ETag, and get 304 as long as nothing has changed. */
 const CACHE = 'private, must-revalidate';
 const MOST_KEPT = 500;
+
+/** SDKs let go of their definitions then. */
+const quotaExceeded = () =>
+  new ApiError(402, {
+    type: 'quota_limited',
+    code: 'payment_required',
+    detail: 'You have exceeded your feature flag request quota',
+    attr: null,
+  });
 
 const answer = z
   .object({
@@ -35,6 +44,7 @@ export function flagDefinitionRoutes(
   async function bodyOf(projectId: number): Promise<Packed> {
     const project = await flags.definitions.of(projectId);
     if (!project) throw errors.notFound();
+    if (!(await flags.metered.takeDefinitions(project))) throw quotaExceeded();
     let known = bodies.get(projectId);
     if (known?.revision !== project.revision) {
       known = { revision: project.revision, body: packed(localDefinitions(project)) };
@@ -90,7 +100,7 @@ export function flagDefinitionRoutes(
     querystring,
     description:
       'The key is a personal one, or the secret token of the project. The answer has an `ETag`. Sent back as `If-None-Match`, it gets 304 as long as no definition has changed.',
-    response: { 200: answer },
+    response: { 200: answer, 402: errorBody },
   };
   for (const path of ['/flags/definitions', '/api/feature_flag/local_evaluation/']) {
     app.get(

@@ -8,14 +8,18 @@ import type { Answer } from '../public/answer.ts';
 import { type Handle, type Incoming, lastOf, type Query } from '../public/exchange.ts';
 import type { Lane, LaneMember } from '../public/lane.ts';
 import { settingsOf } from '../settings.ts';
+import type { OfferedSurveys } from '../surveys/offered.ts';
 import { type Form, writeAnswer } from './answers.ts';
 import { decodeFlagBody, FlagBodyError, MOST_BYTES } from './decode.ts';
 import type { FlagRouteDependencies } from './dependencies.ts';
+import type { Limited } from './metered.ts';
+import { addOfrep } from './ofrep.ts';
 import { type FlagBody, readFlagBody, runtimeOf } from './request.ts';
 
 const MEMBER: LaneMember = {
   name: 'flags',
   tag: 'flags',
+  startsAlone: true,
   share: { held: 16 * MOST_BYTES, atWork: MOST_BYTES, unpacking: 0 },
   largestBody: { bytes: MOST_BYTES, refusal: `The request is larger than ${MOST_BYTES} bytes.` },
 };
@@ -86,9 +90,9 @@ export function createFlagAnswers(lane: Pick<Lane, 'keys'>, deps: FlagRouteDepen
     const project = found instanceof Promise ? await found : found;
     if (!project) throw errors.authenticationFailed(WRONG_TOKEN);
     if (body.distinctId === undefined && !body.disableFlags) return inText(400, NO_ID);
-    let evaluated: Evaluated | undefined;
+    let evaluated: Evaluated | Limited | undefined;
     if (!body.disableFlags) {
-      const evaluating = flags.evaluator.evaluate(project.id, requestOf(body, incoming));
+      const evaluating = flags.metered.evaluate(project.id, requestOf(body, incoming));
       evaluated = evaluating instanceof Promise ? await evaluating : evaluating;
       // Who asks for all flags may use none of them; SDKs tell by events which ones were used.
       for (const key of body.request.keys ?? []) flags.calls.note(project.id, key);
@@ -151,8 +155,8 @@ const requestSchema = z
   })
   .meta({ id: 'FlagRequest' });
 
-/** Adds `/flags`. */
-export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
+/** Adds `/flags`, and the routes of OpenFeature. */
+export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: OfferedSurveys }): void {
   const { add } = lane.join(MEMBER);
   const answers = createFlagAnswers(lane, deps);
   const evaluate: Handle = (incoming) => {
@@ -162,7 +166,11 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
       ...(withSettings
         ? {
             settings: async (project, token) => ({
-              ...settingsOf(token, await deps.flags.hasFlags(project.id)),
+              ...settingsOf(
+                token,
+                await deps.flags.hasFlags(project.id),
+                (await deps.surveys.of(project.id)).length > 0,
+              ),
               supportedCompression: COMPRESSION,
             }),
           }
@@ -184,4 +192,5 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies): void {
     answer: freeForm,
   });
   add('GET', '/flags', look, { summary: 'Whether the service evaluates flags', answer: freeForm });
+  addOfrep(add, lane, deps);
 }

@@ -91,12 +91,11 @@ export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies,
         const asked = pageOf(request.query);
         const number = serialOf(String((request.query as { page?: unknown }).page ?? ''));
         const wanted = number === undefined ? asked : { ...asked, offset: (number - 1) * asked.limit };
-        const place = {
-          projectId: request.project.id,
-          scope: 'FeatureFlag',
-          ...(ofOne ? { itemId: String(request.flag.id) } : {}),
-        };
-        const { count, rows } = await listActivity(pool, place, wanted);
+        const { count, rows } = await listActivity(
+          pool,
+          { projectId: request.project.id },
+          { ...wanted, scope: 'FeatureFlag', itemId: ofOne ? String(request.flag.id) : undefined },
+        );
         const answer = paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(activityView));
         return { ...answer, total_count: count };
       },

@@ -69,6 +69,9 @@ export const functionItem = z
     draft_updated_at: timestamp
       .nullable()
       .meta({ description: 'When the draft of the function was last saved. Null: it has none.' }),
+    search_match_type: z.enum(['exact', 'similar']).optional().meta({
+      description: 'Whether the function has the text that was searched for. Only in lists with `search`.',
+    }),
   })
   .meta({ id: 'FunctionItem' });
 

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
 import { isUuid } from '../../db/uuid.ts';
-import { dismissFailed, MOST_REPEATED, rerunInvocations } from '../../functions/commands/rerun.ts';
+import { MOST_REPEATED, rerunInvocations, rerunRange } from '../../functions/commands/rerun.ts';
+import { cancelWaitingOf, dismissFailed, MOST_SETTLED } from '../../functions/commands/settle.ts';
 import { keyOf } from '../../functions/rows/functions.ts';
 import { findInvocation, type InvocationRow, listInvocations } from '../../functions/rows/history.ts';
+import { ENDED_STATUSES } from '../../functions/rules/rerun.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
 import { bounded } from '../bounded-query.ts';
@@ -14,13 +16,13 @@ import { instant, timestamp } from '../fields.ts';
 import { moment } from '../moment.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';
 import { findsFunction } from './find-function.ts';
+import { dryRun, rate, shownReplay, view as viewReplay } from './replays.ts';
 import { PREFIX, READ, WRITE } from './resource.ts';
 
 const TAGS = ['functions'];
 const LIMIT = 50;
 const LONGEST_SEARCH = 200;
 const STATUSES = ['waiting', 'succeeded', 'failed', 'cancelled'] as const;
-const ENDED = ['succeeded', 'failed', 'cancelled'] as const;
 const params = z.object({ project_id: z.string(), id: z.string() });
 
 const search = z.string().max(LONGEST_SEARCH, `Search query must be ${LONGEST_SEARCH} characters or fewer.`);
@@ -35,7 +37,9 @@ const listQuery = cursorQuery.extend({
   before: moment.meta({ description: 'Only those before this time.' }),
   event_id: z.uuid().optional().meta({ description: 'Only those of this event.' }),
   distinct_id: z.string().optional(),
-  search: search.optional().meta({ description: 'A part of the error. Case does not matter.' }),
+  search: search.optional().meta({
+    description: 'A part of the error, of a request or of an answer. Case does not matter.',
+  }),
 });
 
 export const attempt = z.object({
@@ -79,20 +83,28 @@ const selection = {
   invocation_ids: z.array(z.uuid()).max(MOST_REPEATED).optional(),
   after: instant.optional().meta({ description: 'Those that ended at or after this time.' }),
   before: instant.optional().meta({ description: 'Those that ended before this time.' }),
-  search: search.optional().meta({ description: 'A part of the error.' }),
+  search: search.optional().meta({ description: 'A part of the error, of a request or of an answer.' }),
 };
 const rerunBody = z.object({
   ...selection,
   status: z
-    .enum(ENDED)
+    .enum(ENDED_STATUSES)
     .optional()
     .meta({ description: 'Those with this status. Default without ids: `failed`.' }),
+  rate_per_second: rate,
+  dry_run: dryRun,
   version: z
     .union([z.enum(['original', 'current']), z.int().min(1)])
     .optional()
     .meta({ description: 'Which version runs. Default `original`: the one that ran before.' }),
 });
 const dismissBody = z.object(selection);
+const cancelBody = z.object({
+  ...selection,
+  after: instant.optional().meta({ description: 'Those that are due at or after this time.' }),
+  before: instant.optional().meta({ description: 'Those that are due before this time.' }),
+});
+const settled = { has_more: z.boolean().meta({ description: 'True: repeat the request.' }) };
 
 type Selection = z.output<typeof dismissBody>;
 
@@ -188,29 +200,44 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
         tags: TAGS,
         summary: 'Run ended invocations again',
         description:
-          'Each becomes a new invocation with the same event. What has been run again already is left out. At most ' +
-          `${MOST_REPEATED} in one request: repeat it while \`has_more\` is true.`,
+          'Each becomes a new invocation with the same event. What has been run again already is left out. Those with ' +
+          'ids are queued at once. Those of a range of time are queued step by step: `rerun` shows how far it is, and ' +
+          'the routes of replays steer it. What was dismissed is then left out, too. While a replay, a broadcast or a ' +
+          'rerun of the function is in progress, the answer for a range is 409.',
         params,
         body: rerunBody,
         response: {
           200: z
-            .object({ queued_count: z.int(), skipped_count: z.int(), has_more: z.boolean() })
+            .object({
+              queued_count: z
+                .int()
+                .meta({ description: 'How many are queued already. Of a range: none so far.' }),
+              skipped_count: z.int().meta({ description: 'Ids that name nothing that could be run again.' }),
+              rerun: shownReplay.nullable().meta({ description: 'Null: all is done.' }),
+            })
             .meta({ id: 'FunctionRerun' }),
         },
       },
     },
     async (request) => {
-      const { status, version = 'original', ...body } = request.body;
-      const statuses = status ? [status] : body.invocation_ids ? undefined : ['failed'];
-      const { queued, skipped, isMore } = await rerunInvocations(
-        deps,
-        actorOf(request),
-        request.hogFunction,
-        {
-          ...{ ...selected(body), statuses, version },
-        },
-      );
-      return { queued_count: queued, skipped_count: skipped, has_more: isMore };
+      const { hogFunction: row, body } = request;
+      const { version = 'original', status } = body;
+      const { ids, after, before, search: text } = selected(body);
+      if (!ids) {
+        const range = { after, before, status: status ?? 'failed', search: text || null, version } as const;
+        const paced = { ratePerSecond: body.rate_per_second, dryRun: body.dry_run };
+        const rerun = await rerunRange(deps, actorOf(request), row, { ...range, ...paced });
+        return { queued_count: 0, skipped_count: 0, rerun: viewReplay(rerun) };
+      }
+      if (after !== undefined || before !== undefined || text !== undefined || body.dry_run) {
+        throw errors.validation(
+          'invalid_input',
+          'Give either ids of invocations, or `after`, `before`, `search` and `dry_run`.',
+          'invocation_ids',
+        );
+      }
+      const queued = await rerunInvocations(deps, actorOf(request), row, { ids, status, version });
+      return { queued_count: queued, skipped_count: new Set(ids).size - queued, rerun: null };
     },
   );
 
@@ -225,16 +252,36 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
         description: 'They stay in the list of all, and leave that of the open ones.',
         params,
         body: dismissBody,
-        response: { 200: z.object({ dismissed_count: z.int() }) },
+        response: { 200: z.object({ dismissed_count: z.int(), ...settled }) },
       },
     },
-    async (request) => ({
-      dismissed_count: await dismissFailed(
-        deps,
-        actorOf(request),
-        request.hogFunction,
-        selected(request.body),
-      ),
-    }),
+    async (request) => {
+      const { hogFunction: row, body } = request;
+      const { count, isMore } = await dismissFailed(deps, actorOf(request), row, selected(body));
+      return { dismissed_count: count, has_more: isMore };
+    },
+  );
+
+  app.post(
+    `${PREFIX}:id/invocations/cancel/`,
+    {
+      config: { access: { scope: WRITE } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'Cancel waiting invocations',
+        description:
+          'They are listed as cancelled, and can be run again. What is in progress goes on. At most ' +
+          `${MOST_SETTLED} in one request.`,
+        params,
+        body: cancelBody,
+        response: { 200: z.object({ cancelled_count: z.int(), ...settled }) },
+      },
+    },
+    async (request) => {
+      const { hogFunction: row, body } = request;
+      const { count, isMore } = await cancelWaitingOf(deps, actorOf(request), row, selected(body));
+      return { cancelled_count: count, has_more: isMore };
+    },
   );
 }

@@ -134,7 +134,10 @@ export function invocationRoutes(app: App, deps: FunctionRouteDependencies): voi
         { ...asked, type, facts, filters: compiled.filters, mappings: compiled.mappings, frame },
         signal,
       );
-      const trial = { projectId: project.id, type, content: compiled, globals, frame };
+      // A program of batches is tried with one of a single event.
+      const { event, person = null, groups = {} } = globals;
+      const seen = current?.delivery?.batch ? { items: [{ event, person, groups }], ...globals } : globals;
+      const trial = { projectId: project.id, type, content: compiled, globals: seen, frame };
       const result = await tryFunction(
         deps,
         { ...trial, isMocked: asked.mock_async_functions, answers: asked.mock_responses },

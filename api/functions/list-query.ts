@@ -31,10 +31,15 @@ export const functionQuery = pageQuery.extend({
     .meta({ type: 'integer', description: 'The id of the user who made it.' }),
   created_at: instant.optional(),
   updated_at: instant.optional(),
-  search: z.string().optional().meta({
-    description: 'A part of the name or of the description. Functions whose name has it come first.',
-    maxLength: LONGEST_SEARCH,
-  }),
+  search: z
+    .string()
+    .optional()
+    .meta({
+      description:
+        'A part of the name or of the description. Functions whose name has it come first. If there are none, functions with a ' +
+        'similar name.',
+      maxLength: LONGEST_SEARCH,
+    }),
   filters: z.string().optional().meta({
     description: 'A JSON object. Only functions whose filters contain it: `{"actions": [{"id": "5"}]}`.',
   }),

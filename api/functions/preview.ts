@@ -72,6 +72,10 @@ const preview = z
       .object({ both: z.int(), only_proposed: z.int(), only_running: z.int() })
       .nullable()
       .meta({ description: 'How many events both versions would run for, and how many only one of them.' }),
+    changed_secrets: z.array(z.string()).nullable().meta({
+      description:
+        'The secret inputs whose values differ, such as `inputs.key`. The sample hides values, so it does not show them.',
+    }),
     sample: z.array(
       z.object({
         event: z.object({

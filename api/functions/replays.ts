@@ -6,6 +6,7 @@ import { replayEvents, steerReplay } from '../../functions/commands/replay.ts';
 import { keyOf } from '../../functions/rows/functions.ts';
 import { findReplay, listReplays, type ReplayRow } from '../../functions/rows/replays.ts';
 import { RATE, REPLAY_KINDS, REPLAY_STATUSES } from '../../functions/rules/replay.ts';
+import { ENDED_STATUSES } from '../../functions/rules/rerun.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
 import { cursorPage, cursorQuery, readCursorPage } from '../cursor-pages.ts';
@@ -21,11 +22,11 @@ const LIMIT = 50;
 const params = z.object({ project_id: z.string(), id: z.string() });
 const replayParams = params.extend({ replay_id: z.string() });
 
-const rate = z.int().min(1).max(RATE.most).nullable().default(RATE.default).meta({
+export const rate = z.int().min(1).max(RATE.most).nullable().default(RATE.default).meta({
   description:
     'How many invocations it queues in a second, on average. Null: as many as fit into the queue of the function.',
 });
-const dryRun = z.boolean().default(false).meta({
+export const dryRun = z.boolean().default(false).meta({
   description:
     'True: it only counts, and nothing runs. `queued` then says how many invocations there would be.',
 });
@@ -50,10 +51,13 @@ const broadcastBody = z.object({
 });
 
 const count = (description: string) => z.int().meta({ description });
-const shownReplay = z
+export const shownReplay = z
   .object({
     id: z.uuid(),
-    kind: z.enum(REPLAY_KINDS).meta({ description: '`replay`: for past events. `broadcast`: for persons.' }),
+    kind: z.enum(REPLAY_KINDS).meta({
+      description:
+        '`replay`: for past events. `broadcast`: for persons. `rerun`: for ended invocations, again.',
+    }),
     dry_run: z.boolean(),
     status: z.enum(REPLAY_STATUSES),
     reason: z.string().nullable().meta({ description: 'Why it was cancelled, or why it failed.' }),
@@ -67,12 +71,23 @@ const shownReplay = z
       }),
     after: timestamp.nullable(),
     before: timestamp.nullable(),
+    selection: z
+      .object({ status: z.enum(ENDED_STATUSES), search: z.string().nullable() })
+      .nullable()
+      .meta({
+        description: 'Of a rerun: which ended invocations. `after` and `before` are times of their end.',
+      }),
+    version: z
+      .int()
+      .nullable()
+      .meta({ description: 'Of a rerun: which version runs. Null: of each the one that ran before.' }),
     stored_until: timestamp
       .nullable()
-      .meta({ description: 'Events that were stored later are left out. Null: it has not begun yet.' }),
+      .meta({ description: 'What was stored later is left out. Null: it has not begun yet.' }),
     rate_per_second: z.int().nullable(),
     total: z.int().nullable().meta({
-      description: 'How many events or persons it looks at. Null: not counted yet, or too many to count.',
+      description:
+        'How many events, persons or invocations it looks at. Null: not counted yet, or too many to count.',
     }),
     scanned: count('How many of them it has looked at.'),
     matched: count('For how many of these the function runs.'),
@@ -85,7 +100,8 @@ const shownReplay = z
   })
   .meta({ id: 'FunctionReplay' });
 
-function view(row: ReplayRow): z.output<typeof shownReplay> {
+/** Shows a replay, a broadcast or a rerun. */
+export function view(row: ReplayRow): z.output<typeof shownReplay> {
   const { id, kind, dry_run, status, reason, held, after, before, horizon, rate_per_second } = row;
   const { total, scanned, matched, masked, queued, filter_errors, created_at, updated_at, finished_at } = row;
   return {
@@ -98,7 +114,8 @@ function view(row: ReplayRow): z.output<typeof shownReplay> {
       held,
       after,
       before,
-      stored_until: kind === 'replay' ? horizon : null,
+      ...{ selection: row.selection, version: row.version },
+      stored_until: kind === 'broadcast' ? null : horizon,
       rate_per_second,
     },
     ...{ total, scanned, matched, masked, queued, filter_errors, created_at, updated_at, finished_at },
@@ -106,9 +123,9 @@ function view(row: ReplayRow): z.output<typeof shownReplay> {
 }
 
 const STEPS = [
-  ['pause', 'Pause a replay or broadcast', 'What it has queued already runs.'],
-  ['resume', 'Resume a paused replay or broadcast', 'It goes on where it was.'],
-  ['cancel', 'Cancel a replay or broadcast', 'What it has queued already runs.'],
+  ['pause', 'Pause a replay, broadcast or rerun', 'What it has queued already runs.'],
+  ['resume', 'Resume a paused replay, broadcast or rerun', 'It goes on where it was.'],
+  ['cancel', 'Cancel a replay, broadcast or rerun', 'What it has queued already runs.'],
 ] as const;
 
 /** Adds the routes of replays and broadcasts, which run a function for past events and for persons. */
@@ -195,7 +212,7 @@ export function replayRoutes(app: App, deps: FunctionRouteDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'List the replays and broadcasts of a function, newest first',
+        summary: 'List the replays, broadcasts and reruns of a function, newest first',
         params,
         querystring: cursorQuery.extend({ kind: z.enum(REPLAY_KINDS).optional() }),
         response: { 200: cursorPage(shownReplay) },
@@ -220,7 +237,7 @@ export function replayRoutes(app: App, deps: FunctionRouteDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'Show a replay or broadcast, with its progress',
+        summary: 'Show a replay, broadcast or rerun, with its progress',
         params: replayParams,
         response: { 200: shownReplay },
       },

@@ -4,7 +4,8 @@ import { changeFunction } from '../../functions/commands/change.ts';
 import { createFunction } from '../../functions/commands/create.ts';
 import { saveDraft } from '../../functions/commands/draft.ts';
 import { rearrangeFunctions } from '../../functions/commands/rearrange.ts';
-import { listFunctions, type ShownFunctionRow } from '../../functions/rows/functions.ts';
+import { findFunctions } from '../../functions/reads/found-functions.ts';
+import type { ShownFunctionRow } from '../../functions/rows/functions.ts';
 import { actorOf } from '../actor.ts';
 import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
@@ -68,7 +69,7 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
     },
     async (request) => {
       const wanted = pageOf(request.query);
-      const { count, rows } = await listFunctions(pool, {
+      const { count, rows, match } = await findFunctions(pool, {
         ...listQueryOf(request.query),
         ...wanted,
         projectId: request.project.id,
@@ -76,7 +77,9 @@ export function resourceRoutes(app: App, deps: FunctionRouteDependencies): void 
       const shown = isFull(request.query)
         ? view
         : (row: ShownFunctionRow) => functionItemView(row, templateOf(row));
-      return paginated(request, publicUrl, wanted, count, rows.map(shown));
+      const found = match === undefined ? {} : { search_match_type: match };
+      const items = rows.map((row) => ({ ...shown(row), ...found }));
+      return paginated(request, publicUrl, wanted, count, items);
     },
   );
 

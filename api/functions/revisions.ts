@@ -5,6 +5,7 @@ import { keyOf } from '../../functions/rows/functions.ts';
 import { findRevision, listRevisions, type RevisionSummary } from '../../functions/rows/revisions.ts';
 import { MOST_REVISIONS } from '../../functions/rules/limits.ts';
 import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
 import type { App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { instant, timestamp } from '../fields.ts';
@@ -120,12 +121,19 @@ export function revisionRoutes(app: App, deps: FunctionRouteDependencies): void 
         response: { 200: hogFunction },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { overwrite = false, with_secrets: withSecrets = false, ...more } = request.body ?? {};
       const key = keyOf(request.hogFunction);
       const version = versionOf(request.params);
       return view(
-        await restoreRevision(deps, actorOf(request), key, version, { overwrite, withSecrets, ...more }),
+        await restoreRevision(
+          deps,
+          actorOf(request),
+          key,
+          version,
+          { overwrite, withSecrets, ...more },
+          clientSignal(reply),
+        ),
       );
     },
   );

@@ -34,7 +34,7 @@ export function send(request: FastifyRequest, response: ServerResponse, answer: 
   // Pages of any site may read the answer. Older clients send cookies, and then a browser accepts no `*` here.
   if (origin !== undefined) {
     own.push('access-control-allow-origin', origin, 'access-control-allow-credentials', 'true');
-    own.push('access-control-expose-headers', 'x-request-id, retry-after');
+    own.push('access-control-expose-headers', 'x-request-id, retry-after, etag');
   }
   response.writeHead(status, own);
   if (answer.isEarly && !isEmpty) endAfterRequest(request.raw, response, body);

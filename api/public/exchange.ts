@@ -1,4 +1,5 @@
 import type { FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { Queryable } from '../../db/pool.ts';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { Quiet } from '../../telemetry/quiet.ts';
 import { errors, toApiError } from '../errors.ts';
@@ -24,6 +25,7 @@ export type Handle = (incoming: Incoming) => Answer | Promise<Answer>;
 /** What an exchange works with: the same for all routes of one product. */
 export interface ExchangeContext extends Reading {
   durations: DurationHistogram;
+  /** Whether requests can be answered yet. */
   isPrepared: () => boolean;
   memory: MemoryAfterRush;
   log: RefusalLog;
@@ -81,6 +83,15 @@ export function exchange(route: string, handle: Handle, context: ExchangeContext
       });
     }
   };
+}
+
+/** Refuses to ask a database that has another schema than this version, or has not been reached yet. */
+export function whenPrepared(queryable: Queryable, isPrepared: () => boolean): Queryable {
+  const query = async (...given: Parameters<typeof queryable.query>) => {
+    if (!isPrepared()) throw errors.unavailable(NOT_PREPARED, 2);
+    return queryable.query(...given);
+  };
+  return { query } as unknown as Queryable;
 }
 
 /**

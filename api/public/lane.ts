@@ -6,7 +6,8 @@ import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { errorBody } from '../fields.ts';
 import { preflight } from './answer.ts';
 import { BodyPool, MemoryAfterRush } from './body-memory.ts';
-import { type ExchangeContext, exchange, type Handle, RefusalLog } from './exchange.ts';
+import { type Copies, keyCopies } from './copies.ts';
+import { type ExchangeContext, exchange, type Handle, RefusalLog, whenPrepared } from './exchange.ts';
 import { type Budget, type Gate, Gates } from './gate.ts';
 import { createProjectKeys, type ProjectKeys } from './project-keys.ts';
 import { IDLE_MILLISECONDS, IdleWatch, type LargestBody } from './read-body.ts';
@@ -23,6 +24,8 @@ export interface LaneMember {
   tag: string;
   share: Budget;
   largestBody: LargestBody;
+  /** Its routes answer from copies on disk before the database was reached for the first time. */
+  startsAlone?: true;
 }
 
 /** What the OpenAPI document says of a route. */
@@ -76,6 +79,7 @@ export function openLane(
     listener: Listener;
     durations: DurationHistogram;
     isPrepared: () => boolean;
+    copies?: Copies | undefined;
     /** How many keys of an address may be looked up in vain in a minute; 0, or nothing, means any number. */
     wrongKeysPerMinute?: number;
     /** How long a client may send nothing in the middle of a body. */
@@ -83,8 +87,9 @@ export function openLane(
   },
 ): Lane {
   const { durations, isPrepared } = deps;
-  const keys = createProjectKeys(deps.lanePool, deps.listener, {
+  const keys = createProjectKeys(whenPrepared(deps.lanePool, isPrepared), deps.listener, {
     wrongPerMinute: deps.wrongKeysPerMinute ?? 0,
+    copies: deps.copies && keyCopies(deps.copies),
   });
   const gates = new Gates(TOTAL);
   const bodies = new BodyPool();
@@ -99,14 +104,17 @@ export function openLane(
   // Only faults of the server are logged, so a logger for each request would be made in vain.
   app.setChildLoggerFactory((logger) => logger);
 
-  function join({ name, tag, share, largestBody }: LaneMember) {
+  function join({ name, tag, share, largestBody, startsAlone }: LaneMember) {
     if (share.held < largestBody.bytes) {
       throw new Error(
         `${name} accepts bodies of ${largestBody.bytes} bytes, but its share holds ${share.held}.`,
       );
     }
     const gate = gates.open(name, share);
-    const context: ExchangeContext = { gate, bodies, watch, largestBody, durations, isPrepared, memory, log };
+    const context: ExchangeContext = {
+      ...{ gate, bodies, watch, largestBody, durations, memory, log },
+      isPrepared: startsAlone ? () => true : isPrepared,
+    };
     const paths = new Set<string>();
     const route = (method: string, path: string, handle: Handle, description?: Description) =>
       app.route({

@@ -1,9 +1,10 @@
 import type { Listener } from '../../db/listen.ts';
-import { isDatabaseUnavailable, type Queryable } from '../../db/pool.ts';
+import type { Queryable } from '../../db/pool.ts';
 import { findProjectByToken, PROJECT_KEYS_CHANNEL, type PublicProjectRow } from '../../db/projects.ts';
 import { Allowances } from '../../values/allowances.ts';
 import { clientNetwork } from '../../values/clients.ts';
 import { errors } from '../errors.ts';
+import { LATE, Patience } from './patience.ts';
 
 /**
  * Postgres tells of a change as soon as it is committed. If that ever fails unnoticed, an entry is wrong for so long.
@@ -12,9 +13,8 @@ import { errors } from '../errors.ts';
 const HEARD_FRESH_FOR = 60_000;
 /** While nothing is heard from Postgres, a replaced key or a changed setting takes effect after so long. */
 const UNHEARD_FRESH_FOR = 5_000;
-/** If Postgres does not answer within this time, a known key stays good, but for no longer than a minute. */
-const PATIENCE = 1_000;
-const UNHEARD_GOOD_FOR = 60_000;
+/** That nobody has a key is believed for no longer than so long without Postgres. */
+const UNHEARD_WRONG_FOR = 60_000;
 /** Keys that no project has are remembered too, and apart, so that guesses do not make anybody's key forgotten. */
 const MOST_KEPT = 50_000;
 const MOST_WRONG = 10_000;
@@ -43,7 +43,16 @@ export interface ProjectKeys {
   close(): void;
 }
 
+/** Where the projects of keys are kept for a process that starts while the database is away. */
+export interface KeyCopies {
+  save(token: string, project: PublicProjectRow): void;
+  remove(token: string): void;
+  has(token: string): boolean;
+  read(token: string): Promise<PublicProjectRow | undefined>;
+}
+
 export interface ProjectKeyOptions {
+  copies?: KeyCopies | undefined;
   now?: () => number;
   /** How many keys of a client may be looked up in vain in a minute; 0 means any number. */
   wrongPerMinute?: number;
@@ -75,6 +84,9 @@ function requireKnown(project: PublicProjectRow | undefined): PublicProjectRow {
   return project;
 }
 
+const isSame = (one: PublicProjectRow, other: PublicProjectRow | undefined): boolean =>
+  other !== undefined && JSON.stringify(one) === JSON.stringify(other);
+
 function keep(entries: Map<string, Entry>, token: string, entry: Entry, most: number): void {
   // A map keeps its order, so the first entry is the oldest. It makes room for the new one.
   if (entries.size >= most) entries.delete(entries.keys().next().value as string);
@@ -85,21 +97,22 @@ function keep(entries: Map<string, Entry>, token: string, entry: Entry, most: nu
 export function createProjectKeys(
   queryable: Queryable,
   listener: Pick<Listener, 'subscribe' | 'isListening'>,
-  { now = Date.now, wrongPerMinute = 0, patience = PATIENCE }: ProjectKeyOptions = {},
+  { now = Date.now, wrongPerMinute = 0, patience, copies }: ProjectKeyOptions = {},
 ): ProjectKeys {
   const known = new Map<string, Entry>();
   const wrong = new Map<string, Entry>();
   const asked = new Map<string, Promise<Found>>();
   const guesses = new Allowances(wrongPerMinute);
-  const forget = (token: string) => {
-    known.delete(token);
-    wrong.delete(token);
-  };
+  const waiting = new Patience(now, patience);
   const unsubscribe = listener.subscribe(PROJECT_KEYS_CHANNEL, {
     // An answer that is still on its way may be older than the change, so it is not remembered.
     told(token) {
-      forget(token);
+      wrong.delete(token);
+      const entry = known.get(token);
+      if (entry) entry.isDoubtful = true;
       asked.delete(token);
+      // A copy must not outlive its key, although nobody may ask for it again.
+      if (copies?.has(token)) ask(token).catch(() => undefined);
     },
     missed() {
       wrong.clear();
@@ -112,12 +125,17 @@ export function createProjectKeys(
     const at = now();
     const answer = findProjectByToken(queryable, token).then(
       (project) => {
+        waiting.answered();
         if (asked.get(token) !== answer) return project;
         asked.delete(token);
-        forget(token);
+        const before = known.get(token);
+        known.delete(token);
+        wrong.delete(token);
         const entry = { project, at, isDoubtful: false };
         if (project) keep(known, token, entry, MOST_KEPT);
         else keep(wrong, token, entry, MOST_WRONG);
+        if (!project) copies?.remove(token);
+        else if (project && !isSame(project, before?.project)) copies?.save(token, project);
         return project;
       },
       (error) => {
@@ -131,20 +149,10 @@ export function createProjectKeys(
 
   const latest = (token: string): Promise<Found> => asked.get(token) ?? ask(token);
 
-  /** Asks again. The earlier answer stands if Postgres is slow or away and the answer is not too old. */
-  async function confirm(token: string, entry: Entry): Promise<Found> {
-    const answer = latest(token);
-    if (now() - entry.at >= UNHEARD_GOOD_FOR) return answer;
-    const waited = Promise.withResolvers<Found>();
-    const late = setTimeout(() => waited.resolve(entry.project), patience);
-    try {
-      return await Promise.race([answer, waited.promise]);
-    } catch (error) {
-      if (!isDatabaseUnavailable(error)) throw error;
-      return entry.project;
-    } finally {
-      clearTimeout(late);
-    }
+  /** Asks again. The earlier answer stands if Postgres is slow or away. */
+  function confirm(token: string, entry: Entry): Found | Promise<Found> {
+    if (!entry.project && now() - entry.at >= UNHEARD_WRONG_FOR) return latest(token);
+    return waiting.prefer(() => latest(token), entry.project);
   }
 
   /** Looks up a key of which nothing is known. */
@@ -156,8 +164,21 @@ export function createProjectKeys(
       throw errors.unavailable(refusal, Math.max(seconds, RETRY_SECONDS));
     }
     const isFirst = !asked.has(token);
-    const project = await latest(token);
+    const project = await (copies ? withCopy(token, copies) : latest(token));
     if (isFirst && !project) guesses.count(network, now());
+    return project;
+  }
+
+  /** The copy serves if Postgres is slow or away. */
+  async function withCopy(token: string, { read }: KeyCopies): Promise<Found> {
+    const answer = latest(token);
+    const found = await waiting.wait(answer);
+    if (found !== LATE) return found;
+    const project = await read(token);
+    if (!project) return answer;
+    if (!known.has(token) && !wrong.has(token)) {
+      keep(known, token, { project, at: now(), isDoubtful: true }, MOST_KEPT);
+    }
     return project;
   }
 

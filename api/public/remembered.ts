@@ -1,13 +1,11 @@
 import type { Listener } from '../../db/listen.ts';
-import { isDatabaseUnavailable } from '../../db/pool.ts';
 import { errors } from '../errors.ts';
+import { Patience } from './patience.ts';
 
 /** If a notification of Postgres is ever lost unnoticed, what is remembered is wrong for so long. */
 const HEARD_FRESH_FOR = 60_000;
 /** While nothing is heard from Postgres, it is asked again after so long. */
 const UNHEARD_FRESH_FOR = 5_000;
-/** What was known goes on to be used for so long while Postgres is away. */
-const GOOD_FOR = 60_000;
 const MOST_KEPT = 64 * 1024 * 1024;
 /** What an entry takes besides its own bytes. */
 const ENTRY_BYTES = 500;
@@ -35,7 +33,7 @@ interface Entry<T> {
   at: number;
   /** A change may have been missed. */
   isDoubtful: boolean;
-  /** It is read again before it is used. Until then the key still counts as one that names something. */
+  /** It is read again before it is used, unless the database is away. Until then the key still counts as one that names something. */
   isChanged: boolean;
 }
 
@@ -58,7 +56,8 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
   const kept = new Map<string, Entry<T>>();
   const absent = new Map<string, Entry<T>>();
   const asked = new Map<string, Promise<T | undefined>>();
-  const waiting: (() => void)[] = [];
+  const queue: (() => void)[] = [];
+  const waiting = new Patience(now);
   let reading = 0;
   let bytes = 0;
 
@@ -94,16 +93,16 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
 
   async function inTurn<R>(work: () => Promise<R>): Promise<R> {
     if (reading >= AT_ONCE) {
-      if (waiting.length >= MOST_WAITING) {
+      if (queue.length >= MOST_WAITING) {
         throw errors.unavailable('Too much is being read at the moment. Send it again.', RETRY_SECONDS);
       }
-      await new Promise<void>((resolve) => waiting.push(resolve));
+      await new Promise<void>((resolve) => queue.push(resolve));
     } else reading += 1;
     try {
       return await work();
     } finally {
       // The turn is handed on, so nobody comes between.
-      const next = waiting.shift();
+      const next = queue.shift();
       if (next) next();
       else reading -= 1;
     }
@@ -113,6 +112,7 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
     const answer = inTurn(async () => {
       const at = now();
       const found = await read(key);
+      waiting.answered();
       if (asked.get(key) === answer) {
         const size = (found?.bytes ?? 0) + ENTRY_BYTES;
         keep(key, { value: found?.value, bytes: size, at, isDoubtful: false, isChanged: false });
@@ -125,15 +125,9 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
     return answer;
   }
 
-  /** Asks again. What was known stands if Postgres is away and it is not too old. */
-  async function confirm(key: string, entry: Entry<T>): Promise<T | undefined> {
-    try {
-      return await (asked.get(key) ?? ask(key));
-    } catch (error) {
-      if (!isDatabaseUnavailable(error) || now() - entry.at >= GOOD_FOR) throw error;
-      return entry.value;
-    }
-  }
+  /** Asks again. What was known stands while Postgres is slow or away. */
+  const confirm = (key: string, entry: Entry<T>): T | undefined | Promise<T | undefined> =>
+    waiting.prefer(() => asked.get(key) ?? ask(key), entry.value);
 
   const unsubscribe = listener.subscribe(options.channel, {
     told: forget,
@@ -147,7 +141,8 @@ export function createRemembered<T>(options: RememberedOptions<T>): Remembered<T
   return {
     of(key) {
       const entry = kept.get(key) ?? absent.get(key);
-      if (!entry || entry.isChanged) return asked.get(key) ?? ask(key);
+      if (!entry) return asked.get(key) ?? ask(key);
+      if (entry.isChanged) return confirm(key, entry);
       if (kept.delete(key)) kept.set(key, entry);
       const age = now() - entry.at;
       if (!listener.isListening() || entry.isDoubtful) {

@@ -26,6 +26,21 @@ export const activity = z
   })
   .meta({ id: 'Activity' });
 
+const activityQuery = pageQuery.extend({
+  scope: z
+    .string()
+    .max(100)
+    .optional()
+    .meta({ description: 'Only changes of one kind of thing: `HogFunction`.' }),
+  item_id: z.string().max(400).optional().meta({ description: 'Only changes of the thing with this id.' }),
+});
+
+/** Reads which changes a request wants. A NUL is in no row, and Postgres takes none. */
+const wantedOf = (query: z.output<typeof activityQuery>) => ({
+  ...pageOf(query),
+  ...{ scope: query.scope?.replaceAll('\u0000', ''), itemId: query.item_id?.replaceAll('\u0000', '') },
+});
+
 export function activityView({ at, ...row }: ActivityRow): z.output<typeof activity> {
   return { ...row, created_at: at };
 }
@@ -40,12 +55,12 @@ export function activityLogRoutes(app: App, { pool, config }: ApiDependencies): 
         tags: ['activity log'],
         summary: 'List the changes in an organization, newest first',
         params: z.object({ organization_id: z.string() }),
-        querystring: pageQuery,
+        querystring: activityQuery,
         response: { 200: page(activity) },
       },
     },
     async (request) => {
-      const wanted = pageOf(request.query);
+      const wanted = wantedOf(request.query);
       const { count, rows } = await listActivity(pool, { organizationId: request.organization.id }, wanted);
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(activityView));
     },
@@ -59,12 +74,12 @@ export function activityLogRoutes(app: App, { pool, config }: ApiDependencies): 
         tags: ['activity log'],
         summary: 'List the changes in a project, newest first',
         params: z.object({ project_id: z.string() }),
-        querystring: pageQuery,
+        querystring: activityQuery,
         response: { 200: page(activity) },
       },
     },
     async (request) => {
-      const wanted = pageOf(request.query);
+      const wanted = wantedOf(request.query);
       const { count, rows } = await listActivity(pool, { projectId: request.project.id }, wanted);
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(activityView));
     },

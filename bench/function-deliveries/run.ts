@@ -1,8 +1,9 @@
-// `npm run bench -- function-deliveries [--count 40000] [--places 256] [--rounds 3]`
+// `npm run bench -- function-deliveries [--count 40000] [--places 256] [--rounds 3] [--kinds bare,row,sluice,bullmq,graphile]`
 // Compares deliveries of functions, each durably recorded with its result, log and metrics, with a loop that only makes the
-// same requests, and with a queue that takes one row in each transaction.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+// same requests, with a queue that takes one row in each transaction, with BullMQ (Redis with `appendfsync always`; it must
+// be on the PATH), and with graphile-worker.
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -58,14 +59,54 @@ const start = (file: string, more: Record<string, string> = {}, options: string[
 };
 start('bench/function-deliveries/target.ts');
 
-async function yardstick(kind: string): Promise<number> {
-  const child = start('bench/function-deliveries/yardstick.ts', { KIND: kind });
+async function measured(child: ChildProcess): Promise<number> {
   let output = '';
-  child.stdout.on('data', (text) => {
+  child.stdout?.on('data', (text) => {
     output += text;
   });
   await new Promise((resolve) => child.once('close', resolve));
-  return count / JSON.parse(output).seconds;
+  const { seconds, cpu } = JSON.parse(output.slice(output.lastIndexOf('{')));
+  console.error(`CPU µs for each: process ${((cpu / count) * 1e6).toFixed(0)}`);
+  return count / seconds;
+}
+
+const yardstick = (kind: string) => measured(start('bench/function-deliveries/yardstick.ts', { KIND: kind }));
+
+/** Other queues have their packages in a folder of their own. */
+let queues: string | undefined;
+function queue(kind: string, more: Record<string, string> = {}): Promise<number> {
+  if (!queues) {
+    queues = path.join(stateDir, 'queues');
+    cpSync(path.join(root, 'bench/yardsticks/queues'), queues, { recursive: true });
+    execFileSync('npm', ['install', '--no-audit', '--no-fund'], { cwd: queues, stdio: 'inherit' });
+  }
+  const child = spawn(process.execPath, [path.join(queues, 'run.js')], {
+    env: { ...env, KIND: kind, ...more },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  children.push(child);
+  return measured(child);
+}
+
+async function bullmq(): Promise<number> {
+  const redisPort = await freePort();
+  const dir = path.join(stateDir, `redis-${redisPort}`);
+  mkdirSync(dir);
+  const options = ['--port', String(redisPort), '--dir', dir, '--save', '', '--appendonly', 'yes'];
+  const redis = spawn('redis-server', [...options, '--appendfsync', 'always'], { stdio: 'ignore' });
+  children.push(redis);
+  await pause(500);
+  const rate = await queue('bullmq', { REDIS_PORT: String(redisPort) });
+  console.error(
+    `CPU µs for each: Redis ${(((processStat(redis.pid as number)?.own ?? 0) / count) * 1e6).toFixed(0)}`,
+  );
+  redis.kill('SIGKILL');
+  return rate;
+}
+
+async function graphile(admin: pg.Client): Promise<number> {
+  await admin.query('drop schema if exists graphile_worker cascade');
+  return queue('graphile');
 }
 
 async function sluice(admin: pg.Client): Promise<number> {
@@ -152,7 +193,9 @@ try {
      insert into projects (uuid, organization_id, name, api_token)
      values (gen_random_uuid(), '00000000-0000-7000-8000-000000000000', 'bench', 'phc_bench')`,
   );
-  const measured: Record<string, () => Promise<number>> = {
+  const ways: Record<string, () => Promise<number>> = {
+    bullmq,
+    graphile: () => graphile(admin),
     bare: () => yardstick('bare'),
     row: () => row(admin),
     sluice: () => sluice(admin),
@@ -161,7 +204,7 @@ try {
   const results = new Map<string, number[]>(kinds.map((kind) => [kind, []]));
   for (let round = 0; round < Number(values.rounds); round += 1) {
     for (const kind of round % 2 === 0 ? kinds : kinds.toReversed()) {
-      const rate = await (measured[kind] as () => Promise<number>)();
+      const rate = await (ways[kind] as () => Promise<number>)();
       results.get(kind)?.push(rate);
       console.error(`${kind}: ${Math.round(rate)}/s`);
     }

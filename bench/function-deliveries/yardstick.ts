@@ -49,5 +49,6 @@ if (KIND === 'bare') {
   );
   await pool.end();
 }
-console.log(JSON.stringify({ seconds: (performance.now() - began) / 1_000 }));
+const { user, system } = process.cpuUsage();
+console.log(JSON.stringify({ seconds: (performance.now() - began) / 1_000, cpu: (user + system) / 1e6 }));
 await agent.close();

@@ -34,9 +34,24 @@ export function twenty(): object[] {
   return [...byName, ...byProperties, ...byPerson];
 }
 
+const OTHER = 'other event ';
+const FIRST_OTHER = `${OTHER}0`;
+
 /** Filters of functions that name other events. */
 export const others = (count: number): object[] =>
-  Array.from({ length: count }, (_, index) => ({ events: [{ id: `other event ${index}`, type: 'events' }] }));
+  Array.from({ length: count }, (_, index) => ({ events: [{ id: `${OTHER}${index}`, type: 'events' }] }));
+
+function nameOfOther(filters: object): string | undefined {
+  const { id } = (filters as { events?: { id: string }[] }).events?.[0] ?? {};
+  return id?.startsWith(OTHER) ? id : undefined;
+}
+
+/** The same function with filters that name another event: compiling thousands would take minutes. */
+const renamed = <T extends { filters: object }>(model: T | undefined, name: string): T | undefined =>
+  model && {
+    ...model,
+    filters: JSON.parse(JSON.stringify(model.filters).replaceAll(`"${FIRST_OTHER}"`, JSON.stringify(name))),
+  };
 
 /** Stores functions as the API would. */
 export async function storeFunctions(
@@ -60,10 +75,14 @@ export async function storeFunctions(
   const surroundings = { testAccounts: [], actions: [], now: Date.now(), timezone: 'UTC' };
   try {
     await admin.query('begin');
+    let model: Awaited<ReturnType<typeof compiler.compile>> | undefined;
     for (const one of filters) {
-      const compiled = await compiler.compile(projectId, {
+      const name = nameOfOther(one);
+      let compiled = name === undefined ? undefined : renamed(model, name);
+      compiled ??= await compiler.compile(projectId, {
         ...{ ...source, ...surroundings, content: { ...content, filters: one as Record<string, unknown> } },
       });
+      if (name === FIRST_OTHER) model = compiled;
       await admin.query(
         `insert into functions (project_id, id, type, name, description, enabled, hog, inputs_schema, inputs, filters, bytecode)
          values ($1, $2, 'destination', 'bench', '', true, $3, $4, $5, $6, $7)`,

@@ -11,7 +11,7 @@ import {
   Layers,
   looksLikeJson,
 } from './layers.ts';
-import { DecodeError, MAX_BODY_BYTES, type Memory, tooLarge } from './limits.ts';
+import { DecodeError, LargeBodyError, MAX_BODY_BYTES, type Memory, ONE_GO, tooLarge } from './limits.ts';
 
 const NOTHING = Buffer.alloc(0);
 
@@ -60,6 +60,8 @@ export interface WireBody {
   admit?: ((bytes: number) => void | Promise<void>) | undefined;
   /** Where decompression takes its memory from. */
   memory?: Memory | undefined;
+  /** Throws a LargeBodyError as soon as the body turns out to be large, so that another thread can decode it. */
+  onlySmall?: boolean | undefined;
 }
 
 /** Notes the project key in the refusal of a body of which nothing else may be known. */
@@ -77,11 +79,29 @@ function namingToken<T>(token: string | undefined, step: () => T | Promise<T>): 
   }
 }
 
+/** The memory of a body that may not become large. */
+function smallMemory(memory: Memory | undefined): Memory {
+  let taken = 0;
+  return {
+    unpack: () => memory?.unpack(),
+    grow(bytes) {
+      memory?.grow(bytes);
+      taken += bytes;
+      if (taken > ONE_GO) throw new LargeBodyError();
+    },
+    shrink(bytes) {
+      memory?.shrink(bytes);
+      taken -= bytes;
+    },
+  };
+}
+
+const memoryOf = ({ memory, onlySmall }: WireBody) => (onlySmall ? smallMemory(memory) : memory);
+
 /** Removes the layers around JSON, and waits for its turn to be parsed. Bytes that are JSON already stay as they are. */
-async function unwrap(
-  { bytes, codings }: Payload,
-  { contentEncoding, memory, admit }: WireBody,
-): Promise<Buffer> {
+async function unwrap({ bytes, codings }: Payload, wire: WireBody): Promise<Buffer> {
+  const { contentEncoding, admit } = wire;
+  const memory = memoryOf(wire);
   const layers = new Layers(bytes, codings, memory);
   // A proxy may have decompressed the body and kept the header.
   await layers.remove(looksLikeJson);
@@ -97,7 +117,7 @@ function fromText(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString('latin1').trim().replaceAll(' ', '+'), 'latin1');
 }
 
-function toJson(bytes: Buffer): Decoded | Promise<Decoded> {
+export function toJson(bytes: Buffer): Decoded | Promise<Decoded> {
   // Nearly all events are ASCII, which is the fastest to turn into text.
   if (isAscii(bytes)) return readJson(bytes.toString('latin1'), false);
   // Invalid bytes become U+FFFD: the rest of the event is worth more than its refusal.
@@ -132,7 +152,8 @@ function payloadOfForm(bytes: Buffer, codings: readonly Coding[], compression: s
 
 /** Finds the payload in the body, in a field of a form, or in the query. */
 async function payloadOf(wire: WireBody): Promise<Payload> {
-  const { bytes, compression, contentEncoding, memory } = wire;
+  const { bytes, compression, contentEncoding } = wire;
+  const memory = memoryOf(wire);
   const hint = codingOf(compression);
   const hinted = hint === undefined ? [] : [hint];
   if (bytes.length === 0) return { bytes: fromText(Buffer.from(wire.data ?? '')), codings: hinted };
@@ -156,27 +177,31 @@ function readBytes<T>(
 ): T | Promise<T> {
   const decoded = toJson(bytes);
   const unfold = (one: Decoded): T | Promise<T> => {
-    const inner = one.chunks ? undefined : dataField(one.root);
-    if (inner) return decodeInner(inner, one.root as Record<string, unknown>, formToken, wire).then(use);
-    return use(formToken === undefined ? one : { ...one, formToken });
+    const inner = innerOf(one, formToken);
+    if (!inner) return use(formToken === undefined ? one : { ...one, formToken });
+    const { token } = inner;
+    return namingToken(token, () =>
+      openInner(inner, wire)
+        .then(toJson)
+        .then((found) => use({ ...found, formToken: token })),
+    );
   };
   return decoded instanceof Promise ? decoded.then(unfold) : unfold(decoded);
 }
 
-async function decodeInner(
-  bytes: Buffer,
-  { api_key, token: own, compression }: Record<string, unknown>,
-  formToken: string | undefined,
-  { admit, memory }: WireBody,
-): Promise<Decoded> {
+/** The payload that a decoded body carries in its `data` as text, with the project key beside it. */
+function innerOf({ root, chunks }: Decoded, formToken: string | undefined): Payload | undefined {
+  const bytes = chunks ? undefined : dataField(root);
+  if (!bytes) return undefined;
+  const { api_key, token: own, compression } = root as Record<string, unknown>;
   const outer = api_key ?? own;
-  const token = typeof outer === 'string' ? outer : formToken;
   const hint = codingOf(String(compression ?? ''));
   const codings = hint === undefined ? [] : [hint];
-  const wire = { bytes: NOTHING, admit, memory };
-  const read = async () => toJson(await unwrap({ bytes, codings }, wire));
-  return { ...(await namingToken(token, read)), formToken: token };
+  return { bytes, codings, token: typeof outer === 'string' ? outer : formToken };
 }
+
+const openInner = (inner: Payload, { admit, memory, onlySmall }: WireBody): Promise<Buffer> =>
+  unwrap(inner, { bytes: NOTHING, admit, memory, onlySmall });
 
 /** Decodes a body that is not plain JSON. */
 async function open(wire: WireBody): Promise<{ json: Buffer; token: string | undefined }> {
@@ -206,6 +231,7 @@ type Use<T> = (decoded: Decoded) => T | Promise<T>;
  */
 export function useBody<T>(wire: WireBody, use: Use<T>): T | Promise<T> {
   const { bytes } = wire;
+  if (wire.onlySmall && bytes.length > ONE_GO) throw new LargeBodyError();
   if (!isPlain(wire)) {
     return open(wire).then(({ json, token }) => namingToken(token, () => readBytes(json, token, wire, use)));
   }
@@ -213,6 +239,28 @@ export function useBody<T>(wire: WireBody, use: Use<T>): T | Promise<T> {
   return wait
     ? wait.then(() => readBytes(bytes, undefined, wire, use))
     : readBytes(bytes, undefined, wire, use);
+}
+
+/** A body without anything around its JSON. */
+export interface OpenedBody {
+  json: Buffer;
+  /** The project key, if it came in a form field or around the payload. */
+  formToken: string | undefined;
+  /** The parsed JSON. */
+  decoded: Decoded;
+}
+
+/** Decodes a body like `useBody`, and returns its JSON also as bytes, so that it can be parsed again. */
+export async function openBody(wire: WireBody): Promise<OpenedBody> {
+  const { json, token } = isPlain(wire) ? { json: wire.bytes, token: undefined } : await open(wire);
+  const decoded = await namingToken(token, () => toJson(json));
+  const inner = innerOf(decoded, token);
+  if (!inner) return { json, formToken: token, decoded: { ...decoded, formToken: token } };
+  return namingToken(inner.token, async () => {
+    const innerJson = await openInner(inner, wire);
+    const innerDecoded = await toJson(innerJson);
+    return { json: innerJson, formToken: inner.token, decoded: { ...innerDecoded, formToken: inner.token } };
+  });
 }
 
 /** Decodes a body like `useBody`, and returns its JSON as a promise. */

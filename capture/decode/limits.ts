@@ -54,6 +54,11 @@ export class DecodeError extends Error {
   }
 }
 
+/** The body is larger than what is parsed in one go. It is decoded elsewhere, from its beginning. */
+export class LargeBodyError extends Error {
+  override name = 'LargeBodyError';
+}
+
 /** Counts what decompression makes, until the body is admitted to be parsed or refused. */
 export interface Memory {
   /** Waits for the turn to decompress a body that is not small. */

@@ -27,9 +27,9 @@ export class SharedChunk {
   readonly bytes: Buffer;
   #holders = 1;
 
-  /** The creator is the first holder. */
-  constructor(bytes: number) {
-    this.bytes = allocateChunk(bytes);
+  /** The creator is the first holder. The chunk is new memory of so many bytes, or memory that was written elsewhere. */
+  constructor(memory: number | Buffer) {
+    this.bytes = typeof memory === 'number' ? allocateChunk(memory) : memory;
   }
 
   hold(): void {

@@ -2,6 +2,7 @@ import { EVENT_ROW_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
 import { nextTurn } from '../../db/loop-turns.ts';
 import { cleanText } from '../../values/texts.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
+import type { EventFollower, Look } from '../follower.ts';
 import type { Actor } from '../persons/people.ts';
 import { CHUNK_BYTES, CopyBytes, FieldWriter, SharedChunk, textRoom } from './copy-bytes.ts';
 import { EventsRefusedError } from './errors.ts';
@@ -47,7 +48,7 @@ const PREFIX_SCALE = 0x10000;
  * The first fields of an event's row in COPY BINARY, written while the request is prepared. The transaction adds the
  * fields that only it knows. `bytes` also holds the heads of other events.
  */
-interface RowHead {
+export interface RowHead {
   readonly bytes: Buffer;
   readonly from: number;
   readonly to: number;
@@ -79,6 +80,7 @@ export function writeKey({ bytes, from }: RowHead, target: Buffer, at: number): 
   bytes.copy(target, at + 4 + KEY_BYTES, timestamp, timestamp + 8);
 }
 
+/** Compares events by their uuids. */
 export function compareUuids(one: RowHead, other: RowHead): number {
   if (one.prefix !== other.prefix) return one.prefix - other.prefix;
   const [a, b] = [uuidAt(one), uuidAt(other)];
@@ -152,6 +154,11 @@ class RowHeads extends FieldWriter {
     return head;
   }
 
+  /** The next head goes into a new chunk, so that the last one can be given away. */
+  endChunk(): void {
+    this.#begin(0);
+  }
+
   #begin(size: number): void {
     const next = new SharedChunk(size);
     this.#shared.release();
@@ -167,11 +174,18 @@ export interface PendingEvent {
   /** Persons and groups are derived from it. An anonymous event without groups keeps only a few of its fields. */
   readonly event: CapturedEvent;
   readonly head: RowHead;
+  /** What a follower has found out about the whole event. */
+  readonly look: Look | undefined;
 }
+
+/** After so many events, others have their turn. Only a single large request has more in one transaction. */
+export const MANY = 5_000;
 
 /** The events of one request, ready for a transaction. All of them are stored, or none. */
 export interface PreparedEvents {
   readonly events: PendingEvent[];
+  /** The events in the order of their uuids, if another thread has sorted them. Equal ones are in the order of the events. */
+  readonly sorted?: readonly PendingEvent[];
   /** The chunks with the heads of the events. Whoever answers the request releases them. */
   readonly chunks: readonly SharedChunk[];
   /** About how much the events take in memory and on the wire. */
@@ -183,24 +197,38 @@ const SLICE_BYTES = 512 * 1024;
 /** About how much an event takes besides its head: the other columns, and the event itself. */
 const OVERHEAD = 128;
 /** The only property that still matters in an anonymous event without groups. */
-const OF_NOBODY = Object.freeze({ $process_person_profile: false });
+export const OF_NOBODY = Object.freeze({ $process_person_profile: false });
+
+/** The fields of an event that still matter after its head is written. */
+export type EventRemains = Pick<
+  CapturedEvent,
+  'index' | 'event' | 'distinct_id' | 'properties' | 'timestamp' | 'received_at' | 'historical'
+>;
+
+/** Whether the event has neither a person nor groups, so that no property matters after its head is written. */
+export function isOfNobody({ properties }: CapturedEvent): boolean {
+  return properties.$process_person_profile === false && properties.$groups === undefined;
+}
+
+/** An event of which only the remains are left. */
+export function eventOf(remains: EventRemains, properties = remains.properties): CapturedEvent {
+  // An object literal is several times faster than a spread.
+  return {
+    index: remains.index,
+    uuid: '',
+    event: remains.event,
+    distinct_id: remains.distinct_id,
+    properties,
+    timestamp: remains.timestamp,
+    received_at: remains.received_at,
+    ip: undefined,
+    historical: remains.historical,
+  };
+}
 
 /** The event without the values that only the head needed. */
 function remains(event: CapturedEvent): CapturedEvent {
-  const { $process_person_profile: profile, $groups: groups } = event.properties;
-  if (profile !== false || groups !== undefined) return event;
-  // An object literal is several times faster than a spread.
-  return {
-    index: event.index,
-    uuid: '',
-    event: event.event,
-    distinct_id: event.distinct_id,
-    properties: OF_NOBODY,
-    timestamp: event.timestamp,
-    received_at: event.received_at,
-    ip: undefined,
-    historical: event.historical,
-  };
+  return isOfNobody(event) ? eventOf(event, OF_NOBODY) : event;
 }
 
 const heads = new RowHeads();
@@ -212,6 +240,8 @@ interface EventTexts {
   readonly transformations: string | undefined;
   properties: string;
   isReadable: boolean;
+  /** Whether something else is stored than what came. */
+  isChanged: boolean;
 }
 
 function textsOf({ properties, transformations: changes }: CapturedEvent, index: number): EventTexts {
@@ -221,7 +251,8 @@ function textsOf({ properties, transformations: changes }: CapturedEvent, index:
   try {
     // Names of properties can hold what Postgres cannot read.
     const transformations = changes && JSON.stringify(cleanCopy(changes));
-    return { kept, elementsChain, transformations, properties: JSON.stringify(kept), isReadable: false };
+    const text = JSON.stringify(kept);
+    return { kept, elementsChain, transformations, properties: text, isReadable: false, isChanged: false };
   } catch (error) {
     // JSON.stringify fails on values that nest too deep. A BigInt or a cycle could only come from our own code.
     throw new EventsRefusedError(`The properties of the event at index ${index} cannot be stored as JSON.`, {
@@ -229,6 +260,8 @@ function textsOf({ properties, transformations: changes }: CapturedEvent, index:
     });
   }
 }
+
+type Looks = Pick<EventFollower, 'look'>;
 
 /** Begins the rows of a request's events, slice by slice. */
 class Preparation {
@@ -239,10 +272,12 @@ class Preparation {
   #bytes = 0;
   /** The texts of an event that is so large that each step of its row takes a turn of its own. */
   #begun: EventTexts | undefined;
+  readonly #follower: Looks | undefined;
 
-  constructor(projectId: number, events: readonly CapturedEvent[]) {
+  constructor(projectId: number, events: readonly CapturedEvent[], follower: Looks | undefined) {
     this.#projectId = projectId;
     this.#given = events;
+    this.#follower = follower;
   }
 
   /** Writes the next slice. Returns what is prepared after the last one. */
@@ -268,7 +303,9 @@ class Preparation {
       return false;
     }
     if (!texts.isReadable) {
-      texts.properties = readableText(texts.properties, texts.kept);
+      const text = readableText(texts.properties, texts.kept);
+      texts.isChanged = text !== texts.properties;
+      texts.properties = text;
       texts.isReadable = true;
       if (this.#begun) return false;
     }
@@ -276,7 +313,8 @@ class Preparation {
     const head = heads.write(this.#projectId, event, texts, this.#chunks);
     if (!head) throw new EventsRefusedError(`The event at index ${index} has a uuid that is none.`);
     this.#bytes += OVERHEAD + head.to - head.from;
-    this.#events.push({ projectId: this.#projectId, event: remains(event), head });
+    const look = texts.isChanged ? undefined : this.#follower?.look(this.#projectId, event);
+    this.#events.push({ projectId: this.#projectId, event: remains(event), head, look });
     return true;
   }
 }
@@ -288,9 +326,19 @@ class Preparation {
 export function prepare(
   projectId: number,
   events: readonly CapturedEvent[],
+  follower?: Looks,
 ): PreparedEvents | Promise<PreparedEvents> {
-  const preparation = new Preparation(projectId, events);
+  const preparation = new Preparation(projectId, events, follower);
   return preparation.next() ?? prepareRest(preparation);
+}
+
+/** Begins the rows of a request's events in chunks that no other request shares. */
+export function prepareAlone(projectId: number, events: readonly CapturedEvent[]): PreparedEvents {
+  const preparation = new Preparation(projectId, events, undefined);
+  let prepared = preparation.next();
+  while (!prepared) prepared = preparation.next();
+  heads.endChunk();
+  return prepared;
 }
 
 async function prepareRest(preparation: Preparation): Promise<PreparedEvents> {

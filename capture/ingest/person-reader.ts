@@ -1,4 +1,5 @@
 import type { FollowUp } from '../../db/follow-up.ts';
+import { eachInTurns } from '../../db/loop-turns.ts';
 import {
   type FoundPerson,
   findPersons,
@@ -9,7 +10,7 @@ import {
 import type { Transaction } from '../../db/pool.ts';
 import { mergeOf } from '../persons/identity.ts';
 import { idKey, type StoredPerson } from '../persons/people.ts';
-import type { PendingEvent } from './event-row.ts';
+import { MANY, type PendingEvent } from './event-row.ts';
 
 /** distinct_ids, by the key that `idKey` makes of them. */
 export type Names = ReadonlyMap<string, { projectId: number; distinctId: string }>;
@@ -23,20 +24,35 @@ export interface EarlyLook {
   found(): Promise<Found>;
 }
 
-/** Every distinct_id that the events mention, once. */
-export function namesOf(events: readonly PendingEvent[]): Names {
+/** Collects every distinct_id that events mention, once. */
+function collector() {
   const names = new Map<string, { projectId: number; distinctId: string }>();
   const add = (projectId: number, distinctId: string) => {
     const key = idKey(projectId, distinctId);
     if (!names.has(key)) names.set(key, { projectId, distinctId });
   };
-  for (const { projectId, event } of events) {
-    add(projectId, event.distinct_id);
-    const merge = mergeOf(event);
-    if (!merge) continue;
-    add(projectId, merge.into);
-    if (merge.from !== undefined) add(projectId, merge.from);
-  }
+  return {
+    names,
+    add({ projectId, event }: PendingEvent): void {
+      add(projectId, event.distinct_id);
+      const merge = mergeOf(event);
+      if (!merge) return;
+      add(projectId, merge.into);
+      if (merge.from !== undefined) add(projectId, merge.from);
+    },
+  };
+}
+
+export function namesOf(events: readonly PendingEvent[]): Names {
+  const { names, add } = collector();
+  for (const one of events) add(one);
+  return names;
+}
+
+/** The same for any number of events: others have their turn in between. */
+export async function namesOfMany(events: readonly PendingEvent[]): Promise<Names> {
+  const { names, add } = collector();
+  await eachInTurns(events, MANY, add);
   return names;
 }
 

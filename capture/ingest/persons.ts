@@ -1,3 +1,4 @@
+import { eachInTurns } from '../../db/loop-turns.ts';
 import {
   absorbPersons,
   insertDistinctIds,
@@ -8,11 +9,11 @@ import {
 } from '../../db/person-writes.ts';
 import type { Transaction } from '../../db/pool.ts';
 import type { PersonNotice } from '../persons/notice.ts';
-import { type Draft, idKey, People } from '../persons/people.ts';
+import { type Actor, type Draft, idKey, People } from '../persons/people.ts';
 import { PersonConflictError } from './errors.ts';
-import { type PendingEvent, type PersonOfEvent, propertiesText } from './event-row.ts';
+import { MANY, type PendingEvent, type PersonOfEvent, propertiesText } from './event-row.ts';
 import { GroupTypes, resolveGroups } from './groups.ts';
-import { type EarlyLook, type Names, namesOf, PersonReader } from './person-reader.ts';
+import { type EarlyLook, type Names, namesOf, namesOfMany, PersonReader } from './person-reader.ts';
 import { type PersonTurn, PersonTurns } from './person-turns.ts';
 
 interface ResolvedPersons {
@@ -108,11 +109,13 @@ export function createPersonRule(personsMerged?: PersonsMerged): PersonRule {
         write: propertiesText,
       });
       const notices = new Map<PendingEvent, PersonNotice[]>();
-      const actors = events.map((pending) =>
-        people.apply(pending.projectId, pending.event, (notice) => {
+      const actors: Actor[] = new Array(events.length);
+      const applying = eachInTurns(events, MANY, (pending, index) => {
+        actors[index] = people.apply(pending.projectId, pending.event, (notice) => {
           notices.set(pending, [...(notices.get(pending) ?? []), notice]);
-        }),
-      );
+        });
+      });
+      if (applying) await applying;
       const drafts = [...people.outcome()];
       turns.settle(turn, people.changed());
       const touched = drafts.flatMap(({ stored, absorbed }) => (stored ? [stored, ...absorbed] : absorbed));
@@ -161,9 +164,10 @@ export function createPersonRule(personsMerged?: PersonsMerged): PersonRule {
   }
 
   return {
-    askEarly: (events) => (turns.isLively ? undefined : reader.lookEarly(namesOf(events))),
+    askEarly: (events) =>
+      turns.isLively || events.length > MANY ? undefined : reader.lookEarly(namesOf(events)),
     async resolve(client, events, stamp, asked) {
-      const names = asked?.names ?? namesOf(events);
+      const names = asked?.names ?? (events.length > MANY ? await namesOfMany(events) : namesOf(events));
       const { turn, hasWaited } = await turns.begin(names);
       try {
         return await resolve(client, events, stamp, { names, turn, early: hasWaited ? undefined : asked });

@@ -10,7 +10,7 @@ import { nextTurn } from '../../db/loop-turns.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
 import { storableTime } from '../captured-event.ts';
-import type { EventFollower } from '../follower.ts';
+import type { EventFollower, Look } from '../follower.ts';
 import type { PersonNotice } from '../persons/notice.ts';
 import { recycle } from './copy-bytes.ts';
 import {
@@ -18,7 +18,10 @@ import {
   EVENT_KEY_BYTES,
   EventRows,
   IdRows,
+  MANY,
   type PendingEvent,
+  type PersonOfEvent,
+  type PreparedEvents,
   uuidOf,
   writeKey,
 } from './event-row.ts';
@@ -27,8 +30,6 @@ import type { PersonChanges, PersonRule } from './persons.ts';
 
 /** After so many rows, writing waits until Postgres has taken enough of them. */
 const SLICE = 500;
-/** After so many rows, others have their turn. Only a single large request has more in one transaction. */
-const MANY = 5_000;
 /** After a transaction with known ids, so many further ones expect known ids: a client that resends sends more. */
 const WARY = 16;
 
@@ -36,10 +37,13 @@ function compareKeys(a: PendingEvent, b: PendingEvent): number {
   return a.projectId - b.projectId || compareUuids(a.head, b.head);
 }
 
+/** The events to store, as one request or several have brought them. */
+type Given = Pick<PreparedEvents, 'events' | 'sorted'>;
+
 /** The events in the order of their keys. Of equal keys the first event stays; the others go into `duplicates`. */
-function distinctInOrder(events: readonly PendingEvent[], duplicates: Set<PendingEvent>): PendingEvent[] {
+function distinctInOrder(given: Given, duplicates: Set<PendingEvent>): PendingEvent[] {
   // Sorting is stable, so of equal keys the event that came first stays first.
-  const sorted = [...events].sort(compareKeys);
+  const sorted = given.sorted ? [...given.sorted] : [...given.events].sort(compareKeys);
   let kept = 0;
   for (let index = 0; index < sorted.length; index += 1) {
     const one = sorted[index] as PendingEvent;
@@ -86,26 +90,50 @@ export interface Stored {
 type Written = Omit<Stored, 'duplicates'>;
 
 /** Stores the events in one transaction, each (project, uuid) once. */
-type StoreEvents = (client: Transaction, events: readonly PendingEvent[]) => Promise<Stored>;
+type StoreEvents = (client: Transaction, given: Given) => Promise<Stored>;
 
 const NO_NOTICES: ReadonlyMap<PendingEvent, readonly PersonNotice[]> = new Map();
 const NO_CHANGES: PersonChanges = { created: 0, changed: 0, merged: 0 };
 
-/** Writes the statement that notes the events of the named projects. Undefined: there are none. */
+/** If more than this part of the events is wanted, all of them are noted: reading them together costs less. */
+const MANY_WANTED = 0.25;
+
+interface Note {
+  statement: string;
+  /** Whether somebody waits for the events. */
+  isWanted: boolean;
+}
+
+/** Writes the statement that notes the events of projects that are followed. Undefined: there is nothing to note. */
 function noteOf(
   follower: EventFollower,
   events: readonly PendingEvent[],
+  persons: readonly PersonOfEvent[],
   answer: string | null,
-): string | undefined {
+): Note | undefined {
   if (answer === null) return undefined;
-  const projects = follower.projects(answer);
-  // Functions do not see what somebody imports.
-  const followed = events.filter((one) => projects.has(one.projectId) && !one.event.historical);
+  const following = follower.read(answer);
+  const followed: PendingEvent[] = [];
+  const wanted: PendingEvent[] = [];
+  const unwanted: Look[] = [];
+  for (const [index, one] of events.entries()) {
+    // Functions do not see what somebody imports.
+    if (one.event.historical || !following.follows(one.projectId)) continue;
+    followed.push(one);
+    const { look } = one;
+    if (look && following.isUnwanted(look, persons[index] as PersonOfEvent)) unwanted.push(look);
+    else wanted.push(one);
+  }
   if (followed.length === 0) return undefined;
-  const keys = Buffer.allocUnsafe(followed.length * EVENT_KEY_BYTES);
-  for (const [index, { head }] of followed.entries()) writeKey(head, keys, index * EVENT_KEY_BYTES);
-  const noted = [...new Set(followed.map((one) => one.projectId))];
-  return follower.note({ projects: noted, count: followed.length, keys: keys.toString('hex') }, answer);
+  const isWhole = wanted.length > followed.length * MANY_WANTED;
+  const noted = isWhole ? followed : wanted;
+  const keys = Buffer.allocUnsafe(noted.length * EVENT_KEY_BYTES);
+  for (const [index, { head }] of noted.entries()) writeKey(head, keys, index * EVENT_KEY_BYTES);
+  const statement = following.note({
+    ...{ projects: [...new Set(followed.map((one) => one.projectId))], count: noted.length },
+    ...{ keys: keys.toString('hex'), isWhole, unwanted: isWhole ? [] : unwanted },
+  });
+  return statement === undefined ? undefined : { statement, isWanted: noted.length > 0 };
 }
 
 export function createStore(rule: PersonRule, follower?: EventFollower): StoreEvents {
@@ -130,10 +158,10 @@ export function createStore(rule: PersonRule, follower?: EventFollower): StoreEv
         end: () => rows.end(),
       });
     };
-    const note = follower && noteOf(follower, events, answer);
+    const note = follower && noteOf(follower, events, persons, answer);
     try {
-      await writeEventsAndCommit(client, feed, note);
-      if (note !== undefined) follower?.committed();
+      await writeEventsAndCommit(client, feed, note?.statement);
+      if (note?.isWanted) follower?.committed();
       return { notices: resolved.notices, persons: resolved.committed() };
     } finally {
       resolved.ended();
@@ -159,9 +187,10 @@ export function createStore(rule: PersonRule, follower?: EventFollower): StoreEv
     return write(client, events, opened, asked);
   }
 
-  return async (client, events) => {
+  return async (client, given) => {
+    const { events } = given;
     const duplicates = new Set<PendingEvent>();
-    const keys = distinctInOrder(events, duplicates);
+    const keys = distinctInOrder(given, duplicates);
     if (events.length > MANY) await nextTurn();
     const candidates = duplicates.size === 0 ? events : events.filter((one) => !duplicates.has(one));
     if (wary > 0) wary -= 1;

@@ -65,6 +65,15 @@ export class Notices {
   readonly counts = new Map<Reason, Notice>();
   skippedCount = 0;
 
+  /** Restores notices that another thread has collected. */
+  static from({
+    skipped,
+    counts,
+    skippedCount,
+  }: Pick<Notices, 'skipped' | 'counts' | 'skippedCount'>): Notices {
+    return Object.assign(new Notices(), { skipped, counts, skippedCount });
+  }
+
   skip(reason: SkipReason, index: number, detail: Record<string, unknown>): void {
     this.skippedCount += 1;
     if (this.skipped.length < LISTED) this.skipped.push({ index, reason, detail });

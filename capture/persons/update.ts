@@ -30,6 +30,11 @@ const PLACE = [
 
 const initialOf = (name: string) => `$initial_${name.replace(/^\$/, '')}`;
 const INITIAL = new Map([...LIFTED, ...PLACE].map((name) => [name, initialOf(name)]));
+/** The properties of an event that change its person, or say how. */
+export const CHANGING_PROPERTIES: readonly string[] = [
+  ...INITIAL.keys(),
+  ...['$set', '$set_once', '$unset', '$is_server'],
+];
 const OF_SERVERS = new Set(['$os', '$os_version']);
 /** Events that never change a person. */
 const SILENT = new Set(['$exception', '$$heatmap', ...GROUP_IDENTIFY]);

@@ -3,6 +3,14 @@ import type { Command } from 'commander';
 import { clientVariables } from '../../config.ts';
 import { remark, UsageError } from '../context.ts';
 import { programsIn } from '../functions/files.ts';
+import {
+  type ChoiceOptions,
+  type DeadLetterOptions,
+  deadLetters,
+  type RerunOptions,
+  rerun,
+  settle,
+} from '../functions/invocations.ts';
 import { pull } from '../functions/pull.ts';
 import { push } from '../functions/push.ts';
 import { accessOf, Remote } from '../functions/remote.ts';
@@ -109,7 +117,7 @@ export function functionsCommand(program: Command): void {
     .action((id: string, options: Where & BeginOptions) => broadcast(remoteOf(options), id, options));
 
   connected(group.command('replays <id> [replay]'))
-    .description('List the replays and broadcasts of a function, or show or steer one of them.')
+    .description('List the replays, broadcasts and reruns of a function, or show or steer one of them.')
     .option('--pause', 'pause it')
     .option('--resume', 'let it go on')
     .option('--cancel', 'cancel it')
@@ -117,8 +125,51 @@ export function functionsCommand(program: Command): void {
       replays(remoteOf(options), id, one, options),
     );
 
+  const choosing = (command: Command, after: string) =>
+    connected(command)
+      .option('--id <invocation>', 'this invocation; can be repeated', several, [])
+      .option('--after <time>', `those that ${after} at or after this time`)
+      .option('--before <time>', `those that ${after} before this time`)
+      .option('--search <text>', 'those with this text in the error, a request or an answer');
+
+  choosing(group.command('rerun <id>'), 'ended')
+    .description('Run ended invocations of a function again: those with ids, or those of a range of time.')
+    .option('--status <status>', 'failed (the default of a range), succeeded or cancelled')
+    .option(
+      '--function-version <version>',
+      'which version runs: original (the default), current, or a number',
+    )
+    .option('--rate <number>', 'of a range: invocations in a second on average, or "none" (100)')
+    .option('--count', 'of a range: only count, and run nothing')
+    .option('--wait', 'of a range: wait until all are queued')
+    .action((id: string, options: Where & RerunOptions & { functionVersion?: string }) => {
+      const { functionVersion: version, ...others } = options;
+      return rerun(remoteOf(options), id, { ...others, ...(version === undefined ? {} : { version }) });
+    });
+
+  connected(group.command('dead-letters <id>'))
+    .description('List failed invocations of a function that were neither dismissed nor run again.')
+    .option('--after <time>', 'those that ended at or after this time')
+    .option('--before <time>', 'those that ended before this time')
+    .option('--search <text>', 'those with this text in the error, a request or an answer')
+    .option('--limit <number>', 'at most so many')
+    .option('--json', 'print one JSON object a line, with all attempts')
+    .action((id: string, options: Where & DeadLetterOptions) => deadLetters(remoteOf(options), id, options));
+
+  choosing(group.command('dismiss <id>'), 'ended')
+    .description('Say that failed invocations of a function need nothing more.')
+    .action((id: string, options: Where & ChoiceOptions) =>
+      settle(remoteOf(options), id, 'dismiss', options),
+    );
+
+  choosing(group.command('cancel <id>'), 'are due')
+    .description('Cancel waiting invocations of a function.')
+    .action((id: string, options: Where & ChoiceOptions) => settle(remoteOf(options), id, 'cancel', options));
+
   group.action(() => {
     remark(group.helpInformation());
-    throw new UsageError('Say what to do: test, push, pull, replay, broadcast or replays.');
+    throw new UsageError(
+      'Say what to do: test, push, pull, replay, broadcast, replays, rerun, dead-letters, dismiss or cancel.',
+    );
   });
 }

@@ -15,7 +15,7 @@ export async function requireUser(queryable: Queryable, email: string): Promise<
   return user;
 }
 
-async function requireOrganization(queryable: Queryable, name?: string): Promise<OrganizationRow> {
+export async function requireOrganization(queryable: Queryable, name?: string): Promise<OrganizationRow> {
   const found = await findOrganizationByName(queryable, name);
   if (found.length === 1) return found[0] as OrganizationRow;
   if (name !== undefined) throw new CommandError(`There is no organization with the id or slug ${name}.`);

@@ -27,7 +27,7 @@ export interface RemoteFunction {
 /** A replay or broadcast as the API shows it. */
 export interface RemoteReplay {
   id: string;
-  kind: 'replay' | 'broadcast';
+  kind: 'replay' | 'broadcast' | 'rerun';
   dry_run: boolean;
   status: 'running' | 'paused' | 'completed' | 'cancelled' | 'failed';
   reason: string | null;
@@ -36,6 +36,25 @@ export interface RemoteReplay {
   scanned: number;
   matched: number;
   queued: number;
+}
+
+/** An invocation that has ended, as the API shows it. */
+export interface RemoteInvocation {
+  id: string;
+  status: string;
+  event_id: string | null;
+  distinct_id: string | null;
+  error: string | null;
+  attempts: { status: number | null }[];
+  finished_at: string | null;
+}
+
+/** Which invocations are meant. */
+export interface Chosen {
+  invocation_ids?: string[];
+  after?: string;
+  before?: string;
+  search?: string;
 }
 
 /** The API has refused a request. */
@@ -155,6 +174,31 @@ export class Remote {
 
   steerReplay(id: string, replay: string, step: 'pause' | 'resume' | 'cancel'): Promise<RemoteReplay> {
     return this.#ask('POST', `${segment(id)}/replays/${segment(replay)}/${step}/`) as Promise<RemoteReplay>;
+  }
+
+  /** Runs ended invocations again. `rerun`: what goes on with a range of time. */
+  rerun(
+    id: string,
+    body: object,
+  ): Promise<{ queued_count: number; skipped_count: number; rerun: RemoteReplay | null }> {
+    return this.#ask('POST', `${segment(id)}/rerun/`, body) as ReturnType<Remote['rerun']>;
+  }
+
+  /** Lists failed invocations that nobody has done anything about, newest first. */
+  async deadLetters(id: string, query: Record<string, string>): Promise<RemoteInvocation[]> {
+    const path = `${segment(id)}/invocations/?${new URLSearchParams({ ...query, open: 'true' })}`;
+    return ((await this.#ask('GET', path)) as { results: RemoteInvocation[] }).results;
+  }
+
+  /** Settles invocations until none of the chosen ones is left. Returns how many. */
+  async settle(id: string, what: 'dismiss' | 'cancel', chosen: Chosen): Promise<number> {
+    let count = 0;
+    for (;;) {
+      const answer = await this.#ask('POST', `${segment(id)}/invocations/${what}/`, chosen);
+      const { dismissed_count, cancelled_count, has_more } = answer as Record<string, number | boolean>;
+      count += Number(dismissed_count ?? cancelled_count);
+      if (!has_more) return count;
+    }
   }
 
   async #ask(method: string, path: string, body?: object): Promise<unknown> {

@@ -32,7 +32,7 @@ export function broadcast(remote: Remote, id: string, options: BeginOptions): Pr
   return begin(remote, id, options, () => remote.beginBroadcast(id, { ...properties, ...common(options) }));
 }
 
-const common = ({ rate, count }: BeginOptions) => ({
+export const common = ({ rate, count }: BeginOptions) => ({
   ...(rate === undefined ? {} : { rate_per_second: rateOf(rate) }),
   dry_run: count === true,
 });
@@ -44,7 +44,7 @@ function rateOf(text: string): number | null {
   return Number(text);
 }
 
-function instant(option: string, text: string): string {
+export function instant(option: string, text: string): string {
   const at = new Date(text);
   if (Number.isNaN(at.getTime())) throw new UsageError(`--${option}: ${JSON.stringify(text)} is not a time.`);
   return at.toISOString();
@@ -64,7 +64,16 @@ async function begin(
   { wait }: BeginOptions,
   start: () => Promise<RemoteReplay>,
 ): Promise<void> {
-  const begun = await start();
+  await follow(remote, id, await start(), wait);
+}
+
+/** Says what has begun, and with `wait` what came of it. */
+export async function follow(
+  remote: Remote,
+  id: string,
+  begun: RemoteReplay,
+  wait: boolean | undefined,
+): Promise<void> {
   remark(`${begun.kind} ${begun.id} has begun.`);
   let now = begun;
   while (wait && (now.status === 'running' || now.status === 'paused')) {
@@ -83,7 +92,7 @@ export interface SteerOptions {
   cancel?: boolean;
 }
 
-/** Lists the replays and broadcasts of a function, or shows or steers one of them. */
+/** Lists the replays, broadcasts and reruns of a function, or shows or steers one of them. */
 export async function replays(
   remote: Remote,
   id: string,
@@ -100,17 +109,18 @@ export async function replays(
   }
   const all = await remote.replays(id);
   for (const one of all) say(lineOf(one));
-  if (all.length === 0) remark('There are no replays or broadcasts of this function.');
+  if (all.length === 0) remark('There are no replays, broadcasts or reruns of this function.');
 }
+
+const WHAT = { replay: 'events', broadcast: 'persons', rerun: 'ended invocations' } as const;
 
 function lineOf(one: RemoteReplay): string {
   const of = one.total === null ? '' : ` of ${one.total}`;
-  const what = one.kind === 'replay' ? 'events' : 'persons';
   const did = one.dry_run ? 'counted' : 'queued';
   const held = one.held === null ? '' : `  waits for the ${one.held}`;
   const reason = one.reason === null ? '' : `  ${one.reason}`;
   return (
-    `${one.id}  ${one.kind}  ${one.status}  ${one.scanned}${of} ${what} looked at, ${one.matched} match, ` +
+    `${one.id}  ${one.kind}  ${one.status}  ${one.scanned}${of} ${WHAT[one.kind]} looked at, ${one.matched} match, ` +
     `${one.queued} invocations ${did}${held}${reason}`
   );
 }

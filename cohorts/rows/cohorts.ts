@@ -16,6 +16,13 @@ export interface CohortRow {
   created_by: ShownUser | null;
   created_at: string;
   updated_at: string;
+  /** How many persons it had when they were last counted. Null: never. A static cohort is counted when it is shown. */
+  count: number | null;
+  counted_at: string | null;
+  /** Why they could not be counted. */
+  count_error: string | null;
+  /** It was changed since it was counted. */
+  is_outdated: boolean;
 }
 
 const WRITABLE = ['name', 'description', 'is_static', 'filters', 'deleted'] as const;
@@ -30,7 +37,8 @@ export interface CohortKey {
 }
 
 const COLUMNS = `c.project_id, c.id, c.name, c.description, c.is_static, c.filters::text as filters, c.deleted,
-  c.version, c.created_at, c.updated_at, ${shownUser('c.created_by')} as created_by`;
+  c.version, c.created_at, c.updated_at, c.count, c.counted_at, c.count_error,
+  (not c.is_static and (c.counted_at is null or c.counted_at < c.updated_at)) as is_outdated, ${shownUser('c.created_by')} as created_by`;
 
 export async function insertCohort(
   queryable: Queryable,

@@ -12,11 +12,14 @@ import {
   type FlagDefinitionRow,
   type FlagProjectRow,
 } from '../rows/definitions.ts';
+import { type CohortRow, copyOf, type DefinitionCopies, rowsOf } from './copy.ts';
 
 /** The flags of a project, and what a process needs to know beside them. */
 export interface ProjectFlags {
   projectId: number;
   organizationId: string;
+  /** How many requests the organization may make in a month. Null: as many as the setting says. */
+  requestsPerMonth: number | null;
   set: FlagSet;
   /** The rows that the set was made of, for whoever shows them. */
   rows: readonly FlagDefinitionRow[];
@@ -26,18 +29,17 @@ export interface ProjectFlags {
   revision: number;
 }
 
-/** A cohort as it is stored; its filters are JSON. */
-export interface CohortRow {
-  id: number;
-  is_static: boolean;
-  filters: string;
-}
-
 export interface DefinitionsOptions {
   listener: Pick<Listener, 'subscribe' | 'isListening'>;
   logger: Pick<Logger, 'warn'>;
+  /** What is known of the projects that this process has not read yet. */
+  copies?: DefinitionCopies | undefined;
+  /** Milliseconds that the database has for the first answer about a project of which there is a copy. */
+  patience?: number;
   readFlags(projectId: number, known: readonly { id: number; stamp: string }[]): Promise<DefinitionChanges>;
   readCohorts(projectId: number): Promise<CohortRow[]>;
+  /** A flag was replaced by a newer version of it. */
+  onReplaced?(projectId: number, flag: CompiledFlag): void;
   now?: () => number;
   /** How many bytes of definitions are kept. Those of projects that nobody asks for go first. */
   mostKept?: number;
@@ -46,6 +48,7 @@ export interface DefinitionsOptions {
 /** Should a notification of Postgres be lost unnoticed, a change is seen after so long. */
 const HEARD_FRESH_FOR = 10_000;
 const UNHEARD_FRESH_FOR = 2_000;
+const PATIENCE = 1_000;
 /** After a failure, nobody asks for so long. */
 const RETRY_AFTER = 1_000;
 const MOST_KEPT = 128 * 1024 * 1024;
@@ -58,6 +61,8 @@ interface Entry {
   flags: ProjectFlags | undefined;
   compiled: Map<number, { row: FlagDefinitionRow; overrides: string; flag: CompiledFlag }>;
   cohortTexts: string;
+  /** Tells whether anything differs from what was read before. */
+  signature: string;
   bytes: number;
   at: number;
   isChanged: boolean;
@@ -70,6 +75,10 @@ export interface Definitions {
   of(projectId: number): ProjectFlags | undefined | Promise<ProjectFlags | undefined>;
   /** The flags of a project as they are stored now, whatever has been heard of changes. */
   fresh(projectId: number): Promise<ProjectFlags | undefined>;
+  /** What is in memory of a project. */
+  known(projectId: number): ProjectFlags | undefined;
+  /** The projects in memory. */
+  all(): Iterable<ProjectFlags>;
   /** Ends with what is being read. */
   close(): Promise<void>;
 }
@@ -94,9 +103,11 @@ const definitionOf = (row: FlagDefinitionRow, overrides: ReadonlyMap<string, boo
  * date. So flags are there while the database is not.
  */
 export function createDefinitions(options: DefinitionsOptions): Definitions {
-  const { listener, logger, readFlags, readCohorts, now = Date.now, mostKept = MOST_KEPT } = options;
+  const { listener, logger, readFlags, readCohorts, copies } = options;
+  const { now = Date.now, mostKept = MOST_KEPT, patience = PATIENCE } = options;
   const entries = new Map<number, Entry>();
   const reading = new Map<number, Promise<Entry>>();
+  const firsts = new Map<number, Promise<Entry>>();
   /** Projects of which a change was told while they were read. */
   const changedMeanwhile = new Set<number>();
   const waiting: (() => void)[] = [];
@@ -118,14 +129,35 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     }
   }
 
-  /** Prepares what changed. Long definitions are prepared in several turns of the event loop. */
+  /** Reads what is new about a project. */
   async function build(projectId: number, before: Entry | undefined): Promise<Entry> {
     const at = now();
     const known = [...(before?.compiled.values() ?? [])].map(({ row }) => ({ id: row.id, stamp: row.stamp }));
     const [changes, cohorts] = await Promise.all([readFlags(projectId, known), readCohorts(projectId)]);
-    const { project, stamps, changed } = changes;
+    const entry = await prepare(projectId, before, changes, cohorts, at);
+    const { flags, signature } = entry;
+    if (!flags) copies?.remove(projectId);
+    else if (signature !== before?.signature) {
+      const { project } = changes;
+      copies?.save(projectId, () =>
+        copyOf({ project: project as FlagProjectRow, flags: flags.rows, cohorts }),
+      );
+    }
+    return entry;
+  }
+
+  /** Prepares what changed. Long definitions are prepared in several turns of the event loop. */
+  async function prepare(
+    projectId: number,
+    before: Entry | undefined,
+    { project, stamps, changed }: DefinitionChanges,
+    cohorts: readonly CohortRow[],
+    at: number,
+  ): Promise<Entry> {
     const base = { at, isChanged: false, failedAt: 0 };
-    if (!project) return { ...base, flags: undefined, compiled: new Map(), cohortTexts: '', bytes: 0 };
+    if (!project) {
+      return { ...base, flags: undefined, compiled: new Map(), cohortTexts: '', signature: '', bytes: 0 };
+    }
     const rows = new Map(changed.map((row) => [row.id, row]));
     const overrides = new Map<number, Map<string, boolean | string>>();
     for (const one of project.overrides) {
@@ -142,6 +174,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       const ofFlag = overrides.get(id) ?? new Map<string, boolean | string>();
       const text = JSON.stringify([...ofFlag]);
       const isSame = old !== undefined && old.row === row && old.overrides === text;
+      if (old && !isSame) options.onReplaced?.(projectId, old.flag);
       compiled.set(id, isSame ? old : { row, overrides: text, flag: compileFlag(definitionOf(row, ofFlag)) });
       size += row.filters.length + text.length;
       if (performance.now() - turn > TURN) {
@@ -158,6 +191,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     const flags: ProjectFlags = {
       projectId,
       organizationId: project.organization_id,
+      requestsPerMonth: project.flag_requests_per_month,
       set: flagSet(
         [...compiled.values()].map((one) => one.flag),
         {
@@ -171,7 +205,43 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       groupTypes: project.group_types,
       revision,
     };
-    return { ...base, flags, compiled, cohortTexts, bytes: size + cohortTexts.length };
+    const signature = JSON.stringify([project, stamps, cohortTexts]);
+    return { ...base, flags, compiled, cohortTexts, signature, bytes: size + cohortTexts.length };
+  }
+
+  /**
+   * The first answer about a project. If the database has none in time, the copy serves, and the database is asked again
+   * as soon as it can be.
+   */
+  async function first(projectId: number): Promise<Entry> {
+    const answer = reading.get(projectId) ?? read(projectId);
+    if (!copies) return answer;
+    const late = Promise.withResolvers<undefined>();
+    const timer = setTimeout(() => late.resolve(undefined), patience);
+    try {
+      const entry = await Promise.race([answer, late.promise]);
+      if (entry) return entry;
+    } catch {
+      // Who asks without a copy gets the failure, below.
+    } finally {
+      clearTimeout(timer);
+    }
+    const lines = await copies.read(projectId);
+    const newer = entries.get(projectId);
+    if (newer) return newer;
+    if (!lines) return answer;
+    const { project, flags, cohorts } = rowsOf(lines);
+    const stamps = flags.map(({ id, stamp }) => ({ id, stamp }));
+    const changes = { project, stamps, changed: [...flags] };
+    const entry = await prepare(projectId, undefined, changes, cohorts, now());
+    entry.isChanged = true;
+    entry.failedAt = now();
+    if (entries.has(projectId)) return entries.get(projectId) as Entry;
+    keep(projectId, entry);
+    quiet.tell((untold) =>
+      logger.warn({ project_id: projectId, untold }, 'flags serve what was copied to disk'),
+    );
+    return entry;
   }
 
   function keep(projectId: number, entry: Entry): void {
@@ -211,6 +281,14 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     return answer;
   }
 
+  function firstOf(projectId: number): Promise<Entry> {
+    const under = firsts.get(projectId);
+    if (under) return under;
+    const answer = first(projectId).finally(() => firsts.delete(projectId));
+    firsts.set(projectId, answer);
+    return answer;
+  }
+
   function refresh(projectId: number): void {
     if (isClosed || reading.has(projectId)) return;
     read(projectId).catch((error) =>
@@ -225,9 +303,9 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       const projectId = Number(payload);
       if (reading.has(projectId)) changedMeanwhile.add(projectId);
       const entry = entries.get(projectId);
-      if (!entry) return;
-      entry.isChanged = true;
-      refresh(projectId);
+      if (entry) entry.isChanged = true;
+      // A copy is kept up to date, too, if this process has not been asked for the project yet.
+      if (entry || copies?.has(projectId)) refresh(projectId);
     },
     missed() {
       for (const projectId of reading.keys()) changedMeanwhile.add(projectId);
@@ -238,7 +316,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   return {
     of(projectId) {
       const entry = entries.get(projectId);
-      if (!entry) return (reading.get(projectId) ?? read(projectId)).then((one) => one.flags);
+      if (!entry) return firstOf(projectId).then((one) => one.flags);
       if (entries.delete(projectId)) entries.set(projectId, entry);
       const time = now();
       const freshFor = listener.isListening() ? HEARD_FRESH_FOR : UNHEARD_FRESH_FOR;
@@ -251,10 +329,14 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       await reading.get(projectId)?.catch(() => undefined);
       return (await (reading.get(projectId) ?? read(projectId))).flags;
     },
+    known: (projectId) => entries.get(projectId)?.flags,
+    *all() {
+      for (const { flags } of entries.values()) if (flags) yield flags;
+    },
     async close() {
       unsubscribe();
       isClosed = true;
-      while (reading.size > 0) await Promise.allSettled(reading.values());
+      while (reading.size > 0) await Promise.allSettled([...reading.values(), ...firsts.values()]);
     },
   };
 }

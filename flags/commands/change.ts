@@ -3,10 +3,12 @@ import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
+import { featureOfFlag } from '../rows/early-access.ts';
 import {
   type FlagFields,
   type FlagKey,
   type FlagRow,
+  findFlag,
   findFlagVersion,
   isKeyTaken,
   listLinks,
@@ -18,7 +20,7 @@ import { FLAG_LIMITS } from '../rules/limits.ts';
 import { auditFlag, loggedFlag } from './audit.ts';
 import { checkAsks, checkCohorts, checkDependents, checkRoom } from './check.ts';
 import { archivedIsActive, taken } from './create.ts';
-import type { FlagCommandDependencies, FlagInput } from './dependencies.ts';
+import type { FlagChangeDependencies, FlagCommandDependencies, FlagInput } from './dependencies.ts';
 import { type PreparedFlag, prepareFlag } from './prepare.ts';
 
 /** A change also says what the user saw. */
@@ -102,7 +104,7 @@ export async function changeFlag(
       const current = await findFlagVersion(client, key);
       if (!current) throw refuse.absent();
       return current.version === before.version
-        ? store(deps, client, actor, current.row, prepared, change.key)
+        ? store(client, deps, actor, current.row, prepared, { key: change.key })
         : undefined;
     });
     if (after) return after;
@@ -110,14 +112,33 @@ export async function changeFlag(
   throw refuse.contested('Others are changing this feature flag at the same time. Try again.', RETRY_SECONDS);
 }
 
+/** Changes a flag as a part of a transaction. The activity log also has what is given `about` the change. */
+export async function changeFlagIn(
+  client: Transaction,
+  deps: FlagChangeDependencies,
+  actor: Actor,
+  key: FlagKey,
+  change: FlagChange,
+  about: Record<string, unknown> = {},
+): Promise<FlagRow> {
+  const { replacesFilters = false } = change;
+  await lockFlags(client, key.projectId);
+  const before = await findFlag(client, key);
+  const returns = before?.deleted === true && change.deleted === false;
+  if (!before || (before.deleted && !returns)) throw refuse.absent();
+  checkConflict(before, change);
+  const prepared = prepareFlag(deps, before, wanted(change), { replacesFilters });
+  return store(client, deps, actor, before, prepared, { key: change.key, about });
+}
+
 /** Stores a change of a flag, under the lock, after what concerns other flags and cohorts is checked. */
 async function store(
-  deps: FlagCommandDependencies,
   client: Transaction,
+  deps: FlagChangeDependencies,
   actor: Actor,
   before: FlagRow,
   { fields, asks, cohorts, replacesSecrets }: PreparedFlag,
-  wantedKey: string | undefined,
+  { key: wantedKey, about = {} }: { key: string | undefined; about?: Record<string, unknown> },
 ): Promise<FlagRow> {
   const { id, project_id: projectId } = before;
   const returns = before.deleted && !fields.deleted;
@@ -139,6 +160,7 @@ async function store(
     name: after.key,
     ...changes(loggedFlag(before), loggedFlag(after)),
     ...(replacesSecrets ? { payloads_replaced: true } : {}),
+    ...about,
   });
   return after;
 }
@@ -158,6 +180,11 @@ async function checkStates(
   const links = await listLinks(client, before.project_id);
   if (fields.deleted) {
     checkDependents(before.id, links, 'delete');
+    const feature = await featureOfFlag(client, { projectId: before.project_id, flagId: before.id });
+    if (feature !== undefined) {
+      const message = `Cannot delete a feature flag that is linked to an early access feature: ${feature}. Delete the feature first.`;
+      throw refuse.invalid('deleted', message);
+    }
     return;
   }
   if (before.active && !fields.active) checkDependents(before.id, links, 'disable');

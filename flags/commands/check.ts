@@ -3,7 +3,7 @@ import { refuse } from '../../refusals.ts';
 import type { FlagFields, FlagLink } from '../rows/flags.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 import { circleThrough, nameFlags } from '../rules/links.ts';
-import type { FlagCommandDependencies } from './dependencies.ts';
+import type { FlagChangeDependencies } from './dependencies.ts';
 
 const KEY = /^[a-zA-Z0-9_-]+$/;
 
@@ -39,7 +39,7 @@ export function checkSettings(fields: FlagFields): void {
 
 /** Refuses what would be more than a project may have. `others` are its other flags. Call it under the lock. */
 export function checkRoom(
-  { limits }: Pick<FlagCommandDependencies, 'limits'>,
+  { limits }: Pick<FlagChangeDependencies, 'limits'>,
   others: { flags: number; bytes: number },
   filters: string,
 ): void {
@@ -62,7 +62,7 @@ export function checkRoom(
 
 /** Refuses cohorts that the project does not have. Those that it has stay until the transaction ends. */
 export async function checkCohorts(
-  deps: Pick<FlagCommandDependencies, 'knownCohorts'>,
+  deps: Pick<FlagChangeDependencies, 'knownCohorts'>,
   client: Transaction,
   projectId: number,
   ids: readonly number[],

@@ -12,6 +12,9 @@ export interface FlagCommandDependencies {
   knownCohorts(client: Transaction, projectId: number, ids: readonly number[]): Promise<number[]>;
 }
 
+/** What a change of a flag within a transaction works with. */
+export type FlagChangeDependencies = Omit<FlagCommandDependencies, 'pool'>;
+
 /** What a user sets about a flag. Fields that are left out keep their values, or get their defaults. */
 export interface FlagInput {
   key?: string | undefined;

@@ -8,7 +8,7 @@ import type { FlagFields, FlagRow } from '../rows/flags.ts';
 import { ENCRYPTED_MARK, isEncryptedMark } from '../rules/encrypted-mark.ts';
 import { checkFilters } from '../validation/filters.ts';
 import { checkKey, checkSettings } from './check.ts';
-import type { FlagCommandDependencies, FlagInput } from './dependencies.ts';
+import type { FlagChangeDependencies, FlagInput } from './dependencies.ts';
 
 /** A flag as it will be stored, and what has to be compared with others under the lock. */
 export interface PreparedFlag {
@@ -41,7 +41,7 @@ function orRefused<T>(work: () => T): T {
 
 /** Takes the marks for the payloads that they stand for. */
 function revealed(
-  deps: Pick<FlagCommandDependencies, 'keyring'>,
+  deps: Pick<FlagChangeDependencies, 'keyring'>,
   given: Payloads,
   before: FlagRow | undefined,
 ) {
@@ -76,7 +76,7 @@ function withWholeMarks(filters: Record<string, unknown>): Record<string, unknow
 
 /** Prepares a new flag, or a change of the one that is stored. */
 export function prepareFlag(
-  deps: Pick<FlagCommandDependencies, 'keyring'>,
+  deps: Pick<FlagChangeDependencies, 'keyring'>,
   before: FlagRow | undefined,
   { filters: given, ...settings }: FlagInput,
   { replacesFilters = false } = {},
@@ -118,7 +118,7 @@ export function prepareFlag(
 }
 
 function encrypt(
-  deps: Pick<FlagCommandDependencies, 'keyring'>,
+  deps: Pick<FlagChangeDependencies, 'keyring'>,
   before: FlagRow | undefined,
   filters: Record<string, unknown>,
   prepared: PreparedFlag,

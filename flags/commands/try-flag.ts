@@ -1,11 +1,10 @@
 import { type Transaction, transaction } from '../../db/pool.ts';
-import { Cohorts } from '../../properties/index.ts';
+import { Cohorts, withInitial } from '../../properties/index.ts';
 import { refuse } from '../../refusals.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import type { Definitions, ProjectFlags } from '../cache/definitions.ts';
 import { type CompiledFlag, compileFlag } from '../engine/compile.ts';
 import { needsOf } from '../engine/flag-set.ts';
-import { INITIAL } from '../initial-properties.ts';
 import { type FlagFields, findFlag, listLinks } from '../rows/flags.ts';
 import { personsForFlags } from '../rows/persons.ts';
 import type { TrialExample, TrialFlag, TrialGroup, TrialJob } from '../trial/trial.ts';
@@ -193,7 +192,7 @@ export async function tryFlag(
   const proposed = { ...definitionOf(fields, flagId ?? 0, (before?.version ?? 0) + 1), overrides };
   const running = before ? { ...definitionOf(before, before.id, before.version), overrides } : null;
   const { job, needs } = prepareJob(project, proposed, running);
-  const names = [...needs.properties, ...needs.properties.flatMap((name) => INITIAL.get(name) ?? [])];
+  const names = withInitial(needs.properties);
   const groups = new Map<string, TrialGroup>();
   const searched = { persons: 0, distinct_ids: 0, too_large: 0, is_complete: false };
   let after: string | null = null;

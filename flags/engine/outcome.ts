@@ -16,6 +16,8 @@ export interface Outcome {
   value: string;
   /** `"key":"payload"` of older answers. Null: it has none. */
   payloadEntry: string | null;
+  /** How often it was told since that was counted last. */
+  told: number;
 }
 
 export interface OutcomeParts {
@@ -69,7 +71,12 @@ export class Outcomes {
     return outcome;
   }
 
-  #written(told: Omit<Outcome, 'detail' | 'value' | 'payloadEntry'>): Outcome {
+  /** All that the flag has had. */
+  all(): Iterable<Outcome> {
+    return this.#known.values();
+  }
+
+  #written(told: Omit<Outcome, 'detail' | 'value' | 'payloadEntry' | 'told'>): Outcome {
     const { key, id, version } = this.#definition;
     const { enabled, variant, code, conditionIndex, description, failed, payload } = told;
     const name = JSON.stringify(key);
@@ -86,6 +93,7 @@ export class Outcomes {
       detail: `${name}:${detail}`,
       value: `${name}:${JSON.stringify(enabled ? (variant ?? true) : false)}`,
       payloadEntry: payload === null ? null : `${name}:${JSON.stringify(payload)}`,
+      told: 0,
     };
   }
 }

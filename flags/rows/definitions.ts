@@ -25,6 +25,8 @@ export interface FlagDefinitionRow {
 export interface FlagProjectRow {
   organization_id: string;
   timezone: string;
+  /** The quota of the organization. Null: that of the setting. */
+  flag_requests_per_month: number | null;
   group_types: { group_type: string; group_type_index: number }[];
   overrides: { flag_id: number; distinct_id: string; value: boolean | string }[];
 }
@@ -45,7 +47,8 @@ export async function readDefinitions(
   known: readonly { id: number; stamp: string }[],
 ): Promise<DefinitionChanges> {
   const { rows } = await queryable.query(
-    `select p.organization_id, p.timezone,
+    `select p.organization_id, p.timezone, (select o.flag_requests_per_month::float8 from organizations o
+         where o.id = p.organization_id) as flag_requests_per_month,
        coalesce((select json_agg(json_build_object('group_type', g.group_type, 'group_type_index', g.group_type_index))
          from group_types g where g.project_id = p.id), '[]') as group_types,
        coalesce((select json_agg(json_build_object('flag_id', o.flag_id, 'distinct_id', o.distinct_id, 'value', o.value))

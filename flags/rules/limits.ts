@@ -12,4 +12,6 @@ export const FLAG_LIMITS = {
   tagCharacters: 255,
   /** Contexts of a flag. */
   contexts: 100,
+  /** Scheduled changes of a project that are still to come. */
+  plannedChanges: 1_000,
 } as const;

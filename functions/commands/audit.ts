@@ -17,6 +17,13 @@ export const auditFunction = (
 ): Promise<void> =>
   audit(queryable, actor, { scope: 'HogFunction', itemId: functionId, projectId, activity, detail });
 
+/** Who did something, in a sentence. */
+export const WHO: Readonly<Record<Actor['kind'], string>> = {
+  user: 'a user',
+  operator: 'the operator',
+  system: 'Sluice',
+};
+
 /** What of a function the activity log compares. */
 function audited(row: FunctionRow): Record<string, unknown> {
   const {

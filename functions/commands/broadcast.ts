@@ -34,7 +34,7 @@ export async function broadcastToPersons(
   const subject = { projectId: row.project_id, current: undefined, secrets: SECRETLESS };
   const { compiled } = await compileContent(deps, subject, 'destination', content, true, signal);
   return startReplay(deps, actor, row, {
-    ...{ id: uuidv7(), kind: 'broadcast', dry_run: dryRun, after: null, before: null },
+    ...{ id: uuidv7(), kind: 'broadcast', dry_run: dryRun },
     ...{ properties: conditions, bytecode: (compiled.filters.bytecode ?? null) as Bytecode | null },
     rate_per_second: ratePerSecond,
   });

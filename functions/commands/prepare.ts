@@ -1,6 +1,6 @@
 import { refuse } from '../../refusals.ts';
 import type { FunctionSource } from '../compile.ts';
-import { NO_SECRETS, openInputs, type SecretInputs, sealInputs } from '../reads/secrets.ts';
+import { counterpart, NO_SECRETS, openInputs, type SecretInputs, sealInputs } from '../reads/secrets.ts';
 import type { FunctionFields, FunctionRow, Origins } from '../rows/functions.ts';
 import type {
   CompiledContent,
@@ -11,6 +11,7 @@ import type {
   GivenMasking,
   InputSchema,
 } from '../rules/definition.ts';
+import { keepIntegrations } from '../rules/inputs.ts';
 import { MAX_HOG_BYTES } from '../rules/limits.ts';
 import type { OnError } from '../rules/on-error.ts';
 import type { DeliveryPolicy } from '../rules/policy.ts';
@@ -81,16 +82,33 @@ export type PrepareDependencies = Pick<
 export const contentOf = (template: Template | undefined): ContentInput =>
   template ? { hog: template.hog, inputs_schema: template.inputs_schema } : {};
 
+function withIntegrations(
+  mapping: GivenMapping,
+  index: number,
+  current: FunctionRow | undefined,
+): GivenMapping {
+  const before = counterpart(current?.mappings ?? [], mapping.name ?? null, index)?.inputs_schema;
+  const schemas = mapping.inputs_schema;
+  return before && schemas ? { ...mapping, inputs_schema: keepIntegrations(schemas, before) } : mapping;
+}
+
 /** Merges what a user sets into what is stored. */
 export function mergeContent(current: FunctionRow | undefined, input: ContentInput): Content {
   const { hog = current?.hog, inputs_schema, inputs, filters, masking, mappings } = input;
   if (!hog) throw refuse.invalid('hog', 'Required.', { code: 'required' });
   const given = <T>(sent: T | null | undefined, kept: T | undefined, otherwise: T): T =>
     sent === undefined ? (kept ?? otherwise) : (sent ?? otherwise);
-  const merged = given<Content['mappings']>(mappings, current?.mappings ?? undefined, null);
+  const merged = given<Content['mappings']>(
+    mappings ? mappings.map((one, index) => withIntegrations(one, index, current)) : mappings,
+    current?.mappings ?? undefined,
+    null,
+  );
   return {
     hog,
-    inputs_schema: given(inputs_schema, current?.inputs_schema, []),
+    inputs_schema: keepIntegrations(
+      given(inputs_schema, current?.inputs_schema, []),
+      current?.inputs_schema ?? [],
+    ),
     inputs: given<Content['inputs']>(inputs, current?.inputs, {}),
     filters: given(filters, current?.filters, {}),
     masking: masking === undefined ? (current?.masking ?? null) : masking,

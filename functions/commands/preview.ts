@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { refuse } from '../../refusals.ts';
 import { findEventAt } from '../rows/events.ts';
+import { changedSecrets } from '../rules/changed-secrets.ts';
 import type { CompiledContent } from '../rules/definition.ts';
 import type { MockedAnswer } from '../rules/mocks.ts';
 import { Room } from '../rules/room.ts';
@@ -51,6 +52,11 @@ export interface Preview {
   running: VersionCounts | null;
   /** For how many events both versions would run, and only one of them. Null: there is nothing to compare. */
   matches: { both: number; only_proposed: number; only_running: number } | null;
+  /**
+   * The secret inputs whose values differ, such as `inputs.key`. Values are hidden in effects, so the sample does not show
+   * them. Null: there is nothing to compare.
+   */
+  changed_secrets: string[] | null;
   sample: PreviewedEvent[];
   /** False: there was no time to try all events of the sample. */
   is_sample_complete: boolean;
@@ -109,6 +115,7 @@ export async function previewFunction(
         only_proposed: proposed.matched - common,
         only_running: running.matched - common,
       },
+      changed_secrets: query.running && changedSecrets(query.running, query.proposed),
       sample,
       is_sample_complete: sample.length === chosen.length,
     };

@@ -8,7 +8,7 @@ import { type FunctionRow, keyOf } from '../rows/functions.ts';
 import { changeReplay, insertReplay, type NewReplay, type ReplayRow } from '../rows/replays.ts';
 import { isActive, type ReplayStatus } from '../rules/replay.ts';
 import type { FunctionTemporal } from '../temporal.ts';
-import { auditFunction } from './audit.ts';
+import { auditFunction, WHO } from './audit.ts';
 
 export interface ReplayDependencies {
   pool: Pool;
@@ -49,12 +49,13 @@ export function replayEvents(
     throw refuse.invalid('before', 'The end of the range must be after its beginning, `after`.');
   }
   return startReplay(deps, actor, row, {
-    ...{ id: uuidv7(), kind: 'replay', dry_run: dryRun, after, before },
-    ...{ properties: null, bytecode: null, rate_per_second: ratePerSecond },
+    ...{ id: uuidv7(), kind: 'replay', dry_run: dryRun, after, before, rate_per_second: ratePerSecond },
   });
 }
 
-/** Makes the row of a replay or broadcast, and starts its workflow. */
+const ACTIVITIES = { replay: 'replayed', broadcast: 'broadcast', rerun: 'rerun' } as const;
+
+/** Makes the row of a replay, a broadcast or a rerun, and starts its workflow. */
 export async function startReplay(
   deps: ReplayDependencies,
   actor: Actor,
@@ -65,16 +66,16 @@ export async function startReplay(
   const made = await transaction(deps.pool, async (client) => {
     const inserted = await insertReplay(client, key, given);
     if (!inserted) {
-      const what = given.dry_run ? 'a count' : 'a replay or a broadcast';
+      const what = given.dry_run ? 'a count' : 'a replay, a broadcast or a rerun';
       throw refuse.contested(
         `This function already has ${what} in progress. Wait for it to end, or cancel it.`,
         RETRY_SECONDS,
       );
     }
-    const { id, kind, dry_run, after, before, rate_per_second } = inserted;
-    const activity = kind === 'replay' ? 'replayed' : 'broadcast';
-    const detail = { name: row.name, replay: id, dry_run, after, before, rate_per_second };
-    await auditFunction(client, actor, key, activity, detail);
+    const { id, kind, dry_run, after, before, rate_per_second, selection, version } = inserted;
+    const ofRerun = kind === 'rerun' ? { ...selection, version: version ?? 'original' } : {};
+    const detail = { name: row.name, replay: id, dry_run, after, before, rate_per_second, ...ofRerun };
+    await auditFunction(client, actor, key, ACTIVITIES[kind], detail);
     return inserted;
   });
   await stir(deps, actor, made);
@@ -87,13 +88,7 @@ const CHANGES = {
   cancel: { from: ['running', 'paused'], to: 'cancelled', activity: 'cancelled' },
 } as const;
 
-const WHO: Readonly<Record<Actor['kind'], string>> = {
-  user: 'a user',
-  operator: 'the operator',
-  system: 'Sluice',
-};
-
-/** Pauses, resumes or cancels a replay or broadcast. What it has queued already runs. */
+/** Pauses, resumes or cancels a replay, a broadcast or a rerun. What it has queued already runs. */
 export async function steerReplay(
   deps: ReplayDependencies,
   actor: Actor,
@@ -102,7 +97,8 @@ export async function steerReplay(
   change: keyof typeof CHANGES,
 ): Promise<ReplayRow> {
   const { from, to, activity } = CHANGES[change];
-  if (change === 'resume' && !replay.dry_run) requireRunnable(row, 'resume', false);
+  if (change === 'resume' && !replay.dry_run && replay.kind !== 'rerun')
+    requireRunnable(row, 'resume', false);
   const key = keyOf(row);
   const changed = await transaction(deps.pool, async (client) => {
     const reason = to === 'cancelled' ? `Cancelled by ${WHO[actor.kind]}.` : null;

@@ -1,82 +1,87 @@
 import { type Pool, transaction } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { type FunctionKey, type FunctionRow, keyOf } from '../rows/functions.ts';
-import {
-  countRepeatable,
-  dismissInvocations,
-  type InvocationSelection,
-  repeatInvocations,
-} from '../rows/history.ts';
+import { type FunctionRow, keyOf } from '../rows/functions.ts';
+import type { ReplayRow } from '../rows/replays.ts';
+import { repeatInvocations } from '../rows/reruns.ts';
 import { hasRevision } from '../rows/revisions.ts';
+import type { EndedStatus, RerunVersion } from '../rules/rerun.ts';
 import { auditFunction } from './audit.ts';
+import { type ReplayDependencies, startReplay } from './replay.ts';
 
-/** The most invocations of one request, and of one transaction. */
+/** The most invocations that one request names, and of one transaction. */
 export const MOST_REPEATED = 10_000;
 const AT_ONCE = 1_000;
 
-export type Selected = Omit<InvocationSelection, keyof FunctionKey | 'isOpen'>;
-
-export interface Rerun extends Selected {
-  /** Which version runs. `original`: the one that ran before. */
-  version: 'original' | 'current' | number;
+export interface RerunOfSome {
+  ids: readonly string[];
+  /** Undefined: whatever they came to. */
+  status: EndedStatus | undefined;
+  version: RerunVersion;
 }
 
-export interface Rerunning {
-  queued: number;
-  /** Ids that name no invocation of this function that could be run again. */
-  skipped: number;
-  /** Whether there are more. */
-  isMore: boolean;
-}
-
-/** Runs ended invocations of a function again, each as a new one. What has been run again already is left out. */
+/** Runs some ended invocations of a function again, each as a new one. Returns how many. */
 export async function rerunInvocations(
   { pool }: { pool: Pool },
   actor: Actor,
   row: FunctionRow,
-  { version, ...selected }: Rerun,
-): Promise<Rerunning> {
-  if (!row.enabled)
-    throw refuse.invalid(null, 'The function is disabled. Enable it, and run its invocations again.');
+  { ids, status, version }: RerunOfSome,
+): Promise<number> {
+  requireEnabled(row);
+  const wanted = await versionOf(pool, row, version);
   const key = keyOf(row);
-  const wanted = version === 'original' ? null : version === 'current' ? row.version : version;
-  if (wanted !== null && wanted !== row.version && !(await hasRevision(pool, key, wanted))) {
-    throw refuse.invalid('version', `Version ${wanted} of the function is not kept.`);
-  }
-  const selection = { ...key, ...selected };
-  const most = Math.min(MOST_REPEATED, selected.ids?.length ?? MOST_REPEATED);
   let queued = 0;
-  while (queued < most) {
-    const limit = Math.min(AT_ONCE, most - queued);
-    const made = await transaction(pool, async (client) => {
-      const count = await repeatInvocations(client, selection, { version: wanted, limit });
+  for (let at = 0; at < ids.length; at += AT_ONCE) {
+    const some = ids.slice(at, at + AT_ONCE);
+    queued += await transaction(pool, async (client) => {
+      const selected = { ids: some, status: status ?? null, version: wanted };
+      const count = await repeatInvocations(client, key, selected);
       if (count > 0) await auditFunction(client, actor, key, 'rerun', { name: row.name, count, version });
       return count;
     });
-    queued += made;
-    if (made < limit) break;
   }
-  const isMore = queued === MOST_REPEATED && (await countRepeatable(pool, selection, 1)) > 0;
-  return { queued, skipped: selected.ids ? new Set(selected.ids).size - queued : 0, isMore };
+  return queued;
 }
 
-/** Takes failed invocations out of the list of those that somebody has to look at. Returns how many. */
-export async function dismissFailed(
-  { pool }: { pool: Pool },
+export interface RerunOfRange {
+  /** Undefined: without a limit. */
+  after: string | undefined;
+  before: string | undefined;
+  status: EndedStatus;
+  search: string | null;
+  version: RerunVersion;
+  ratePerSecond: number | null;
+  dryRun: boolean;
+}
+
+/** Begins to run all invocations again that ended in a range of time, with a status. */
+export async function rerunRange(
+  deps: ReplayDependencies,
   actor: Actor,
   row: FunctionRow,
-  selected: Selected,
-): Promise<number> {
-  const key = keyOf(row);
-  let dismissed = 0;
-  for (;;) {
-    const count = await transaction(pool, async (client) => {
-      const made = await dismissInvocations(client, { ...key, ...selected }, AT_ONCE);
-      if (made > 0) await auditFunction(client, actor, key, 'dismissed', { name: row.name, count: made });
-      return made;
-    });
-    dismissed += count;
-    if (count < AT_ONCE || dismissed >= MOST_REPEATED) return dismissed;
+  { after, before, status, search, version, ratePerSecond, dryRun }: RerunOfRange,
+): Promise<ReplayRow> {
+  if (!dryRun) requireEnabled(row);
+  if (after !== undefined && before !== undefined && Date.parse(after) >= Date.parse(before)) {
+    throw refuse.invalid('before', 'The end of the range must be after its beginning, `after`.');
   }
+  return startReplay(deps, actor, row, {
+    ...{ id: uuidv7(), kind: 'rerun', dry_run: dryRun, after: after ?? null, before: before ?? null },
+    ...{ selection: { status, search }, rate_per_second: ratePerSecond },
+    version: await versionOf(deps.pool, row, version),
+  });
+}
+
+function requireEnabled(row: FunctionRow): void {
+  if (row.enabled) return;
+  throw refuse.invalid(null, 'The function is disabled. Enable it, and run its invocations again.');
+}
+
+/** The version that runs. Null: of each invocation the one that ran before. */
+async function versionOf(pool: Pool, row: FunctionRow, version: RerunVersion): Promise<number | null> {
+  if (version === 'original') return null;
+  if (version === 'current' || version === row.version) return row.version;
+  if (await hasRevision(pool, keyOf(row), version)) return version;
+  throw refuse.invalid('version', `Version ${version} of the function is not kept.`);
 }

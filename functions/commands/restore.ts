@@ -1,7 +1,7 @@
 import { transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { draftSecrets } from '../reads/drafts.ts';
+import { draftedRow, draftSecrets, effectiveSecrets } from '../reads/drafts.ts';
 import {
   counterpart,
   isSameSecrets,
@@ -11,12 +11,13 @@ import {
   type SecretInputs,
 } from '../reads/secrets.ts';
 import { type FunctionKey, findFunction, type ShownFunctionRow } from '../rows/functions.ts';
-import { findRevision } from '../rows/revisions.ts';
+import { findRevision, type RevisionRow } from '../rows/revisions.ts';
 import type { StoredInputs } from '../rules/definition.ts';
 import { auditDraft } from './audit.ts';
 import { RETRY_SECONDS, stale } from './change.ts';
 import type { FunctionCommandDependencies } from './dependencies.ts';
-import { lockDraft, writeDraft } from './draft.ts';
+import { lockDraft, type ReadDraft, readDraft, writeDraft } from './draft.ts';
+import { compileContent, mergeContent } from './prepare.ts';
 import { refusing } from './refusals.ts';
 
 export interface Restoring {
@@ -28,14 +29,21 @@ export interface Restoring {
   base_updated_at?: string | undefined;
 }
 
-/** Makes a revision of a function its draft. What runs stays as it is until the draft is published. */
+/**
+ * Makes a revision of a function its draft. What runs stays as it is until the draft is published. A revision that cannot
+ * be compiled any more is refused, as a change is.
+ */
 export async function restoreRevision(
-  { pool, keyring }: Pick<FunctionCommandDependencies, 'pool' | 'keyring'>,
+  deps: FunctionCommandDependencies,
   actor: Actor,
   key: FunctionKey,
   version: number,
   { overwrite, withSecrets, base_updated_at: base }: Restoring,
+  signal?: AbortSignal,
 ): Promise<ShownFunctionRow> {
+  const { pool, keyring } = deps;
+  const wanted = await findRevision(pool, key, version);
+  if (wanted) await checkRevision(deps, await readDraft(deps, key), wanted, withSecrets, signal);
   return transaction(pool, async (client) => {
     const locked = await lockDraft(client, key);
     const { row, draft } = locked;
@@ -61,6 +69,24 @@ export async function restoreRevision(
     });
     return (await findFunction(client, key)) as ShownFunctionRow;
   });
+}
+
+/** Checks and compiles a revision, with the secrets that it would have. */
+async function checkRevision(
+  deps: FunctionCommandDependencies,
+  { row }: ReadDraft,
+  { content, secrets, version }: RevisionRow,
+  withSecrets: boolean,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const merged = mergeContent(draftedRow(row, { content }), {});
+  const all = await refusing(() => {
+    const { live } = draftSecrets(deps.keyring, row, undefined);
+    const saved = openSecrets(deps.keyring, SECRETS_OF.revision(row.id, version), secrets);
+    return effectiveSecrets(live, withSecrets ? saved : missingIn(live, saved), merged);
+  });
+  const subject = { projectId: row.project_id, current: row, secrets: all };
+  await compileContent(deps, subject, row.type, merged, row.enabled, signal);
 }
 
 /** The secrets of a revision that a function no longer has. All others are as they are now: they may have been rotated. */

@@ -1,7 +1,9 @@
 import type { StoredInputs } from '../rules/definition.ts';
-import type { ItemStep, StepItem } from '../run.ts';
+import { type ItemStep, type StepItem, stepWithin } from '../run.ts';
 import { type Runner, RunnerBusyError, RunnerLimitError } from '../runner.ts';
+import { MainThreadBudget } from '../transform/budget.ts';
 import type { Runnable } from './contents.ts';
+import { isLight } from './light.ts';
 
 interface Asked {
   item: StepItem;
@@ -20,9 +22,20 @@ interface Group {
 const AT_ONCE = 50;
 const AFTER_BUSY = 20;
 
-/** Runs steps of programs in threads. Those of one function that are asked for at the same time share a job. */
+/** What a step may use here. What needs more, or comes with more of an event, runs in a thread. */
+const ROOM = {
+  limits: { maxMilliseconds: 5, maxSteps: 20_000, maxMemory: 1024 * 1024 },
+  clock: () => performance.now(),
+};
+const LARGEST = 32 * 1024;
+
+/**
+ * Runs steps of programs: light ones here, as far as there is time, and others in threads. Those of one function that are
+ * asked for at the same time share a job.
+ */
 export class Compute {
   readonly #runner: Runner;
+  readonly #budget = new MainThreadBudget();
   #groups = new Map<string, Group>();
   #isPlanned = false;
 
@@ -30,14 +43,16 @@ export class Compute {
     this.#runner = runner;
   }
 
-  /** Throws a RunnerLimitError if the step was ended from outside. */
+  /** `size`: of the event in bytes. Throws a RunnerLimitError if the step was ended from outside. */
   step(
     projectId: number,
     key: string,
     runnable: Runnable,
     inputs: StoredInputs,
-    item: StepItem,
+    { item, size }: { item: StepItem; size: number },
   ): Promise<ItemStep> {
+    const here = this.#here(projectId, runnable, inputs, item, size);
+    if (here) return Promise.resolve(here);
     return new Promise((resolve, reject) => {
       let group = this.#groups.get(key);
       if (!group || group.asked.length >= AT_ONCE) {
@@ -55,6 +70,25 @@ export class Compute {
         for (const one of groups.values()) this.#run(one);
       });
     });
+  }
+
+  /** Runs a step here. Undefined: it is one for a thread. */
+  #here(
+    projectId: number,
+    { bytecode }: Runnable,
+    inputs: StoredInputs,
+    item: StepItem,
+    size: number,
+  ): ItemStep | undefined {
+    if (size > LARGEST || !isLight(bytecode, inputs)) return undefined;
+    if (!this.#budget.hasTurn || !this.#budget.hasTime(projectId)) return undefined;
+    const began = performance.now();
+    const step = stepWithin({ bytecode, inputs }, item, ROOM);
+    this.#budget.spent(projectId, performance.now() - began);
+    if (step.status !== 'failed' || !step.isHeavy) return step;
+    // Nothing has happened: a program only computes.
+    this.#budget.exile(projectId);
+    return undefined;
   }
 
   #run({ projectId, runnable, inputs, asked }: Group): void {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pool } from '../../db/pool.ts';
 import type { Logger } from '../../telemetry/logger.ts';
+import { keepBatchProgress, leaveBatch } from '../rows/delivery-batches.ts';
 import { findEventsAt } from '../rows/events.ts';
 import { DISABLED } from '../rows/history.ts';
 import { type Governed, listGoverned } from '../rows/paces.ts';
@@ -9,6 +10,7 @@ import { claim, keepProgress, listWaiting, type QueueRow } from '../rows/queue.t
 import { type DisabledFunction, degradedFunctions, disabledFunctions } from '../rows/states.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 import { WATCHER } from '../rules/watcher.ts';
+import { allOf, beyondRoom } from './batches.ts';
 import { type ContentDependencies, Contents, type NotRunnable, type Runnable } from './contents.ts';
 import { Delivery, type DeliveryDependencies, type Outcome } from './delivery.ts';
 import { GovernedClaims } from './governed.ts';
@@ -346,7 +348,7 @@ export class Deliverer {
     let contents: Found[];
     let disabled: ReadonlyMap<string, DisabledFunction>;
     try {
-      const stored = rows.filter((row) => row.event_uuid !== null);
+      const stored = rows.flatMap(allOf).filter((row) => row.event_uuid !== null);
       const keys = stored.map((row) => ({
         ...{ projectId: row.project_id, uuid: row.event_uuid as string },
         timestamp: row.event_timestamp as string,
@@ -381,8 +383,9 @@ export class Deliverer {
         void this.#finish(row, lease, postponed(row, 0));
         continue;
       }
-      const event = events.get(`${row.project_id}:${row.event_uuid}`) ?? null;
-      void this.#one(row, lease, found, event, startsAt[index]);
+      const eventOf = (one: QueueRow) => events.get(`${one.project_id}:${one.event_uuid}`);
+      if (row.others) void this.#batch(row, lease, found, eventOf, startsAt[index]);
+      else void this.#one(row, lease, found, eventOf(row) ?? null, startsAt[index]);
     }
   }
 
@@ -392,23 +395,63 @@ export class Deliverer {
     this.#governed = new Map([...this.#governed, [function_id, one]]);
   }
 
+  /** Runs a batch. Those whose events are gone end, and those that are too much for one program wait for another batch. */
+  async #batch(
+    row: QueueRow,
+    lease: string,
+    found: Found,
+    eventOf: (row: QueueRow) => StoredEvent | undefined,
+    startsAt: number | undefined,
+  ): Promise<void> {
+    try {
+      const isOver = (one: QueueRow) => one.event_uuid !== null && eventOf(one) === undefined;
+      const tooMany = beyondRoom(row, eventOf);
+      if (tooMany.length > 0) {
+        const seqs = tooMany.map(({ seq }) => seq);
+        await leaveBatch(this.#deps.pool, seqs, lease);
+      }
+      const left = allOf(row).filter((one) => !tooMany.includes(one));
+      const alive = left.filter((one) => !isOver(one));
+      const first = alive.includes(row) ? row : alive[0];
+      if (!first) {
+        await this.#finish(row, lease, ended('cancelled', DELETED));
+        return;
+      }
+      for (const one of left.filter(isOver)) void this.#results.add(one, lease, ended('cancelled', DELETED));
+      const items = alive.flatMap((one) => {
+        const event = eventOf(one);
+        return event ? [{ ...event, groups: (one.groups ?? null) as StoredEvent['groups'] }] : [];
+      });
+      const { attempt, progress, batch } = row;
+      const others = alive.filter((one) => one !== first);
+      const standing = { ...first, attempt, progress, batch, others };
+      await this.#one(standing, lease, found, eventOf(first) ?? null, startsAt, items);
+    } catch (error) {
+      this.#deps.logger.warn({ err: error }, 'a batch of invocations could not be prepared');
+      await this.#finish(row, lease, postponed(row, AFTER_ERROR));
+    }
+  }
+
   async #one(
     row: QueueRow,
     lease: string,
     found: Found,
     event: StoredEvent | null,
     startsAt: number | undefined,
+    items?: readonly StoredEvent[],
   ): Promise<void> {
     let outcome: Outcome;
     if (startsAt !== undefined && startsAt > Date.now()) await pause(startsAt - Date.now());
     if ('reason' in found) outcome = ended(found.status, found.reason);
-    else if (!event && row.event_uuid !== null) outcome = ended('cancelled', 'The event was deleted.');
+    else if (!event && row.event_uuid !== null) outcome = ended('cancelled', DELETED);
     else {
       const { leaseSeconds: seconds } = this.#options;
-      const keep: DeliveryDependencies['keep'] = ({ seq }, progress) =>
-        keepProgress(this.#deps.pool, { seq, lease, progress, seconds });
+      const keep: DeliveryDependencies['keep'] = ({ seq, batch }, progress) =>
+        batch
+          ? keepBatchProgress(this.#deps.pool, { seq, batch, lease, progress, seconds })
+          : keepProgress(this.#deps.pool, { seq, lease, progress, seconds });
       try {
-        outcome = await new Delivery({ ...this.#deps, keep }, row, found, event).run();
+        outcome = await new Delivery({ ...this.#deps, keep }, row, found, event, items).run();
       } catch (error) {
         this.#deps.logger.warn({ err: error, functionId: row.function_id }, 'an invocation could not be run');
         outcome = postponed(row, AFTER_ERROR);
@@ -423,7 +466,10 @@ export class Deliverer {
     this.#count(row, -1);
     this.#unwritten += 1;
     this.#stirSoon();
-    const isOurs = await this.#results.add(row, lease, outcome);
+    const [isOurs] = await Promise.all([
+      this.#results.add(row, lease, outcome),
+      ...(row.others ?? []).map((one) => this.#results.add(one, lease, ofOther(outcome))),
+    ]);
     this.#unwritten -= 1;
     if (isOurs && outcome.status === 'postponed') {
       this.#expect({ projectId, functionId }, Date.now() + outcome.after);
@@ -437,6 +483,14 @@ export class Deliverer {
 const NOTHING = { cost: 0, attempts: [], after: 0, attempt: 0, progress: null, logs: [], counts: [] };
 
 const ended = (status: 'cancelled' | 'failed', error: string): Outcome => ({ ...NOTHING, status, error });
+
+const DELETED = 'The event was deleted.';
+
+/** What became of the others of a batch. What was sent and answered is listed with the one that stands for it. */
+const ofOther = ({ status, error, attempts, after, attempt }: Outcome): Outcome => ({
+  ...{ ...NOTHING, status, error, after, attempt },
+  attempts: attempts.map((one) => ({ ...one, request_body: null, response_body: null })),
+});
 
 /** What waits outlasts a pause of its function. If the function is disabled for good, it fails and can be run again later. */
 const whileDisabled = (row: QueueRow, { seconds }: DisabledFunction): Outcome =>

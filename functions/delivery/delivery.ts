@@ -79,11 +79,24 @@ const LONGEST_DELAY = 30 * 86_400_000;
 const shortened = (text: string | null): string | null =>
   text !== null && text.length > SHOWN ? text.slice(0, SHOWN).toWellFormed() : text;
 
+/** Microseconds since 1970. A number of the queue itself would tell receivers how much others send. */
+function microsecondsOf(instant: string): string {
+  const fraction = /\.(\d+)/.exec(instant)?.[1] ?? '';
+  const seconds = Math.floor(Date.parse(instant) / 1_000);
+  return `${seconds}${fraction.padEnd(6, '0').slice(0, 6)}`;
+}
+
 /** Globals that somebody else has made may have anything in this place. */
 const isInstant = (value: unknown): value is string =>
   typeof value === 'string' && /^[\d:.TZ+-]+$/.test(value);
 
 const textOf = (body: unknown): string => (typeof body === 'string' ? body : (JSON.stringify(body) ?? ''));
+
+/** What a program sees of one event of a batch. */
+function itemOf(stored: StoredEvent, { facts, type }: Runnable): Globals {
+  const { event, person = null, groups } = globalsOfStored(stored, facts, type);
+  return { event, person, groups };
+}
 
 /** The uuid of an event that an invocation captures: the same whenever it runs again. */
 export function capturedUuid(invocation: string, ordinal: number): string {
@@ -98,6 +111,8 @@ export class Delivery {
   readonly #runnable: Runnable;
   readonly #variant: Variant;
   readonly #globals: Globals;
+  /** Of the events and the answers so far, in bytes. What is not stored may be large. */
+  #bytes: number;
   readonly #frame: Frame;
   readonly #counts = new Counts();
   readonly #log: InvocationLog;
@@ -108,15 +123,31 @@ export class Delivery {
   #program = 0;
   readonly #requests: number[] = [];
 
-  constructor(deps: DeliveryDependencies, row: QueueRow, runnable: Runnable, event: StoredEvent | null) {
+  /** For how many invocations this stands. */
+  readonly #size: number;
+
+  /** `items`: the events of a batch. */
+  constructor(
+    deps: DeliveryDependencies,
+    row: QueueRow,
+    runnable: Runnable,
+    event: StoredEvent | null,
+    items?: readonly StoredEvent[],
+  ) {
     this.#deps = deps;
     this.#row = row;
     this.#runnable = runnable;
     this.#variant = runnable.variants[row.mapping ?? 0] as Variant;
+    const isNew = event !== null && row.progress === null;
+    const bytesOf = (one: StoredEvent) => one.properties.length + one.person_properties.length;
+    const seen = items ?? (event === null ? [] : [event]);
+    this.#bytes = isNew ? seen.reduce((sum, one) => sum + bytesOf(one), 0) : Number.POSITIVE_INFINITY;
     const groups = (row.groups ?? null) as StoredEvent['groups'];
-    this.#globals = event
+    this.#size = 1 + (row.others?.length ?? 0);
+    const globals = event
       ? globalsOfStored({ ...event, groups }, runnable.facts, runnable.type)
       : seenBy(runnable.type, row.globals as Globals);
+    this.#globals = items ? { ...globals, items: items.map((one) => itemOf(one, runnable)) } : globals;
     this.#frame = { now: Date.parse(row.clock), seed: row.seed };
     this.#log = new InvocationLog(Date.now, (text) => this.#redact.text(text));
     const { answers, attempts, ...more } = row.progress ?? NO_PROGRESS;
@@ -179,10 +210,10 @@ export class Delivery {
     const total = performance.now() - began;
     this.#log.add('debug', completedLine({ total, ...step, memory, url: this.#event.url }));
     if (!this.#progress.failed) {
-      this.#counts.add(projectId, this.#runnable.id, 'success', 'succeeded');
+      this.#counts.add(projectId, this.#runnable.id, 'success', 'succeeded', this.#size);
       return this.#outcome({ status: 'succeeded' });
     }
-    this.#counts.add(projectId, this.#runnable.id, 'failure', 'failed');
+    this.#counts.add(projectId, this.#runnable.id, 'failure', 'failed', this.#size);
     const last = this.#progress.attempts.findLast((one) => one.error !== null || (one.status ?? 0) >= 400);
     const error = last?.error ?? `${last?.method} ${last?.url} was answered with ${last?.status}.`;
     return this.#outcome({ status: 'failed', error });
@@ -206,7 +237,8 @@ export class Delivery {
   #step(item: StepItem): Promise<ItemStep> {
     const { project_id: projectId, version, mapping } = this.#row;
     const key = `${this.#runnable.id}:${version}:${mapping}`;
-    return this.#deps.compute.step(projectId, key, this.#runnable, this.#variant.inputs, item);
+    const given = { item, size: this.#bytes };
+    return this.#deps.compute.step(projectId, key, this.#runnable, this.#variant.inputs, given);
   }
 
   /** Does what the program waits for. Returns what it gets, or the outcome if the invocation ends or waits here. */
@@ -243,6 +275,7 @@ export class Delivery {
       });
     }
     const { shown, result, failed, repeat } = fetched;
+    this.#bytes += fetched.size;
     this.#requests.push(shown.duration_ms);
     this.#progress.attempts.push(this.#record(shown, attempt, failed || repeat !== null));
     if (repeat && after !== null) {
@@ -264,11 +297,11 @@ export class Delivery {
 
   /** What each request says about itself, unless the program says something else. */
   get #headers(): Record<string, string> {
-    const { id, seq } = this.#row;
+    const { id, batch, created_at: queuedAt } = this.#row;
     const { timestamp } = this.#event;
     return {
-      'Idempotency-Key': `${id}-${this.#progress.answers.length}`,
-      'Sluice-Sequence': String(seq),
+      'Idempotency-Key': `${batch ?? id}-${this.#progress.answers.length}`,
+      'Sluice-Sequence': microsecondsOf(queuedAt),
       ...(isInstant(timestamp) ? { 'Sluice-Event-Time': timestamp } : {}),
     };
   }
@@ -333,7 +366,7 @@ export class Delivery {
     const events = this.#captured
       .map((one, index) => ({
         ...(one as Omit<FunctionEvent, 'uuid'>),
-        uuid: capturedUuid(this.#row.id, index),
+        uuid: capturedUuid(this.#row.batch ?? this.#row.id, index),
       }))
       .filter(({ distinct_id: id }) => {
         if (id) return true;
@@ -346,7 +379,7 @@ export class Delivery {
 
   #fail(name: 'failed' | 'inputs_failed', message: string): Outcome {
     this.#log.add('error', message);
-    this.#counts.add(this.#row.project_id, this.#runnable.id, 'failure', name);
+    this.#counts.add(this.#row.project_id, this.#runnable.id, 'failure', name, this.#size);
     return this.#outcome({ status: 'failed', error: this.#redact.text(message) });
   }
 

@@ -3,6 +3,8 @@ import { claimInOrder, lineUp, standBack } from '../rows/lines.ts';
 import { addPaces, countHeld, lockPaces, type Pace, storeNext } from '../rows/paces.ts';
 import { claim, type QueueRow, type Want } from '../rows/queue.ts';
 import { type Allowance, allowanceOf, nextClaim } from '../rules/pace.ts';
+import type { BatchPolicy } from '../rules/policy.ts';
+import { takeBatches } from './batches.ts';
 
 /** What a claim has found for a function. */
 export interface GovernedClaim {
@@ -26,6 +28,7 @@ interface Claiming {
 }
 
 const key = ({ want: { projectId, functionId } }: Claiming) => ({ projectId, functionId });
+const isBatched = ({ pace }: Claiming) => pace.delivery?.batch !== undefined;
 const isOrdered = ({ pace }: Claiming) => pace.delivery?.ordering === 'distinct_id';
 
 /**
@@ -92,9 +95,17 @@ async function claimAllowed(
 ): Promise<Map<string, GovernedClaim>> {
   const free = claiming.filter(({ allowance }) => allowance.count > 0);
   const counted = ({ want, allowance }: Claiming) => ({ ...want, count: allowance.count });
-  const ordered = free.filter(isOrdered);
-  const others = free.filter((one) => !isOrdered(one));
+  const together = free.filter(isBatched);
+  const ordered = free.filter((one) => isOrdered(one) && !isBatched(one));
+  const others = free.filter((one) => !isOrdered(one) && !isBatched(one));
   const rows: QueueRow[] = [];
+  const ready = new Map<string, number | null>();
+  for (const one of together) {
+    const policy = one.pace.delivery?.batch as BatchPolicy;
+    const taken = await takeBatches(client, key(one), policy, { ...lease, count: one.allowance.count });
+    rows.push(...taken.rows);
+    ready.set(one.want.functionId, taken.next);
+  }
   let moved: ReadonlyMap<string, number> = new Map();
   if (ordered.length > 0) {
     await lineUp(
@@ -118,13 +129,16 @@ async function claimAllowed(
     found.set(want.functionId, {
       rows: own,
       startsIn: own.map((_, index) => first + index * apart),
-      again: againIn(one, own.length, hasMoved),
-      isEmpty: count > 0 && own.length < count && !isOrdered(one),
+      again: earlier(againIn(one, own.length, hasMoved), ready.get(want.functionId) ?? null),
+      isEmpty: count > 0 && own.length < count && !isOrdered(one) && !isBatched(one),
     });
   }
   if (next.length > 0) await storeNext(client, next);
   return found;
 }
+
+const earlier = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other);
 
 /** In how many milliseconds another claim is worth while. */
 function againIn({ want, allowance }: Claiming, taken: number, hasMoved: boolean): number | null {

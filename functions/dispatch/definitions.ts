@@ -16,6 +16,9 @@ export interface Known {
   definitions: Definitions;
   masking: ReadonlyMap<string, MaskingRule>;
   readsGroups: boolean;
+  /** The functions that may want any event, and those that name some. */
+  ofAny: readonly Trigger[];
+  byName: ReadonlyMap<string, readonly Trigger[]>;
 }
 
 /** The functions of projects that react to events, in memory. */
@@ -59,6 +62,12 @@ export class DefinitionCache {
     return this.#known.get(projectId)?.masking.get(functionId) ?? null;
   }
 
+  /** The functions that may want an event of this name. Null: of a name that no function has. */
+  candidates(projectId: number, name: string | null): readonly Trigger[] {
+    const { ofAny = [], byName } = this.#known.get(projectId) ?? {};
+    return name === null ? ofAny : [...(byName?.get(name) ?? []), ...ofAny];
+  }
+
   /** Those of the projects with a function that looks at groups. */
   withGroups(projectIds: readonly number[]): number[] {
     return projectIds.filter((one) => this.#known.get(one)?.readsGroups);
@@ -78,7 +87,21 @@ export function knownOf({ project, functions }: Reacting, version: number, site:
     definitions: { projectId: project.id, version, project, site, triggers },
     masking: new Map(functions.flatMap(({ id, masking }) => (masking ? [[id, masking]] : []))),
     readsGroups: triggers.some((one) => one.readsGroups || looksAtGroups(one)),
+    ofAny: triggers.filter((one) => one.names === null),
+    byName: byNames(triggers),
   };
+}
+
+function byNames(triggers: readonly Trigger[]): Map<string, Trigger[]> {
+  const found = new Map<string, Trigger[]>();
+  for (const one of triggers) {
+    for (const name of new Set(one.names)) {
+      const list = found.get(name);
+      if (list) list.push(one);
+      else found.set(name, [one]);
+    }
+  }
+  return found;
 }
 
 const GROUP = /^\$?group_\d$/;

@@ -12,6 +12,7 @@ import { DISABLED, recordRefused } from '../rows/history.ts';
 import { addLateKeys, takeLate, updateLate } from '../rows/late-batches.ts';
 import { addLogs } from '../rows/logs.ts';
 import { countMasked, type MaskRequest } from '../rows/masks.ts';
+import { floodedOf, keepPositions } from '../rows/positions.ts';
 import { enqueue, type NewInvocation } from '../rows/queue.ts';
 import { disabledFunctions } from '../rows/states.ts';
 import { LONGEST_WINDOW, letThrough, type MaskingRule } from '../rules/masking.ts';
@@ -74,7 +75,8 @@ export class Dispatcher {
       const batches = await takeBatches(client, this.#batches);
       if (batches.length === 0) return undefined;
       const turn = new Turn(this.#deps, this.#definitions, this.#threads, client, PROJECT_LIMIT);
-      await turn.batches(batches);
+      await turn.batches(batches.filter((one) => one.events > 0));
+      await turn.countSkipped(batches);
       await turn.write();
       await deleteBatches(
         client,
@@ -87,8 +89,9 @@ export class Dispatcher {
     const events = batches.reduce((sum, one) => sum + one.events, 0);
     const wanted = Math.ceil(EVENTS_AT_ONCE / Math.max(1, events / batches.length));
     this.#batches = Math.max(1, Math.min(MOST_BATCHES, wanted));
-    this.#told(turn, events);
-    return events;
+    const skipped = batches.flatMap((one) => one.skipped ?? []).reduce((sum, one) => sum + one.count, 0);
+    this.#told(turn, events + skipped);
+    return events + skipped;
   }
 
   /** Takes events of a project whose filters take long: the one that has waited longest for a turn. */
@@ -134,9 +137,10 @@ class Turn {
   readonly #limit: number;
   #counts = new Counts();
   readonly #errors: MatchedEvents['errors'] = [];
-  /** How many events of each transaction were read, and which. */
+  /** How many events of each transaction were read, which, and how many of all. */
   readonly #seen = new Map<number, number>();
   readonly #keys = new Map<number, Uint8Array[]>();
+  #rows = 0;
 
   constructor(
     deps: DispatcherDependencies,
@@ -182,18 +186,34 @@ class Turn {
   async #batches(batches: readonly Batch[]): Promise<void> {
     const projects = [...new Set(batches.flatMap((one) => one.projects))];
     const versions = await this.#current(projects);
-    for (const [partition, some] of byPartition(batches)) {
+    const placed = batches.filter((one) => one.from_page !== null);
+    for (const [partition, some] of byPartition(placed)) {
       const place = {
         ...{ partition, projects, withGroups: this.#cache.withGroups(projects) },
         // A transaction begins with pages in which it has found room.
-        fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page ?? 0)) - EARLIER),
-        toPage: Math.max(...some.map((one) => one.to_page ?? 0)),
+        fromPage: Math.max(0, Math.min(...some.map((one) => one.from_page as number)) - EARLIER),
+        toPage: Math.max(...some.map((one) => one.to_page as number)),
         xids: some.map((one) => one.xid),
       };
-      const isThere = some.every((one) => one.from_page !== null);
-      if (isThere) await this.#read(eventsInPlaceSql(place), versions);
-      const incomplete = some.filter((one) => this.#seen.get(one.xid) !== one.events);
-      if (incomplete.length > 0) await this.#readMissing(incomplete, versions);
+      await this.#read(eventsInPlaceSql(place), versions);
+    }
+    const incomplete = batches.filter((one) => this.#seen.get(one.xid) !== one.events);
+    if (incomplete.length > 0) await this.#readMissing(incomplete, versions);
+  }
+
+  /** Counts events that capture has left out, for the functions that they would have been looked at for. */
+  async countSkipped(batches: readonly Batch[]): Promise<void> {
+    const skipping = batches.filter((one) => one.skipped);
+    if (skipping.length === 0) return;
+    const versions = await this.#current([...new Set(skipping.flatMap((one) => one.projects))]);
+    const known = new Set(versions.map(([projectId]) => projectId));
+    for (const { skipped, noted_at } of skipping) {
+      for (const { project, name, count } of skipped ?? []) {
+        if (!known.has(project)) continue;
+        for (const { id, enabledAt } of this.#cache.candidates(project, name)) {
+          if (enabledAt <= noted_at) this.#counts.add(project, id, 'other', 'filtered', count);
+        }
+      }
     }
   }
 
@@ -225,16 +245,16 @@ class Turn {
       this.#client,
       batches.map(({ id }) => id),
     );
-    for (const { xid, projects } of batches) {
+    const missing = batches.flatMap(({ xid }) => {
       const known = new Set(this.#keys.get(xid)?.flatMap(idsOf));
-      const missing = keysOf(keys.get(xid) ?? Buffer.alloc(0)).filter((one) => !known.has(idOf(one)));
-      const before = this.#seen.get(xid) ?? 0;
-      for (let at = 0; at < missing.length; at += KEYS_AT_ONCE) {
-        const some = missing.slice(at, at + KEYS_AT_ONCE);
-        await this.#read(eventsByKeySql(some, this.#cache.withGroups(projects)), versions);
-      }
-      this.missing += Math.max(0, missing.length - ((this.#seen.get(xid) ?? 0) - before));
+      return keysOf(keys.get(xid) ?? Buffer.alloc(0)).filter((one) => !known.has(idOf(one)));
+    });
+    const withGroups = this.#cache.withGroups([...new Set(batches.flatMap((one) => one.projects))]);
+    const before = this.#rows;
+    for (let at = 0; at < missing.length; at += KEYS_AT_ONCE) {
+      await this.#read(eventsByKeySql(missing.slice(at, at + KEYS_AT_ONCE), withGroups), versions);
     }
+    this.missing += Math.max(0, missing.length - (this.#rows - before));
   }
 
   /** Makes sure that the definitions in memory are up to date. Returns their versions. */
@@ -278,6 +298,7 @@ class Turn {
       return this.#match(answer.bytes as Uint8Array, versions, needed);
     }
     for (const [xid, ids] of answer.seen) {
+      this.#rows += ids.length / ID_BYTES;
       this.#seen.set(xid, (this.#seen.get(xid) ?? 0) + ids.length / ID_BYTES);
       const list = this.#keys.get(xid);
       if (list) list.push(ids);
@@ -304,7 +325,7 @@ class Turn {
     for (const { projectId, functionId } of this.matched) {
       this.#counts.add(projectId, functionId, 'other', 'triggered');
     }
-    await enqueue(this.#client, this.matched.toSorted(byTime).map(invocationOf));
+    await this.#enqueue(this.matched.toSorted(byTime).map(invocationOf));
     for (const [projectId, keys] of this.late)
       await addLateKeys(this.#client, projectId, Buffer.concat(keys));
     const now = new Date().toISOString();
@@ -317,6 +338,22 @@ class Turn {
       })),
     );
     await addCounts(this.#client, this.#counts.all);
+  }
+
+  /** Queues invocations. Of functions with too many waiting ones, only their positions are kept. */
+  async #enqueue(invocations: readonly NewInvocation[]): Promise<void> {
+    if (invocations.length === 0) return;
+    const functions = [...new Set(invocations.map(({ functionId }) => functionId))];
+    const flooded = await floodedOf(this.#client, functions);
+    if (flooded.size === 0) return enqueue(this.#client, invocations);
+    await enqueue(
+      this.#client,
+      invocations.filter(({ functionId }) => !flooded.has(functionId)),
+    );
+    await keepPositions(
+      this.#client,
+      invocations.filter(({ functionId }) => flooded.has(functionId)),
+    );
   }
 
   /** Leaves out functions that are not run because of what they cost. Their invocations can be run later. */

@@ -1,5 +1,6 @@
 import type { Logger } from '../../telemetry/logger.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import type { Flood } from './flood.ts';
 import type { InternalDispatcher } from './internal.ts';
 
 export interface DispatchLoop {
@@ -9,13 +10,19 @@ export interface DispatchLoop {
   close(): Promise<void>;
 }
 
+/** How often it is looked for functions with too many waiting invocations, in milliseconds. */
+const FLOODS_EVERY = 5_000;
 /** How often events are looked for that nobody has told of, in milliseconds. */
 const LOOK_EVERY = 1_000;
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 10_000;
 
 /** Repeats turns as long as there is something to do, and again when it is stirred. */
-export function startLoop(turn: () => Promise<number>, logger: Pick<Logger, 'warn'>): DispatchLoop {
+export function startLoop(
+  turn: () => Promise<number>,
+  logger: Pick<Logger, 'warn'>,
+  every = LOOK_EVERY,
+): DispatchLoop {
   let isClosing = false;
   let isStirred = false;
   let wake: (() => void) | undefined;
@@ -35,7 +42,7 @@ export function startLoop(turn: () => Promise<number>, logger: Pick<Logger, 'war
       try {
         const done = await turn();
         wait = FIRST_PAUSE;
-        if (done === 0 && !isStirred && !isClosing) await rest(LOOK_EVERY);
+        if (done === 0 && !isStirred && !isClosing) await rest(every);
       } catch (error) {
         if (isClosing) return;
         logger.warn({ err: error }, 'events could not be given to functions; trying again');
@@ -66,10 +73,16 @@ export function startLoop(turn: () => Promise<number>, logger: Pick<Logger, 'war
 export function startDispatch(
   dispatcher: Dispatcher,
   internal: InternalDispatcher,
+  flood: Flood,
   logger: Pick<Logger, 'warn'>,
 ): DispatchLoop {
-  const turns = [() => dispatcher.turn(), () => dispatcher.lateTurn(), () => internal.turn()];
-  const loops = turns.map((turn) => startLoop(turn, logger));
+  const turns = [
+    ...[() => dispatcher.turn(), () => dispatcher.lateTurn(), () => internal.turn(), () => flood.turn()],
+  ];
+  const loops = [
+    ...turns.map((turn) => startLoop(turn, logger)),
+    startLoop(() => flood.look(), logger, FLOODS_EVERY),
+  ];
   return {
     stir: () => loops[0]?.stir(),
     async close() {

@@ -22,8 +22,8 @@ export interface PageDependencies {
 /** What is found out about a page before anything is written. */
 export interface FoundPage {
   done: DonePage;
-  /** Writes what the page leads to. */
-  write(client: Transaction): Promise<void>;
+  /** Writes what the page leads to. Returns how many invocations that are: `done` says how many were found. */
+  write(client: Transaction): Promise<number>;
 }
 
 /** How many events a page has. */
@@ -87,9 +87,10 @@ export async function eventPage(
     },
     async write(client) {
       await keepReplayMasks(client, keyOf(row), masks.changed);
-      if (row.dry_run) return;
+      if (row.dry_run) return queued.length;
       await enqueue(client, queued);
       await addLogs(client, errors.slice(0, MOST_ERRORS).map(logOf));
+      return queued.length;
     },
   };
 }

@@ -73,7 +73,7 @@ export async function personPage(
       ...{ lastTimestamp: null, lastId: (last as BroadcastPerson).id, masked: 0, queued: queued.length },
     },
     async write(client) {
-      if (!row.dry_run) await enqueueBroadcast(client, queued);
+      return row.dry_run ? queued.length : enqueueBroadcast(client, queued);
     },
   };
 }

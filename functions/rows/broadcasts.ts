@@ -47,13 +47,13 @@ export interface BroadcastInvocation {
   seed: number;
 }
 
-/** Puts invocations for persons into the queue. A person that was deleted meanwhile gets none. */
+/** Puts invocations for persons into the queue. A person that was deleted meanwhile gets none. Returns how many. */
 export async function enqueueBroadcast(
   queryable: Queryable,
   invocations: readonly BroadcastInvocation[],
-): Promise<void> {
-  if (invocations.length === 0) return;
-  await queryable.query({
+): Promise<number> {
+  if (invocations.length === 0) return 0;
+  const { rowCount } = await queryable.query({
     name: 'enqueue-broadcast',
     text: `insert into function_queue (id, project_id, function_id, version, mapping, distinct_id, person_id, globals, clock, seed)
      select i.id, i.project_id, i.function_id, i.version, i.mapping, i.distinct_id, i.person_id, i.globals, clock_timestamp(), i.seed
@@ -71,4 +71,5 @@ export async function enqueueBroadcast(
       ),
     ],
   });
+  return rowCount ?? 0;
 }

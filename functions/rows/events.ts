@@ -2,7 +2,7 @@ import type { Queryable } from '../../db/pool.ts';
 import type { StoredEvent } from '../rules/stored-event.ts';
 
 /** The groups of an event with their properties, as JSON. */
-const GROUPS = `(select json_agg(json_build_object('type', t.group_type, 'index', t.group_type_index, 'key', k.key,
+export const GROUPS = `(select json_agg(json_build_object('type', t.group_type, 'index', t.group_type_index, 'key', k.key,
       'properties', coalesce(g.properties, '{}')) order by k.index)
    from (values (0, e.group_0), (1, e.group_1), (2, e.group_2), (3, e.group_3), (4, e.group_4)) as k (index, key)
    join group_types t on t.project_id = e.project_id and t.group_type_index = k.index

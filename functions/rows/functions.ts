@@ -1,5 +1,5 @@
 import type { Queryable, Transaction } from '../../db/pool.ts';
-import { fits, prefixPattern } from '../../db/reading.ts';
+import { fits, literalPattern } from '../../db/reading.ts';
 import type { UserRow } from '../../db/users.ts';
 import type { CompiledContent, InputSchema, StoredInputs, StoredMapping } from '../rules/definition.ts';
 import type { OnError } from '../rules/on-error.ts';
@@ -213,17 +213,23 @@ export interface FunctionQuery {
   updatedAt?: string | undefined;
   /** A part of the name or of the description. */
   search?: string | undefined;
+  /** Only these, in this order. */
+  ids?: readonly string[] | undefined;
   /** The filters of a function contain one of these documents. */
   filters?: readonly unknown[] | undefined;
   limit: number;
   offset: number;
 }
 
-/** Lists functions in the order of their execution. With `search`, those whose name has the text come first. */
-export async function listFunctions(
-  queryable: Queryable,
-  query: FunctionQuery,
-): Promise<{ count: number; rows: ShownFunctionRow[] }> {
+/** A query of functions in SQL. */
+interface Wanted {
+  where: string;
+  order: string;
+  values: unknown[];
+  given(value: unknown): string;
+}
+
+function wantedBy(query: Omit<FunctionQuery, 'limit' | 'offset'>): Wanted {
   const values: unknown[] = [query.projectId];
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['f.project_id = $1', 'f.deleted_at is null'];
@@ -235,15 +241,46 @@ export async function listFunctions(
   if (query.updatedAt !== undefined) conditions.push(`f.updated_at = ${given(query.updatedAt)}::timestamptz`);
   let order = 'f.execution_order nulls last, f.updated_at desc, f.id';
   if (query.search) {
-    const pattern = given(`%${prefixPattern(query.search)}`);
-    conditions.push(`(f.name ilike ${pattern} or f.description ilike ${pattern})`);
-    order = `coalesce(f.name ilike ${pattern}, false) desc, ${order}`;
+    const text = `${given(literalPattern(query.search))}::text`;
+    const has = (column: string) => `${column} ilike '%' || ${text} || '%'`;
+    conditions.push(`(${has('f.name')} or ${has('f.description')})`);
+    order = `case when f.name ilike ${text} then 0 when f.name ilike ${text} || '%' then 1
+      when ${has('f.name')} then 2 else 3 end, ${order}`;
+  }
+  if (query.ids) {
+    const ids = given(query.ids);
+    conditions.push(`f.id = any(${ids}::uuid[])`);
+    order = `array_position(${ids}::uuid[], f.id)`;
   }
   if (query.filters) {
     const documents = given(query.filters.map((one) => JSON.stringify(one)));
     conditions.push(`f.filters::jsonb @> any(${documents}::jsonb[])`);
   }
-  const where = `where ${conditions.join(' and ')}`;
+  return { where: `where ${conditions.join(' and ')}`, order, values, given };
+}
+
+/** Lists the beginnings of the names of functions, of as many as can be compared without delay. */
+export async function listNames(
+  queryable: Queryable,
+  query: Omit<FunctionQuery, 'limit' | 'offset'>,
+): Promise<{ id: string; name: string }[]> {
+  const { where, order, values } = wantedBy(query);
+  const { rows } = await queryable.query(
+    `select f.id, left(f.name, 100) as name from functions f ${where} and f.name is not null order by ${order} limit 1000`,
+    values,
+  );
+  return rows;
+}
+
+/**
+ * Lists functions in the order of their execution. With `search`, those whose name is the text come first, then those whose
+ * name begins with it or has it.
+ */
+export async function listFunctions(
+  queryable: Queryable,
+  query: FunctionQuery,
+): Promise<{ count: number; rows: ShownFunctionRow[] }> {
+  const { where, order, values, given } = wantedBy(query);
   const counted = await queryable.query(`select count(*)::int as count from functions f ${where}`, values);
   // A page of large functions ends early, so that nobody asks for gigabytes by one request.
   const { rows } = await queryable.query(

@@ -1,9 +1,9 @@
 import { int4Array, textArray, uuidArray } from '../../db/binary-arrays.ts';
 import type { Queryable } from '../../db/pool.ts';
-import { prefixPattern } from '../../db/reading.ts';
 import type { AttemptRecord } from '../rules/progress.ts';
 import type { FunctionKey } from './functions.ts';
 import type { NewInvocation } from './queue.ts';
+import { mentions, patternOf } from './reruns.ts';
 
 export const DISABLED =
   'The function was not run, because it had taken too long before. Save it, and run this again.';
@@ -67,7 +67,7 @@ export interface InvocationSelection extends FunctionKey {
   statuses?: readonly string[] | undefined;
   eventId?: string | undefined;
   distinctId?: string | undefined;
-  /** A part of the error. Case does not matter. */
+  /** A part of the error, of a request or of an answer. Case does not matter. */
   search?: string | undefined;
   /** Only failed ones with which nobody has done anything: neither dismissed nor run again. */
   isOpen?: boolean | undefined;
@@ -91,7 +91,7 @@ function conditionsOf(query: InvocationSelection, values: unknown[]): string[] {
   if (before !== undefined) conditions.push(`i.at < ${given(before)}::timestamptz`);
   if (eventId !== undefined) conditions.push(`i.event_uuid = ${given(eventId)}::uuid`);
   if (distinctId !== undefined) conditions.push(`i.distinct_id = ${given(distinctId)}`);
-  if (search) conditions.push(`i.error ilike ${given(`%${prefixPattern(search)}`)}`);
+  if (search) conditions.push(mentions(given(patternOf(search))));
   if (isOpen) conditions.push("i.status = 'failed' and i.dismissed_at is null and i.rerun_at is null");
   else if (statuses && statuses.length > 0) conditions.push(`i.status = any(${given(statuses)})`);
   return conditions;
@@ -102,8 +102,10 @@ const ENDED = `(select project_id, function_id, id, version, mapping, event_uuid
   from function_invocations)`;
 const WAITING = `(select project_id, function_id, id, version, mapping, event_uuid, event_timestamp, distinct_id, person_id,
     'waiting' as status, null as error, coalesce(progress->'attempts', '[]') as attempts, created_at, due_at as at,
-    null::timestamptz as dismissed_at, null::timestamptz as rerun_at, rerun_of
+    null::timestamptz as dismissed_at, null::timestamptz as rerun_at, rerun_of, seq, lease
   from function_queue)`;
+/** Of waiting ones: nobody works at it, or nobody does any more. */
+const FREE = '(i.lease is null or i.at <= clock_timestamp())';
 const SHOWN = `i.id, i.version, i.mapping, i.event_uuid, i.event_timestamp, i.distinct_id, i.person_id, i.status, i.error,
   i.attempts, i.created_at, i.at, i.dismissed_at, i.rerun_at, i.rerun_of`;
 
@@ -146,50 +148,6 @@ export async function findInvocation(
   }
 }
 
-/** Makes new invocations that repeat some of a selection. Returns how many. `version`: null keeps that of each. */
-export async function repeatInvocations(
-  queryable: Queryable,
-  selection: InvocationSelection,
-  { version, limit }: { version: number | null; limit: number },
-): Promise<number> {
-  const values: unknown[] = [];
-  const conditions = conditionsOf(selection, values);
-  const given = (value: unknown) => `$${values.push(value)}`;
-  const { rowCount } = await queryable.query(
-    `with chosen as (
-       select i.part, i.place from (select tableoid as part, ctid as place, finished_at as at, * from function_invocations) i
-       where ${conditions.join(' and ')} and i.rerun_at is null
-       order by i.at, i.id limit ${given(limit)}),
-     marked as (
-       update function_invocations f set rerun_at = clock_timestamp() from chosen c
-       where f.tableoid = c.part and f.ctid = c.place and f.rerun_at is null returning f.*)
-     insert into function_queue (id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id,
-       person_id, groups, globals, clock, seed, rerun_of)
-     select gen_random_uuid(), m.project_id, m.function_id, coalesce(${given(version)}::int, m.version), m.mapping,
-       m.event_uuid, m.event_timestamp, m.distinct_id, m.person_id, m.groups, m.globals,
-       coalesce(m.event_timestamp, m.created_at), floor(random() * 2147483647)::int, m.id
-     from marked m order by m.finished_at, m.id`,
-    values,
-  );
-  return rowCount ?? 0;
-}
-
-/** Counts what is left of a selection and could be repeated, up to a limit. */
-export async function countRepeatable(
-  queryable: Queryable,
-  selection: InvocationSelection,
-  limit: number,
-): Promise<number> {
-  const values: unknown[] = [];
-  const conditions = conditionsOf(selection, values);
-  const { rows } = await queryable.query(
-    `select count(*)::int as count from (select from (select finished_at as at, * from function_invocations) i
-     where ${conditions.join(' and ')} and i.rerun_at is null limit ${Number(limit)}) some`,
-    values,
-  );
-  return rows[0].count;
-}
-
 /** Marks failed invocations of a selection with which nothing more is to be done. Returns how many. */
 export async function dismissInvocations(
   queryable: Queryable,
@@ -206,4 +164,35 @@ export async function dismissInvocations(
     values,
   );
   return rowCount ?? 0;
+}
+
+/** Ends waiting invocations of a selection that nobody works at. Returns how many, and in which lines others may wait for them. */
+export async function cancelInvocations(
+  queryable: Queryable,
+  selection: InvocationSelection,
+  reason: string,
+  limit: number,
+): Promise<{ count: number; lines: string[] }> {
+  const values: unknown[] = [];
+  const conditions = conditionsOf(selection, values);
+  const given = (value: unknown) => `$${values.push(value)}`;
+  const { rows } = await queryable.query(
+    `with gone as (
+       delete from function_queue q where q.seq = any(array(
+         select i.seq from ${WAITING} i where ${conditions.join(' and ')} and ${FREE}
+         order by i.seq limit ${given(limit)} for update of i skip locked)) returning q.*),
+     listed as (
+       insert into function_invocations (project_id, id, function_id, version, mapping, event_uuid, event_timestamp,
+         distinct_id, person_id, groups, globals, rerun_of, status, error, attempts, created_at, finished_at)
+       select g.project_id, g.id, g.function_id, g.version, g.mapping, g.event_uuid, g.event_timestamp, g.distinct_id,
+         g.person_id, g.groups, g.globals, g.rerun_of, 'cancelled', ${given(reason)},
+         coalesce(g.progress->'attempts', '[]'), g.created_at, clock_timestamp()
+       from gone g)
+     select line from gone`,
+    values,
+  );
+  return {
+    count: rows.length,
+    lines: [...new Set(rows.flatMap(({ line }) => (line === null ? [] : [line])))],
+  };
 }

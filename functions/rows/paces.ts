@@ -75,7 +75,7 @@ export async function addPaces(queryable: Queryable, keys: readonly Key[]): Prom
 export async function countHeld(queryable: Queryable, keys: readonly Key[]): Promise<Map<string, number>> {
   const { rows } = await queryable.query({
     name: 'count-held-invocations',
-    text: `select w.function_id, count(*)::int as count from unnest($1::int[], $2::uuid[]) as w (project_id, function_id)
+    text: `select w.function_id, count(distinct coalesce(q.batch, q.id))::int as count from unnest($1::int[], $2::uuid[]) as w (project_id, function_id)
      join function_queue q on q.project_id = w.project_id and q.function_id = w.function_id
        and q.held and q.due_at > clock_timestamp() group by 1`,
     values: columnsOf(keys),

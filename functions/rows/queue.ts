@@ -76,6 +76,10 @@ export interface QueueRow {
   was_lost: boolean;
   /** Those with the same line run one after the other. Absent: the order does not matter. */
   line?: string | null;
+  /** Those that are delivered together have the same. Absent: it goes alone. */
+  batch?: string | null;
+  /** Of one that stands for its batch: the others. */
+  others?: readonly QueueRow[];
 }
 
 /** What a claim returns of rows `q`. */

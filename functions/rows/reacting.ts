@@ -64,3 +64,20 @@ export const reactingFunction = (
   projectId: number,
   functionId: string,
 ): Promise<Reacting | undefined> => reacting(queryable, projectId, 'id = $2', [functionId]);
+
+/** The filters of a function that reacts to events, as JSON. */
+export interface SievedRow {
+  filters: string;
+  mappings: string | null;
+}
+
+/** Lists the filters of a project's functions. */
+export async function sievedFunctions(queryable: Queryable, projectId: number): Promise<SievedRow[]> {
+  const { rows } = await queryable.query({
+    name: 'sieved-functions',
+    text: `select filters::text as filters, mappings::text as mappings from functions
+           where project_id = $1 and enabled and deleted_at is null and type = 'destination'`,
+    values: [projectId],
+  });
+  return rows;
+}

@@ -1,6 +1,7 @@
 import type { Queryable } from '../../db/pool.ts';
 import type { Bytecode } from '../../hog/bytecode/index.ts';
 import type { Hold, ReplayKind, ReplayStatus } from '../rules/replay.ts';
+import type { RerunSelection } from '../rules/rerun.ts';
 import type { FunctionKey } from './functions.ts';
 
 /** A replay or a broadcast. */
@@ -17,6 +18,9 @@ export interface ReplayRow {
   horizon: string | null;
   properties: unknown;
   bytecode: Bytecode | null;
+  selection: RerunSelection | null;
+  /** Of a rerun: which version runs. Null: that of each invocation. */
+  version: number | null;
   rate_per_second: number | null;
   page: number;
   last_timestamp: string | null;
@@ -40,10 +44,8 @@ export interface ReplayKey {
 
 const ACTIVE = "status in ('running', 'paused')";
 
-export type NewReplay = Pick<
-  ReplayRow,
-  'id' | 'kind' | 'dry_run' | 'after' | 'before' | 'properties' | 'bytecode' | 'rate_per_second'
->;
+export type NewReplay = Pick<ReplayRow, 'id' | 'kind' | 'dry_run' | 'rate_per_second'> &
+  Partial<Pick<ReplayRow, 'after' | 'before' | 'properties' | 'bytecode' | 'selection' | 'version'>>;
 
 /** Begins a replay. Undefined: the function has one in progress. */
 export async function insertReplay(
@@ -51,15 +53,16 @@ export async function insertReplay(
   { projectId, functionId }: FunctionKey,
   row: NewReplay,
 ): Promise<ReplayRow | undefined> {
-  const json = (value: unknown) => (value === null ? null : JSON.stringify(value));
+  const json = (value: unknown) => (value == null ? null : JSON.stringify(value));
   const { rows } = await queryable.query(
     `insert into function_replays (project_id, id, function_id, kind, dry_run, after, before, properties, bytecode,
-       rate_per_second)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+       selection, version, rate_per_second)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
      on conflict (project_id, function_id, dry_run) where ${ACTIVE} do nothing returning *`,
     [
-      ...[projectId, row.id, functionId, row.kind, row.dry_run, row.after, row.before],
-      ...[json(row.properties), json(row.bytecode), row.rate_per_second],
+      ...[projectId, row.id, functionId, row.kind, row.dry_run, row.after ?? null, row.before ?? null],
+      ...[json(row.properties), json(row.bytecode), json(row.selection)],
+      ...[row.version ?? null, row.rate_per_second],
     ],
   );
   return rows[0];
@@ -221,6 +224,18 @@ export async function advanceReplay(queryable: Queryable, row: ReplayRow, done: 
     ],
   );
   return rowCount === 1;
+}
+
+/** Corrects how many invocations a page has queued: what it found may be gone meanwhile. */
+export async function correctQueued(
+  queryable: Queryable,
+  { project_id, id }: Pick<ReplayRow, 'project_id' | 'id'>,
+  difference: number,
+): Promise<void> {
+  await queryable.query(
+    'update function_replays set queued = queued + $3 where project_id = $1 and id = $2',
+    [project_id, id, difference],
+  );
 }
 
 /** Writes down what a running replay waits for. */

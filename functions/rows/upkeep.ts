@@ -100,19 +100,28 @@ export async function hastenCancelled(queryable: Queryable, limit: number): Prom
   return rowCount ?? 0;
 }
 
-/** Deletes what persons leave behind in queue and history: their invocations, and the lines of their logs. */
+/**
+ * Deletes what persons leave behind in queue and history: their invocations, and the lines of their logs. Invocations move
+ * between the two while this waits for whoever moves them, so it looks again until it finds none.
+ */
 export async function deleteOfPersons(
   queryable: Queryable,
   projectId: number,
   personIds: readonly string[],
 ): Promise<void> {
-  await queryable.query(
-    `with queued as (
-       delete from function_queue where project_id = $1 and person_id = any($2::uuid[]) returning id, function_id),
-     ended as (
-       delete from function_invocations where project_id = $1 and person_id = any($2::uuid[]) returning id, function_id)
-     delete from function_logs l using (select * from queued union all select * from ended) gone
-     where l.project_id = $1 and l.function_id = gone.function_id and l.instance_id = gone.id`,
-    [projectId, personIds],
-  );
+  for (let found = true; found; ) {
+    found = false;
+    for (const table of ['function_queue', 'function_invocations']) {
+      const { rows } = await queryable.query(
+        `with gone as (
+           delete from ${table} where project_id = $1 and person_id = any($2::uuid[]) returning id, function_id),
+         lines as (
+           delete from function_logs l using gone
+           where l.project_id = $1 and l.function_id = gone.function_id and l.instance_id = gone.id)
+         select count(*) > 0 as some from gone`,
+        [projectId, personIds],
+      );
+      found ||= rows[0].some;
+    }
+  }
 }

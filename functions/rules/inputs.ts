@@ -58,7 +58,9 @@ const CHECKS: Partial<Record<InputSchema['type'], Check>> = {
   boolean: (value, { templating }) =>
     typeof value === 'boolean' || (typeof value === 'string' && templating !== false)
       ? undefined
-      : 'Value must be a boolean.',
+      : templating === false
+        ? 'Value must be a boolean.'
+        : 'Value must be a boolean or a template string.',
   dictionary: expects(isObject, 'Value must be a dictionary.'),
   integration: expects((value) => Number.isInteger(value), 'Value must be an Integration ID.'),
   integration_multi: expects(
@@ -76,6 +78,30 @@ const CHECKS: Partial<Record<InputSchema['type'], Check>> = {
 const COMPILED: ReadonlySet<InputSchema['type']> = new Set([
   ...(['string', 'dictionary', 'json', 'boolean', 'email', 'native_email'] as const),
 ]);
+
+const INTEGRATION_TYPES: ReadonlySet<string> = new Set([
+  ...(['integration', 'integration_field', 'integration_multi'] as const),
+]);
+const INTEGRATION_FIELDS = [
+  ...(['integration', 'integration_key', 'integration_field', 'requires_field', 'requiredScopes'] as const),
+] as const;
+
+/**
+ * Completes a schema that a client sends again without what it does not know: which integrations an input takes. `known`
+ * is the schema as it was before.
+ */
+export function keepIntegrations(
+  schemas: readonly InputSchema[],
+  known: readonly InputSchema[],
+): InputSchema[] {
+  const before = new Map(known.map((one) => [one.key, one]));
+  return schemas.map((schema) => {
+    const same = before.get(schema.key);
+    if (!INTEGRATION_TYPES.has(schema.type) || same?.type !== schema.type) return schema;
+    const kept = INTEGRATION_FIELDS.filter((name) => schema[name] === undefined && same[name] !== undefined);
+    return { ...schema, ...Object.fromEntries(kept.map((name) => [name, same[name]])) };
+  });
+}
 
 /** Refuses a schema that names a key twice: only one of the two values could be stored. */
 export function requireUniqueKeys(schemas: readonly InputSchema[], field: string): void {
@@ -117,9 +143,7 @@ function settleInput(
     input = givenPart(kept);
   }
   if (schema.required && isMissing(input.value)) {
-    if (isMissing(schema.default)) {
-      throw new FunctionError(field, 'This field is required.', { code: 'required' });
-    }
+    if (isMissing(schema.default)) throw new FunctionError(field, 'This field is required.');
     input = { ...input, value: schema.default };
   }
   if (!Object.hasOwn(input, 'value')) return undefined;

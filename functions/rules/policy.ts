@@ -38,6 +38,24 @@ const retry = z
   .meta({ id: 'FunctionRetryPolicy' });
 export type RetryPolicy = z.output<typeof retry>;
 
+const batch = z
+  .strictObject({
+    max_batch: z.int().min(2).max(1_000).meta({ description: 'How many events go together at most.' }),
+    max_wait_seconds: z
+      .number()
+      .min(0)
+      .max(3_600)
+      .default(1)
+      .meta({ description: 'How long an event waits for others at most.' }),
+  })
+  .meta({
+    id: 'FunctionBatchPolicy',
+    description:
+      'Events go together: the program runs once for several of them, and sees them as `items`. They stay together when they ' +
+      'are repeated, under one idempotency key.',
+  });
+export type BatchPolicy = z.output<typeof batch>;
+
 export const deliveryPolicy = z
   .strictObject({
     max_concurrency: z.int().min(1).max(1_000).meta({
@@ -48,6 +66,7 @@ export const deliveryPolicy = z
         'At most so many attempts begin in a second, in all workers. They begin at even distances.',
     }),
     retry,
+    batch,
     ordering: z.enum(['none', 'distinct_id']).meta({
       description:
         '`distinct_id`: invocations of the same distinct id run one after the other, in the order in which they were ' +
@@ -70,6 +89,12 @@ export function checkPolicy(
   type: FunctionTypeName,
   { delivery, paused }: { delivery?: DeliveryPolicy | null | undefined; paused?: boolean | undefined },
 ): void {
+  if (delivery?.batch && delivery.ordering === 'distinct_id') {
+    throw refuse.invalid('delivery', 'Batches have no order: leave out `batch` or `ordering`.');
+  }
+  if (delivery?.batch && type !== 'destination') {
+    throw refuse.invalid('delivery', '`batch` is only for functions of type destination.');
+  }
   if (DELIVERED.has(type)) return;
   const only = `only for functions of type ${[...DELIVERED].join(' and ')}, and this one has the type ${type}.`;
   if (delivery) throw refuse.invalid('delivery', `A policy of delivery is ${only}`);

@@ -1,5 +1,5 @@
-/** A replay runs a function for past events, a broadcast for persons. */
-export const REPLAY_KINDS = ['replay', 'broadcast'] as const;
+/** A replay runs a function for past events, a broadcast for persons, a rerun for invocations that have ended. */
+export const REPLAY_KINDS = ['replay', 'broadcast', 'rerun'] as const;
 export type ReplayKind = (typeof REPLAY_KINDS)[number];
 
 export const REPLAY_STATUSES = ['running', 'paused', 'completed', 'cancelled', 'failed'] as const;

@@ -7,6 +7,7 @@ import type { Logger } from '../../telemetry/logger.ts';
 import type { Work } from '../../tenancy/product.ts';
 import { eventPage, type FoundPage, type PageDependencies } from '../replay/event-page.ts';
 import { personPage } from '../replay/person-page.ts';
+import { rerunPage } from '../replay/rerun-page.ts';
 import { countPersons } from '../rows/broadcasts.ts';
 import { addCounts } from '../rows/counts.ts';
 import {
@@ -14,6 +15,7 @@ import {
   beginReplay as begin,
   cancelStopped,
   changeReplay,
+  correctQueued,
   countReplayEvents,
   findReplay,
   hasMoreWaiting,
@@ -21,6 +23,7 @@ import {
   quietReplays,
   type ReplayRow,
 } from '../rows/replays.ts';
+import { allWritten, countEnded, markNow } from '../rows/reruns.ts';
 import { disabledFunctions } from '../rows/states.ts';
 import { allowanceOf, DELETED, isActive, MOST_WAITING, SWITCHED_OFF } from '../rules/replay.ts';
 import { WATCHER } from '../rules/watcher.ts';
@@ -36,6 +39,8 @@ export interface ReplayRunDependencies extends PageDependencies {
 
 const CLOSING = 2_000;
 const COUNTING = 60_000;
+/** How long to wait for transactions that are writing what has ended, in milliseconds. */
+const WRITING = 20_000;
 const CALL = 10_000;
 /** How long to wait for room in the queue, for a disabled function, and for a turn, in milliseconds. */
 const HELD = 30_000;
@@ -61,15 +66,31 @@ export async function beginReplay(
   const row = await findReplay(pool, reference);
   if (!row || row.horizon !== null || !isActive(row.status)) return;
   await beating(work, async () => {
-    // Persons are taken as they are.
-    const horizon =
-      row.kind === 'replay' ? await horizonAfter(pool, row.created_at, work.signal) : row.created_at;
+    const horizon = await horizonOf(pool, row, work.signal);
     const total = await count(pool, row, horizon).catch((error: unknown) => {
       logger.warn({ err: error, replayId: row.id }, 'the events of a replay could not be counted');
       return null;
     });
     await begin(pool, reference, { horizon, total });
   });
+}
+
+/** Until when something was stored that is looked at. Persons are taken as they are. */
+function horizonOf(pool: Pool, row: ReplayRow, signal: AbortSignal): Promise<string> {
+  if (row.kind === 'replay') return horizonAfter(pool, row.created_at, signal);
+  return row.kind === 'rerun' ? endedUntil(pool, signal) : Promise.resolve(row.created_at);
+}
+
+/**
+ * Waits until everything is written that had ended. A transaction that stays open for longer than patience is not waited
+ * for: what it ends stays in the list of what has failed.
+ */
+async function endedUntil(pool: Pool, signal: AbortSignal): Promise<string> {
+  const now = await markNow(pool);
+  const until = performance.now() + WRITING;
+  while (performance.now() < until && !(await allWritten(pool, now)))
+    await pause(WRITING / 100, undefined, { signal });
+  return now.instant;
 }
 
 /** Waits until all events are final that were stored before an instant. */
@@ -85,10 +106,11 @@ async function horizonAfter(pool: Pool, instant: string, signal: AbortSignal): P
 const count = (pool: Pool, row: ReplayRow, horizon: string): Promise<number> =>
   transaction(pool, async (client) => {
     await client.query(`set local statement_timeout = ${COUNTING}`);
-    return row.kind === 'replay'
-      ? countReplayEvents(client, row, horizon)
-      : countPersons(client, row.project_id);
+    if (row.kind === 'replay') return countReplayEvents(client, row, horizon);
+    return row.kind === 'rerun' ? countEnded(client, row, horizon) : countPersons(client, row.project_id);
   });
+
+const PAGES = { replay: eventPage, broadcast: personPage, rerun: rerunPage } as const;
 
 const GONE: ReplayProgress = {
   ...{ status: 'cancelled', reason: DELETED, kind: 'replay', dryRun: false, held: null },
@@ -131,10 +153,9 @@ export async function replayPages(
     }
     try {
       const most = left;
-      const pageOf = row.kind === 'replay' ? eventPage : personPage;
-      const page = await beating(work, () => pageOf(deps, row, { most, signal: work.signal }));
-      const done = await finishPage(deps.pool, row, page);
-      if (done && !row.dry_run) left -= page?.done.queued ?? 0;
+      const page = await beating(work, () => PAGES[row.kind](deps, row, { most, signal: work.signal }));
+      const queued = await finishPage(deps.pool, row, page);
+      if (!row.dry_run) left -= queued;
     } catch (error) {
       if (!(error instanceof NoTurnError)) throw error;
       wait = NO_TURN;
@@ -142,26 +163,26 @@ export async function replayPages(
   }
 }
 
-/** Writes what a page leads to, and moves the replay on. False: somebody else did. */
-async function finishPage(pool: Pool, row: ReplayRow, page: FoundPage | null): Promise<boolean> {
+/** Writes what a page leads to, and moves the replay on, unless somebody else has. Returns how many invocations it queued. */
+async function finishPage(pool: Pool, row: ReplayRow, page: FoundPage | null): Promise<number> {
   const { project_id: projectId, function_id: functionId } = row;
   if (!page) {
     const stopped = await cancelStopped(pool, { ...STOPPED, limit: 1, only: row });
     if (stopped.length === 0)
       await changeReplay(pool, keyOf(row), { from: ['running'], to: 'completed', page: row.page });
-    return false;
+    return 0;
   }
-  const isDone = await transaction(pool, async (client) => {
-    if (!(await advanceReplay(client, row, page.done))) return false;
-    await page.write(client);
-    const { queued: count } = page.done;
+  const done = await transaction(pool, async (client) => {
+    if (!(await advanceReplay(client, row, page.done))) return null;
+    const count = await page.write(client);
+    if (count !== page.done.queued) await correctQueued(client, row, count - page.done.queued);
     if (count > 0 && !row.dry_run) {
       await addCounts(client, [{ projectId, functionId, kind: 'other', name: 'triggered', count }]);
     }
-    return true;
+    return count;
   });
-  if (!isDone) await cancelStopped(pool, { ...STOPPED, limit: 1, only: row });
-  return isDone;
+  if (done === null) await cancelStopped(pool, { ...STOPPED, limit: 1, only: row });
+  return done ?? 0;
 }
 
 const STOPPED = { deleted: DELETED, switchedOff: SWITCHED_OFF };

@@ -1,5 +1,6 @@
 import type { Pool } from '../../db/pool.ts';
 import type { Work } from '../../tenancy/product.ts';
+import { deleteLosses } from '../rows/losses.ts';
 import { deleteEndedMasks } from '../rows/masks.ts';
 import { deleteReplays } from '../rows/replays.ts';
 import {
@@ -47,6 +48,7 @@ export async function keepHistory({ pool, functionDays }: UpkeepDependencies, wo
   deleted += await inBatches(() => deleteLogs(pool, ago(functionDays), AT_ONCE), work);
   deleted += await inBatches(() => deleteCounts(pool, ago(COUNT_DAYS), AT_ONCE), work);
   deleted += await inBatches(() => deleteReplays(pool, ago(functionDays), AT_ONCE), work);
+  deleted += await deleteLosses(pool, ago(functionDays));
   deleted += await inBatches(() => deleteEndedMasks(pool, AT_ONCE), work);
   return deleted;
 }

@@ -1,14 +1,6 @@
 // Conversions for advertising. The services take personal data only as hashes of normalized values.
-import { CHOSEN, choice, destination, dictionary, secret, text } from './inputs.ts';
-
-/** The template of an input: the hash of a property of the person, in lower case and without spaces around it. */
-const hashed = (property: string) =>
-  `{empty(person.properties.${property}) ? null : sha256Hex(lower(trim(toString(person.properties.${property}))))}`;
-/** Of a phone number, only the digits are hashed, with `before` in front of them. */
-const hashedPhone = (before: string) =>
-  `{empty(person.properties.phone) ? null : sha256Hex(concat('${before}', replaceAll(replaceAll(replaceAll(replaceAll(replaceAll(toString(person.properties.phone), '+', ''), ' ', ''), '-', ''), '(', ''), ')', '')))}`;
-const VALUE = '{toFloat(event.properties.value ?? event.properties.revenue ?? event.properties.price)}';
-const SECONDS = '{toInt(toUnixTimestamp(toDateTime(event.timestamp)))}';
+import { COUNT, hashed, hashedPhone, PRODUCTS, product, SECONDS, VALUE } from './ads-parts.ts';
+import { CHOSEN, choice, destination, dictionary, mapping, secret, text } from './inputs.ts';
 
 const pixelId = text('pixelId', 'Pixel ID', {
   description: 'The ID of the pixel that gets the conversions.',
@@ -22,6 +14,49 @@ const eventId = text('eventId', 'Event ID', {
 const testEventCode = text('testEventCode', 'Test event code', {
   description: 'Marks the conversions as tests. Empty: they count.',
 });
+
+const META_PRODUCT = (from: string) =>
+  `{'id': ${from}.sku ?? ${from}.product_id, 'quantity': ${from}.quantity, 'item_price': ${from}.price}`;
+const META_ONE = {
+  currency: '{event.properties.currency}',
+  value: VALUE,
+  content_type: 'product',
+  content_ids: product('event.properties.sku ?? event.properties.product_id'),
+  contents: product(META_PRODUCT('event.properties')),
+  content_name: '{event.properties.name}',
+  content_category: '{event.properties.category}',
+};
+const META_MANY = {
+  ...{ currency: '{event.properties.currency}', value: VALUE, content_type: 'product' },
+  content_ids: `{arrayMap(one -> one.sku ?? one.product_id, ${PRODUCTS})}`,
+  contents: `{arrayMap(one -> (${META_PRODUCT('one')}), ${PRODUCTS})}`,
+  num_items: COUNT,
+  order_id: '{event.properties.order_id}',
+};
+const META_EVENTS: [name: string, event: string, theirs: string, data: Record<string, string>][] = [
+  ['Page Viewed', '$pageview', 'PageView', {}],
+  ['Product Viewed', 'Product Viewed', 'ViewContent', META_ONE],
+  [
+    ...(['Products Searched', 'Products Searched', 'Search'] as const),
+    { search_string: '{event.properties.query}', content_category: '{event.properties.category}' },
+  ],
+  ['Product Added', 'Product Added', 'AddToCart', META_ONE],
+  ['Checkout Started', 'Checkout Started', 'InitiateCheckout', META_MANY],
+  ['Order Completed', 'Order Completed', 'Purchase', META_MANY],
+  ['Lead Generated', 'Lead Generated', 'Lead', { currency: '{event.properties.currency}', value: VALUE }],
+  ['Signed Up', 'Signed Up', 'CompleteRegistration', {}],
+];
+const metaEventName = (value: string) =>
+  text('eventName', 'Name of the event', {
+    description: 'A standard event of Meta, such as Purchase, or one of your own.',
+    default: value,
+    required: true,
+  });
+const metaCustomData = (value: Record<string, string>) =>
+  dictionary('customData', 'Data of the event', {
+    description: 'Parameters of the conversion as Meta defines them.',
+    default: value,
+  });
 
 export const META_ADS = destination('meta-ads', {
   id: 'template-meta-ads',
@@ -51,11 +86,7 @@ if (answer.status >= 300) {
   inputs_schema: [
     secret('accessToken', 'Access token', { description: 'A token of the Conversions API.' }),
     pixelId,
-    text('eventName', 'Name of the event', {
-      description: 'A standard event of Meta, such as Purchase, or one of your own.',
-      default: '{event.event}',
-      required: true,
-    }),
+    metaEventName('{event.event}'),
     eventId,
     text('eventSourceUrl', 'Page', { default: '{event.properties.$current_url}' }),
     text('eventTime', 'Time of the event', {
@@ -84,16 +115,16 @@ if (answer.status >= 300) {
       },
       required: true,
     }),
-    dictionary('customData', 'Data of the event', {
-      description: 'Parameters of the conversion as Meta defines them.',
-      default: {
-        currency: '{event.properties.currency}',
-        value: VALUE,
-        order_id: '{event.properties.order_id}',
-      },
+    metaCustomData({
+      currency: '{event.properties.currency}',
+      value: VALUE,
+      order_id: '{event.properties.order_id}',
     }),
     testEventCode,
   ],
+  mapping_templates: META_EVENTS.map(([name, event, theirs, data]) =>
+    mapping(name, event, [metaEventName(theirs), metaCustomData(data)]),
+  ),
 });
 
 export const TIKTOK_ADS = destination('tiktok', {

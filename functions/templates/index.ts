@@ -1,6 +1,8 @@
+import { ACCOIL, APPCUES, KLIME } from './accounts.ts';
 import { ACTIVECAMPAIGN } from './activecampaign.ts';
 import { META_ADS, TIKTOK_ADS } from './ads.ts';
 import { AIRTABLE } from './airtable.ts';
+import { AVO, CLEARBIT, RUDDERSTACK } from './analytics.ts';
 import { ATTIO } from './attio.ts';
 import { MAKE, REPLICATOR, ZAPIER } from './automation.ts';
 import { BEEHIIV } from './beehiiv.ts';
@@ -8,6 +10,7 @@ import { BRAZE } from './braze.ts';
 import { BREVO } from './brevo.ts';
 import { DISCORD, MICROSOFT_TEAMS, TELEGRAM } from './chats.ts';
 import { CLICKUP } from './clickup.ts';
+import { REDDIT_CONVERSIONS, SNAPCHAT_ADS } from './conversions.ts';
 import { CUSTOMERIO } from './customerio.ts';
 import { DOWNSAMPLING, DOWNSAMPLING_PLUGIN } from './downsampling.ts';
 import { DROP_EVENTS } from './drop-events.ts';
@@ -26,6 +29,7 @@ import { NOTIFICATION_BAR } from './notification-bar.ts';
 import { PAGERDUTY } from './pagerduty.ts';
 import { TWILIO, WHATSAPP } from './phones.ts';
 import { GOOGLE_TAG_MANAGER, REDDIT_PIXEL, SNAPCHAT_PIXEL } from './pixels.ts';
+import { FILTER_OUT, GEOIP_PLUGIN, LANGUAGE_OF_URL, URL_PARAMETERS } from './plugins.ts';
 import { FILTER_PROPERTIES, HASH_PROPERTIES, PII_HASHING } from './properties.ts';
 import { SALESFORCE_CREATE, SALESFORCE_UPDATE } from './salesforce.ts';
 import { SENDGRID } from './sendgrid.ts';
@@ -56,12 +60,14 @@ export const TEMPLATES: readonly Template[] = [
   ...[KLAVIYO_USER, KLAVIYO_EVENT, BRAZE, USERLIST, ENGAGE, ACTIVECAMPAIGN, BEEHIIV],
   ...[MAILGUN, MAILJET_CONTACT, MAILJET_LIST],
   ...[INTERCOM, INTERCOM_EVENT, ZENDESK, GLEAP],
-  ...[META_ADS, TIKTOK_ADS],
+  ...[META_ADS, TIKTOK_ADS, SNAPCHAT_ADS, REDDIT_CONVERSIONS],
+  ...[RUDDERSTACK, AVO, CLEARBIT, APPCUES, ACCOIL, KLIME],
   ...[SALESFORCE_CREATE, SALESFORCE_UPDATE, ATTIO, AIRTABLE],
   ...[BLANK_TRANSFORMATION, DROP_EVENTS, GEOIP, IP_ANONYMIZATION, REMOVE_NULL_PROPERTIES, BOT_DETECTION],
   ...[FILTER_PROPERTIES, HASH_PROPERTIES, PII_HASHING],
   ...[DOWNSAMPLING, DOWNSAMPLING_PLUGIN],
   ...[URL_MASKING, URL_NORMALIZATION],
+  ...[LANGUAGE_OF_URL, URL_PARAMETERS, FILTER_OUT, GEOIP_PLUGIN],
   ...[BLANK_SITE_APP, BLANK_SITE_DESTINATION, NOTIFICATION_BAR],
   ...[TIKTOK_PIXEL, SNAPCHAT_PIXEL, REDDIT_PIXEL, GOOGLE_TAG_MANAGER],
 ];

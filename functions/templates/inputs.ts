@@ -1,5 +1,5 @@
 // The parts of which templates for services are made.
-import type { InputSchema } from '../rules/definition.ts';
+import type { GivenMapping, InputSchema } from '../rules/definition.ts';
 import { input, destination as stableDestination, type Written } from './parts.ts';
 import type { Template } from './template.ts';
 
@@ -96,3 +96,34 @@ export const expects404 = inputOf('non_failure_status_codes', {
 })('non_failure_status_codes', 'Status codes that are no failures', {
   description: 'What the service answers if it does not know something yet.',
 });
+
+type Mapped = GivenMapping & { name: string; include_by_default?: boolean };
+
+/** A mapping that is there from the beginning: events of one name become an event of the service. */
+export const mapping = (name: string, event: string, inputs: InputSchema[]): Mapped => ({
+  ...{ name, include_by_default: true, inputs_schema: inputs },
+  filters: { events: [{ id: event, name: event === '$pageview' ? 'Pageview' : event, type: 'events' }] },
+});
+
+/** A mapping that is there from the beginning: all events for which an expression of HogQL is true. */
+export const mappingOf = (name: string, condition: string, inputs: InputSchema[]): Mapped => ({
+  ...{ name, include_by_default: true, inputs_schema: inputs },
+  filters: {
+    events: [
+      {
+        ...{ id: null, name: 'All events', type: 'events' },
+        properties: [{ key: condition, type: 'hogql' }],
+      },
+    ],
+  },
+});
+
+export const eventType = (service: string, value: string) =>
+  text('eventType', 'Event', {
+    description: `The name of the event at ${service}.`,
+    default: value,
+    required: true,
+  });
+
+/** What an event is worth. */
+export const MONEY = 'event.properties.value ?? event.properties.revenue ?? event.properties.price';

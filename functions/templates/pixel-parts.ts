@@ -1,5 +1,4 @@
 // Parts of templates for scripts of advertisers.
-import type { GivenMapping, InputSchema } from '../rules/definition.ts';
 import { dictionary, text } from './inputs.ts';
 import { site, type Written } from './parts.ts';
 import type { Template } from './template.ts';
@@ -16,14 +15,6 @@ function filled(...given) {
   return Object.fromEntries(entries.filter(([, value]) => value !== null && value !== undefined && value !== ''))
 }
 `;
-
-type Mapped = GivenMapping & { name: string; include_by_default?: boolean };
-
-/** A mapping that is there from the beginning: events of one name become an event of the service. */
-export const mapping = (name: string, event: string, inputs: InputSchema[]): Mapped => ({
-  ...{ name, include_by_default: true, inputs_schema: inputs },
-  filters: { events: [{ id: event, name: event === '$pageview' ? 'Pageview' : event, type: 'events' }] },
-});
 
 export const pixel = (icon: string, given: Written): Template => ({
   ...site('site_destination', given, icon),
@@ -45,12 +36,3 @@ export const eventProperties = (service: string, value: Record<string, string>) 
     description: `What ${service} learns about the event. Empty values are left out.`,
     default: value,
   });
-export const eventType = (service: string, value: string) =>
-  text('eventType', 'Event', {
-    description: `The name of the event at ${service}.`,
-    default: value,
-    required: true,
-  });
-
-/** What an event is worth. */
-export const MONEY = 'event.properties.value ?? event.properties.revenue ?? event.properties.price';

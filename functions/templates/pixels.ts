@@ -1,15 +1,6 @@
 // Scripts of advertisers and of Google Tag Manager, which web pages load.
-import { dictionary, text } from './inputs.ts';
-import {
-  COMMON,
-  eventProperties,
-  eventType,
-  MONEY,
-  mapping,
-  pixel,
-  pixelId,
-  userProperties,
-} from './pixel-parts.ts';
+import { dictionary, eventType, MONEY, mapping, text } from './inputs.ts';
+import { COMMON, eventProperties, pixel, pixelId, userProperties } from './pixel-parts.ts';
 
 const SNAPCHAT_EVENTS: [name: string, event: string, theirs: string][] = [
   ['Page viewed', '$pageview', 'PAGE_VIEW'],

@@ -1,15 +1,6 @@
 import type { InputSchema } from '../rules/definition.ts';
-import { choice, text } from './inputs.ts';
-import {
-  COMMON,
-  eventProperties,
-  eventType,
-  MONEY,
-  mapping,
-  pixel,
-  pixelId,
-  userProperties,
-} from './pixel-parts.ts';
+import { choice, eventType, MONEY, mapping, text } from './inputs.ts';
+import { COMMON, eventProperties, pixel, pixelId, userProperties } from './pixel-parts.ts';
 
 /** What is known of products at TikTok: of one that is the event itself, or of a list. */
 const TIKTOK_PRODUCT = (from: string) =>

@@ -159,6 +159,11 @@ export class ThreadPool<Job, Answer> {
     this.#next();
   }
 
+  /** Ends the threads that have nothing to do, and so gives back their memory. The next job starts a new one. */
+  rest(): void {
+    for (const slot of this.#slots.filter(({ job }) => job === null)) this.#release(slot, true);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     const waiting = this.#waiting;

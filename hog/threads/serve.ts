@@ -6,25 +6,29 @@ export interface Service<Job, Answer> {
   work(job: Job): Promise<Answer> | Answer;
   /** Returns whether the thread should be replaced after the job. */
   isWorn?(error?: unknown): boolean;
+  /** Returns the memory of an answer that moves to the main thread instead of being copied. */
+  transfer?(answer: Answer): ArrayBuffer[];
 }
 
 /** So much lower is the priority of threads, which may be busy for seconds, than that of the thread that serves requests. */
 const NICE = 10;
 
 /** Answers the jobs of a pool. Called once by the module that a thread runs. A thread has no time limit of its own. */
-export function serveThread<Job, Answer>({ work, isWorn }: Service<Job, Answer>): void {
+export function serveThread<Job, Answer>({ work, isWorn, transfer }: Service<Job, Answer>): void {
   // On Linux a priority belongs to the thread. Elsewhere it would be that of the whole process.
   if (!isMainThread && process.platform === 'linux') os.setPriority(NICE);
   parentPort?.postMessage(READY);
   parentPort?.on('message', async ({ id, job }: ThreadRequest<Job>) => {
     let sent: ThreadAnswer<Answer>;
+    let moved: ArrayBuffer[] = [];
     try {
       const answer = await work(job);
       sent = { id, answer, worn: isWorn?.() ?? false };
+      moved = transfer?.(answer) ?? [];
     } catch (error) {
       sent = { id, failure: failureOf(error), worn: isWorn?.(error) ?? false };
     }
-    parentPort?.postMessage(sent);
+    parentPort?.postMessage(sent, moved);
   });
 }
 

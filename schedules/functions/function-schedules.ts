@@ -4,8 +4,10 @@ import {
   BROADCAST_KIND,
   FUNCTION_BROADCAST,
   FUNCTION_REPLAY,
+  FUNCTION_RERUN,
   REPLAY_CHANGED,
   REPLAY_KIND,
+  RERUN_KIND,
   searchAttributes,
 } from '../../workflows/names.ts';
 
@@ -18,6 +20,15 @@ export interface FunctionSchedulesOptions {
 export const replayWorkflowId = ({ kind, id }: { kind: string; id: string }): string =>
   `function-${kind}-${id}`;
 
+const KINDS = {
+  replay: { workflow: FUNCTION_REPLAY, attribute: REPLAY_KIND, what: 'events', many: 'past events' },
+  broadcast: { workflow: FUNCTION_BROADCAST, attribute: BROADCAST_KIND, what: 'persons', many: 'persons' },
+  rerun: {
+    ...{ workflow: FUNCTION_RERUN, attribute: RERUN_KIND },
+    ...{ what: 'ended invocations', many: 'ended invocations again' },
+  },
+} as const;
+
 /** Implements with Temporal's client what functions need from Temporal. */
 export function createFunctionSchedules(
   client: Client,
@@ -29,21 +40,20 @@ export function createFunctionSchedules(
     async stir(replay) {
       const { project_id: projectId, id: replayId, function_id: functionId, kind, dry_run } = replay;
       const input: FunctionReplayInput = { projectId, replayId };
-      const isReplay = kind === 'replay';
-      const what = isReplay ? 'events' : 'persons';
-      await client.workflow.signalWithStart(isReplay ? FUNCTION_REPLAY : FUNCTION_BROADCAST, {
+      const { workflow, attribute, what, many } = KINDS[kind];
+      await client.workflow.signalWithStart(workflow, {
         workflowId: replayWorkflowId(replay),
         taskQueue,
         args: [input],
         signal: REPLAY_CHANGED,
         typedSearchAttributes: [
-          { key: searchAttributes.kind, value: isReplay ? REPLAY_KIND : BROADCAST_KIND },
+          { key: searchAttributes.kind, value: attribute },
           { key: searchAttributes.project, value: projectId },
           { key: searchAttributes.function, value: functionId },
         ],
         staticSummary: dry_run
           ? `Count for how many ${what} function ${functionId} would run`
-          : `Run function ${functionId} for ${isReplay ? 'past events' : 'persons'}`,
+          : `Run function ${functionId} for ${many}`,
       });
     },
   };

@@ -40,6 +40,29 @@ describe('the activity log', () => {
     expect(ofProject.results).toEqual(log.results.slice(0, 2));
   });
 
+  test('can be asked for one kind of thing, or for one thing', async () => {
+    const anna = await api.createTenant('Anna');
+    const project = `/api/projects/${anna.projectId}/`;
+    const ids: string[] = [];
+    for (const name of ['one', 'two']) {
+      const made = await api.request(anna, 'POST', `${project}hog_functions/`, { hog: 'return 1', name });
+      ids.push(made.json().id);
+    }
+    await api.request(anna, 'PATCH', `${project}hog_functions/${ids[0]}/`, { name: 'first' });
+    await api.request(anna, 'PATCH', project, { timezone: 'Asia/Tokyo' });
+    const asked = async (query: string) => {
+      const { count, results } = (await api.request(anna, 'GET', `${project}activity_log/${query}`)).json();
+      const shown = results.map((one: { scope: string; activity: string }) => `${one.scope} ${one.activity}`);
+      return [count, ...shown];
+    };
+    const [made, changed] = ['HogFunction created', 'HogFunction updated'];
+    expect(await asked('')).toEqual([4, 'Project updated', changed, made, made]);
+    expect(await asked('?scope=HogFunction')).toEqual([3, changed, made, made]);
+    expect(await asked(`?scope=HogFunction&item_id=${ids[0]}`)).toEqual([2, changed, made]);
+    expect(await asked(`?scope=Project&item_id=${ids[0]}`)).toEqual([0]);
+    expect(await asked('?scope=%00')).toEqual([0]);
+  });
+
   test('of the organization is for admins, of a project for members', async () => {
     const owner = await api.createTenant('Owner');
     const member = await api.createMember(owner, 'Member', MEMBER);

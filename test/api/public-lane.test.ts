@@ -7,6 +7,7 @@ import { createRequestDurations } from '../../api/http-metrics.ts';
 import { Gates, newTicket } from '../../api/public/gate.ts';
 import { type Lane, openLane } from '../../api/public/lane.ts';
 import { remoteConfigRoutes } from '../../api/remote-config.ts';
+import { createOfferedSurveys } from '../../api/surveys/offered.ts';
 import { createWarnings } from '../../capture/warnings.ts';
 import { createLogger } from '../../telemetry/logger.ts';
 import { createRegistry } from '../../telemetry/metrics.ts';
@@ -44,6 +45,9 @@ beforeAll(async () => {
     lanePool: pool,
     listener,
     logger: createLogger({ name: 'test', level: 'silent' }),
+    isPrepared: () => true,
+    registry,
+    config: api.config,
   });
   app = Fastify();
   app.setSerializerCompiler(serializerCompiler);
@@ -57,7 +61,9 @@ beforeAll(async () => {
       warnings,
       logger: createLogger({ name: 'test', level: 'silent' }),
     });
-    remoteConfigRoutes(lane, { lanePool: pool, listener, flags });
+    const surveys = createOfferedSurveys({ lanePool: pool, listener });
+    lane.onClose(() => surveys.close());
+    remoteConfigRoutes(lane, { lanePool: pool, listener, flags, surveys, isPrepared: () => true });
     echoRoutes(lane, (body) => pause(body));
   });
   await app.ready();

@@ -57,7 +57,9 @@ function product(name: string, beside: readonly string[]): Record<string, Place>
       product: name,
     },
     ...Object.fromEntries([
-      part('runs', 'the steps of its workflows, behind `signal` and `beat`', [name, ...parts, ...rest]),
+      part('runs', 'the steps of its workflows, behind `signal` and `beat`', [
+        ...[name, own('commands'), ...parts, ...rest],
+      ]),
       part('commands', 'what an actor can have done', [name, ...parts, ...rest]),
     ]),
     [own('manifest.ts')]: {
@@ -78,6 +80,7 @@ export const PRODUCTS = {
   integrations: ['integrations/kinds'],
   cohorts: [],
   flags: [],
+  surveys: [],
 } as const;
 
 /** Who may import whom. docs/architecture.md prints this as a table. */
@@ -93,6 +96,7 @@ export const PLACES: Record<string, Place> = {
   ...product('integrations', PRODUCTS.integrations),
   ...product('cohorts', PRODUCTS.cohorts),
   ...product('flags', PRODUCTS.flags),
+  ...product('surveys', PRODUCTS.surveys),
   'integrations/kinds': {
     paths: ['integrations/kinds/'],
     holds: 'the kinds of integrations: settings, secrets and hosts of each; a registry',
@@ -119,7 +123,7 @@ export const PLACES: Record<string, Place> = {
     paths: [
       ...['api/capture/', 'api/remote-config.ts', 'api/exports/', 'api/tenancy/', 'api/people/'],
       ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts'],
-      ...['api/cohorts/', 'api/flags/'],
+      ...['api/cohorts/', 'api/flags/', 'api/surveys/'],
     ],
     holds: 'one folder for each area: routes with their schemas and views',
     imports: [

@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import path from 'node:path';
+import { packagedChromium } from '../support/packaged-chromium.ts';
 import { type Availability, findPythonPackages } from '../support/python-packages.ts';
 
 export const CLIENTS = path.join(import.meta.dirname, 'clients');
@@ -14,7 +15,7 @@ export interface ProgramResult {
 export function runProgram(
   command: string,
   args: string[],
-  options: { env?: Record<string, string>; until?: Promise<unknown> } = {},
+  options: { env?: Record<string, string>; until?: Promise<unknown>; patience?: number } = {},
 ): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
@@ -35,7 +36,7 @@ export function runProgram(
         // It has ended by itself.
       }
     };
-    const timer = setTimeout(stop, PATIENCE);
+    const timer = setTimeout(stop, options.patience ?? PATIENCE);
     void options.until?.then(stop);
     child.once('error', (error) => {
       clearTimeout(timer);
@@ -54,9 +55,10 @@ export const findPythonClient = (version: string, extra?: string): Availability 
     ? findPythonPackages(`posthog-python-${version}`, [`posthog==${version}`])
     : findPythonPackages(`posthog-python-${version}-${extra}`, [`posthog[${extra}]==${version}`]);
 
+/** The browser of the machine, or else the one that comes with the development tools. */
 export function findChromium(): Availability {
   for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
     if (spawnSync(name, ['--version'], { encoding: 'utf8' }).status === 0) return { found: name, reason: '' };
   }
-  return { found: undefined, reason: 'no Chromium is installed' };
+  return { found: packagedChromium(), reason: 'no Chromium is installed' };
 }

@@ -335,7 +335,7 @@ describe('around an answer', () => {
       expect(answer.headers).toMatchObject({
         'access-control-allow-origin': origin,
         'access-control-allow-credentials': 'true',
-        'access-control-expose-headers': 'x-request-id, retry-after',
+        'access-control-expose-headers': 'x-request-id, retry-after, etag',
         vary: 'Origin',
         'content-length': String(answer.body.length),
       });

@@ -2,6 +2,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { uuidv7 } from '../../db/uuid.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 import { documentOf } from '../support/routes.ts';
 import { EVERYBODY, where } from './support.ts';
 
@@ -294,8 +295,7 @@ describe('hostile filters', () => {
       };
       return (await api.request(null, 'POST', '/flags?v=2', body)).json().flags.thousand;
     };
-    let told = await until();
-    for (let n = 0; n < 100 && told === undefined; n += 1) told = await until();
+    const told = await eventually(until);
     expect(told?.reason.condition_index).toBe(999);
   });
 

@@ -7,6 +7,7 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { tryFlag } from '../../flags/commands/try-flag.ts';
 import { placeOf } from '../../flags/engine/hash.ts';
 import { createTrials, type Trials } from '../../flags/trial/trials.ts';
+import { createRegistry } from '../../telemetry/metrics.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { EVERYBODY, storeCohort, where } from './support.ts';
 
@@ -217,10 +218,9 @@ describe('a draft that costs much', () => {
   async function dependencies(options: object) {
     trials = createTrials(options);
     flags ??= createFlags({
-      lanePool: api.pool,
-      listener: api.listener,
-      logger: { warn: () => undefined } as never,
-    });
+      ...{ lanePool: api.pool, listener: api.listener, logger: { warn: () => undefined } as never },
+      ...{ registry: createRegistry('trials'), config: api.config, isPrepared: () => true },
+    } as never);
     return {
       ...{ pool: api.pool, keyring: undefined, knownCohorts, limits: { flags: 100, bytes: 1e9 } },
       ...{ definitions: flags.definitions, trials },

@@ -59,6 +59,12 @@ test('while the database is away, only flags fail that need what is stored about
     const person_properties = { email: 'ann@acme.com' };
     expect(await ask({ person_properties })).toEqual(right);
   }
+  // A client of OpenFeature is told to try again.
+  const headers = { 'x-api-key': tenant.projectToken };
+  const payload = { context: { targetingKey: 'ann' } };
+  const url = '/ofrep/v1/evaluate/flags/acme';
+  const refused = await app.inject({ method: 'POST', url, headers, payload });
+  expect([refused.statusCode, refused.json().errorCode]).toEqual([503, 'GENERAL']);
   isAway = false;
   // The breaker lets one request ask again after a second.
   let answer = await ask();

@@ -404,6 +404,32 @@ fetch(inputs.url, {'body': {'id': generateUUIDv4()}})`;
     expect(answer.body).not.toContain(Buffer.from(secret).toString('base64'));
   });
 
+  test('names secrets that change, and says nothing of their values', async () => {
+    const schema = (key: string) => ({ key, type: 'string', secret: true });
+    const id = await created({
+      ...{ hog: "fetch('https://x.example', {'body': inputs.key})" },
+      inputs_schema: [schema('key'), schema('other'), { key: 'open', type: 'string' }],
+      inputs: { key: { value: 'old-secret' }, other: { value: 'same' } },
+      mappings: [{ name: 'm', inputs_schema: [schema('own')], inputs: { own: { value: 'old-own' } } }],
+    });
+    const changed = async (configuration?: object) => {
+      const answer = await api.request(anna, 'POST', `${base()}${id}/preview/`, {
+        ...days(20),
+        configuration,
+      });
+      expect(answer.body).not.toMatch(/(old|new)-(secret|own)/);
+      return answer.json().changed_secrets;
+    };
+    expect(await changed()).toBeNull();
+    expect(await changed({ inputs: { open: { value: 'x' } } })).toEqual([]);
+    expect(await changed({ inputs: { key: { value: 'old-secret' } } })).toEqual([]);
+    expect(await changed({ inputs: { key: { value: 'new-secret' } } })).toEqual(['inputs.key']);
+    const mapping = { name: 'm', inputs_schema: [schema('own')], inputs: { own: { value: 'new-own' } } };
+    expect(await changed({ mappings: [mapping] })).toEqual(['mappings[0].inputs.own']);
+    const fewer = { inputs_schema: [schema('key')] };
+    expect(await changed(fewer)).toEqual(['inputs.other']);
+  });
+
   test('can be one of a draft', async () => {
     const id = await created({ ...sender(), filters: only('paid') });
     const none = await previewed({ ...days(20), use_draft: true }, id);

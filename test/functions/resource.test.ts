@@ -169,7 +169,7 @@ describe('inputs', () => {
   test.each([
     ['string', 5, 'Value must be a string.'],
     ['number', '5', 'Value must be a number.'],
-    ['boolean', 5, 'Value must be a boolean.'],
+    ['boolean', 5, 'Value must be a boolean or a template string.'],
     ['dictionary', 'x', 'Value must be a dictionary.'],
     ['integration', 'x', 'Value must be an Integration ID.'],
     ['email', { to: 'a', subject: 'b', text: 'c' }, "Missing value for 'from'."],
@@ -192,7 +192,9 @@ describe('inputs', () => {
     'that are required refuse %j',
     async (a) => {
       const { body } = await tried([string('a', { required: true })], { a });
-      expect(body).toMatchObject({ attr: 'inputs__a', code: 'required', detail: 'This field is required.' });
+      expect(body).toMatchObject({
+        ...{ attr: 'inputs__a', code: 'invalid_input', detail: 'This field is required.' },
+      });
       const { body: filled } = await tried([string('a', { required: true, default: 'd' })], { a });
       expect(filled.inputs.a.value).toBe('d');
     },
@@ -264,7 +266,7 @@ describe('inputs', () => {
     const { body } = await tried([string('a')], { a: { value: '{person.id}' } }, { type: 'transformation' });
     expect(body).toMatchObject({
       attr: 'inputs__a',
-      detail: expect.stringMatching(/^Variable not available in transformations: person\./),
+      detail: expect.stringMatching(/^Invalid template: Variable not available in transformations: person\./),
     });
   });
 
@@ -278,11 +280,77 @@ describe('inputs', () => {
   test('of mappings are checked like the others, and the mapping is named', async () => {
     const mapping = { name: 'm', inputs_schema: [string('x', { required: true })], inputs: {} };
     const { body } = await tried([], {}, { mappings: [mapping] });
-    expect(body).toMatchObject({ attr: 'mappings__0__inputs__x', code: 'required' });
+    expect(body).toMatchObject({ attr: 'mappings__0__inputs__x', code: 'invalid_input' });
+  });
+});
+
+test('errors of a template that is secret say nothing of it', async () => {
+  for (const value of ['{s3cr3t-value', '{s3cr3t.value-part}', '{{s3cr3t}}', '{s3cr3t(select 1)}']) {
+    const input = { key: 'a', type: 'string', secret: true };
+    const { status, body } = await create({
+      ...{ hog: 'return 1', inputs_schema: [input], inputs: { a: { value } } },
+    });
+    expect([value, status, body.attr]).toEqual([value, 400, 'inputs__a']);
+    expect(body.detail).toMatch(/^Invalid template: the value of this secret input cannot be read/);
+    expect(JSON.stringify(body)).not.toContain('s3cr3t');
+    const open = await create({
+      hog: 'return 1',
+      inputs_schema: [{ ...input, secret: false }],
+      inputs: { a: { value } },
+    });
+    expect(JSON.stringify(open.body)).toContain('s3cr3t');
+  }
+});
+
+describe('inputs that name an integration', () => {
+  const account = { ...{ key: 'oauth', type: 'integration', integration: 'slack', requiredScopes: 'a b' } };
+  const field = {
+    ...{ key: 'channel', type: 'integration_field', integration_key: 'oauth' },
+    ...{ integration_field: 'slack_channel', requires_field: 'oauth' },
+  };
+  const bare = ({ key, type }: { key: string; type: string }) => ({ key, type, required: true });
+
+  test('keep which ones they take when a client leaves that out', async () => {
+    const { id } = await made({
+      ...{ hog: 'return 1', inputs_schema: [account], inputs: { oauth: { value: 1 } } },
+      mappings: [{ name: 'm', inputs_schema: [field], inputs: { channel: { value: 'C1' } } }],
+    });
+    const { status, body } = await patch(id, {
+      inputs_schema: [bare(account)],
+      mappings: [{ name: 'm', inputs_schema: [bare(field)], inputs: { channel: { value: 'C2' } } }],
+    });
+    expect(status).toBe(200);
+    expect(body.inputs_schema).toMatchObject([{ ...account, required: true }]);
+    expect(body.mappings[0].inputs_schema).toMatchObject([{ ...field, required: true }]);
+    expect(body.mappings[0].inputs.channel.value).toBe('C2');
+    // Another type is another input, and what a client sends wins.
+    const changed = await patch(id, { inputs_schema: [{ ...bare(account), integration: 'discord' }] });
+    expect(changed.body.inputs_schema).toMatchObject([{ integration: 'discord', requiredScopes: 'a b' }]);
+    const text = await patch(id, { inputs_schema: [{ key: 'oauth', type: 'string' }], inputs: {} });
+    expect(text.body.inputs_schema[0]).not.toHaveProperty('integration');
   });
 });
 
 describe('filters', () => {
+  test('that mean other things than events are refused, unless the function is off', async () => {
+    const body = (source: string) => ({ hog: 'return 1', filters: { source } });
+    for (const source of ['person-updates', 'data-warehouse-table', 'data-warehouse-view', 'x']) {
+      const { status, body: answer } = await create({ ...body(source), enabled: true });
+      expect([status, answer.attr, answer.detail]).toEqual([
+        ...[400, 'filters'],
+        `Invalid filter configuration: source must be 'events', not "${source}"`,
+      ]);
+      const off = await made(body(source));
+      expect(off.filters).toMatchObject({
+        bytecode: null,
+        bytecode_error: expect.stringContaining('source'),
+      });
+      expect((await patch(off.id, { enabled: true })).status).toBe(400);
+    }
+    await made({ ...body('events'), enabled: true });
+    await made({ ...body('internal-events'), enabled: true, type: 'internal_destination' });
+  });
+
   test('become bytecode', async () => {
     await api.request(anna, 'PATCH', `/api/projects/${anna.projectId}/`, {
       test_account_filters: [{ key: 'email', value: '@x.com', operator: 'not_icontains', type: 'person' }],

@@ -218,3 +218,23 @@ describe('another key', () => {
     expect(await opened(`${revised} 2`, SECRETS_OF.revision(id, 2))).toBe('rotated-token');
   });
 });
+
+describe('a revision that cannot be compiled any more', () => {
+  test('is refused, and changes nothing', async () => {
+    const berta = await api.createTenant('Berta');
+    const hers = drafting(api, berta);
+    const { id } = await hers.create({ filters: { filter_test_accounts: true } });
+    await hers.edit(id, { filters: {} });
+    const project = `/api/projects/${berta.projectId}/`;
+    const cohort = await api.request(berta, 'POST', `${project}cohorts/`, { name: 'c', is_static: true });
+    const test_account_filters = [{ key: 'id', type: 'cohort', value: cohort.json().id }];
+    await api.request(berta, 'PATCH', project, { test_account_filters });
+    const { status, body } = await hers.ask('POST', `${id}/revisions/1/restore/`, {});
+    expect([status, body.attr]).toEqual([400, 'filters']);
+    expect(body.detail).toMatch(/^Invalid filter configuration: /);
+    expect((await hers.get(id)).draft).toBeNull();
+    // A function that does not run may have such filters.
+    await hers.edit(id, { enabled: false });
+    expect((await hers.ask('POST', `${id}/revisions/1/restore/`, {})).status).toBe(200);
+  });
+});

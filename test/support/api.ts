@@ -6,6 +6,7 @@ import type { ApiDependencies, App } from '../../api/dependencies.ts';
 import { integrationsOf } from '../../api/functions/dependencies.ts';
 import { ROUTES, type Routes } from '../../api/routes.ts';
 import { createIngest, type Ingest } from '../../capture/ingest.ts';
+import { createLargeBodies, type LargeBodies } from '../../capture/large/bodies.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { createListener, type Listener } from '../../db/listen.ts';
 import { insertMembership } from '../../db/memberships.ts';
@@ -68,6 +69,7 @@ export interface TestApi {
     headers?: Record<string, string>,
   ): Promise<LightMyRequestResponse>;
   transformer: Transformer;
+  largeBodies: LargeBodies;
   /** The same API with some of its dependencies exchanged; the test closes it. */
   rebuild(changes: Partial<ApiDependencies>): Promise<App>;
   createTenant(name: string, options?: { scopes?: string[] }): Promise<Tenant>;
@@ -119,6 +121,7 @@ export function apiForFile(
     await api.app?.close();
     await api.ingest?.close();
     await api.transformer?.close();
+    await api.largeBodies?.close();
     await api.listener?.close();
     await api.schedules?.close();
     const { compiler, actionCompiler, functionCompiler, functionRunner, egress } = api;
@@ -189,6 +192,7 @@ export function apiForFile(
       integrations: integrationsOf({ pool: api.pool, keyring: api.keyring, egress: api.egress }),
       site: api.config.SLUICE_PUBLIC_URL,
     });
+    api.largeBodies = createLargeBodies();
     const dependencies: ApiDependencies = {
       config: api.config,
       products: api.products,
@@ -199,6 +203,8 @@ export function apiForFile(
       listener: api.listener,
       ingest: api.ingest,
       transform: api.transformer.transform,
+      // A test with a transformation of its own sees every event, whatever the size of its body.
+      largeBodies: options.transform ? undefined : api.largeBodies,
       schedules: api.schedules,
       compiler: api.compiler,
       actionCompiler: api.actionCompiler,

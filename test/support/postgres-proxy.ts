@@ -11,12 +11,16 @@ export interface PostgresProxyOptions {
   /**
    * Asked before each piece that a client sends, with the number of its bytes so far: `cut` ends the connection,
    * `last` does so when the server has done what the piece says, without its answer; a promise holds the piece until
-   * it is kept.
+   * it is kept. `name` is what the connection is called in pg_stat_activity.
    */
-  watch?(piece: Buffer, bytes: number): 'cut' | 'last' | Promise<unknown> | undefined;
+  watch?(piece: Buffer, bytes: number, name: string): 'cut' | 'last' | Promise<unknown> | undefined;
   /** The same of what the server answers, with the number of bytes since the client last said something. */
-  hold?(bytes: number): Promise<unknown> | undefined;
+  hold?(bytes: number, name: string): Promise<unknown> | undefined;
 }
+
+/** The name that a client gives itself in its first message. */
+const nameIn = (first: Buffer): string =>
+  /application_name\0([^\0]*)/.exec(first.toString('latin1'))?.[1] ?? '';
 
 /** A server between the client and Postgres that can speak TLS, and do harm. */
 export async function startPostgresProxy(
@@ -33,6 +37,7 @@ export async function startPostgresProxy(
     raw.on('error', () => undefined);
     raw.once('data', (first) => {
       raw.pause();
+      let name = nameIn(first);
       const isTlsRequest = first.length === 8 && first.readInt32BE(4) === 80877103;
       if (isTlsRequest) raw.write(options.tls ? 'S' : 'N');
       const stream = options.tls ? new tls.TLSSocket(raw, { isServer: true, secureContext }) : raw;
@@ -46,9 +51,10 @@ export async function startPostgresProxy(
       let answered = 0;
       let isDeaf = false;
       stream.on('data', (piece: Buffer) => {
+        if (bytes === 0 && isTlsRequest) name = nameIn(piece);
         bytes += piece.length;
         answered = 0;
-        const harm = options.watch?.(piece, bytes);
+        const harm = options.watch?.(piece, bytes, name);
         if (harm === 'cut') {
           raw.destroy();
         } else if (harm === 'last') {
@@ -64,7 +70,7 @@ export async function startPostgresProxy(
       });
       onward.on('data', (piece: Buffer) => {
         answered += piece.length;
-        const held = options.hold?.(answered);
+        const held = options.hold?.(answered, name);
         if (held) {
           onward.pause();
           void held.then(() => stream.write(piece, () => onward.resume()));

@@ -52,6 +52,7 @@ describe('the maintenance schedule', () => {
           recompileFunctions: 0,
           cancelWaitingInvocations: 0,
           keepFunctionHistory: 0,
+          countCohorts: 0,
           expireFlagHashKeys: 0,
         },
         failed: [],

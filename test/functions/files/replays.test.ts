@@ -39,7 +39,7 @@ test('a replay is begun, shown, steered and waited for', async () => {
   const [replay] = begun.stdout.split(' ') as [string];
   const second = await world.run(['replay', id, ...range]);
   expect(second.code).toBe(1);
-  expect(second.stderr).toContain('already has a replay or a broadcast in progress');
+  expect(second.stderr).toContain('already has a replay, a broadcast or a rerun in progress');
   expect((await world.run(['replays', id, replay, '--pause'])).stdout).toContain('replay  paused');
   expect((await world.run(['replays', id, replay, '--resume'])).stdout).toContain('replay  running');
   await work();
@@ -77,9 +77,48 @@ test.each([
   [['replay', '../x', ...range], '"../x" is not an id.'],
   [['broadcast', 'x', '--properties', '{'], '--properties: not JSON'],
   [['replays', 'x', '--pause'], 'Say which one to pause'],
+  [['rerun', 'x'], 'Say which invocations'],
+  [['cancel', 'x', '--after', 'soon'], '--after: "soon" is not a time.'],
+  [
+    ['rerun', 'x', '--after', '2026-01-01', '--function-version', 'old'],
+    '--function-version: "old" is neither',
+  ],
   [['replays', 'x', 'y', '--pause', '--cancel'], 'Say one of --pause, --resume and --cancel.'],
 ])('%j is refused', async (args, message) => {
   const { code, stderr } = await world.run(args);
   expect(code).toBe(2);
   expect(stderr).toContain(message);
+});
+
+test('what has failed is listed, run again, dismissed, and what waits is cancelled', async () => {
+  const { pool } = world.api;
+  const id = await create();
+  await pool.query(
+    `insert into function_invocations (project_id, id, function_id, version, status, error, attempts, distinct_id, globals, created_at, finished_at)
+     select $1, gen_random_uuid(), $2, 1, 'failed', 'It said ' || n, '[]', 'd', '{}', at, at
+     from (select n, timestamptz '2026-01-05T00:00:00Z' + n * interval '1 second' as at from generate_series(1, 6) n) one`,
+    [world.tenant.projectId, id],
+  );
+  const listed = await world.run(['dead-letters', id, '--search', 'said 3']);
+  expect(listed.stdout).toMatch(/^\S+ {2}2026-01-05T00:00:03.*no answer {2}It said 3\n$/);
+  const [third] = listed.stdout.split(' ') as [string];
+  expect(
+    (await world.run(['dead-letters', id, '--limit', '2', '--json'])).stdout.trim().split('\n'),
+  ).toHaveLength(2);
+  expect((await world.run(['rerun', id, '--id', third, '--function-version', 'current'])).stdout).toBe(
+    '1 invocations run again, 0 cannot.\n',
+  );
+  expect((await world.run(['dismiss', id, '--search', 'said 1'])).stdout).toBe('1 invocations dismissed.\n');
+  const rerun = await world.run(['rerun', id, '--after', '2026-01-05', '--rate', 'none']);
+  expect(rerun.stdout).toContain('rerun  running  0 ended invocations looked at');
+  await work();
+  expect((await world.run(['replays', id])).stdout).toContain(
+    'rerun  completed  4 of 4 ended invocations looked at, 4 match, 4 invocations queued',
+  );
+  expect((await world.run(['cancel', id, '--before', '2100-01-01'])).stdout).toBe(
+    '5 invocations cancelled.\n',
+  );
+  const none = await world.run(['dead-letters', id]);
+  expect(none).toMatchObject({ code: 0, stdout: '' });
+  expect(none.stderr).toContain('Nothing has failed');
 });

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { eventually } from '../../support/eventually.ts';
 import { runtimeForFile, sender } from './world.ts';
 
 const world = runtimeForFile({ starts: false });
@@ -88,6 +89,52 @@ describe('events that functions have not seen', () => {
     expect(rows[0].is_called).toBe(true);
     await world.change(slowId, { enabled: false }, bob);
     await world.change(quickId, { enabled: false });
+  });
+
+  test('and that no function can want are only counted, also in the version that runs next', async () => {
+    const filters = (plan: string) => ({
+      events: [{ id: 'paid', type: 'events' }],
+      properties: [{ key: 'plan', value: plan, type: 'event', operator: 'exact' }],
+    });
+    const id = await world.create(onPaid({ filters: filters('a') }));
+    const paid = (from: number, plan: string) =>
+      numbers(10).map((one) => ({ event: 'paid', properties: { id: from + one, plan } }));
+    const noted = async () => {
+      const { rows } = await world.api.pool.query(
+        'select events, from_page is not null as placed, skipped from function_batches order by id',
+      );
+      await world.api.pool.query('delete from function_batches');
+      return rows;
+    };
+    // The process that captures learns of the function.
+    await eventually(async () => {
+      await world.capture(paid(0, 'b'));
+      return (await noted())[0].events === 0;
+    });
+    const { projectId: project } = world.anna;
+    await world.capture(paid(0, 'b'));
+    expect(await noted()).toEqual([
+      { events: 0, placed: false, skipped: [{ project, name: 'paid', count: 10 }] },
+    ]);
+    await world.capture([...paid(0, 'b'), ...paid(10, 'b'), ...paid(20, 'a').slice(9)]);
+    expect(await noted()).toEqual([
+      { events: 1, placed: false, skipped: [{ project, name: 'paid', count: 20 }] },
+    ]);
+    await world.capture([...paid(0, 'b'), ...paid(10, 'a')]);
+    expect(await noted()).toEqual([{ events: 20, placed: true, skipped: null }]);
+    await world.capture(events(3, 'other'));
+    expect(await noted()).toEqual([]);
+
+    await world.capture([...paid(100, 'b'), ...paid(110, 'b'), ...paid(120, 'a').slice(9)]);
+    await world.change(id, { filters: filters('b') });
+    // What was learned before the change counts no longer.
+    await world.capture([...paid(140, 'b'), ...paid(150, 'c')]);
+    const runtime = world.start();
+    await world.idle();
+    await world.stop(runtime);
+    expect(ids()).toEqual(numbers(10).map((one) => 140 + one));
+    expect(await world.totals(id)).toMatchObject({ triggered: 10, filtered: 20 + 1 + 10 });
+    await world.change(id, { enabled: false });
   });
 
   test('are seen once by four runtimes, which count masking together', async () => {

@@ -86,6 +86,10 @@ describe('what has failed', () => {
     expect(await list('?distinct_id=user%203')).toMatchObject([{ distinct_id: 'user 3' }]);
     expect(await list('?search=THE+LIST+said')).toHaveLength(5);
     expect(await list('?search=100%25')).toHaveLength(0);
+    // In what was answered, in what was sent, and never in what is hidden.
+    expect(await list('?search="NO+SUCH+list"')).toHaveLength(5);
+    expect(await list('?search={"id":4,')).toMatchObject([{ distinct_id: 'user 4' }]);
+    expect(await list('?search=very+secret')).toHaveLength(0);
     const [one] = await list('?limit=1');
     expect(await list(`?event_id=${one.event_id}`)).toMatchObject([{ id: one.id }]);
     expect((await ask('GET', `invocations/${one.id}/`)).body).toEqual(one);
@@ -100,29 +104,30 @@ describe('what has failed', () => {
       attr: 'invocation_ids',
       code: 'required',
     });
-    expect((await ask('POST', 'invocations/dismiss/', { invocation_ids: [one.id] })).body).toEqual({
-      dismissed_count: 1,
-    });
-    expect((await ask('POST', 'invocations/dismiss/', { invocation_ids: [one.id] })).body).toEqual({
-      dismissed_count: 0,
-    });
+    const dismiss = async () =>
+      (await ask('POST', 'invocations/dismiss/', { invocation_ids: [one.id] })).body;
+    expect(await dismiss()).toEqual({ dismissed_count: 1, has_more: false });
+    expect(await dismiss()).toEqual({ dismissed_count: 0, has_more: false });
     expect(await list('?open=true')).toHaveLength(4);
     expect(await list('?status=failed')).toHaveLength(5);
   });
 
-  test('can be run again, once: by its id, and by a time', async () => {
+  test('can be run again, once', async () => {
     fails = false;
     world.arrivals.length = 0;
     const [one] = await list('?distinct_id=user%201');
     const unknown = one.event_id;
     const first = await ask('POST', 'rerun/', { invocation_ids: [one.id, unknown] });
-    expect(first).toEqual({ status: 200, body: { queued_count: 1, skipped_count: 1, has_more: false } });
+    expect(first).toEqual({ status: 200, body: { queued_count: 1, skipped_count: 1, rerun: null } });
     await world.idle();
     expect(arrivedIds()).toEqual([1]);
     const again = await ask('POST', 'rerun/', { invocation_ids: [one.id] });
-    expect(again.body).toEqual({ queued_count: 0, skipped_count: 1, has_more: false });
-    const all = await ask('POST', 'rerun/', { after: new Date(Date.now() - 3_600_000).toISOString() });
-    expect(all.body).toEqual({ queued_count: 4, skipped_count: 0, has_more: false });
+    expect(again.body).toEqual({ queued_count: 0, skipped_count: 1, rerun: null });
+    const ids = (await list('?status=failed')).map((row: { id: string }) => row.id);
+    const all = await ask('POST', 'rerun/', { invocation_ids: ids, status: 'failed' });
+    expect(all.body).toEqual({ queued_count: 4, skipped_count: 1, rerun: null });
+    const both = await ask('POST', 'rerun/', { invocation_ids: ids, search: 'list' });
+    expect(both).toMatchObject({ status: 400, body: { attr: 'invocation_ids' } });
     await world.idle();
     expect(arrivedIds()).toEqual([1, 2, 3, 4, 5]);
     expect(await list('?open=true')).toHaveLength(0);
@@ -163,6 +168,48 @@ describe('what has failed', () => {
       /^The function is disabled/,
     );
     await world.change(id, { enabled: true });
+  });
+});
+
+describe('what waits', () => {
+  const wait = (number: number, more = '') =>
+    world.api.pool.query(
+      `insert into function_queue (id, project_id, function_id, version, distinct_id, globals, clock, seed, due_at, lease)
+       select gen_random_uuid(), $1, $2, 1, 'waiter ' || n, '{}', now(), 1, clock_timestamp() + interval '1 day',
+         ${more || 'null'} from generate_series(1, $3) n`,
+      [world.anna.projectId, id, number],
+    );
+  const cancel = async (body: object) => (await ask('POST', 'invocations/cancel/', body)).body;
+
+  test('can be cancelled, but for what is in progress', async () => {
+    await wait(3);
+    await wait(1, 'gen_random_uuid()');
+    expect(await cancel({})).toMatchObject({ attr: 'invocation_ids', code: 'required' });
+    const waiting = await list('?status=waiting');
+    expect(waiting).toHaveLength(4);
+    const one = waiting.find((row: { distinct_id: string }) => row.distinct_id === 'waiter 2');
+    expect(await cancel({ invocation_ids: [one.id] })).toEqual({ cancelled_count: 1, has_more: false });
+    expect(await list('?status=cancelled')).toMatchObject([
+      { id: one.id, distinct_id: 'waiter 2', error: 'Cancelled by a user.', attempts: [] },
+    ]);
+    const later = new Date(Date.now() + 2 * 86_400_000).toISOString();
+    expect(await cancel({ after: later })).toEqual({ cancelled_count: 0, has_more: false });
+    expect(await cancel({ before: later })).toEqual({ cancelled_count: 2, has_more: false });
+    expect(await list('?status=waiting')).toHaveLength(1);
+    expect((await ask('POST', 'invocations/cancel/', { before: later }, bob)).status).toBe(404);
+    await world.api.pool.query('delete from function_queue');
+  });
+
+  test('that was cancelled lets the next of its line go on', async () => {
+    await wait(2);
+    await world.api.pool.query("update function_queue set line = 'ada', distinct_id = 'ada'");
+    const [first] = await list('?status=waiting');
+    await cancel({ invocation_ids: [first.id] });
+    const { rows } = await world.api.pool.query(
+      'select (select count(*)::int from function_queue where due_at > clock_timestamp()) as later',
+    );
+    expect(rows[0].later).toBe(0);
+    await world.api.pool.query('delete from function_queue');
   });
 });
 
@@ -207,7 +254,9 @@ describe('upkeep', () => {
     await world.change(id, { enabled: false });
     expect(await cancelWaiting({ pool: world.api.pool, functionDays: 30 }, work)).toBe(1);
     await world.idle();
-    expect(await list('?status=cancelled')).toMatchObject([{ error: 'The function was switched off.' }]);
+    expect(await list('?status=cancelled&limit=1')).toMatchObject([
+      { error: 'The function was switched off.' },
+    ]);
   });
 
   test('nothing of a deleted person is left', async () => {

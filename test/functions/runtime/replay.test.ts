@@ -90,7 +90,7 @@ describe('a replay', () => {
     expect((await handle.describe()).type).toBe('functionReplay');
     const other = await world.ask(id, 'POST', 'replay/', { after: day(9), before: day(10) });
     expect(other.status).toBe(409);
-    expect(other.body.detail).toContain('already has a replay or a broadcast in progress');
+    expect(other.body.detail).toContain('already has a replay, a broadcast or a rerun in progress');
 
     // It has queued what the rate allows for ten seconds, and waits.
     await eventually(async () => (await world.show(id, begun.id)).queued === 10);

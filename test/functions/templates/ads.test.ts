@@ -7,13 +7,25 @@ const trials = trialsForFile();
 const json = { 'content-type': 'application/json' };
 const sha = (text: string) => createHash('sha256').update(text).digest('hex');
 const event = { properties: { ...PAID.properties, value: '5.5', $raw_user_agent: 'Firefox' } };
+const ordered = {
+  event: 'Order Completed',
+  properties: {
+    ...event.properties,
+    order_id: 'o-1',
+    products: [
+      { sku: 'A1', price: 2, quantity: 2, category: 'toys', name: 'Ball' },
+      { product_id: 'B2', price: 1.5, category: 'books', name: 'Atlas' },
+    ],
+  },
+};
+const hashes = { fn: sha('ada'), ln: sha('lovelace') };
 const seconds = Date.parse(PAID.timestamp) / 1000;
 
 const CASES: ServiceCase[] = [
   {
     template: 'template-meta-ads',
-    inputs: { accessToken: SECRET, pixelId: '123', eventName: 'Purchase', testEventCode: 'TEST1' },
-    event,
+    inputs: { accessToken: SECRET, pixelId: '123', testEventCode: 'TEST1' },
+    event: ordered,
     requests: [
       {
         method: 'POST',
@@ -34,7 +46,14 @@ const CASES: ServiceCase[] = [
                 ...{ em: sha('ada@shop.test'), ph: sha('4912345'), fn: sha('ada'), ln: sha('lovelace') },
                 ...{ client_ip_address: '81.2.69.142', client_user_agent: 'Firefox' },
               },
-              custom_data: { currency: 'EUR', value: 5.5 },
+              custom_data: {
+                ...{ currency: 'EUR', value: 5.5, content_type: 'product', order_id: 'o-1', num_items: 3 },
+                content_ids: ['A1', 'B2'],
+                contents: [
+                  { id: 'A1', quantity: 2, item_price: 2 },
+                  { id: 'B2', quantity: null, item_price: 1.5 },
+                ],
+              },
             },
           ],
         },
@@ -72,6 +91,77 @@ const CASES: ServiceCase[] = [
     refusal: { status: 200, body: { code: 40105, message: 'Access token is incorrect' } },
     says: "Error from business-api.tiktok.com (status 200): {'code': 40105, 'message': 'Access token is incorrect'}",
   },
+  {
+    template: 'template-snapchat-ads',
+    inputs: { oauth: 1, pixelId: 'p/1' },
+    integration: { kind: 'bearer', config: { access_token: SECRET, hosts: ['tr.snapchat.com'] } },
+    event: ordered,
+    requests: [
+      {
+        method: 'POST',
+        url: `https://tr.snapchat.com/v3/p%2F1/events?access_token=${SECRET}`,
+        headers: json,
+        body: {
+          data: [
+            {
+              ...{ event_name: 'PURCHASE', event_id: PAID.uuid, event_time: seconds, action_source: 'WEB' },
+              event_source_url: PAID.properties.$current_url,
+              user_data: {
+                ...{ em: sha('ada@shop.test'), ph: sha('4912345'), ...hashes, external_id: sha(ADA.id) },
+                ...{ client_ip_address: '81.2.69.142', client_user_agent: 'Firefox' },
+              },
+              custom_data: {
+                ...{ value: 5.5, currency: 'EUR', num_items: 3, order_id: 'o-1' },
+                content_ids: ['A1', 'B2'],
+                content_category: ['toys', 'books'],
+                contents: [
+                  { id: 'A1', item_price: 2, quantity: 2, delivery_category: 'normal' },
+                  { id: 'B2', item_price: 1.5, quantity: null, delivery_category: 'normal' },
+                ],
+              },
+            },
+          ],
+        },
+      },
+    ],
+    refusal: { status: 400, body: { status: 'INVALID', reason: 'Invalid event_name' } },
+    says: "Error from tr.snapchat.com (status 400): {'status': 'INVALID', 'reason': 'Invalid event_name'}",
+    without: { userData: { em: '' } },
+  },
+  {
+    template: 'template-reddit-conversions-api',
+    inputs: { accountId: 't2_x', conversionsAccessToken: SECRET },
+    event: ordered,
+    requests: [
+      {
+        method: 'POST',
+        url: 'https://ads-api.reddit.com/api/v2.0/conversions/events/t2_x',
+        headers: { ...json, authorization: `Bearer ${SECRET}`, 'user-agent': 'sluice' },
+        body: {
+          test_mode: false,
+          events: [
+            {
+              event_at: PAID.timestamp,
+              event_type: { tracking_type: 'Purchase' },
+              user: {
+                ...{ email: sha('ada@shop.test'), external_id: sha(ADA.id), ip_address: sha('81.2.69.142') },
+                user_agent: 'Firefox',
+              },
+              event_metadata: {
+                ...{ conversion_id: PAID.uuid, value: 5.5, currency: 'EUR' },
+                products: [
+                  { id: 'A1', category: 'toys', name: 'Ball' },
+                  { id: 'B2', category: 'books', name: 'Atlas' },
+                ],
+              },
+            },
+          ],
+        },
+      },
+    ],
+    refusal: { status: 401, body: { message: 'Unauthorized' } },
+    says: "Error from ads-api.reddit.com (status 401): {'message': 'Unauthorized'}",
+  },
 ];
 
 test.each(CASES)('$template speaks as its service documents', async (given) => {
@@ -79,14 +169,73 @@ test.each(CASES)('$template speaks as its service documents', async (given) => {
 });
 
 test('values are normalized before they are hashed, and nothing empty is hashed', async () => {
-  const inputs = { accessToken: SECRET, pixelId: '123' };
+  const given = { inputs: { accessToken: SECRET, pixelId: '123' }, mappings: false as const };
   const person = { id: 'p', properties: { email: ' Ada@Shop.TEST ', phone: '+49 (123) 45-6' } };
-  await trials.run('template-meta-ads', { inputs, person });
+  await trials.run('template-meta-ads', { ...given, person });
   expect(trials.heard[0]?.body).toMatchObject({
     data: [{ event_name: 'order paid', user_data: { em: sha('ada@shop.test'), ph: sha('49123456') } }],
   });
   expect(trials.heard[0]?.body).not.toHaveProperty('data.0.user_data.fn');
-  const nobody = await trials.run('template-meta-ads', { inputs, person: null });
+  const nobody = await trials.run('template-meta-ads', { ...given, person: null });
   expect(nobody.errors).toEqual([]);
   expect(trials.heard[0]?.body).toHaveProperty('data.0.user_data', { client_ip_address: '81.2.69.142' });
+});
+
+const account: Record<string, object> = {
+  'template-meta-ads': { inputs: { accessToken: SECRET, pixelId: '123' } },
+  'template-snapchat-ads': {
+    inputs: { oauth: 1, pixelId: '1' },
+    integration: { kind: 'bearer', config: { access_token: SECRET, hosts: ['tr.snapchat.com'] } },
+  },
+  'template-reddit-conversions-api': { inputs: { accountId: 't2_x', conversionsAccessToken: SECRET } },
+};
+/** What a service calls the event that it heard. */
+const nameOf = (body: unknown): unknown => {
+  const { data, events } = body as { data?: { event_name: string }[]; events?: { event_type: object }[] };
+  return data?.[0]?.event_name ?? Object.values(events?.[0]?.event_type ?? {})[0];
+};
+
+test.each([
+  ['template-meta-ads', 'PageView', 'ViewContent', 'Search', 'AddToCart', 'InitiateCheckout', 'Lead'],
+  ['template-snapchat-ads', 'PAGE_VIEW', 'VIEW_CONTENT', 'SEARCH', 'ADD_CART', 'START_CHECKOUT', undefined],
+  ['template-reddit-conversions-api', 'PageVisit', 'ViewContent', 'Search', 'AddToCart', undefined, 'Lead'],
+])('the mappings of %s name events as their service does', async (id, ...names) => {
+  const theirs = ['$pageview', 'Product Viewed', 'Products Searched', 'Product Added', 'Checkout Started'];
+  const properties = { ...event.properties, sku: 'A1', quantity: 2, query: 'ball' };
+  for (const [index, name] of [...theirs, 'Lead Generated'].entries()) {
+    const tried = await trials.run(id, { ...account[id], event: { event: name, properties } });
+    expect([name, tried.errors]).toEqual([name, []]);
+    expect(trials.heard.map(({ body }) => nameOf(body))).toEqual(names[index] ? [names[index]] : []);
+  }
+  await trials.run(id, { ...account[id], event: { event: 'other', properties } });
+  expect(trials.heard).toEqual([]);
+});
+
+test.each([
+  ['template-snapchat-ads', 'Snapchat'],
+  ['template-reddit-conversions-api', 'Reddit'],
+])('%s says that a mapping is missing', async (id, service) => {
+  const tried = await trials.run(id, { ...account[id], event, mappings: false });
+  expect(tried.errors.join()).toContain(`No mapping says what this event is called at ${service}.`);
+  expect(trials.heard).toEqual([]);
+});
+
+test('Snapchat only checks conversions if it is told to', async () => {
+  const { inputs, ...rest } = account['template-snapchat-ads'] as { inputs: object };
+  await trials.run('template-snapchat-ads', {
+    ...rest,
+    event: ordered,
+    inputs: { ...inputs, testEventMode: true },
+  });
+  expect(trials.heard[0]?.url).toBe(`https://tr.snapchat.com/v3/1/events/validate?access_token=${SECRET}`);
+});
+
+test('Reddit gets names of its own as custom events', async () => {
+  const id = 'template-reddit-conversions-api';
+  const inputs = { ...(account[id] as { inputs: object }).inputs, testMode: true };
+  await trials.run(id, { inputs, event: ordered, mappings: { eventType: 'Refund' } });
+  expect(trials.heard[0]?.body).toMatchObject({
+    test_mode: true,
+    events: [{ event_type: { tracking_type: 'Custom', custom_event_name: 'Refund' } }],
+  });
 });

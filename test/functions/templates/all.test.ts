@@ -55,7 +55,7 @@ describe.each(TEMPLATES.map((one) => [one.id, one] as const))('%s', (_id, templa
         ...{ hog: template.hog, inputs_schema: template.inputs_schema, masking: template.masking },
         ...{
           filters: template.filters ?? {},
-          mappings: template.mapping_templates?.map(withDefaults) ?? null,
+          mappings: template.mapping_templates?.map((one) => withDefaults(one)) ?? null,
         },
         inputs: Object.fromEntries(inputs),
       },

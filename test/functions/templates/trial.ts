@@ -75,6 +75,8 @@ export interface Trials {
       person?: object | null;
       groups?: object;
       integration?: { kind: string; config: Record<string, unknown> };
+      /** Values of the inputs of mappings. False: the function is without the mappings of its template. */
+      mappings?: Record<string, unknown> | false;
     },
   ): Promise<Tried>;
   /** Runs a template of the type source_webhook with a request. Its inputs are those that are given, or the defaults. */
@@ -91,11 +93,12 @@ export function trialsForFile(): Trials {
     heard: [],
     receive: () => Promise.reject(new Error('The trials have not begun.')),
     async run(templateId, { inputs = {}, event = {}, person = ADA, groups = {}, integration, ...more }) {
-      const template = findTemplate(templateId);
-      if (!template) throw new Error(`There is no template ${templateId}.`);
+      const found = findTemplate(templateId);
+      if (!found) throw new Error(`There is no template ${templateId}.`);
+      const template = more.mappings === false ? { ...found, mapping_templates: null } : found;
       answers = [...(more.answers ?? [{}])];
       trials.heard = [];
-      const content = await compiled(template, inputs);
+      const content = await compiled(template, inputs, more.mappings || {});
       const globals = completeGlobals(
         { event: { ...PAID, ...event }, ...(person ? { person } : {}), groups },
         { project: PROJECT, site: SITE, source: { id: 'f', name: template.name } },
@@ -109,13 +112,17 @@ export function trialsForFile(): Trials {
   };
 
   /** Compiles a template with its defaults, and mappings with theirs, as someone would create a function from it. */
-  const compiled = (template: Template, inputs: Record<string, unknown>) =>
+  const compiled = (
+    template: Template,
+    inputs: Record<string, unknown>,
+    mapped: Record<string, unknown> = {},
+  ) =>
     compileFunction(parser, {
       type: template.type,
       content: {
         ...{ hog: template.hog, inputs_schema: template.inputs_schema, masking: template.masking },
         filters: template.filters ?? {},
-        mappings: template.mapping_templates?.map(withDefaults) ?? null,
+        mappings: template.mapping_templates?.map((one) => withDefaults(one, mapped)) ?? null,
         inputs: { ...defaultsOf(template.inputs_schema), ...given(inputs) },
       },
       ...{ secrets: NO_SECRETS, isEnabled: true, testAccounts: [], actions: [] },
@@ -181,8 +188,11 @@ export const defaultsOf = (schemas: readonly InputSchema[]): Record<string, Give
   );
 
 /** A mapping of a template as a function has it. */
-export const withDefaults = ({ name, filters, inputs_schema: schemas }: GivenMapping): GivenMapping => ({
-  ...{ name, filters, inputs_schema: schemas, inputs: defaultsOf(schemas ?? []) },
+export const withDefaults = (
+  { name, filters, inputs_schema: schemas }: GivenMapping,
+  values: Record<string, unknown> = {},
+): GivenMapping => ({
+  ...{ name, filters, inputs_schema: schemas, inputs: { ...defaultsOf(schemas ?? []), ...given(values) } },
 });
 
 function parsed(text: string): unknown {

@@ -10,7 +10,24 @@ const OF_CAMPAIGNS = [
 ];
 
 /** The property whose value an `$initial_…` property has as long as the person has none of its own. */
-export const INITIAL: ReadonlyMap<string, string> = new Map([
+const INITIAL: ReadonlyMap<string, string> = new Map([
   ...OF_APPS.map((name): [string, string] => [`$initial_${name.slice(1)}`, name]),
   ...OF_CAMPAIGNS.map((name): [string, string] => [`$initial_${name}`, name]),
 ]);
+
+/**
+ * A property of a person, by what looks up those that they have. An `$initial_…` property that they do not have is that of
+ * today. Undefined: there is none.
+ */
+export function personProperty(lookUp: (key: string) => unknown, key: string): unknown {
+  const found = lookUp(key);
+  if (found !== undefined) return found;
+  const base = INITIAL.get(key);
+  return base === undefined ? undefined : lookUp(base);
+}
+
+/** The names of the properties that have to be known to find these. */
+export const withInitial = (names: readonly string[]): string[] => [
+  ...names,
+  ...names.flatMap((name) => INITIAL.get(name) ?? []),
+];

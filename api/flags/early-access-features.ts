@@ -1,0 +1,212 @@
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { isUuid } from '../../db/uuid.ts';
+import { changeFeature, createFeature, deleteFeature } from '../../flags/commands/early-access.ts';
+import {
+  type EarlyAccessRow,
+  findEarlyAccess,
+  listEarlyAccess,
+  offeredFeatures,
+  PUBLIC_OFFERS_CHANNEL,
+} from '../../flags/rows/early-access.ts';
+import { DEFAULT_PUBLIC_STAGE, PUBLIC_STAGES, STAGES } from '../../flags/rules/early-access.ts';
+import { actorOf } from '../actor.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { freeForm, optionalText, text, timestamp } from '../fields.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import type { Handle, Query } from '../public/exchange.ts';
+import type { Lane, LaneMember } from '../public/lane.ts';
+import { createOffers, offersAnswer, projectInQuery } from '../public/offers.ts';
+import { flagCommands } from './dependencies.ts';
+
+const TAGS = ['early access features'];
+const PREFIX = '/api/projects/:project_id/early_access_feature/';
+const READ = 'early_access_feature:read';
+const WRITE = 'early_access_feature:write';
+const params = z.object({ project_id: z.string() });
+const featureParams = params.extend({ id: z.string() });
+
+const stage = z.enum(STAGES).meta({
+  description:
+    'From `alpha` on, whoever enrols has the flag. For a `concept`, people only say that they would want it. Clients see ' +
+    'neither a `draft` nor what is `archived`.',
+});
+const fields = z.object({
+  name: text(200),
+  description: optionalText(4_000),
+  stage,
+  documentation_url: optionalText(800),
+  payload: freeForm.meta({ description: 'What clients get beside the feature.' }),
+});
+const body = fields.partial({ description: true, documentation_url: true, payload: true }).extend({
+  feature_flag_id: z
+    .int()
+    .nullable()
+    .optional()
+    .meta({ description: 'A flag that exists. By default the feature makes one, with a key of its name.' }),
+  _create_in_folder: z.unknown().optional().meta({ description: 'Is ignored.', writeOnly: true }),
+});
+const patch = fields.partial();
+
+const shown = z
+  .object({
+    id: z.uuid(),
+    feature_flag: z
+      .object({ id: z.int(), key: z.string(), name: z.string(), active: z.boolean(), filters: freeForm })
+      .meta({ id: 'EarlyAccessFlag' }),
+    ...fields.shape,
+    created_at: timestamp,
+  })
+  .meta({ id: 'EarlyAccessFeature' });
+
+function view({ project_id: _, flag_id: _flag, flag, ...rest }: EarlyAccessRow): z.output<typeof shown> {
+  return { ...rest, feature_flag: flag };
+}
+
+/** Adds the routes of features that persons choose themselves. */
+export function earlyAccessRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, config } = deps;
+  const commands = flagCommands(deps);
+
+  async function findOne(request: FastifyRequest): Promise<EarlyAccessRow> {
+    const { id: featureId } = request.params as { id: string };
+    const key = { projectId: request.project.id, featureId };
+    const row = isUuid(featureId) ? await findEarlyAccess(pool, key) : undefined;
+    if (!row) throw errors.notFound();
+    return row;
+  }
+  const keyOf = (row: EarlyAccessRow) => ({ projectId: row.project_id, featureId: row.id });
+
+  app.get(
+    PREFIX,
+    {
+      config: { access: { scope: READ } },
+      schema: {
+        tags: TAGS,
+        summary: 'List early access features, newest first',
+        params,
+        querystring: pageQuery,
+        response: { 200: page(shown) },
+      },
+    },
+    async (request) => {
+      const wanted = pageOf(request.query);
+      const { count, rows } = await listEarlyAccess(pool, { ...wanted, projectId: request.project.id });
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(view));
+    },
+  );
+
+  app.post(
+    PREFIX,
+    {
+      config: { access: { scope: WRITE } },
+      schema: {
+        tags: TAGS,
+        summary: 'Create an early access feature',
+        params,
+        body,
+        response: { 201: shown },
+      },
+    },
+    async (request, reply) => {
+      const { name, description = '', stage, documentation_url = '', payload = {} } = request.body;
+      const made = await createFeature(commands, actorOf(request), request.project.id, {
+        ...{ name, description, stage, documentation_url, payload },
+        flagId: request.body.feature_flag_id ?? undefined,
+      });
+      reply.code(201);
+      return view(made);
+    },
+  );
+
+  app.get(
+    `${PREFIX}:id/`,
+    {
+      config: { access: { scope: READ } },
+      schema: {
+        tags: TAGS,
+        summary: 'Retrieve an early access feature',
+        params: featureParams,
+        response: { 200: shown },
+      },
+    },
+    async (request) => view(await findOne(request)),
+  );
+
+  for (const method of ['PUT', 'PATCH'] as const) {
+    app.route({
+      method,
+      url: `${PREFIX}:id/`,
+      config: { access: { scope: WRITE } },
+      schema: {
+        tags: TAGS,
+        summary:
+          method === 'PUT'
+            ? 'Change an early access feature'
+            : 'Change some fields of an early access feature',
+        description: 'Fields that you leave out keep their values. The flag stays the same.',
+        params: featureParams,
+        body: patch,
+        response: { 200: shown },
+      },
+      handler: async (request) => {
+        const row = await findOne(request);
+        return view(await changeFeature(commands, actorOf(request), keyOf(row), request.body));
+      },
+    });
+  }
+
+  app.delete(
+    `${PREFIX}:id/`,
+    {
+      config: { access: { scope: WRITE } },
+      schema: {
+        tags: TAGS,
+        summary: 'Delete an early access feature',
+        description: 'Its flag stays, without those who enrolled.',
+        params: featureParams,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      await deleteFeature(commands, actorOf(request), keyOf(await findOne(request)));
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+const MEMBER: LaneMember = {
+  name: 'early access features',
+  tag: 'flags',
+  share: { held: 64 * 1024, atWork: 64 * 1024, unpacking: 0 },
+  largestBody: { bytes: 16 * 1024, refusal: 'The request is larger than 16384 bytes.' },
+};
+/** A list has so many features at most. */
+const MOST_OFFERED = 500;
+
+/** The stages that a query names. */
+function stagesIn({ stage: given }: Query): ReadonlySet<string> {
+  const named = (Array.isArray(given) ? given : [given]).filter(
+    (one): one is string => one !== undefined && (PUBLIC_STAGES as readonly string[]).includes(one),
+  );
+  return new Set(named.length > 0 ? named : [DEFAULT_PUBLIC_STAGE]);
+}
+
+/** Adds the list of features that browsers offer. */
+export function offeredFeatureRoutes(lane: Lane, deps: Pick<ApiDependencies, 'lanePool' | 'listener'>): void {
+  const { add } = lane.join(MEMBER);
+  const offers = createOffers(deps.listener, PUBLIC_OFFERS_CHANNEL, (projectId) =>
+    offeredFeatures(deps.lanePool, projectId, MOST_OFFERED),
+  );
+  lane.onClose(() => offers.close());
+  const list: Handle = async (incoming) => {
+    const stages = stagesIn(incoming.request.query as Query);
+    const features = await offers.of(await projectInQuery(lane.keys, incoming));
+    return offersAnswer({ earlyAccessFeatures: features.filter((one) => stages.has(one.stage)) });
+  };
+  add('GET', '/api/early_access_features', list, {
+    summary: 'The features that a browser offers, by default those in beta',
+    answer: freeForm,
+  });
+}

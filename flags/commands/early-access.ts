@@ -1,0 +1,146 @@
+import { type Transaction, transaction } from '../../db/pool.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { type Activity, audit, changes } from '../../tenancy/audit.ts';
+import {
+  deleteEarlyAccess,
+  type EarlyAccessFields,
+  type EarlyAccessKey,
+  type EarlyAccessRow,
+  findEarlyAccess,
+  insertEarlyAccess,
+  updateEarlyAccess,
+} from '../rows/early-access.ts';
+import { type FlagRow, findFlag, isKeyTaken, lockFlags } from '../rows/flags.ts';
+import { enrollment, filtersOfFeature, keyOfName, opensFlag, type Stage } from '../rules/early-access.ts';
+import { changeFlagIn } from './change.ts';
+import { createFlagIn } from './create.ts';
+import type { FlagCommandDependencies } from './dependencies.ts';
+
+export interface NewFeature extends EarlyAccessFields {
+  /** A flag that exists. Undefined: the feature makes one. */
+  flagId: number | undefined;
+}
+
+const logged = ({ name, description, stage, documentation_url, payload }: EarlyAccessRow) => ({
+  ...{ name, description, stage, documentation_url, payload },
+});
+
+const auditFeature = (
+  client: Transaction,
+  actor: Actor,
+  row: EarlyAccessRow,
+  activity: Activity['activity'],
+  detail: Record<string, unknown>,
+) =>
+  audit(client, actor, {
+    ...{ scope: 'EarlyAccessFeature', itemId: row.id, projectId: row.project_id, activity },
+    detail: { name: row.name, ...detail },
+  });
+
+const wrongFlag = (message: string) => refuse.invalid('feature_flag_id', message);
+
+/** Refuses flags that cannot be chosen by a person. */
+function checkFlag(flag: FlagRow | undefined): asserts flag is FlagRow {
+  if (!flag || flag.deleted) throw wrongFlag('Feature Flag with this ID does not exist');
+  const filters = JSON.parse(flag.filters) as {
+    aggregation_group_type_index?: unknown;
+    multivariate?: { variants?: unknown[] } | null;
+  };
+  if (typeof filters.aggregation_group_type_index === 'number') {
+    throw wrongFlag('Group-based feature flags are not supported for Early Access Features.');
+  }
+  if ((filters.multivariate?.variants ?? []).length > 0) {
+    throw wrongFlag('Multivariate feature flags are not supported for Early Access Features.');
+  }
+}
+
+/** The first key of the form `key`, `key-2` … that is free. */
+async function freeKey(client: Transaction, projectId: number, name: string): Promise<string> {
+  const base = keyOfName(name) || 'early-access';
+  let key = base;
+  for (let number = 2; await isKeyTaken(client, projectId, key, null); number += 1) key = `${base}-${number}`;
+  return key;
+}
+
+/** Makes a feature that persons choose themselves, and its flag if none is given. */
+export function createFeature(
+  deps: FlagCommandDependencies,
+  actor: Actor,
+  projectId: number,
+  { flagId, ...fields }: NewFeature,
+): Promise<EarlyAccessRow> {
+  return transaction(deps.pool, async (client) => {
+    await lockFlags(client, projectId);
+    let id = flagId;
+    if (id === undefined) {
+      const key = await freeKey(client, projectId, fields.name);
+      const name = `Feature Flag for Early Access Feature ${fields.name}`;
+      const input = { key, name, filters: filtersOfFeature(fields.stage) };
+      id = (await createFlagIn(client, deps, actor, projectId, input)).id;
+    } else {
+      const flag = await findFlag(client, { projectId, flagId: id });
+      checkFlag(flag);
+      await setEnrollment(client, deps, actor, flag, fields.stage);
+    }
+    const row = await insertEarlyAccess(client, {
+      ...{ project_id: projectId, id: uuidv7(), flag_id: id },
+      ...fields,
+    });
+    if (!row) throw wrongFlag('Linked feature flag already has a feature attached to it.');
+    await auditFeature(client, actor, row, 'created', { flag: row.flag.key });
+    return row;
+  });
+}
+
+/** Lets who enrols have the flag, or nobody any more. */
+async function setEnrollment(
+  client: Transaction,
+  deps: FlagCommandDependencies,
+  actor: Actor,
+  flag: FlagRow,
+  stage: Stage,
+): Promise<void> {
+  const { feature_enrollment: now } = JSON.parse(flag.filters) as { feature_enrollment?: unknown };
+  if ((now === true) === opensFlag(stage)) return;
+  const key = { projectId: flag.project_id, flagId: flag.id };
+  await changeFlagIn(client, deps, actor, key, { filters: enrollment(stage) });
+}
+
+/** Changes a feature. A stage that people may enrol in opens its flag to them, and another one closes it. */
+export function changeFeature(
+  deps: FlagCommandDependencies,
+  actor: Actor,
+  key: EarlyAccessKey,
+  patch: Partial<EarlyAccessFields>,
+): Promise<EarlyAccessRow> {
+  return transaction(deps.pool, async (client) => {
+    await lockFlags(client, key.projectId);
+    const before = await findEarlyAccess(client, key);
+    if (!before) throw refuse.absent();
+    const flag = await findFlag(client, { projectId: key.projectId, flagId: before.flag_id });
+    if (flag && !flag.deleted) await setEnrollment(client, deps, actor, flag, patch.stage ?? before.stage);
+    const after = await updateEarlyAccess(client, key, patch);
+    if (!after) throw refuse.absent();
+    await auditFeature(client, actor, after, 'updated', changes(logged(before), logged(after)));
+    return after;
+  });
+}
+
+/** Deletes a feature. Its flag stays, and nobody has it because of having enrolled. */
+export function deleteFeature(
+  deps: FlagCommandDependencies,
+  actor: Actor,
+  key: EarlyAccessKey,
+): Promise<void> {
+  return transaction(deps.pool, async (client) => {
+    await lockFlags(client, key.projectId);
+    const row = await findEarlyAccess(client, key);
+    if (!row) throw refuse.absent();
+    await deleteEarlyAccess(client, key);
+    const flag = await findFlag(client, { projectId: key.projectId, flagId: row.flag_id });
+    if (flag && !flag.deleted) await setEnrollment(client, deps, actor, flag, 'archived');
+    await auditFeature(client, actor, row, 'deleted', {});
+  });
+}

@@ -1,0 +1,136 @@
+import { type Transaction, transaction } from '../../db/pool.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { parseExactJson } from '../../values/exact-json.ts';
+import { plannerOf } from '../plan-actor.ts';
+import { type FlagRow, findFlag, lockFlags } from '../rows/flags.ts';
+import {
+  deleteScheduledChange,
+  findScheduledChange,
+  hasPlannedChanges,
+  insertScheduledChange,
+  type ScheduledChangeRow,
+  updateScheduledChange,
+} from '../rows/scheduled-changes.ts';
+import { FLAG_LIMITS } from '../rules/limits.ts';
+import { type ChangePayload, changeOfPayload, EXPECTED } from '../rules/scheduled-changes.ts';
+import { checkFilters } from '../validation/filters.ts';
+import { auditFlag } from './audit.ts';
+import { checkCohorts } from './check.ts';
+import { type PlanCommandDependencies, tellOfPlan } from './tell.ts';
+
+export interface ScheduledChangeInput {
+  payload: ChangePayload;
+  scheduledAt: string;
+}
+
+/** Refuses what could not be done to the flag as it is now. It is checked again when the time has come. */
+async function checkPayload(
+  deps: PlanCommandDependencies,
+  client: Transaction,
+  flag: FlagRow,
+  payload: ChangePayload,
+): Promise<void> {
+  const filters = parseExactJson(flag.filters) as Record<string, unknown>;
+  const change = changeOfPayload(payload, filters);
+  if (!change) {
+    throw refuse.invalid(
+      'payload',
+      `The value of ${payload.operation} must be ${EXPECTED[payload.operation]}.`,
+    );
+  }
+  if (!('filters' in change)) return;
+  const isRemoteConfiguration = flag.is_remote_configuration;
+  const checked = checkFilters({ ...filters, ...change.filters }, { isNew: false, isRemoteConfiguration });
+  await checkCohorts(deps, client, flag.project_id, checked.cohorts);
+}
+
+function checkTime(scheduledAt: string): void {
+  if (Date.parse(scheduledAt) > Date.now()) return;
+  throw refuse.invalid('scheduled_at', `The time must be in the future, and ${scheduledAt} is past.`);
+}
+
+const logged = ({ id, payload, scheduled_at }: ScheduledChangeRow) => ({
+  ...{ id, scheduled_at },
+  payload: JSON.parse(payload) as unknown,
+});
+
+const planOf = (row: ScheduledChangeRow) => ({
+  kind: 'change' as const,
+  ...{ projectId: row.project_id, planId: String(row.id), flagId: row.flag_id },
+});
+
+/** Plans a change of a flag. It is carried out in the name of the actor. */
+export async function scheduleChange(
+  deps: PlanCommandDependencies,
+  actor: Actor,
+  { projectId, flagId }: { projectId: number; flagId: number | undefined },
+  { payload, scheduledAt }: ScheduledChangeInput,
+): Promise<ScheduledChangeRow> {
+  checkTime(scheduledAt);
+  const made = await transaction(deps.pool, async (client) => {
+    await lockFlags(client, projectId);
+    const flag = flagId === undefined ? undefined : await findFlag(client, { projectId, flagId });
+    if (!flag || flag.deleted)
+      throw refuse.invalid('record_id', 'The project has no feature flag with this id.');
+    if (await hasPlannedChanges(client, projectId, FLAG_LIMITS.plannedChanges)) {
+      const most = FLAG_LIMITS.plannedChanges;
+      throw refuse.invalid(null, `A project may have ${most} changes that are still to come.`, {
+        code: 'limit',
+      });
+    }
+    await checkPayload(deps, client, flag, payload);
+    const row = await insertScheduledChange(client, {
+      ...{ project_id: projectId, flag_id: flag.id, payload: JSON.stringify(payload) },
+      ...{ scheduled_at: scheduledAt, ...plannerOf(actor) },
+    });
+    await auditFlag(client, actor, flag, 'updated', { name: flag.key, scheduled_change: logged(row) });
+    return row;
+  });
+  await tellOfPlan(deps, actor, planOf(made));
+  return made;
+}
+
+/** Changes what a scheduled change does, or when. It must still be to come. */
+export async function rescheduleChange(
+  deps: PlanCommandDependencies,
+  actor: Actor,
+  row: ScheduledChangeRow,
+  { payload, scheduledAt }: Partial<ScheduledChangeInput>,
+): Promise<ScheduledChangeRow> {
+  if (scheduledAt !== undefined) checkTime(scheduledAt);
+  const { project_id: projectId, id: changeId, flag_id: flagId } = row;
+  const changed = await transaction(deps.pool, async (client) => {
+    await lockFlags(client, projectId);
+    const flag = await findFlag(client, { projectId, flagId });
+    if (!flag || flag.deleted) throw refuse.invalid('record_id', 'The flag was deleted.');
+    if (payload) await checkPayload(deps, client, flag, payload);
+    const text = payload && JSON.stringify(payload);
+    const done = await updateScheduledChange(
+      client,
+      { projectId, changeId },
+      { payload: text, scheduled_at: scheduledAt },
+    );
+    if (!done) throw refuse.invalid(null, 'The change was tried already. Schedule a new one.');
+    await auditFlag(client, actor, flag, 'updated', { name: flag.key, scheduled_change: logged(done) });
+    return done;
+  });
+  await tellOfPlan(deps, actor, planOf(changed));
+  return changed;
+}
+
+/** Deletes a scheduled change. What is still to come does not happen. */
+export async function unscheduleChange(
+  deps: PlanCommandDependencies,
+  actor: Actor,
+  key: { projectId: number; changeId: number },
+): Promise<void> {
+  const row = await transaction(deps.pool, async (client) => {
+    const found = await findScheduledChange(client, key);
+    if (!found || !(await deleteScheduledChange(client, key))) throw refuse.absent();
+    const flag = { project_id: key.projectId, id: found.flag_id };
+    await auditFlag(client, actor, flag, 'updated', { removed_scheduled_change: logged(found) });
+    return found;
+  });
+  if (row.executed_at === null) await tellOfPlan(deps, actor, planOf(row));
+}

@@ -1,0 +1,148 @@
+// What excludes events from a filter with certainty, at the cost of comparing some texts. It never says more than the filter
+// would: what it does not exclude may still not match.
+import type { Constant, Expr } from '../../hog/ast/index.ts';
+import { decompileExpression } from '../../hog/bytecode/decompile.ts';
+import type { Bytecode } from '../../hog/bytecode/index.ts';
+
+/** An event before it is stored, with texts that are stored as they are. */
+export interface Glance {
+  event: string;
+  distinct_id: string;
+  properties: Readonly<Record<string, unknown>>;
+}
+
+export interface Exclusion {
+  /** Whether the event alone excludes it. */
+  excludes(event: Glance): boolean;
+  /** Texts of which each is in the JSON of the person of every event that matches. */
+  ofPerson: readonly string[];
+  /** Whether the filter may end with an error. */
+  mayFail: boolean;
+}
+
+const NOTHING: Exclusion = { excludes: () => false, ofPerson: [], mayFail: false };
+
+/** Finds what excludes events from a filter. */
+export function exclusionOf(bytecode: Bytecode | null): Exclusion {
+  const expression = bytecode && decompileExpression(bytecode);
+  if (!expression) return { ...NOTHING, mayFail: true };
+  return { ...exclusionBy(expression), mayFail: !isSafe(expression) };
+}
+
+/** Both must match, the first one first. An error of the first one counts as one, whatever the other says. */
+export function both(one: Exclusion, other: Exclusion): Exclusion {
+  if (one.mayFail || other === NOTHING) return one;
+  if (one === NOTHING) return other;
+  return {
+    excludes: (event) => one.excludes(event) || other.excludes(event),
+    ofPerson: [...one.ofPerson, ...other.ofPerson],
+    mayFail: other.mayFail,
+  };
+}
+
+/** One of them must match. */
+export function either(all: readonly Exclusion[]): Exclusion {
+  const mayFail = all.some((one) => one.mayFail);
+  return { excludes: (event) => all.every((one) => one.excludes(event)), ofPerson: [], mayFail };
+}
+
+function exclusionBy(node: Expr): Exclusion {
+  switch (node.kind) {
+    case 'and': {
+      // A condition that fails ends the filter with an error, so those behind it say nothing.
+      const unsafe = node.exprs.findIndex((one) => !isSafe(one));
+      const known = unsafe === -1 ? node.exprs : node.exprs.slice(0, unsafe);
+      return known.map(exclusionBy).reduce(both, NOTHING);
+    }
+    case 'or':
+      return node.exprs.every(isSafe) ? either(node.exprs.map(exclusionBy)) : NOTHING;
+    case 'constant':
+      return node.value === false ? { ...NOTHING, excludes: () => true } : NOTHING;
+    case 'compare':
+      if (node.op === '==')
+        return equality(node.left, node.right) ?? equality(node.right, node.left) ?? NOTHING;
+      if (node.op === 'in') return membership(node.left, node.right) ?? NOTHING;
+      return NOTHING;
+    default:
+      return NOTHING;
+  }
+}
+
+const isText = (node: Expr): node is Constant & { value: string } =>
+  node.kind === 'constant' && typeof node.value === 'string';
+
+function equality(node: Expr, other: Expr): Exclusion | undefined {
+  if (!isText(other)) return undefined;
+  const { value: text } = other;
+  const read = readerOf(node);
+  if (read) return { ...NOTHING, excludes: (event) => isOther(read(event), text) };
+  const isOfPerson = node.kind === 'field' && isPath(node.chain, 'person', 'properties');
+  return isOfPerson && PLAIN.test(text) ? { ...NOTHING, ofPerson: [`"${text}"`] } : undefined;
+}
+
+function membership(node: Expr, list: Expr): Exclusion | undefined {
+  const read = readerOf(node);
+  if (!read || (list.kind !== 'tuple' && list.kind !== 'array') || !list.exprs.every(isText))
+    return undefined;
+  const texts = list.exprs.map(({ value }) => value);
+  return { ...NOTHING, excludes: (event) => texts.every((one) => isOther(read(event), one)) };
+}
+
+/** Texts that every writer of JSON writes in the same way. */
+const PLAIN = /^[ !#-[\]-~]+$/;
+
+/** Whether a value is certainly not equal to the text. What is no text may be converted to one. */
+const isOther = (value: unknown, text: string) =>
+  typeof value === 'string' ? value !== text : value === undefined || value === null;
+
+const isPath = (chain: readonly string[], ...begin: readonly string[]) =>
+  chain.length === begin.length + 1 && begin.every((one, index) => chain[index] === one);
+
+/** It is stored in a column of its own. */
+const ELEMENTS = '$elements_chain';
+
+function readerOf(node: Expr): ((event: Glance) => unknown) | undefined {
+  if (node.kind !== 'field') return undefined;
+  const { chain } = node;
+  if (chain.length === 1 && (chain[0] === 'event' || chain[0] === 'distinct_id')) {
+    const [name] = chain as ['event' | 'distinct_id'];
+    return (event) => event[name];
+  }
+  const name = isPath(chain, 'properties') && (chain[1] as string);
+  return name && name !== ELEMENTS ? ({ properties }) => properties[name] : undefined;
+}
+
+const GLOBALS = new Set([
+  'event',
+  'distinct_id',
+  'properties',
+  'person',
+  'timestamp',
+  'uuid',
+  ELEMENTS.slice(1),
+]);
+const SAFE_COMPARISONS = new Set(['==', '!=', 'in', 'not in', 'like', 'ilike', 'not like', 'not ilike']);
+const SAFE_CALLS = new Set(['toString', 'ifNull', 'lower', 'upper']);
+
+/** Answers whether an expression cannot fail, whatever the event is. */
+function isSafe(node: Expr): boolean {
+  switch (node.kind) {
+    case 'constant':
+      return true;
+    case 'field':
+      return GLOBALS.has(node.chain[0] as string);
+    case 'and':
+    case 'or':
+    case 'tuple':
+    case 'array':
+      return node.exprs.every(isSafe);
+    case 'not':
+      return isSafe(node.expr);
+    case 'compare':
+      return SAFE_COMPARISONS.has(node.op) && isSafe(node.left) && isSafe(node.right);
+    case 'call':
+      return SAFE_CALLS.has(node.name) && node.args.every(isSafe);
+    default:
+      return false;
+  }
+}

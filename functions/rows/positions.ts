@@ -1,0 +1,121 @@
+// Invocations beyond those that the queue takes. Of each, only the place of its event is kept.
+import type { Queryable } from '../../db/pool.ts';
+import { GROUPS } from './events.ts';
+import type { FunctionKey } from './functions.ts';
+import type { NewInvocation } from './queue.ts';
+
+/** How many positions a row has at most. */
+const IN_A_ROW = 1_000;
+/** About the least that a waiting invocation takes, in bytes. */
+const LEAST_BYTES = 100;
+
+/** Finds functions of which more than so many invocations wait: from now on they keep positions only. Returns how many. */
+export async function markFloods(queryable: Queryable, most: number): Promise<number> {
+  const { rows } = await queryable.query(
+    `select pg_relation_size('function_queue') > $1::bigint * ${LEAST_BYTES} as some`,
+    [most],
+  );
+  if (!rows[0].some) return 0;
+  const { rowCount } = await queryable.query(
+    `insert into function_floods (project_id, function_id)
+     select project_id, function_id from function_queue group by 1, 2 having count(*) > $1
+     on conflict do nothing`,
+    [most],
+  );
+  return rowCount ?? 0;
+}
+
+/** Returns those of the functions that keep positions only. This stays so until the transaction ends. */
+export async function floodedOf(
+  queryable: Queryable,
+  functionIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await queryable.query({
+    name: 'flooded-functions',
+    text: 'select function_id from function_floods where function_id = any($1) for key share',
+    values: [functionIds],
+  });
+  return new Set(rows.map((row) => row.function_id));
+}
+
+/** Keeps the positions of invocations that are not queued yet. */
+export async function keepPositions(
+  queryable: Queryable,
+  invocations: readonly NewInvocation[],
+): Promise<void> {
+  const groups = Map.groupBy(invocations, (one) => `${one.functionId}:${one.version}`);
+  for (const all of groups.values()) {
+    for (let at = 0; at < all.length; at += IN_A_ROW) {
+      const some = all.slice(at, at + IN_A_ROW);
+      const [{ projectId, functionId, version }] = some as [NewInvocation];
+      await queryable.query(
+        `insert into function_positions (project_id, function_id, version, uuids, timestamps, mappings, with_groups)
+         values ($1, $2, $3, $4, $5, $6, $7)`,
+        [
+          ...[projectId, functionId, version, some.map((one) => one.uuid), some.map((one) => one.timestamp)],
+          ...[some.map((one) => one.mapping ?? -1), some.some((one) => one.groups !== null)],
+        ],
+      );
+    }
+  }
+}
+
+/** Locks the function whose positions were looked at longest ago. Undefined: there is none that nobody else looks at. */
+export async function lockFlood(queryable: Queryable): Promise<FunctionKey | undefined> {
+  const { rows } = await queryable.query(
+    `update function_floods set looked_at = clock_timestamp() where (project_id, function_id) = (
+       select project_id, function_id from function_floods order by looked_at limit 1 for no key update skip locked)
+     returning project_id as "projectId", function_id as "functionId"`,
+  );
+  return rows[0];
+}
+
+export interface Requeued {
+  queued: number;
+  /** Events that are no longer there. */
+  missing: number;
+}
+
+/** Queues invocations of the oldest positions of a function. Undefined: it has no positions. Call it under `lockFlood`. */
+export async function requeue(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  limit: number,
+): Promise<Requeued | undefined> {
+  const { rows } = await queryable.query(
+    `with taken as (
+       delete from function_positions where id in (
+         select id from function_positions where project_id = $1 and function_id = $2 order by id limit $3)
+       returning *),
+     positions as (
+       select t.id, t.version, t.with_groups, p.* from taken t
+       cross join lateral unnest(t.uuids, t.timestamps, t.mappings) with ordinality as p (uuid, timestamp, mapping, place)),
+     queued as (
+       insert into function_queue (id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id,
+         person_id, groups, clock, seed)
+       select gen_random_uuid(), $1, $2, p.version, nullif(p.mapping, -1), e.uuid, e.timestamp, e.distinct_id, e.person_id,
+         case when p.with_groups then ${GROUPS} end, e.created_at, floor(random() * 2147483647)::int
+       from positions p join lateral (select * from events i
+         where i.project_id = $1 and i.timestamp = p.timestamp and i.uuid = p.uuid limit 1) e on true
+       order by p.id, p.place returning 1)
+     select (select count(*) from taken)::int as rows, (select count(*) from positions)::int as positions,
+       (select count(*) from queued)::int as queued`,
+    [projectId, functionId, Math.max(1, Math.floor(limit / IN_A_ROW))],
+  );
+  const { rows: taken, positions, queued } = rows[0];
+  return taken === 0 ? undefined : { queued, missing: positions - queued };
+}
+
+/** From now on the function queues all of its invocations again, unless it has got further positions. */
+export async function endFlood(queryable: Queryable, { projectId, functionId }: FunctionKey): Promise<void> {
+  // Whoever keeps positions holds this lock, so the next statement sees them.
+  await queryable.query('select from function_floods where project_id = $1 and function_id = $2 for update', [
+    projectId,
+    functionId,
+  ]);
+  await queryable.query(
+    `delete from function_floods where project_id = $1 and function_id = $2
+       and not exists (select from function_positions where project_id = $1 and function_id = $2)`,
+    [projectId, functionId],
+  );
+}

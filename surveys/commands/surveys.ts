@@ -1,0 +1,229 @@
+import { type Pool, type Transaction, transaction } from '../../db/pool.ts';
+import { lockProject } from '../../db/projects.ts';
+import { uuidv7 } from '../../db/uuid.ts';
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { type Activity, audit, changes } from '../../tenancy/audit.ts';
+import {
+  countSurveys,
+  deleteSurvey,
+  findSurvey,
+  insertSurvey,
+  type SurveyFields,
+  type SurveyKey,
+  type SurveyRow,
+  updateSurvey,
+} from '../rows/surveys.ts';
+import { lostBranch } from '../rules/questions.ts';
+import { internalFilters, internalKey, isRunning, SURVEY_LIMITS, targetingKey } from '../rules/surveys.ts';
+
+type Filters = Record<string, unknown>;
+
+/** What surveys need of feature flags. All of it happens in the transaction of the survey. */
+export interface SurveyFlags {
+  exists(client: Transaction, projectId: number, flagId: number): Promise<boolean>;
+  create(
+    client: Transaction,
+    actor: Actor,
+    projectId: number,
+    flag: { key: string; name: string; filters: Filters; active: boolean },
+  ): Promise<number>;
+  change(
+    client: Transaction,
+    actor: Actor,
+    key: { projectId: number; flagId: number },
+    change: { filters?: Filters; active?: boolean; deleted?: true },
+  ): Promise<void>;
+}
+
+export interface SurveyCommandDependencies {
+  pool: Pool;
+  flags: SurveyFlags;
+}
+
+/** What a user sets. Fields that are left out keep their values, or get their defaults. */
+export type SurveyInput = {
+  [Field in keyof Omit<SurveyFields, 'targeting_flag_id' | 'internal_targeting_flag_id'>]?:
+    | SurveyFields[Field]
+    | undefined;
+} & {
+  /** Who sees the survey: the filters of a flag. Null takes them away. */
+  targeting?: Filters | null | undefined;
+};
+
+const logged = (row: SurveyRow) => ({
+  ...{ name: row.name, description: row.description, type: row.type, schedule: row.schedule },
+  ...{ questions: row.questions, conditions: row.conditions, appearance: row.appearance },
+  ...{ linked_flag_id: row.linked_flag_id, start_date: row.start_date, end_date: row.end_date },
+  ...{ archived: row.archived, responses_limit: row.responses_limit },
+  targeting_flag_filters: row.targeting_flag?.filters ?? null,
+});
+
+const auditSurvey = (
+  client: Transaction,
+  actor: Actor,
+  row: SurveyRow,
+  activity: Activity['activity'],
+  detail: Record<string, unknown>,
+) =>
+  audit(client, actor, {
+    ...{ scope: 'Survey', itemId: row.id, projectId: row.project_id, activity },
+    detail: { name: row.name, ...detail },
+  });
+
+/** Refuses what clients could not show. */
+function check(fields: SurveyFields): void {
+  const { questions, conditions, appearance, start_date: start, end_date: end } = fields;
+  const bytes = Buffer.byteLength(JSON.stringify([questions, conditions, appearance]));
+  if (bytes > SURVEY_LIMITS.bytes) {
+    const message = `The questions, conditions and appearance have ${bytes} bytes; at most ${SURVEY_LIMITS.bytes} are allowed.`;
+    throw refuse.invalid('questions', message, { code: 'max_length' });
+  }
+  const lost = lostBranch(questions);
+  if (lost) {
+    const to = JSON.stringify(lost.to) ?? 'nothing';
+    const message = `Question ${lost.question} leads to ${to}, and there are ${questions.length} questions, counted from 0.`;
+    throw refuse.invalid('questions', message);
+  }
+  if (end !== null && start === null)
+    throw refuse.invalid('end_date', 'A survey that has not begun cannot end.');
+  if (start !== null && end !== null && Date.parse(end) < Date.parse(start)) {
+    throw refuse.invalid('end_date', 'The end must not be before the beginning, `start_date`.');
+  }
+  if (isRunning(fields) && questions.length === 0) {
+    throw refuse.invalid('questions', 'A survey needs at least one question before it begins.');
+  }
+}
+
+/** Gives each question an id, by which answers name it. */
+const identified = (questions: SurveyFields['questions']): SurveyFields['questions'] =>
+  questions.map((one) => (one.id ? one : { ...one, id: uuidv7() }));
+
+async function checkLinked(
+  { flags }: SurveyCommandDependencies,
+  client: Transaction,
+  projectId: number,
+  flagId: number | null,
+): Promise<void> {
+  if (flagId === null || (await flags.exists(client, projectId, flagId))) return;
+  throw refuse.invalid('linked_flag_id', 'Feature Flag with this ID does not exist');
+}
+
+/** Makes the flag that decides who sees a survey what it must be. Answers its id. */
+async function setTargeting(
+  { flags }: SurveyCommandDependencies,
+  client: Transaction,
+  actor: Actor,
+  survey: { projectId: number; id: string; name: string; flagId: number | null; active: boolean },
+  targeting: Filters | null | undefined,
+): Promise<number | null> {
+  const { projectId, id, name, flagId, active } = survey;
+  if (flagId === null) {
+    if (!targeting) return null;
+    const flag = { key: targetingKey(id), name: `Targeting flag for survey ${name}` };
+    return flags.create(client, actor, projectId, { ...flag, filters: targeting, active });
+  }
+  const key = { projectId, flagId };
+  if (targeting === null) {
+    await flags.change(client, actor, key, { deleted: true });
+    return null;
+  }
+  await flags.change(client, actor, key, { ...(targeting && { filters: targeting }), active });
+  return flagId;
+}
+
+/** Makes a survey, with the flags that decide who sees it. */
+export function createSurvey(
+  deps: SurveyCommandDependencies,
+  actor: Actor,
+  projectId: number,
+  { targeting, ...input }: SurveyInput & Pick<SurveyFields, 'name' | 'type'>,
+): Promise<SurveyRow> {
+  const id = uuidv7();
+  const draft: SurveyFields = {
+    ...{ name: input.name, type: input.type, description: input.description ?? '' },
+    ...{ schedule: input.schedule ?? 'once', questions: identified(input.questions ?? []) },
+    ...{ conditions: input.conditions ?? null, appearance: input.appearance ?? null },
+    ...{ linked_flag_id: input.linked_flag_id ?? null, archived: input.archived ?? false },
+    ...{ targeting_flag_id: null, internal_targeting_flag_id: null },
+    ...{ start_date: input.start_date ?? null, end_date: input.end_date ?? null },
+    responses_limit: input.responses_limit ?? null,
+    enable_partial_responses: input.enable_partial_responses ?? false,
+  };
+  check(draft);
+  return transaction(deps.pool, async (client) => {
+    if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
+    if ((await countSurveys(client, projectId)) >= SURVEY_LIMITS.surveys) {
+      throw refuse.invalid(null, `A project may have ${SURVEY_LIMITS.surveys} surveys.`, { code: 'limit' });
+    }
+    await checkLinked(deps, client, projectId, draft.linked_flag_id);
+    const active = isRunning(draft);
+    const about = { projectId, id, name: draft.name, flagId: null, active };
+    const targetingFlag = await setTargeting(deps, client, actor, about, targeting);
+    const internalFlag = await deps.flags.create(client, actor, projectId, {
+      ...{ key: internalKey(id), name: `Internal targeting flag for survey ${draft.name}`, active },
+      filters: internalFilters(id, draft.schedule),
+    });
+    const row = await insertSurvey(client, {
+      ...{ ...draft, project_id: projectId, id },
+      ...{ targeting_flag_id: targetingFlag, internal_targeting_flag_id: internalFlag },
+      created_by: actor.kind === 'user' ? actor.userId : null,
+    });
+    await auditSurvey(client, actor, row, 'created', {});
+    return row;
+  });
+}
+
+/** Leaves out the keys without a value. */
+const given = <T extends object>(input: T) =>
+  Object.fromEntries(
+    Object.entries(input).filter(([, value]) => value !== undefined),
+  ) as Partial<SurveyFields>;
+
+/** Changes a survey. Its flags follow: they are on while it runs. */
+export function changeSurvey(
+  deps: SurveyCommandDependencies,
+  actor: Actor,
+  key: SurveyKey,
+  { targeting, ...input }: SurveyInput,
+): Promise<SurveyRow> {
+  const { projectId, surveyId: id } = key;
+  return transaction(deps.pool, async (client) => {
+    if (!(await lockProject(client, projectId))) throw refuse.absent();
+    const before = await findSurvey(client, key);
+    if (!before) throw refuse.absent();
+    const fields: SurveyFields = { ...before, ...given(input) };
+    fields.questions = identified(fields.questions);
+    check(fields);
+    if (input.linked_flag_id) await checkLinked(deps, client, projectId, input.linked_flag_id);
+    const active = isRunning(fields);
+    // Flags that somebody has deleted meanwhile count as if there were none.
+    const about = { projectId, id, name: fields.name, active };
+    const flagId = before.targeting_flag?.id ?? null;
+    fields.targeting_flag_id = await setTargeting(deps, client, actor, { ...about, flagId }, targeting);
+    const internal = before.internal_targeting_flag?.id;
+    if (internal !== undefined) {
+      const change = { active, filters: internalFilters(id, fields.schedule) };
+      await deps.flags.change(client, actor, { projectId, flagId: internal }, change);
+    }
+    const after = await updateSurvey(client, key, fields);
+    await auditSurvey(client, actor, after, 'updated', changes(logged(before), logged(after)));
+    return after;
+  });
+}
+
+/** Deletes a survey with the flags that it made. The answers stay: they are events. */
+export function removeSurvey(deps: SurveyCommandDependencies, actor: Actor, key: SurveyKey): Promise<void> {
+  return transaction(deps.pool, async (client) => {
+    if (!(await lockProject(client, key.projectId))) throw refuse.absent();
+    const row = await findSurvey(client, key);
+    if (!row) throw refuse.absent();
+    for (const flag of [row.targeting_flag, row.internal_targeting_flag]) {
+      if (!flag) continue;
+      const flagKey = { projectId: key.projectId, flagId: flag.id };
+      await deps.flags.change(client, actor, flagKey, { deleted: true });
+    }
+    await deleteSurvey(client, key);
+    await auditSurvey(client, actor, row, 'deleted', {});
+  });
+}

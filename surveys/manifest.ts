@@ -1,0 +1,19 @@
+import type { Pool } from '../db/pool.ts';
+import type { Product } from '../tenancy/product.ts';
+import { endFullSurveys } from './runs/limits.ts';
+
+/** Describes surveys to the rest of Sluice. */
+export const SURVEYS: Product<{ pool: Pool }> = {
+  name: 'surveys',
+  docs: 'docs/surveys.md',
+  tables: [{ name: 'surveys', kind: 'configuration' }],
+  sealed: [],
+  scopes: ['survey'],
+  maintenance: [
+    {
+      name: 'endFullSurveys',
+      summary: 'surveys ended that have enough answers',
+      run: ({ pool }, work) => endFullSurveys({ pool }, work),
+    },
+  ],
+};

@@ -1,0 +1,219 @@
+import type { Queryable } from '../../db/pool.ts';
+import { type ShownUser, shownUser } from '../../db/users.ts';
+import type { Question } from '../rules/questions.ts';
+import type { Schedule, SurveyType } from '../rules/surveys.ts';
+
+type Fields = Record<string, unknown>;
+
+export interface LinkedFlag {
+  id: number;
+  key: string;
+  name: string;
+  active: boolean;
+  filters: Fields;
+}
+
+export interface SurveyRow {
+  project_id: number;
+  id: string;
+  name: string;
+  description: string;
+  type: SurveyType;
+  schedule: Schedule;
+  questions: Question[];
+  conditions: Fields | null;
+  appearance: Fields | null;
+  linked_flag_id: number | null;
+  targeting_flag_id: number | null;
+  internal_targeting_flag_id: number | null;
+  linked_flag: LinkedFlag | null;
+  targeting_flag: LinkedFlag | null;
+  internal_targeting_flag: LinkedFlag | null;
+  start_date: string | null;
+  end_date: string | null;
+  archived: boolean;
+  responses_limit: number | null;
+  enable_partial_responses: boolean;
+  created_by: ShownUser | null;
+  created_at: string;
+  updated_at: string;
+}
+
+const DOCUMENTS = ['questions', 'conditions', 'appearance'] as const;
+const WRITABLE = [
+  ...(['name', 'description', 'type', 'schedule', ...DOCUMENTS] as const),
+  ...(['linked_flag_id', 'targeting_flag_id', 'internal_targeting_flag_id'] as const),
+  ...(['start_date', 'end_date', 'archived', 'responses_limit', 'enable_partial_responses'] as const),
+] as const;
+export type SurveyFields = Pick<SurveyRow, (typeof WRITABLE)[number]>;
+
+export interface SurveyKey {
+  projectId: number;
+  surveyId: string;
+}
+
+const flag = (column: string) =>
+  `(select json_build_object('id', f.id, 'key', f.key, 'name', f.name, 'active', f.active, 'filters', f.filters)
+    from feature_flags f where f.project_id = s.project_id and f.id = s.${column} and not f.deleted)`;
+const COLUMNS = `s.*, ${flag('linked_flag_id')} as linked_flag, ${flag('targeting_flag_id')} as targeting_flag,
+  ${flag('internal_targeting_flag_id')} as internal_targeting_flag, ${shownUser('s.created_by')} as shown_creator`;
+
+const shown = ({ shown_creator, ...row }: SurveyRow & { shown_creator: ShownUser | null }): SurveyRow => ({
+  ...row,
+  created_by: shown_creator,
+});
+
+const written = (row: Partial<SurveyFields>, column: (typeof WRITABLE)[number]) => {
+  const value = row[column];
+  return (DOCUMENTS as readonly string[]).includes(column) && value !== null ? JSON.stringify(value) : value;
+};
+
+export async function insertSurvey(
+  queryable: Queryable,
+  row: SurveyFields & { project_id: number; id: string; created_by: number | null },
+): Promise<SurveyRow> {
+  const { rows } = await queryable.query(
+    `with s as (
+       insert into surveys (project_id, id, created_by, ${WRITABLE.join(', ')})
+       values ($1, $2, $3, ${WRITABLE.map((_, index) => `$${index + 4}`).join(', ')}) returning *)
+     select ${COLUMNS} from s`,
+    [row.project_id, row.id, row.created_by, ...WRITABLE.map((column) => written(row, column))],
+  );
+  return shown(rows[0]);
+}
+
+export async function findSurvey(
+  queryable: Queryable,
+  { projectId, surveyId }: SurveyKey,
+): Promise<SurveyRow | undefined> {
+  const { rows } = await queryable.query(
+    `select ${COLUMNS} from surveys s where s.project_id = $1 and s.id = $2`,
+    [projectId, surveyId],
+  );
+  return rows[0] && shown(rows[0]);
+}
+
+/** Changes a survey and returns it. */
+export async function updateSurvey(
+  queryable: Queryable,
+  { projectId, surveyId }: SurveyKey,
+  fields: SurveyFields,
+): Promise<SurveyRow> {
+  const { rows } = await queryable.query(
+    `with s as (
+       update surveys set ${WRITABLE.map((column, index) => `${column} = $${index + 3}`).join(', ')},
+         updated_at = clock_timestamp()
+       where project_id = $1 and id = $2 returning *)
+     select ${COLUMNS} from s`,
+    [projectId, surveyId, ...WRITABLE.map((column) => written(fields, column))],
+  );
+  return shown(rows[0]);
+}
+
+export async function deleteSurvey(queryable: Queryable, { projectId, surveyId }: SurveyKey): Promise<void> {
+  await queryable.query('delete from surveys where project_id = $1 and id = $2', [projectId, surveyId]);
+}
+
+export interface SurveyQuery {
+  projectId: number;
+  limit: number;
+  offset: number;
+  search?: string | undefined;
+  archived?: boolean | undefined;
+  type?: SurveyType | undefined;
+}
+
+/** Lists surveys, newest first. */
+export async function listSurveys(
+  queryable: Queryable,
+  { projectId, limit, offset, search, archived, type }: SurveyQuery,
+): Promise<{ count: number; rows: SurveyRow[] }> {
+  const where = `s.project_id = $1 and ($2::text is null or s.name ilike $2 or s.description ilike $2)
+    and ($3::boolean is null or s.archived = $3) and ($4::text is null or s.type = $4)`;
+  const pattern = search ? `%${search.replace(/[\\%_]/g, '\\$&')}%` : null;
+  const values = [projectId, pattern, archived ?? null, type ?? null];
+  const counted = await queryable.query(
+    `select count(*)::int as count from surveys s where ${where}`,
+    values,
+  );
+  const { rows } = await queryable.query(
+    `select ${COLUMNS} from surveys s where ${where} order by s.created_at desc, s.id desc limit $5 offset $6`,
+    [...values, limit, offset],
+  );
+  return { count: counted.rows[0].count, rows: rows.map(shown) };
+}
+
+export async function countSurveys(queryable: Queryable, projectId: number): Promise<number> {
+  const { rows } = await queryable.query('select count(*)::int as count from surveys where project_id = $1', [
+    projectId,
+  ]);
+  return rows[0].count;
+}
+
+/** A survey as clients get it. */
+export type OfferedSurvey = Record<string, unknown> & { id: string };
+
+/** Lists the surveys of a project that run, the oldest first. */
+export async function offeredSurveys(
+  queryable: Queryable,
+  projectId: number,
+  limit: number,
+): Promise<OfferedSurvey[]> {
+  const key = (column: string) =>
+    `(select f.key from feature_flags f where f.project_id = s.project_id and f.id = s.${column} and not f.deleted)`;
+  const { rows } = await queryable.query(
+    `select s.id, s.name, s.description, s.type, s.schedule, s.questions, s.conditions, s.appearance, s.start_date,
+       s.end_date, s.enable_partial_responses, ${key('linked_flag_id')} as linked_flag_key,
+       ${key('targeting_flag_id')} as targeting_flag_key,
+       ${key('internal_targeting_flag_id')} as internal_targeting_flag_key
+     from surveys s
+     where s.project_id = $1 and s.start_date is not null and s.end_date is null and not s.archived
+     order by s.created_at, s.id limit $2`,
+    [projectId, limit],
+  );
+  return rows.map((row) => ({
+    ...row,
+    ...{ feature_flag_keys: null, current_iteration: null, current_iteration_start_date: null },
+  }));
+}
+
+/** Lists running surveys that end when they have enough answers. */
+export async function limitedSurveys(
+  queryable: Queryable,
+  limit: number,
+): Promise<{ project_id: number; id: string; start_date: string; responses_limit: number }[]> {
+  const { rows } = await queryable.query(
+    `select project_id, id, start_date, responses_limit from surveys
+     where responses_limit is not null and start_date is not null and end_date is null and not archived
+     order by project_id, id limit $1`,
+    [limit],
+  );
+  return rows;
+}
+
+/** Whether a survey has been answered to the end so often since it began. */
+export async function hasResponses(
+  queryable: Queryable,
+  survey: { project_id: number; id: string; start_date: string; responses_limit: number },
+): Promise<boolean> {
+  const { rows } = await queryable.query(
+    `select from events where project_id = $1 and timestamp >= $2 and event = 'survey sent'
+       and properties->>'$survey_id' = $3 and coalesce(properties->>'$survey_completed', 'true') <> 'false'
+     offset $4 limit 1`,
+    [survey.project_id, survey.start_date, survey.id, survey.responses_limit - 1],
+  );
+  return rows.length > 0;
+}
+
+/** Ends a survey that runs. Answers whether it ran. */
+export async function endSurvey(queryable: Queryable, { projectId, surveyId }: SurveyKey): Promise<boolean> {
+  const { rowCount } = await queryable.query(
+    `update surveys set end_date = clock_timestamp(), updated_at = clock_timestamp()
+     where project_id = $1 and id = $2 and end_date is null`,
+    [projectId, surveyId],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Notifies of projects whose surveys have changed. */
+export const SURVEYS_CHANNEL = 'sluice_public_offers';

@@ -1,0 +1,184 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { dropExpiredEvents, WAITED_DAYS } from '../../../db/event-partitions.ts';
+import { transaction } from '../../../db/pool.ts';
+import { Dispatcher } from '../../../functions/dispatch/dispatcher.ts';
+import { Flood } from '../../../functions/dispatch/flood.ts';
+import { FUNCTIONS } from '../../../functions/manifest.ts';
+import { floodedOf, keepPositions } from '../../../functions/rows/positions.ts';
+import { createLogger, type Logger } from '../../../telemetry/logger.ts';
+import { dropHooks } from '../../../tenancy/product.ts';
+import { eventually } from '../../support/eventually.ts';
+import { runtimeForFile, sender } from './world.ts';
+
+const world = runtimeForFile({ starts: false });
+let dispatcher: Dispatcher;
+let flood: Flood;
+let missing = 0;
+afterAll(() => dispatcher?.close());
+beforeAll(() => {
+  const { pool, config } = world.api;
+  const logger = createLogger({ name: 'test', level: 'silent' });
+  const site = config.SLUICE_PUBLIC_URL;
+  dispatcher = new Dispatcher({ pool, readPool: pool, logger, site, queued: () => undefined });
+  const deps = {
+    pool,
+    queued: () => undefined,
+    missing(count: number) {
+      missing += count;
+    },
+  };
+  flood = new Flood(deps, { most: 20, least: 10, atOnce: 1_000 });
+});
+beforeEach(async () => {
+  world.arrivals.length = 0;
+  await world.api.pool.query('truncate function_queue, function_positions, function_floods, function_losses');
+});
+
+let next = 0;
+/** Captures so many events, and has functions see them. */
+async function store(count: number, event = 'paid', isSeen = true): Promise<void> {
+  await world.capture(
+    Array.from({ length: count }, () => ({
+      event,
+      timestamp: new Date(Date.UTC(2026, 0, 1) + next * 1_000).toISOString(),
+      properties: { id: next++ },
+    })),
+  );
+  if (isSeen) await dispatcher.turn();
+}
+const count = async (sql: string, values: unknown[] = []): Promise<number> =>
+  (await world.api.pool.query(`select coalesce((${sql}), 0)::int as count`, values)).rows[0].count;
+const queued = (id: string) => count('select count(*) from function_queue where function_id = $1', [id]);
+const positions = (id: string) =>
+  count('select sum(cardinality(uuids)) from function_positions where function_id = $1', [id]);
+const floods = () => count('select count(*) from function_floods');
+const on = (event: string, more: object = {}) =>
+  sender(world.url(event), { filters: { events: [{ id: event, type: 'events' }] }, ...more });
+
+describe('a function with too many waiting invocations', () => {
+  test('keeps positions of what comes in, others do not, and all is delivered once and in its order', async () => {
+    const first = next;
+    const id = await world.create(on('paid', { delivery: { ordering: 'distinct_id' } }));
+    const other = await world.create(on('other'));
+    await store(15);
+    await flood.look();
+    await store(15);
+    expect(await floods()).toBe(0);
+    await flood.look();
+    expect(await floods()).toBe(1);
+    await store(40);
+    await store(5, 'other');
+    await store(10);
+    expect([await queued(id), await positions(id)]).toEqual([30, 50]);
+    expect([await queued(other), await positions(other)]).toEqual([5, 0]);
+    // There is no room yet.
+    expect(await flood.turn()).toBe(0);
+    expect(await positions(id)).toBe(50);
+    const runtime = world.start();
+    await eventually(async () => (await floods()) === 0);
+    await world.idle();
+    await world.stop(runtime);
+    const paid = world.arrivals.filter(({ path }) => path === 'paid').map(({ body }) => JSON.parse(body).id);
+    expect(paid).toEqual(
+      Array.from({ length: 85 }, (_, index) => first + index).filter(
+        (one) => one < first + 70 || one >= first + 75,
+      ),
+    );
+    const history = await world.history(id);
+    expect(new Set(history.map((one) => one.event_uuid)).size).toBe(80);
+    expect(new Set(history.map((one) => one.distinct_id))).toEqual(new Set(['ada']));
+    await world.change(id, { enabled: false });
+    await world.change(other, { enabled: false });
+  });
+
+  test('goes on as before only when nobody keeps positions of it: those who do hold their function', async () => {
+    let done: Promise<number> | undefined;
+    const waiters = () =>
+      count(
+        `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+    const id = await world.create(on('paid'));
+    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
+      ...[world.anna.projectId, id],
+    ]);
+    await transaction(world.api.pool, async (client) => {
+      expect(await floodedOf(client, [id])).toEqual(new Set([id]));
+      const turn = flood.turn();
+      await eventually(async () => (await waiters()) > 0);
+      const [uuid, timestamp] = ['00000000-0000-4000-8000-000000000001', '2026-01-01T00:00:00Z'];
+      const invocation = {
+        ...{ id: uuid, projectId: world.anna.projectId, functionId: id, version: 1 },
+        mapping: null,
+      };
+      const more = { distinctId: 'ada', personId: null, groups: null, clock: 0, seed: 1 };
+      await keepPositions(client, [{ ...invocation, ...more, uuid, timestamp }]);
+      done = turn;
+    });
+    await done;
+    expect(await floods()).toBe(1);
+    // Its event is gone, which is counted.
+    missing = 0;
+    expect(await flood.turn()).toBe(1);
+    expect(missing).toBe(1);
+    await flood.turn();
+    expect(await floods()).toBe(0);
+    await world.change(id, { enabled: false });
+  });
+});
+
+test('retention waits for functions, and then counts what they lose', async () => {
+  const { pool } = world.api;
+  await pool.query('truncate function_batches');
+  const id = await world.create(on('paid'));
+  await store(4);
+  await pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
+    ...[world.anna.projectId, id],
+  ]);
+  await store(3);
+  await store(2, 'paid', false);
+  await pool.query(
+    `with b as (delete from function_batches returning keys)
+     insert into function_late_batches (project_id, keys) select $1, keys from b`,
+    [world.anna.projectId],
+  );
+  await store(5, 'paid', false);
+  const lines: unknown[] = [];
+  const note = (about: object, msg?: string) => void lines.push({ ...about, msg });
+  const logger = { info: note, warn: note } as unknown as Logger;
+  const hooks = dropHooks(pool, [FUNCTIONS], logger);
+  const { rows: weeks } = await pool.query('select distinct tableoid::regclass::text as name from events');
+  expect(weeks).toHaveLength(1);
+  const [{ name }] = weeks;
+  const digits = name.slice(-8);
+  const end =
+    Date.parse(`${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}T00:00:00Z`) + 7 * 86_400_000;
+  const drop = (days: number) => dropExpiredEvents(pool, new Date(end + days * 86_400_000), 1, hooks);
+  await drop(1);
+  await drop(WAITED_DAYS);
+  expect(await count('select count(*) from events')).toBeGreaterThanOrEqual(14);
+  expect(lines).toContainEqual(
+    expect.objectContaining({
+      partition: name,
+      msg: expect.stringContaining('retention waits for functions'),
+    }),
+  );
+  await drop(WAITED_DAYS + 1);
+  expect(await count('select count(*) from events')).toBe(0);
+  const { rows } = await pool.query(
+    'select function_id, partition, events from function_losses order by events',
+  );
+  expect(rows).toEqual([
+    { function_id: id, partition: name, events: 7 },
+    { function_id: null, partition: name, events: 7 },
+  ]);
+  expect(await world.totals(id)).toMatchObject({ lost: 7 });
+  expect(lines).toContainEqual(
+    expect.objectContaining({ events: 14, msg: 'retention deletes events that functions have not seen' }),
+  );
+  // What waited ends, and is listed.
+  const runtime = world.start();
+  await eventually(async () => (await world.history(id)).length === 4 && (await floods()) === 0);
+  await world.stop(runtime);
+  expect((await world.history(id)).map((one) => one.status)).toEqual(Array(4).fill('cancelled'));
+  expect(world.arrivals).toEqual([]);
+});

@@ -1,0 +1,211 @@
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { endFullSurveys } from '../../surveys/runs/limits.ts';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
+
+const api = apiForFile();
+let anna: Tenant;
+let bert: Tenant;
+beforeAll(async () => {
+  anna = await api.createTenant('Anna');
+  bert = await api.createTenant('Bert');
+});
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+async function ask(method: Method, rest: string, body?: object, tenant = anna) {
+  const url = `/api/projects/${tenant.projectId}/${rest}`;
+  const answer = await api.request(tenant, method, url, body);
+  return { status: answer.statusCode, body: answer.body === '' ? null : answer.json() };
+}
+const open = { type: 'open', question: 'Why?' };
+const NOW = new Date().toISOString();
+async function create(body: object = {}, tenant = anna) {
+  const made = await ask(
+    'POST',
+    'surveys/',
+    { name: 'S', type: 'popover', questions: [open], ...body },
+    tenant,
+  );
+  expect([made.status, made.body]).toEqual([201, expect.anything()]);
+  return made.body;
+}
+const change = (id: string, body: object, tenant = anna) => ask('PATCH', `surveys/${id}/`, body, tenant);
+async function offered(tenant: Tenant): Promise<Record<string, unknown>[]> {
+  const answer = await api.app.inject({ url: `/api/surveys/?token=${tenant.projectToken}` });
+  expect(answer.statusCode).toBe(200);
+  return answer.json().surveys;
+}
+const config = async (tenant: Tenant) =>
+  (await api.app.inject({ url: `/array/${tenant.projectToken}/config` })).json();
+const flags = async (tenant: Tenant, properties = {}) => {
+  const payload = { api_key: tenant.projectToken, distinct_id: 'u', person_properties: properties };
+  return (await api.app.inject({ method: 'POST', url: '/flags?v=2', payload })).json().flags;
+};
+
+describe('a survey', () => {
+  test('is a draft until it begins; then clients get it, and its flag is on until it ends', async () => {
+    const tenant = await api.createTenant('Course');
+    const draft = await create({ appearance: { zIndex: '9' }, conditions: { url: '/shop' } }, tenant);
+    expect(draft).toMatchObject({
+      ...{ start_date: null, end_date: null, archived: false, schedule: 'once', description: '' },
+      created_by: { email: tenant.email },
+      questions: [{ ...open, id: expect.any(String) }],
+      internal_targeting_flag: { key: `survey-targeting-${draft.id}`, active: false },
+    });
+    expect([await offered(tenant), (await config(tenant)).surveys]).toEqual([[], false]);
+    const started = await change(draft.id, { start_date: NOW }, tenant);
+    expect(started.body.internal_targeting_flag.active).toBe(true);
+    await eventually(async () => (await offered(tenant)).length === 1);
+    expect(await offered(tenant)).toEqual([
+      {
+        ...{ id: draft.id, name: 'S', description: '', type: 'popover', schedule: 'once' },
+        ...{ questions: draft.questions, conditions: { url: '/shop' }, appearance: { zIndex: '9' } },
+        ...{ start_date: expect.any(String), end_date: null, enable_partial_responses: false },
+        ...{ linked_flag_key: null, targeting_flag_key: null, feature_flag_keys: null },
+        ...{ internal_targeting_flag_key: `survey-targeting-${draft.id}` },
+        ...{ current_iteration: null, current_iteration_start_date: null },
+      },
+    ]);
+    await eventually(async () => (await config(tenant)).surveys === true);
+    const script = (await api.app.inject({ url: `/array/${tenant.projectToken}/config.js` })).body;
+    expect(script).toContain('"surveys":true');
+    const key = `survey-targeting-${draft.id}`;
+    await eventually(async () => (await flags(tenant))[key]?.enabled === true);
+    expect((await flags(tenant, { [`$survey_responded/${draft.id}`]: true }))[key].enabled).toBe(false);
+    expect((await flags(tenant, { [`$survey_dismissed/${draft.id}`]: true }))[key].enabled).toBe(false);
+    await change(draft.id, { schedule: 'always' }, tenant);
+    await eventually(
+      async () => (await flags(tenant, { [`$survey_responded/${draft.id}`]: true }))[key].enabled === true,
+    );
+    const ended = await change(draft.id, { end_date: new Date().toISOString() }, tenant);
+    expect(ended.body.internal_targeting_flag.active).toBe(false);
+    await eventually(async () => (await offered(tenant)).length === 0);
+    await eventually(async () => (await config(tenant)).surveys === false);
+  });
+
+  test('is shown to who has a flag, and to whom its own filters match', async () => {
+    const tenant = await api.createTenant('Targets');
+    const everybody = { groups: [{ properties: [], rollout_percentage: 100 }] };
+    const { body: linked } = await ask(
+      'POST',
+      'feature_flags/',
+      { key: 'linked', filters: everybody },
+      tenant,
+    );
+    const email = { key: 'email', type: 'person', operator: 'icontains', value: '@acme' };
+    const targeting_flag_filters = { groups: [{ properties: [email], rollout_percentage: 100 }] };
+    const made = await create({ linked_flag_id: linked.id, targeting_flag_filters, start_date: NOW }, tenant);
+    const key = made.targeting_flag.key;
+    expect(made).toMatchObject({ linked_flag: { key: 'linked' }, targeting_flag: { active: true } });
+    await eventually(async () => (await offered(tenant))[0]?.linked_flag_key === 'linked');
+    expect((await offered(tenant))[0]?.targeting_flag_key).toBe(key);
+    await eventually(async () => (await flags(tenant, { email: 'a@acme.com' }))[key]?.enabled === true);
+    expect((await flags(tenant, { email: 'a@b.com' }))[key].enabled).toBe(false);
+    await ask('PATCH', `feature_flags/${linked.id}/`, { key: 'renamed' }, tenant);
+    await eventually(async () => (await offered(tenant))[0]?.linked_flag_key === 'renamed');
+    const without = await change(made.id, { remove_targeting_flag: true }, tenant);
+    expect(without.body.targeting_flag).toBeNull();
+    const again = await change(made.id, { targeting_flag_filters }, tenant);
+    expect(again.body.targeting_flag).toMatchObject({ key, active: true });
+    // Server SDKs get none of the flags of surveys.
+    const definitions = await api.request(
+      tenant,
+      'GET',
+      `/api/projects/${tenant.projectId}/feature_flags/local_evaluation/`,
+    );
+    expect(definitions.json().flags.map((one: { key: string }) => one.key)).toEqual(['renamed']);
+    expect((await ask('DELETE', `surveys/${made.id}/`, undefined, tenant)).status).toBe(204);
+    await eventually(async () => Object.keys(await flags(tenant)).join() === 'renamed');
+  });
+
+  test('ends when it has as many answers as it wants; those that are not complete do not count', async () => {
+    const tenant = await api.createTenant('Limits');
+    const made = await create({ responses_limit: 2, start_date: NOW }, tenant);
+    const answer = async (properties: object) => {
+      const event = { event: 'survey sent', distinct_id: 'u', properties };
+      const payload = { api_key: tenant.projectToken, ...event };
+      expect((await api.app.inject({ method: 'POST', url: '/i/v0/e/', payload })).statusCode).toBe(200);
+    };
+    const look = () =>
+      endFullSurveys({ pool: api.pool }, { signal: new AbortController().signal, beat: () => undefined });
+    await answer({ $survey_id: made.id });
+    await answer({ $survey_id: made.id, $survey_completed: false });
+    await answer({ $survey_id: 'another' });
+    expect(await look()).toBe(0);
+    await answer({ $survey_id: made.id, $survey_completed: true });
+    expect(await look()).toBe(1);
+    expect(await look()).toBe(0);
+    const { body } = await ask('GET', `surveys/${made.id}/`, undefined, tenant);
+    expect(body.end_date).not.toBeNull();
+  });
+
+  test.each([
+    [{ type: 'banner' }, 'type', 'not a valid choice'],
+    [
+      { questions: [{ type: 'rating', question: 'Q', display: 'number', scale: 4 }] },
+      'questions__0__scale',
+      '',
+    ],
+    [{ questions: [{ type: 'single_choice', question: 'Q' }] }, 'questions__0__choices', 'required'],
+    [{ questions: [{ type: 'open' }] }, 'questions__0__question', 'required'],
+    [
+      { questions: [{ ...open, branching: { type: 'specific_question', index: 1 } }] },
+      'questions',
+      'Question 0 leads to 1, and there are 1 questions, counted from 0.',
+    ],
+    [
+      { questions: [{ ...open, branching: { type: 'response_based', responseValues: { a: 'end', b: 7 } } }] },
+      'questions',
+      'Question 0 leads to 7',
+    ],
+    [{ questions: [], start_date: NOW }, 'questions', 'at least one question'],
+    [{ end_date: NOW }, 'end_date', 'has not begun'],
+    [{ start_date: NOW, end_date: '2020-01-01T00:00:00Z' }, 'end_date', 'before the beginning'],
+    [{ linked_flag_id: 2_000_000_000 }, 'linked_flag_id', 'does not exist'],
+    [{ targeting_flag_filters: { groups: [{ rollout_percentage: 101 }] } }, 'filters', 'from 0 to 100'],
+    [{ appearance: { text: 'x'.repeat(200_001) } }, 'questions', 'at most 200000 are allowed'],
+    [{ iteration_count: 2 }, 'iteration_count', 'Use `schedule`.'],
+    [{ responses_limit: 0 }, 'responses_limit', ''],
+  ])('%j is refused at %s', async (body, attr, text) => {
+    const refused = await ask('POST', 'surveys/', { name: 'S', type: 'popover', questions: [open], ...body });
+    expect([refused.status, refused.body.attr]).toEqual([400, attr]);
+    expect(refused.body.detail).toContain(text);
+  });
+
+  test('branches, and keeps what clients will know later', async () => {
+    const questions = [
+      { ...open, id: 'mine', later: { x: 1 }, branching: { type: 'specific_question', index: 1 } },
+      { type: 'rating', question: 'R', display: 'emoji', scale: 5, branching: { type: 'end' } },
+      { type: 'multiple_choice', question: 'M', choices: ['a', 'b'], hasOpenChoice: true },
+    ];
+    const made = await create({ questions });
+    expect(made.questions).toMatchObject(questions);
+    expect(new Set(made.questions.map((one: { id: string }) => one.id)).size).toBe(3);
+    const renamed = await change(made.id, { name: 'Renamed' });
+    expect(renamed.body.questions).toEqual(made.questions);
+  });
+
+  test('is listed, searched, and seen by nobody else', async () => {
+    const tenant = await api.createTenant('Lists');
+    const made = await create({ name: 'Find me', type: 'widget' }, tenant);
+    await create({ archived: true }, tenant);
+    for (const [query, count] of [
+      ['', 2],
+      ['?search=find', 1],
+      ['?archived=true', 1],
+      ['?type=widget', 1],
+      ['?type=api', 0],
+    ] as const) {
+      expect((await ask('GET', `surveys/${query}`, undefined, tenant)).body.count).toBe(count);
+    }
+    for (const method of ['GET', 'PATCH', 'DELETE'] as const) {
+      expect((await ask(method, `surveys/${made.id}/`, {}, bert)).status).toBe(404);
+    }
+    const { rows } = await api.pool.query(
+      "select activity from activity_log where scope = 'Survey' and item_id = $1",
+      [made.id],
+    );
+    expect(rows).toEqual([{ activity: 'created' }]);
+    expect((await api.app.inject({ url: '/api/surveys/?token=phc_unknown' })).statusCode).toBe(401);
+  });
+});

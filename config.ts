@@ -163,6 +163,14 @@ const variables = {
       'Number of seconds after which a function whose oldest invocation still waits causes a notice to `SLUICE_NOTICE_WEBHOOK`, once a day.',
     ),
   SLUICE_FUNCTIONS_PER_PROJECT: positive.default(1_000).describe('Maximum number of functions of a project.'),
+  SLUICE_FLAGS_PER_PROJECT: positive
+    .default(5_000)
+    .describe('Maximum number of feature flags of a project that are not deleted.'),
+  SLUICE_FLAG_BYTES_PER_PROJECT: positive
+    .default(16 * 1024 * 1024)
+    .describe(
+      'Maximum number of bytes that the filters of all feature flags of a project have together. Every API process keeps them in memory.',
+    ),
   SLUICE_FLAG_REQUESTS_PER_MONTH: z.coerce
     .number()
     .int()

@@ -12,7 +12,8 @@ import {
   touchPersonalApiKey,
 } from '../db/personal-api-keys.ts';
 import type { Pool } from '../db/pool.ts';
-import { findMemberProject, type MemberProjectRow } from '../db/projects.ts';
+import { findProjectBySecret, type SecretProjectRow } from '../db/project-secrets.ts';
+import { findMemberProject, findProjectByToken, type MemberProjectRow } from '../db/projects.ts';
 import type { Turns } from '../db/turns.ts';
 import type { UserRow } from '../db/users.ts';
 import { isUuid } from '../db/uuid.ts';
@@ -52,6 +53,11 @@ export type Access =
       narrowsToProjects?: true;
       /** Counts the requests in a separate budget. */
       budget?: 'wizard';
+      /**
+       * SDKs call the route. It admits the secret token of a project (`phs_…`) instead of a personal key, and `token` in the
+       * query, the project's public key, says which project `@current` is.
+       */
+      forSdks?: true;
     };
 type Managed = Exclude<Access, 'public'>;
 
@@ -66,6 +72,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     caller: Caller;
+    /** The project whose secret token the request shows. Then there is no caller. Only on routes with `forSdks`. */
+    secretOf?: SecretProjectRow;
     /** The hash of the key that the request shows, valid or not. */
     keyHash?: string;
     /** The organization of the path; only on routes with `:organization_id` or `inCurrentOrganization`. */
@@ -76,12 +84,28 @@ declare module 'fastify' {
 }
 
 const MAX_PROJECT_ID = 2 ** 31 - 1;
+/** How secret tokens of projects begin. */
+const SECRET = 'phs_';
+/** Public keys are not longer. */
+const LONGEST_TOKEN = 64;
 /** The most bytes of a body that is read although nothing before it shows a key. */
 const LARGEST_WITHOUT_KEY = 64 * 1024;
 
 /** Returns whether a body says that it is small. One that comes in pieces does not say how large it is. */
 const isSmall = ({ headers }: FastifyRequest): boolean =>
   headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= LARGEST_WITHOUT_KEY;
+
+/** Nobody has the public key that a request names. */
+export const wrongToken = () =>
+  errors.authenticationFailed(
+    'The provided API key is invalid or has expired. Please check your API key and try again.',
+  );
+
+/** The public key of a project in the query of a request. */
+export function tokenIn({ query }: FastifyRequest): string | undefined {
+  const { token } = (query ?? {}) as { token?: unknown };
+  return typeof token === 'string' && token.trim() !== '' ? token.trim() : undefined;
+}
 
 const NOWHERE: CurrentPlace = { organization_id: null, project_id: null };
 
@@ -150,14 +174,15 @@ export function createAccessControl(deps: {
 
   async function authenticate({ token, place }: Candidate, hash: string): Promise<Caller> {
     const failed = () => errors.authenticationFailed(`Personal API key found in ${place} is invalid.`);
-    if (token.includes('\u0000') || knownKeys.isWrong(hash)) throw failed();
+    // A secret token is right elsewhere, so it must not be remembered as wrong.
+    if (token.startsWith(SECRET) || token.includes('\u0000') || knownKeys.isWrong(hash)) throw failed();
     const credential = await findCredential(pool, hash);
     if (!credential) {
       // A key that has expired, or whose user is not active, may work again.
       knownKeys.noteWrong(hash, { isNobodys: !(await hasPersonalApiKey(pool, hash)) });
       throw failed();
     }
-    knownKeys.noteRight(hash, credential.user.id);
+    knownKeys.noteRight(hash, `user ${credential.user.id}`);
     return credential;
   }
 
@@ -231,6 +256,38 @@ export function createAccessControl(deps: {
     }
   }
 
+  /** Finds the project of the public key that the query names. */
+  async function projectOfToken(token: string): Promise<number> {
+    const found = token.length > LONGEST_TOKEN ? undefined : await findProjectByToken(pool, token);
+    if (!found) throw wrongToken();
+    return found.id;
+  }
+
+  /** Checks a request that shows the secret token of a project. It may ask for this project only. */
+  async function admitSecret(
+    { token }: Candidate,
+    hash: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
+    const failed = () => errors.authenticationFailed('Secret API token is invalid.');
+    if (token.includes('\u0000') || knownKeys.isWrong(hash)) throw failed();
+    const found = await findProjectBySecret(pool, hash);
+    if (!found) {
+      knownKeys.noteWrong(hash, { isNobodys: true });
+      throw failed();
+    }
+    knownKeys.noteRight(hash, `project ${found.id}`);
+    const { project_id: place } = request.params as { project_id?: string };
+    const named = tokenIn(request);
+    const isOther =
+      (place !== undefined && place !== '@current' && projectIdOf(place, NOWHERE) !== found.id) ||
+      (named !== undefined && named !== found.api_token && (await projectOfToken(named)) !== found.id);
+    if (isOther) throw errors.permissionDenied('The secret API token belongs to another project.');
+    request.secretOf = found;
+    await rateLimit.consume('key', `project ${found.id}`, reply);
+  }
+
   /** Checks everything that `Access` declares, in the documented order. */
   async function control(access: Managed, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const candidate = findCandidate(request);
@@ -238,6 +295,10 @@ export function createAccessControl(deps: {
     const hash = hashToken(candidate.token);
     knownKeys.admit(hash, request.ip);
     request.keyHash = hash;
+    if (access.forSdks && candidate.token.startsWith(SECRET)) {
+      await admitSecret(candidate, hash, request, reply);
+      return;
+    }
     const caller = await authenticate(candidate, hash);
     request.caller = caller;
     const params = request.params as { project_id?: string; organization_id?: string };
@@ -247,7 +308,13 @@ export function createAccessControl(deps: {
       project === '@current' || organization === '@current'
         ? await findCurrentPlace(pool, caller.user.id, boundsOf(caller.key))
         : NOWHERE;
-    const projectId = project === undefined ? undefined : projectIdOf(project, current);
+    const named = access.forSdks && project === '@current' ? tokenIn(request) : undefined;
+    const projectId =
+      named !== undefined
+        ? await projectOfToken(named)
+        : project === undefined
+          ? undefined
+          : projectIdOf(project, current);
     const organizationId = organization === undefined ? undefined : organizationIdOf(organization, current);
     requireWithinBounds(access, caller, { project, organization, projectId, organizationId });
     requireScope(access, caller);
@@ -257,6 +324,9 @@ export function createAccessControl(deps: {
       // Like one that is bound to projects, the key does not tell which other projects exist.
       const isBound = caller.key.scoped_organizations.length > 0;
       if (isBound && !(found && isWithin(caller.key, found))) throw outside('project', project);
+      if (!found && named !== undefined) {
+        throw errors.permissionDenied('The API key does not have access to this project.');
+      }
       if (!found) throw errors.notFound('Project not found.');
       if (organization !== undefined && found.organization_id !== organizationId) {
         // Nor does a key that is bound to projects tell which organizations its user belongs to.
@@ -315,7 +385,7 @@ export function createAccessControl(deps: {
     /** Checks a request whose key may be in the body, after the body is parsed. */
     async preValidation(request: FastifyRequest, reply: FastifyReply): Promise<void> {
       const { access } = request.routeOptions.config;
-      if (access !== undefined && access !== 'public' && !request.caller) {
+      if (access !== undefined && access !== 'public' && !request.caller && !request.secretOf) {
         await control(access, request, reply);
       }
       request.body = withoutKey(request.body);
@@ -331,7 +401,7 @@ export function createAccessControl(deps: {
     /** Returns whether the caller is unknown. A stranger must not learn whether a body is too large or malformed. */
     isStranger(request: FastifyRequest): boolean {
       const { access } = request.routeOptions.config;
-      return access !== undefined && access !== 'public' && !request.caller;
+      return access !== undefined && access !== 'public' && !request.caller && !request.secretOf;
     },
   };
 }

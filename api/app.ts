@@ -13,7 +13,7 @@ import { acceptBodies } from './bodies.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
 import { letTakeTurns } from './fair-starts.ts';
-import { createFlags } from './flags/dependencies.ts';
+import { createFlags, notesCalls } from './flags/dependencies.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { KnownKeys } from './known-keys.ts';
@@ -104,7 +104,8 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
       durations,
       wrongKeysPerMinute: config.SLUICE_REFUSALS_PER_MINUTE,
     });
-    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, warnings, flags, surveys });
+    const ingest = notesCalls(deps.ingest, flags.calls);
+    for (const addRoutes of routes.public) addRoutes(lane, { ...deps, ingest, warnings, flags, surveys });
   });
   await app.register(async (site) => {
     await prepareAnswers(site, config);

@@ -24,8 +24,8 @@ function remember<V>(map: Map<string, V>, key: string, value: V, most: number): 
  * of its address, so a stranger behind the same address does not lock it out.
  */
 export class KnownKeys {
-  /** The users of keys that were right when they were last looked up. */
-  readonly #users = new Map<string, number>();
+  /** Whose keys were right when they were last looked up. */
+  readonly #owners = new Map<string, string>();
   /** When keys were looked up that nobody has. */
   readonly #wrong = new Map<string, number>();
   readonly #strangers: Allowances;
@@ -39,10 +39,10 @@ export class KnownKeys {
     this.#now = now;
   }
 
-  /** Names who makes a request, before its key is looked up: the user of a key that is known, else the address. */
+  /** Names who makes a request, before its key is looked up: the owner of a key that is known, else the address. */
   sender(hash: string | undefined, ip: string): string {
-    const user = hash === undefined ? undefined : this.#users.get(hash);
-    return user === undefined ? `address ${clientNetwork(ip)}` : `user ${user}`;
+    const owner = hash === undefined ? undefined : this.#owners.get(hash);
+    return owner ?? `address ${clientNetwork(ip)}`;
   }
 
   /** Throws a 429 if the key, or the address of a key that is not known, was refused too often lately. */
@@ -55,7 +55,7 @@ export class KnownKeys {
         ofKey,
       );
     }
-    const ofAddress = this.#users.has(hash) ? 0 : this.#strangers.wait(clientNetwork(ip), now);
+    const ofAddress = this.#owners.has(hash) ? 0 : this.#strangers.wait(clientNetwork(ip), now);
     if (ofAddress > 0) {
       throw errors.tooMany(
         `Too many requests from this address had an invalid key. Expected available in ${ofAddress} seconds.`,
@@ -72,12 +72,13 @@ export class KnownKeys {
 
   /** Remembers that a key was refused. `isNobodys`: nobody has it. Otherwise it may work again. */
   noteWrong(hash: string, { isNobodys }: { isNobodys: boolean }): void {
-    this.#users.delete(hash);
+    this.#owners.delete(hash);
     if (isNobodys) remember(this.#wrong, hash, this.#now(), MOST_WRONG);
   }
 
-  noteRight(hash: string, userId: number): void {
-    remember(this.#users, hash, userId, MOST_RIGHT);
+  /** Remembers whose key it is: that of a user, or of a project. */
+  noteRight(hash: string, owner: `user ${number}` | `project ${number}`): void {
+    remember(this.#owners, hash, owner, MOST_RIGHT);
   }
 
   /** Counts an answer that refused a request with this key. */

@@ -7,6 +7,7 @@ import { eventRoutes } from './events/events.ts';
 import { ingestionWarningRoutes } from './events/ingestion-warnings.ts';
 import { traceRoutes } from './events/trace.ts';
 import { batchExportRoutes } from './exports/index.ts';
+import { flagCopyRoutes } from './flags/copies.ts';
 import { flagDefinitionRoutes } from './flags/definitions.ts';
 import type { Flags } from './flags/dependencies.ts';
 import { earlyAccessRoutes, offeredFeatureRoutes } from './flags/early-access-features.ts';
@@ -14,8 +15,11 @@ import { flagRoutes } from './flags/evaluate.ts';
 import { flagEvaluationRoutes } from './flags/evaluations.ts';
 import { flagExplanationRoutes } from './flags/explanations.ts';
 import { featureFlagRoutes } from './flags/feature-flags.ts';
+import { flagListRoutes } from './flags/flag-lists.ts';
+import { flagPayloadRoutes } from './flags/payload-routes.ts';
 import { rolloutRoutes } from './flags/rollouts.ts';
 import { scheduledChangeRoutes } from './flags/scheduled-changes.ts';
+import { flagTrialRoutes } from './flags/trials.ts';
 import { flagUsageRoutes } from './flags/usage.ts';
 import { iconFiles } from './functions/icons.ts';
 import { functionRoutes } from './functions/index.ts';
@@ -77,11 +81,15 @@ export const ROUTES: Routes = {
     functionRoutes,
     integrationRoutes,
     cohortRoutes,
+    flagCopyRoutes,
     flagDefinitionRoutes,
     flagEvaluationRoutes,
     flagUsageRoutes,
     featureFlagRoutes,
+    flagListRoutes,
+    flagPayloadRoutes,
     flagExplanationRoutes,
+    flagTrialRoutes,
     rolloutRoutes,
     scheduledChangeRoutes,
     earlyAccessRoutes,

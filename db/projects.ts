@@ -111,7 +111,6 @@ const WRITABLE = [
   'test_account_filters',
   'flags_persistence_default',
   'api_token',
-  'secret_api_token_backup',
 ] as const;
 const JSON_COLUMNS = new Set<string>(['has_completed_onboarding_for', 'app_urls', 'test_account_filters']);
 
@@ -133,11 +132,25 @@ export async function deleteProject(queryable: Queryable, id: number): Promise<b
 }
 
 /** Gives the project a new secret token. The token that it had stays valid as the backup. */
-export async function rotateSecretToken(queryable: Queryable, id: number, token: string): Promise<void> {
+export async function rotateSecretToken(
+  queryable: Queryable,
+  id: number,
+  { token, hash }: { token: string; hash: string },
+): Promise<void> {
   await queryable.query(
-    `update projects set secret_api_token = $2, secret_api_token_backup = secret_api_token, updated_at = now()
+    `update projects set secret_api_token = $2, secret_api_token_hash = $3, secret_api_token_backup = secret_api_token,
+       secret_api_token_backup_hash = secret_api_token_hash, updated_at = now()
      where id = $1`,
-    [id, token],
+    [id, token, hash],
+  );
+}
+
+/** Ends the backup of the secret token. */
+export async function deleteSecretTokenBackup(queryable: Queryable, id: number): Promise<void> {
+  await queryable.query(
+    `update projects set secret_api_token_backup = null, secret_api_token_backup_hash = null, updated_at = now()
+     where id = $1`,
+    [id],
   );
 }
 

@@ -1,8 +1,11 @@
 import type { CompiledFlag } from './engine/compile.ts';
 import type { ConditionTest } from './engine/conditions.ts';
+import type { Evaluation } from './engine/evaluate.ts';
+import type { FlagSet } from './engine/flag-set.ts';
 import { placeOf } from './engine/hash.ts';
+import type { Subject } from './engine/subject.ts';
 import { UnknownValueError } from './engine/subject.ts';
-import type { Evaluated, Evaluator, FlagRequest } from './evaluator.ts';
+import type { Evaluator, FlagRequest } from './evaluator.ts';
 
 /** What became of one filter. */
 export interface ExplainedFilter {
@@ -33,11 +36,31 @@ export interface Explanation {
   conditions: ExplainedCondition[];
 }
 
-function found(
-  { subject, evaluation, project }: Evaluated,
-  test: ConditionTest,
-  group: number | null,
-): unknown {
+/** What an evaluation was made of. */
+interface Evaluated {
+  set: FlagSet;
+  subject: Subject;
+  evaluation: Evaluation;
+}
+
+/** Remembers what became of the filters of one flag. */
+export class Seen {
+  readonly #flagId: number;
+  readonly tests = new Map<number, { test: ConditionTest; passed: boolean }[]>();
+
+  constructor(flagId: number) {
+    this.#flagId = flagId;
+  }
+
+  readonly watch = (flag: CompiledFlag, index: number, test: ConditionTest, passed: boolean): void => {
+    if (flag.definition.id !== this.#flagId) return;
+    const before = this.tests.get(index);
+    if (before) before.push({ test, passed });
+    else this.tests.set(index, [{ test, passed }]);
+  };
+}
+
+function found({ subject, evaluation, set }: Evaluated, test: ConditionTest, group: number | null): unknown {
   try {
     switch (test.kind) {
       case 'person':
@@ -47,7 +70,7 @@ function found(
         return index === null ? null : (subject.groupProperty(index, test.key) ?? null);
       }
       case 'flag': {
-        const asked = project.set.byId.get(test.id);
+        const asked = set.byId.get(test.id);
         if (!asked) return null;
         const outcome = evaluation.of(asked);
         return outcome.enabled ? (outcome.variant ?? true) : false;
@@ -68,14 +91,16 @@ export async function explain(
   flagId: number,
   request: FlagRequest,
 ): Promise<Explanation | undefined> {
-  const seen = new Map<number, { test: ConditionTest; passed: boolean }[]>();
-  const watch = (flag: CompiledFlag, index: number, test: ConditionTest, passed: boolean) => {
-    if (flag.definition.id !== flagId) return;
-    seen.set(index, [...(seen.get(index) ?? []), { test, passed }]);
-  };
-  const evaluated = await evaluator.evaluate(projectId, request, watch);
+  const seen = new Seen(flagId);
+  const evaluated = await evaluator.evaluate(projectId, request, seen.watch);
   const flag = evaluated?.project.set.byId.get(flagId);
   if (!evaluated || !flag) return undefined;
+  const { evaluation, subject, project } = evaluated;
+  return explanationOf({ set: project.set, subject, evaluation }, flag, seen);
+}
+
+/** Explains what an evaluation, which `seen` watched, found out about a flag. */
+export function explanationOf(evaluated: Evaluated, flag: CompiledFlag, seen: Seen): Explanation {
   const { evaluation } = evaluated;
   const outcome = evaluation.of(flag);
   const { definition } = flag;
@@ -90,7 +115,7 @@ export async function explain(
     },
     payload: outcome.payload,
     conditions: flag.conditions.map((condition, index) => {
-      const tests = seen.get(index);
+      const tests = seen.tests.get(index);
       const isReached = tests !== undefined || (condition.tests.length === 0 && isBefore(index, outcome));
       const id = isReached ? evaluation.idFor(flag, condition) : undefined;
       return {

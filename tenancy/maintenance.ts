@@ -1,5 +1,6 @@
 import type { Pool } from '../db/pool.ts';
 import { listOpenDeletions, markDataDeleted, markSchedulesStopped } from '../db/project-deletions.ts';
+import { listUnhashedSecrets, putSecretHashes } from '../db/project-secrets.ts';
 import { deleteSomeData } from '../db/project-tables.ts';
 import { deleteExpiredRateLimits } from '../db/rate-limits.ts';
 import { countSealed } from '../db/sealed-columns.ts';
@@ -7,7 +8,8 @@ import { deleteExpiredWizardSessions } from '../db/wizard-sessions.ts';
 import type { Keyring } from '../secrets/envelope.ts';
 import { resealSecrets } from './encryption-keys.ts';
 import { type MaintenanceStep, type Product, projectTables } from './product.ts';
-import { CORE_SEALED } from './project-secrets.ts';
+import { CORE_SEALED, openProjectSecret } from './project-secrets.ts';
+import { hashToken } from './tokens.ts';
 
 const PROJECTS_PER_RUN = 50;
 const ROWS_PER_STATEMENT = 5_000;
@@ -96,4 +98,31 @@ const sealSecrets: MaintenanceStep<TenancyUpkeep> = {
   },
 };
 
-export const TENANCY_STEPS = [expireSessions, sealSecrets, stopDeletedProjects, deleteProjectData];
+const hashSecrets: MaintenanceStep<TenancyUpkeep> = {
+  name: 'hashSecretTokens',
+  summary: 'secret tokens hashed',
+  after: sealSecrets.name,
+  /** Hashes the secret tokens that an earlier version stored, so that requests with them are known. */
+  async run({ pool, keyring }, { signal, beat }) {
+    if (!keyring) return 0;
+    const open = await listUnhashedSecrets(pool, PROJECTS_PER_RUN);
+    for (const project of open) {
+      signal.throwIfAborted();
+      beat();
+      const [token, backup] = [project.secret_api_token, project.secret_api_token_backup].map((stored) => {
+        const secret = openProjectSecret(keyring, project.id, stored);
+        return secret === null ? null : hashToken(secret);
+      }) as [string | null, string | null];
+      await putSecretHashes(pool, project, { token, backup });
+    }
+    return open.length;
+  },
+};
+
+export const TENANCY_STEPS = [
+  expireSessions,
+  sealSecrets,
+  hashSecrets,
+  stopDeletedProjects,
+  deleteProjectData,
+];

@@ -140,7 +140,14 @@ export async function startWorker({
             : { egress: tools.dependencies.egress, url: config.SLUICE_NOTICE_WEBHOOK },
         behindSeconds: config.SLUICE_FUNCTION_BEHIND_SECONDS,
       },
-      flags: { pool, knownCohorts, temporal: schedules.flags, logger },
+      flags: {
+        pool,
+        keyring: tools.dependencies.keyring,
+        limits: { flags: config.SLUICE_FLAGS_PER_PROJECT, bytes: config.SLUICE_FLAG_BYTES_PER_PROJECT },
+        knownCohorts,
+        temporal: schedules.flags,
+        logger,
+      },
     };
     const common = {
       connection,

@@ -1,17 +1,27 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { type CohortCommandDependencies, changeCohort, createCohort } from '../../cohorts/commands/save.ts';
+import { addNamed } from '../../cohorts/commands/add-named.ts';
+import {
+  type CohortCommandDependencies,
+  changeCohort,
+  cohortsAsking,
+  createCohort,
+} from '../../cohorts/commands/save.ts';
 import { type CohortRow, findCohort, listCohorts } from '../../cohorts/rows/cohorts.ts';
 import { addMembers, countMembers, listMembers, removeMember } from '../../cohorts/rows/members.ts';
 import { COHORT_LIMITS } from '../../cohorts/rules/limits.ts';
+import { readUpload, type Upload } from '../../cohorts/rules/upload.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { flagsAsking } from '../../flags/rows/definitions.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { actorOf } from '../actor.ts';
+import { clientSignal } from '../asker.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm, optionalText, text, timestamp } from '../fields.ts';
+import { acceptForms, type FormFields } from '../multipart.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { serialOf } from '../serial.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
@@ -54,6 +64,13 @@ const cohort = z
     is_static: z.boolean(),
     cohort_type: z.enum(['static', 'person_property']),
     experiment_set: z.array(z.int()),
+    upload: z
+      .object({ named: z.int(), unknown: z.int(), examples: z.array(z.string()) })
+      .optional()
+      .meta({
+        description:
+          'Only when the request named persons: how many, how many of them are unknown, and the first of those.',
+      }),
   })
   .meta({ id: 'Cohort' });
 
@@ -83,13 +100,66 @@ const input = z
         '`{"properties": {"type": "OR", "values": […]}}`: a tree of `AND` and `OR` over properties of persons and other cohorts.',
     }),
     deleted: z.boolean().meta({ description: 'True deletes the cohort, and false brings it back.' }),
+    csv: z.string().min(1).max(COHORT_LIMITS.uploadBytes).meta({
+      description:
+        'A file of persons for a static cohort, as a part of a form: a column `person_id`, `distinct_id` or `email`, or a single column of distinct ids. They are added.',
+      writeOnly: true,
+    }),
+    _create_static_person_ids: z.array(z.string().max(400)).max(COHORT_LIMITS.added).meta({
+      description: 'Ids or distinct ids of persons for a static cohort. They are added.',
+      writeOnly: true,
+    }),
     groups: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
     _create_in_folder: z.unknown().meta({ description: 'Is ignored.', writeOnly: true }),
   })
   .partial();
 const newCohort = input.required({ name: true });
 
-const inputOf = ({ groups: _, _create_in_folder: _folder, ...rest }: z.output<typeof input>) => rest;
+type Input = z.output<typeof input>;
+
+const inputOf = ({ groups: _, _create_in_folder: _folder, csv: _csv, ...rest }: Input) => {
+  const { _create_static_person_ids: _ids, ...fields } = rest;
+  return fields;
+};
+
+/** The persons that a body names. Undefined: none. */
+function namedIn({ csv, _create_static_person_ids: ids }: Input): Upload[] {
+  const uploads = csv === undefined ? [] : [readUpload(csv, COHORT_LIMITS.uploaded)];
+  const given = new Set(ids ?? []);
+  const [persons, others] = [[...given].filter(isUuid), [...given].filter((id) => !isUuid(id))];
+  if (persons.length > 0) uploads.push({ by: 'person_id', names: new Set(persons) });
+  if (others.length > 0) uploads.push({ by: 'distinct_id', names: new Set(others) });
+  return uploads;
+}
+
+/** Refuses persons for a cohort whose filters decide who is in it. */
+function requireStaticFor(uploads: readonly Upload[], isStatic: boolean): void {
+  if (uploads.length === 0 || isStatic) return;
+  throw errors.validation(
+    'invalid_input',
+    'Persons can be listed for a static cohort only. Set is_static.',
+    'is_static',
+  );
+}
+
+/** Reads the fields of a form, which are texts, as the schema expects them. */
+async function readsForm(request: FastifyRequest): Promise<void> {
+  if (!request.headers['content-type']?.startsWith('multipart/')) return;
+  const { is_static, filters, ...fields } = request.body as FormFields;
+  request.body = {
+    ...fields,
+    ...(is_static === undefined ? {} : { is_static: /^(?:true|1|on)$/i.test(is_static) }),
+    ...(filters === undefined ? {} : { filters: jsonIn(filters) }),
+  };
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return parseExactJson(text);
+  } catch {
+    throw errors.validation('invalid_input', 'This must be JSON.', 'filters');
+  }
+}
 
 /** Makes a hook that finds the cohort of the path. A deleted cohort is found only by a body that brings it back. */
 function findsCohort(queryable: Queryable) {
@@ -114,6 +184,14 @@ function requireStatic({ cohort }: FastifyRequest): void {
 
 /** Adds the routes that create, read and change cohorts, and the members of static ones. */
 export function cohortRoutes(app: App, deps: ApiDependencies): void {
+  // Only these routes read forms with files.
+  app.register(async (scope) => {
+    acceptForms(scope, COHORT_LIMITS.uploadBytes);
+    addRoutes(scope.withTypeProvider<ZodTypeProvider>(), deps);
+  });
+}
+
+function addRoutes(app: App, deps: ApiDependencies): void {
   const { pool, config } = deps;
   const commands: CohortCommandDependencies = { pool, flagsAsking };
   const find = findsCohort(pool);
@@ -124,6 +202,24 @@ export function cohortRoutes(app: App, deps: ApiDependencies): void {
   }
   const one = async (projectId: number, row: CohortRow) =>
     (await shown(projectId, [row]))[0] as z.output<typeof cohort>;
+
+  async function withUpload(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    row: CohortRow,
+    uploads: readonly Upload[],
+  ): Promise<z.output<typeof cohort>> {
+    const sum = { named: 0, unknown: 0, examples: [] as string[] };
+    const signal = clientSignal(reply);
+    for (const upload of uploads) {
+      const added = await addNamed({ pool }, actorOf(request), row, upload, signal);
+      sum.named += added.named;
+      sum.unknown += added.unknown;
+      sum.examples.push(...added.examples.slice(0, 10 - sum.examples.length));
+    }
+    const shownRow = await one(request.project.id, row);
+    return uploads.length > 0 ? { ...shownRow, upload: sum } : shownRow;
+  }
 
   app.get(
     PREFIX,
@@ -150,6 +246,7 @@ export function cohortRoutes(app: App, deps: ApiDependencies): void {
     PREFIX,
     {
       config: { access: { scope: WRITE }, keepsNumbers: true },
+      preValidation: readsForm,
       schema: {
         tags: TAGS,
         summary: 'Create a cohort',
@@ -160,12 +257,14 @@ export function cohortRoutes(app: App, deps: ApiDependencies): void {
     },
     async (request, reply) => {
       const { name, ...rest } = request.body;
+      const uploads = namedIn(rest);
+      requireStaticFor(uploads, rest.is_static ?? false);
       const row = await createCohort(commands, actorOf(request), request.project.id, {
         ...inputOf(rest),
         name,
       });
       reply.code(201);
-      return one(request.project.id, row);
+      return withUpload(request, reply, row, uploads);
     },
   );
 
@@ -187,12 +286,15 @@ export function cohortRoutes(app: App, deps: ApiDependencies): void {
       method,
       url: `${PREFIX}:id/`,
       config: { access: { scope: WRITE }, keepsNumbers: true },
-      preValidation: find,
+      preValidation: [readsForm, find],
       schema: { tags: TAGS, summary, params: cohortParams, body: input, response: { 200: cohort } },
-      handler: async (request) => {
+      handler: async (request, reply) => {
         const { cohort: row, project, body } = request;
+        const uploads = namedIn(body);
+        requireStaticFor(uploads, row.is_static);
         const key = { projectId: project.id, cohortId: row.id };
-        return one(project.id, await changeCohort(commands, actorOf(request), key, inputOf(body)));
+        const after = await changeCohort(commands, actorOf(request), key, inputOf(body));
+        return withUpload(request, reply, after, uploads);
       },
     });
   }
@@ -217,6 +319,31 @@ export function cohortRoutes(app: App, deps: ApiDependencies): void {
       const results = ids.map((id) => ({ id, uuid: id }));
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, results);
     },
+  );
+
+  const user = z.object({ id: z.int(), name: z.string() });
+
+  app.get(
+    `${PREFIX}:id/used_by/`,
+    {
+      config: { access: { scope: READ } },
+      preValidation: find,
+      schema: {
+        tags: TAGS,
+        summary: 'List the feature flags and the other cohorts that use a cohort',
+        params: cohortParams,
+        response: {
+          200: z.object({
+            feature_flags: z.array(user.extend({ key: z.string(), active: z.boolean() })),
+            cohorts: z.array(user),
+          }),
+        },
+      },
+    },
+    async ({ project, cohort: { id } }) => ({
+      feature_flags: await flagsAsking(pool, project.id, id),
+      cohorts: await cohortsAsking(pool, project.id, id),
+    }),
   );
 
   const added = z.array(z.string().max(400)).max(COHORT_LIMITS.added).default([]);

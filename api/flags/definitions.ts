@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { findMemberProject, findProjectByToken, type MemberProjectRow } from '../../db/projects.ts';
 import { localDefinitions } from '../../flags/local-definitions.ts';
-import { admitsKeys, isWithin } from '../access.ts';
+import { admitsKeys, isWithin, tokenIn, wrongToken } from '../access.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { ApiError, errors } from '../errors.ts';
 import { errorBody, freeForm } from '../fields.ts';
@@ -15,8 +15,6 @@ const READ = 'feature_flag:read';
 /** SDKs ask again with the ETag, and get 304 as long as nothing has changed. */
 const CACHE = 'private, must-revalidate';
 const MOST_KEPT = 500;
-const WRONG_TOKEN =
-  'The provided API key is invalid or has expired. Please check your API key and try again.';
 
 /** SDKs let go of their definitions then. */
 const quotaExceeded = () =>
@@ -75,13 +73,13 @@ export function flagDefinitionRoutes(
   }
 
   /** The project whose public key the request names. The caller must be a member, within the bounds of the key. */
-  async function projectOf({ caller, query }: FastifyRequest): Promise<MemberProjectRow> {
-    const { token } = query as { token?: string };
+  async function projectOf(request: FastifyRequest): Promise<Pick<MemberProjectRow, 'id'>> {
+    const { caller, secretOf } = request;
+    if (secretOf) return secretOf;
+    const token = tokenIn(request);
     const { user, key } = caller;
-    const id = token
-      ? (await findProjectByToken(pool, token.trim()))?.id
-      : (user.current_project_id ?? undefined);
-    if (token && id === undefined) throw errors.authenticationFailed(WRONG_TOKEN);
+    const id = token ? (await findProjectByToken(pool, token))?.id : (user.current_project_id ?? undefined);
+    if (token && id === undefined) throw wrongToken();
     const project = id === undefined ? undefined : await findMemberProject(pool, user.id, id);
     const mayUse =
       project &&
@@ -101,14 +99,14 @@ export function flagDefinitionRoutes(
     tags: TAGS,
     querystring,
     description:
-      'The answer has an `ETag`. Sent back as `If-None-Match`, it gets 304 as long as no definition has changed.',
+      'The key is a personal one, or the secret token of the project. The answer has an `ETag`. Sent back as `If-None-Match`, it gets 304 as long as no definition has changed.',
     response: { 200: answer, 402: errorBody },
   };
   for (const path of ['/flags/definitions', '/api/feature_flag/local_evaluation/']) {
     app.get(
       path,
       {
-        config: { access: { scope: READ, ignoresBounds: true } },
+        config: { access: { scope: READ, ignoresBounds: true, forSdks: true } },
         schema: { ...schema, summary: 'The definitions of flags, for SDKs that evaluate them' },
       },
       async (request, reply) => send(request, reply, (await projectOf(request)).id),
@@ -117,13 +115,13 @@ export function flagDefinitionRoutes(
   app.get(
     `${FLAGS_PREFIX}local_evaluation/`,
     {
-      config: { access: { scope: READ } },
+      config: { access: { scope: READ, forSdks: true } },
       schema: {
         ...schema,
         summary: 'The definitions of flags of a project, for SDKs that evaluate them',
         params: z.object({ project_id: z.string() }),
       },
     },
-    async (request, reply) => send(request, reply, request.project.id),
+    async (request, reply) => send(request, reply, (request.secretOf ?? request.project).id),
   );
 }

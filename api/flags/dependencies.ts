@@ -2,6 +2,8 @@ import { knownCohorts, readCohortDefinitions } from '../../cohorts/rows/definiti
 import { membershipsOf } from '../../cohorts/rows/members.ts';
 import type { Config } from '../../config.ts';
 import { createDefinitions, type Definitions } from '../../flags/cache/definitions.ts';
+import { type Calls, createCalls } from '../../flags/calls.ts';
+import type { FlagCommandDependencies } from '../../flags/commands/dependencies.ts';
 import type { PlanCommandDependencies } from '../../flags/commands/tell.ts';
 import { createEvaluator, type Evaluator } from '../../flags/evaluator.ts';
 import { createQuotas } from '../../flags/quota/quotas.ts';
@@ -19,6 +21,8 @@ import { createMetered, type Metered } from './metered.ts';
 export interface Flags {
   definitions: Definitions;
   evaluator: Evaluator;
+  /** When flags were last asked for by their keys. */
+  calls: Calls;
   /** What public requests ask for: counted, and bounded by the quota of the organization. */
   metered: Metered;
   usage: Usage;
@@ -34,13 +38,25 @@ export interface FlagRouteDependencies {
   flagPlace?: ApiDependencies['flagPlace'];
 }
 
-/** What commands about plans for flags need. */
-export const planCommands = ({
+/** What the commands of flags work with. */
+export const flagCommands = ({
   pool,
-  schedules,
-  logger,
-}: Pick<ApiDependencies, 'pool' | 'schedules' | 'logger'>): PlanCommandDependencies => ({
-  ...{ pool, knownCohorts, temporal: schedules.flags, logger },
+  keyring,
+  config,
+}: Pick<ApiDependencies, 'pool' | 'keyring' | 'config'>): FlagCommandDependencies => ({
+  pool,
+  keyring,
+  limits: { flags: config.SLUICE_FLAGS_PER_PROJECT, bytes: config.SLUICE_FLAG_BYTES_PER_PROJECT },
+  knownCohorts,
+});
+
+/** What commands about plans for flags need. */
+export const planCommands = (
+  deps: Pick<ApiDependencies, 'pool' | 'keyring' | 'config' | 'schedules' | 'logger'>,
+): PlanCommandDependencies => ({
+  ...flagCommands(deps),
+  temporal: deps.schedules.flags,
+  logger: deps.logger,
 });
 
 /** Puts together what flags need of the other products. */
@@ -56,6 +72,7 @@ export function createFlags({
   config: Pick<Config, 'SLUICE_FLAG_REQUESTS_PER_MONTH'>;
 }): Flags {
   const database = whenPrepared(lanePool, isPrepared);
+  const calls = createCalls({ queryable: database, logger });
   const told = createTold(registry, () => definitions.all());
   const definitions: Definitions = createDefinitions({
     listener,
@@ -82,6 +99,7 @@ export function createFlags({
   const usage = createUsage({ logger, write: (counts) => addUsage(database, counts) });
   return {
     definitions,
+    calls,
     evaluator,
     metered: createMetered({ evaluator, quotas, usage, known: definitions.known }),
     usage,
@@ -94,7 +112,26 @@ export function createFlags({
       !definitions.all()[Symbol.iterator]().next().done ||
       hasCopies(),
     async close() {
-      await Promise.all([quotas.close(), usage.close(), definitions.close()]);
+      await Promise.all([calls.close(), quotas.close(), usage.close(), definitions.close()]);
+    },
+  };
+}
+
+/** What SDKs say whenever somebody checks a flag, whether they computed it themselves or asked for it. */
+const CALLED = '$feature_flag_called';
+
+/** Notes the flags of which stored events say that somebody checked them. */
+export function notesCalls(ingest: ApiDependencies['ingest'], calls: Calls): ApiDependencies['ingest'] {
+  return {
+    async submit(request) {
+      const submitted = await ingest.submit(request);
+      const events = 'events' in request ? request.events : request.prepared.events.map((one) => one.event);
+      for (const { event, historical, properties } of events) {
+        if (event !== CALLED || historical) continue;
+        const key = properties.$feature_flag;
+        if (typeof key === 'string') calls.note(request.projectId, key);
+      }
+      return submitted;
     },
   };
 }

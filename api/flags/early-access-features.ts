@@ -1,8 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { knownCohorts } from '../../cohorts/rows/definitions.ts';
 import { isUuid } from '../../db/uuid.ts';
-import type { FlagCommandDependencies } from '../../flags/commands/dependencies.ts';
 import { changeFeature, createFeature, deleteFeature } from '../../flags/commands/early-access.ts';
 import {
   type EarlyAccessRow,
@@ -22,6 +20,7 @@ import type { Handle, Query } from '../public/exchange.ts';
 import type { Lane, LaneMember } from '../public/lane.ts';
 import { createOffers, OFFERS_CACHE, projectInQuery } from '../public/offers.ts';
 import { packed, packedAnswer } from '../public/packed.ts';
+import { flagCommands } from './dependencies.ts';
 
 const TAGS = ['early access features'];
 const PREFIX = '/api/projects/:project_id/early_access_feature/';
@@ -72,8 +71,9 @@ function view({ project_id: _, flag_id: _flag, flag, ...rest }: EarlyAccessRow):
 }
 
 /** Adds the routes of features that persons choose themselves. */
-export function earlyAccessRoutes(app: App, { pool, config }: ApiDependencies): void {
-  const commands: FlagCommandDependencies = { pool, knownCohorts };
+export function earlyAccessRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, config } = deps;
+  const commands = flagCommands(deps);
 
   async function findOne(request: FastifyRequest): Promise<EarlyAccessRow> {
     const { id: featureId } = request.params as { id: string };

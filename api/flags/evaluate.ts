@@ -94,6 +94,8 @@ export function createFlagAnswers(lane: Pick<Lane, 'keys'>, deps: FlagRouteDepen
     if (!body.disableFlags) {
       const evaluating = flags.metered.evaluate(project.id, requestOf(body, incoming));
       evaluated = evaluating instanceof Promise ? await evaluating : evaluating;
+      // Who asks for all flags may use none of them; SDKs tell by events which ones were used.
+      for (const key of body.request.keys ?? []) flags.calls.note(project.id, key);
     }
     const settings = wanted.settings?.(project, token);
     const named = request.headers['x-request-id'];

@@ -1,16 +1,21 @@
 import { z } from 'zod';
-import { knownCohorts } from '../../cohorts/rows/definitions.ts';
+import { cohortsAt, membershipsAt } from '../../cohorts/rows/past.ts';
+import { reading } from '../../db/reading.ts';
 import { rollBackFlag } from '../../flags/commands/roll-back.ts';
 import { explain } from '../../flags/explain.ts';
+import { explainPast } from '../../flags/explain-past.ts';
 import { listRevisions, type RevisionRow } from '../../flags/rows/revisions.ts';
+import { differencesOf, MOST_DIFFERENCES } from '../../flags/rules/differences.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { actorOf } from '../actor.ts';
+import { askerOf } from '../asker.ts';
+import { bounded } from '../bounded-query.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
-import type { Flags } from './dependencies.ts';
+import { type Flags, flagCommands } from './dependencies.ts';
 import { FLAGS_PREFIX, findsFlag } from './feature-flags.ts';
 import { featureFlag, flagView } from './flag-schema.ts';
 
@@ -18,6 +23,11 @@ const TAGS = ['feature flags'];
 const READ = 'feature_flag:read';
 const WRITE = 'feature_flag:write';
 const params = z.object({ project_id: z.string(), id: z.string() });
+
+const at = z.iso.datetime({ offset: true, local: false }).meta({
+  description:
+    'Explain what the flag was at this time, for the person as the last event before it shows them.',
+});
 
 const subject = z.object({
   distinct_id: z.string().max(200),
@@ -30,45 +40,41 @@ const subject = z.object({
     .default({})
     .meta({ description: 'By type of group. Count more than the stored properties.' }),
   $device_id: z.string().max(200).default(''),
+  at: at.optional(),
 });
 
-const explanation = z
-  .object({
-    key: z.string(),
-    value: z.union([z.boolean(), z.string()]),
-    failed: z.boolean(),
-    reason: z.object({
-      code: z.string(),
-      condition_index: z.int().nullable(),
-      description: z.string(),
-    }),
-    payload: z.string().nullable(),
-    conditions: z.array(
-      z.object({
-        index: z.int(),
-        passed: z
-          .boolean()
-          .nullable()
-          .meta({ description: 'Null: the condition was skipped or not reached.' }),
-        filters: z.array(
-          z.object({
-            filter: z.unknown().meta({ description: 'The filter as it is stored.' }),
-            passed: z.boolean(),
-            found: z.unknown().meta({
-              description: 'The property of the person or group, or the value of the other flag. Null: none.',
-            }),
+const explanation = z.object({
+  key: z.string(),
+  value: z.union([z.boolean(), z.string()]),
+  failed: z.boolean(),
+  reason: z.object({
+    code: z.string(),
+    condition_index: z.int().nullable(),
+    description: z.string(),
+  }),
+  payload: z.string().nullable(),
+  conditions: z.array(
+    z.object({
+      index: z.int(),
+      passed: z.boolean().nullable().meta({ description: 'Null: the condition was skipped or not reached.' }),
+      filters: z.array(
+        z.object({
+          filter: z.unknown().meta({ description: 'The filter as it is stored.' }),
+          passed: z.boolean(),
+          found: z.unknown().meta({
+            description: 'The property of the person or group, or the value of the other flag. Null: none.',
           }),
-        ),
-        rollout_percentage: z.number().nullable(),
-        counted_id: z.string().nullable().meta({ description: 'The id that is counted to the rollout.' }),
-        counted_at: z
-          .number()
-          .nullable()
-          .meta({ description: 'Where it lies, from 0 to 100. It is in the rollout up to the percentage.' }),
-      }),
-    ),
-  })
-  .meta({ id: 'FlagExplanation' });
+        }),
+      ),
+      rollout_percentage: z.number().nullable(),
+      counted_id: z.string().nullable().meta({ description: 'The id that is counted to the rollout.' }),
+      counted_at: z
+        .number()
+        .nullable()
+        .meta({ description: 'Where it lies, from 0 to 100. It is in the rollout up to the percentage.' }),
+    }),
+  ),
+});
 
 const version = z
   .object({
@@ -76,19 +82,63 @@ const version = z
     changed_at: timestamp,
     changed_by: basicUser.nullable(),
     flag: freeForm.meta({ description: 'The flag from then on.' }),
+    changes: z
+      .array(z.object({ path: z.string(), before: z.unknown().optional(), after: z.unknown().optional() }))
+      .meta({
+        description: `What differs from the version before it, at most ${MOST_DIFFERENCES} places. The first version has none.`,
+      }),
   })
   .meta({ id: 'FlagVersion' });
 
-const versionView = ({ document, ...row }: RevisionRow) => ({
-  ...row,
-  flag: parseExactJson(document) as Record<string, unknown>,
-});
+/** Refuses what an explanation of the past takes from events. */
+function refuseWithAt({ person_properties, group_properties }: z.output<typeof subject>): void {
+  const given = Object.keys(person_properties).length > 0 || Object.keys(group_properties).length > 0;
+  if (!given) return;
+  throw errors.validation(
+    'invalid_input',
+    'With `at`, the properties are those of that time. Leave out person_properties and group_properties.',
+    'at',
+  );
+}
+
+/** Shows versions, newest first, each with what differs from the one after it in the list. */
+function versionViews(rows: readonly RevisionRow[], shown: number): z.output<typeof version>[] {
+  const flags = rows.map(({ document }) => parseExactJson(document) as Record<string, unknown>);
+  return rows.slice(0, shown).map(({ document: _, ...row }, index) => ({
+    ...row,
+    flag: flags[index] as Record<string, unknown>,
+    changes: index + 1 < rows.length ? differencesOf(flags[index + 1], flags[index]) : [],
+  }));
+}
+
+const past = explanation
+  .extend({
+    at: timestamp.optional(),
+    active: z.boolean().optional().meta({ description: 'With `at`: whether clients got the flag.' }),
+    rests_on: z
+      .object({
+        flags: z.array(z.object({ id: z.int(), key: z.string(), version: z.int(), changed_at: timestamp })),
+        cohorts: z.array(
+          z.object({ id: z.int(), name: z.string(), version: z.int(), changed_at: timestamp }),
+        ),
+        person: z.object({ event_uuid: z.string(), event: z.string(), timestamp }).nullable(),
+        notes: z.array(z.string()),
+      })
+      .optional()
+      .meta({
+        description:
+          'With `at`: the versions and the event that the answer rests on, and what it leaves open.',
+      }),
+  })
+  .meta({ id: 'FlagExplanation' });
 
 /** Adds the routes that explain the value of a flag, show its versions, and bring one back. */
 export function flagExplanationRoutes(
   app: App,
-  { pool, config, flags }: Pick<ApiDependencies, 'pool' | 'config'> & { flags: Flags },
+  deps: Pick<ApiDependencies, 'pool' | 'readingPool' | 'config' | 'keyring'> & { flags: Flags },
 ): void {
+  const { pool, readingPool, config, flags } = deps;
+  const commands = flagCommands(deps);
   const find = findsFlag(pool);
 
   app.post(
@@ -101,16 +151,34 @@ export function flagExplanationRoutes(
         summary: 'Explain the value of a feature flag for somebody, condition by condition',
         params,
         body: subject,
-        response: { 200: explanation },
+        response: { 200: past },
       },
     },
-    async ({ body, flag, project }) => {
+    async (request, reply) => {
+      const { body, flag, project } = request;
+      if (body.at !== undefined) {
+        refuseWithAt(body);
+        const query = {
+          ...{ projectId: project.id, flagId: flag.id, timezone: project.timezone },
+          groupTypes: new Map(project.group_types.map((one) => [one.group_type, one.group_type_index])),
+          at: new Date(body.at).toISOString(),
+          ...{ distinctId: body.distinct_id, deviceId: body.$device_id, groups: body.groups },
+        };
+        return bounded(
+          reading(readingPool, askerOf(request, reply), (client) =>
+            explainPast({ cohortsAt, membershipsAt }, client, query),
+          ),
+          'Choose a time that is nearer to the last event of this distinct id.',
+        );
+      }
+      // Somebody who has just changed the flag wants to know of what it is now.
+      const known = (await flags.definitions.of(project.id))?.set.byId.get(flag.id);
+      if (known?.definition.version !== flag.version) await flags.definitions.fresh(project.id);
       const explained = await explain(flags.evaluator, project.id, flag.id, {
         ...{ distinctId: body.distinct_id, deviceId: body.$device_id, anonDistinctId: '' },
         ...{ groups: body.groups, personProperties: body.person_properties },
         ...{ groupProperties: body.group_properties, place: {}, runtime: 'all' },
       });
-      // This process has not heard of the flag yet.
       if (!explained) throw errors.notFound();
       return explained;
     },
@@ -132,8 +200,10 @@ export function flagExplanationRoutes(
     async (request) => {
       const wanted = pageOf(request.query);
       const key = { projectId: request.project.id, flagId: request.flag.id };
-      const { count, rows } = await listRevisions(pool, key, wanted);
-      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(versionView));
+      // One more shows what the last one changed.
+      const { count, rows } = await listRevisions(pool, key, { ...wanted, limit: wanted.limit + 1 });
+      const views = versionViews(rows, wanted.limit);
+      return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, views);
     },
   );
 
@@ -153,7 +223,6 @@ export function flagExplanationRoutes(
     },
     async (request) => {
       const key = { projectId: request.project.id, flagId: request.flag.id };
-      const commands = { pool, knownCohorts };
       return flagView(await rollBackFlag(commands, actorOf(request), key, request.body.version));
     },
   );

@@ -1,10 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { knownCohorts } from '../../cohorts/rows/definitions.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { changeFlag } from '../../flags/commands/change.ts';
 import { createFlag } from '../../flags/commands/create.ts';
-import type { FlagCommandDependencies } from '../../flags/commands/dependencies.ts';
 import { overrideFlag } from '../../flags/commands/override.ts';
 import { type FlagRow, findFlag, listFlags, listLinks, listOverrides } from '../../flags/rows/flags.ts';
 import { statusOf } from '../../flags/rules/status.ts';
@@ -14,7 +12,17 @@ import { errors } from '../errors.ts';
 import { timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { serialOf } from '../serial.ts';
-import { changeOf, featureFlag, flagInput, flagListQuery, flagView, newFlag, tagsIn } from './flag-schema.ts';
+import { flagCommands } from './dependencies.ts';
+import {
+  changeOf,
+  choiceOf,
+  featureFlag,
+  flagChoice,
+  flagInput,
+  flagOrder,
+  flagView,
+  newFlag,
+} from './flag-schema.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -56,7 +64,7 @@ const dependent = z.object({ id: z.int(), key: z.string(), name: z.string() }).m
 /** Adds the routes that create, read and change feature flags. */
 export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
   const { pool, config } = deps;
-  const commands: FlagCommandDependencies = { pool, knownCohorts };
+  const commands = flagCommands(deps);
   const find = findsFlag(pool);
 
   app.get(
@@ -67,23 +75,16 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
         tags: TAGS,
         summary: 'List feature flags, newest first',
         params,
-        querystring: pageQuery.extend(flagListQuery.shape),
+        querystring: pageQuery.extend({ ...flagChoice.shape, order: flagOrder }),
         response: { 200: page(featureFlag) },
       },
     },
     async (request) => {
       const wanted = pageOf(request.query);
-      const { search, active, archived, created_by_id, tags, evaluation_runtime, type } = request.query;
       const { count, rows } = await listFlags(pool, {
         ...wanted,
+        ...choiceOf(request.query),
         projectId: request.project.id,
-        search,
-        active: active === undefined ? undefined : active !== 'false',
-        archived: archived === 'true',
-        createdBy: created_by_id,
-        tags: tags === undefined ? undefined : tagsIn(tags),
-        runtime: evaluation_runtime,
-        type,
       });
       return paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(flagView));
     },
@@ -163,7 +164,7 @@ export function featureFlagRoutes(app: App, deps: ApiDependencies): void {
         response: { 200: z.object({ status: z.string(), reason: z.string() }) },
       },
     },
-    async ({ flag }) => statusOf(flag, JSON.parse(flag.filters), Date.now()),
+    async ({ flag }) => statusOf(flag, Date.now()),
   );
 
   app.get(

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { FlagChange } from '../../flags/commands/change.ts';
-import type { FlagRow } from '../../flags/rows/flags.ts';
+import { FLAG_ORDERS, type FlagChoice, type FlagRow } from '../../flags/rows/flags.ts';
 import { FLAG_LIMITS } from '../../flags/rules/limits.ts';
-import { statusOf } from '../../flags/rules/status.ts';
+import { STALE_DAYS, statusOf } from '../../flags/rules/status.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { freeForm, optionalText, timestamp } from '../fields.ts';
 import { basicUser } from '../tenancy/user-schema.ts';
@@ -39,7 +39,7 @@ export const featureFlag = z
     has_enriched_analytics: z.literal(false),
     user_access_level: z.literal('editor'),
     is_remote_configuration: z.boolean(),
-    has_encrypted_payloads: z.literal(false),
+    has_encrypted_payloads: z.boolean(),
     status: z.string().meta({ description: 'ACTIVE, INACTIVE, STALE, ARCHIVED or DELETED.' }),
     evaluation_runtime: z.enum(RUNTIMES),
     bucketing_identifier: z.enum(BUCKETING),
@@ -50,7 +50,14 @@ export const featureFlag = z
   .meta({ id: 'FeatureFlag' });
 
 export function flagView(row: FlagRow): z.output<typeof featureFlag> {
-  const { project_id: _, filters: text, ...rest } = row;
+  const {
+    project_id: _,
+    filters: text,
+    sealed_payloads: _sealed,
+    asks: _asks,
+    asks_cohorts: _of,
+    ...rest
+  } = row;
   const filters = parseExactJson(text) as Record<string, unknown>;
   return {
     ...rest,
@@ -64,9 +71,7 @@ export function flagView(row: FlagRow): z.output<typeof featureFlag> {
     analytics_dashboards: [],
     has_enriched_analytics: false,
     user_access_level: 'editor',
-    has_encrypted_payloads: false,
-    status: statusOf(row, filters, Date.now()).status,
-    last_called_at: null,
+    status: statusOf(row, Date.now()).status,
     is_used_in_replay_settings: false,
     is_eligible_for_experiment: !row.is_remote_configuration && row.bucketing_identifier === 'distinct_id',
   };
@@ -95,10 +100,10 @@ export const flagInput = z
     bucketing_identifier: z.enum(BUCKETING).nullable(),
     evaluation_contexts: names(FLAG_LIMITS.contexts),
     tags: names(FLAG_LIMITS.tags),
-    has_encrypted_payloads: z
-      .literal(false, { error: 'Encrypted payloads are not available.' })
-      .nullable()
-      .meta({ description: 'Payloads are not encrypted.' }),
+    has_encrypted_payloads: z.boolean().nullable().meta({
+      description:
+        'Payloads of a flag for remote configuration are stored encrypted. Everybody reads a mark in their place, and `remote_config/` tells them. A mark that is sent back keeps the payload.',
+    }),
     version: z.int().meta({
       description:
         'The version that you saw. With `original_flag`, a change of a field that somebody else has changed since is refused with 409.',
@@ -114,8 +119,9 @@ export const newFlag = flagInput.required({ key: true });
 
 /** Says what a body sets. */
 export function changeOf(body: z.output<typeof flagInput>): FlagChange {
-  const { creation_context: _, _create_in_folder: _folder, has_encrypted_payloads: _sealed, ...rest } = body;
+  const { creation_context: _, _create_in_folder: _folder, ...rest } = body;
   const { ensure_experience_continuity: continuity, is_remote_configuration: remote } = rest;
+  const { has_encrypted_payloads: encrypts } = rest;
   const { evaluation_runtime: runtime, bucketing_identifier: bucketing, tags, ...others } = rest;
   const set = <T>(value: T | null | undefined, otherwise: T) =>
     value === undefined ? undefined : (value ?? otherwise);
@@ -123,36 +129,71 @@ export function changeOf(body: z.output<typeof flagInput>): FlagChange {
     ...others,
     ensure_experience_continuity: set(continuity, false),
     is_remote_configuration: set(remote, false),
+    has_encrypted_payloads: set(encrypts, false),
     evaluation_runtime: set(runtime, 'all'),
     bucketing_identifier: set(bucketing, 'distinct_id'),
     tags: tags && [...new Set(tags.map((tag) => tag.toLowerCase()))],
   };
 }
 
-const flag = z.enum(['true', 'false']).optional();
+const either = z.enum(['true', 'false']).optional();
 
-export const flagListQuery = z.object({
-  search: z.string().max(400).optional().meta({ description: 'A part of the key or of the name.' }),
-  active: flag,
-  archived: flag.meta({ description: 'Archived flags are listed only with `true`.' }),
-  created_by_id: z.coerce.number().int().min(1).max(2_147_483_647).optional(),
-  tags: z
-    .string()
-    .optional()
-    .meta({ description: 'A JSON list of tags. Flags with one of them are listed.' })
-    .refine(
-      (text) => text === undefined || tagsIn(text) !== undefined,
-      'This must be a JSON list of strings.',
-    ),
-  evaluation_runtime: z.enum(RUNTIMES).optional(),
-  type: z.enum(['boolean', 'multivariant', 'experiment', 'remote_config']).optional(),
-});
-
-export function tagsIn(text: string): string[] | undefined {
+function textsIn(text: string): string[] | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return Array.isArray(value) && value.every((one) => typeof one === 'string') ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+const texts = (description: string) =>
+  z
+    .string()
+    .max(20_000)
+    .optional()
+    .meta({ description })
+    .refine(
+      (text) => text === undefined || textsIn(text) !== undefined,
+      'This must be a JSON list of strings.',
+    );
+
+/** By what flags are chosen from a list. */
+export const flagChoice = z.object({
+  search: z.string().max(400).optional().meta({ description: 'A part of the key or of the name.' }),
+  active: z
+    .enum(['true', 'false', 'STALE'])
+    .optional()
+    .meta({ description: '`STALE`: active flags that seem to be of no use any more.' }),
+  archived: either.meta({ description: 'Archived flags are listed only with `true`.' }),
+  created_by_id: z.coerce.number().int().min(1).max(2_147_483_647).optional(),
+  tags: texts('A JSON list of tags. Flags with one of them are listed.'),
+  excluded_tags: texts('A JSON list of tags. Flags with one of them are left out.'),
+  excluded_properties: texts('A JSON list of keys. Flags with one of these keys are left out.'),
+  has_evaluation_contexts: either.meta({ description: 'Whether the flag is for some contexts only.' }),
+  evaluation_runtime: z.enum(RUNTIMES).optional(),
+  type: z.enum(['boolean', 'multivariant', 'experiment', 'remote_config']).optional(),
+});
+
+/** In which order flags are listed. */
+export const flagOrder = z
+  .enum(FLAG_ORDERS.flatMap((column) => [column, `-${column}`]) as [string, ...string[]])
+  .optional()
+  .meta({ description: 'A field, with `-` before it for the other direction. By default `-created_at`.' });
+
+/** Says by what a query chooses flags. */
+export function choiceOf(query: z.output<typeof flagChoice> & { order?: string | undefined }): FlagChoice {
+  const { active, archived, created_by_id: createdBy, evaluation_runtime: runtime, search, type } = query;
+  const list = (text: string | undefined) => (text === undefined ? undefined : textsIn(text));
+  const contexts = query.has_evaluation_contexts;
+  return {
+    ...{ search, createdBy, runtime, type, order: query.order as FlagChoice['order'] },
+    active: active === undefined || active === 'STALE' ? undefined : active === 'true',
+    staleDays: active === 'STALE' ? STALE_DAYS : undefined,
+    archived: archived === 'true',
+    tags: list(query.tags),
+    excludedTags: list(query.excluded_tags),
+    excludedKeys: list(query.excluded_properties),
+    hasContexts: contexts === undefined ? undefined : contexts === 'true',
+  };
 }

@@ -1,4 +1,4 @@
-import type { Copies } from './copies.ts';
+import type { Copies } from '../copies.ts';
 import { LATE, Patience } from './patience.ts';
 
 export interface CopiedOptions<T> {

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { knownCohorts } from '../../cohorts/rows/definitions.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { changeFlagIn } from '../../flags/commands/change.ts';
 import { createFlagIn } from '../../flags/commands/create.ts';
+import type { FlagChangeDependencies } from '../../flags/commands/dependencies.ts';
 import { findFlag } from '../../flags/rows/flags.ts';
 import {
   changeSurvey,
@@ -16,6 +16,7 @@ import { SURVEY_TYPES } from '../../surveys/rules/surveys.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
+import { flagCommands } from '../flags/dependencies.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 import { inputOf, newSurvey, survey, surveyInput, surveyView } from './survey-schema.ts';
 
@@ -27,24 +28,25 @@ const params = z.object({ project_id: z.string() });
 const surveyParams = params.extend({ id: z.string() });
 
 /** The flags of surveys, made by the commands of flags. */
-const flags: SurveyFlags = {
+const surveyFlags = (commands: FlagChangeDependencies): SurveyFlags => ({
   async exists(client, projectId, flagId) {
     const flag = await findFlag(client, { projectId, flagId });
     return flag !== undefined && !flag.deleted;
   },
   create: async (client, actor, projectId, flag) =>
-    (await createFlagIn(client, { knownCohorts }, actor, projectId, flag)).id,
+    (await createFlagIn(client, commands, actor, projectId, flag)).id,
   async change(client, actor, key, change) {
     const before = await findFlag(client, key);
     if (!before || before.deleted) return;
     const isSame = change.filters === undefined && !change.deleted && before.active === change.active;
-    if (!isSame) await changeFlagIn(client, { knownCohorts }, actor, key, change);
+    if (!isSame) await changeFlagIn(client, commands, actor, key, change);
   },
-};
+});
 
 /** Adds the routes that create, read and change surveys. */
-export function surveyRoutes(app: App, { pool, config }: ApiDependencies): void {
-  const commands = { pool, flags };
+export function surveyRoutes(app: App, deps: ApiDependencies): void {
+  const { pool, config } = deps;
+  const commands = { pool, flags: surveyFlags(flagCommands(deps)) };
   const keyOf = (row: SurveyRow) => ({ projectId: row.project_id, surveyId: row.id });
 
   async function findOne(request: FastifyRequest): Promise<SurveyRow> {

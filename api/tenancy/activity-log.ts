@@ -5,7 +5,7 @@ import type { ApiDependencies, App } from '../dependencies.ts';
 import { freeForm, timestamp } from '../fields.ts';
 import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
 
-const activity = z
+export const activity = z
   .object({
     id: z.uuid(),
     created_at: timestamp,
@@ -41,7 +41,7 @@ const wantedOf = (query: z.output<typeof activityQuery>) => ({
   ...{ scope: query.scope?.replaceAll('\u0000', ''), itemId: query.item_id?.replaceAll('\u0000', '') },
 });
 
-function activityView({ at, ...row }: ActivityRow): z.output<typeof activity> {
+export function activityView({ at, ...row }: ActivityRow): z.output<typeof activity> {
   return { ...row, created_at: at };
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { lockOrganization, lockProjectsOf } from '../../db/organizations.ts';
 import { transaction } from '../../db/pool.ts';
 import {
+  deleteSecretTokenBackup,
   findMemberProject,
   hasProjects,
   listMemberProjects,
@@ -17,7 +18,7 @@ import { ADMIN } from '../../tenancy/levels.ts';
 import { createProject } from '../../tenancy/organizations.ts';
 import { openProjectSecret, sealProjectSecret } from '../../tenancy/project-secrets.ts';
 import { scopeAllows } from '../../tenancy/scopes.ts';
-import { newProjectSecret, newProjectToken } from '../../tenancy/tokens.ts';
+import { hashToken, newProjectSecret, newProjectToken } from '../../tenancy/tokens.ts';
 import { actorOf } from '../actor.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
 import { errors } from '../errors.ts';
@@ -253,10 +254,13 @@ export function projectRoutes(
           );
         }
         await transaction(pool, async (client) => {
-          if (path === 'rotate_secret_token')
-            await rotateSecretToken(client, id, sealProjectSecret(keyring, id, newProjectSecret()));
-          else if (path === 'reset_token') await updateProject(client, id, { api_token: newProjectToken() });
-          else await updateProject(client, id, { secret_api_token_backup: null });
+          if (path === 'rotate_secret_token') {
+            const secret = newProjectSecret();
+            const token = sealProjectSecret(keyring, id, secret);
+            await rotateSecretToken(client, id, { token, hash: hashToken(secret) });
+          } else if (path === 'reset_token')
+            await updateProject(client, id, { api_token: newProjectToken() });
+          else await deleteSecretTokenBackup(client, id);
           await audit(client, actorOf(request), {
             scope: 'Project',
             itemId: String(id),

@@ -22,7 +22,7 @@ import { COHORT_LIMITS } from '../rules/limits.ts';
 export interface CohortCommandDependencies {
   pool: Pool;
   /** Names the flags of a project that ask about a cohort. */
-  flagsAsking(queryable: Queryable, projectId: number, cohortId: number): Promise<string[]>;
+  flagsAsking(queryable: Queryable, projectId: number, cohortId: number): Promise<readonly { key: string }[]>;
 }
 
 /** What a user sets about a cohort. */
@@ -125,7 +125,8 @@ export async function changeCohort(
   const newAsks = input.filters && checkCohortFilters(input.filters);
   return transaction(deps.pool, async (client) => {
     await lockCohorts(client, projectId);
-    const before = await findCohort(client, key);
+    // A flag that is about to name the cohort holds its row. Whoever deletes it waits, and then sees the flag.
+    const before = await findCohort(client, key, { lock: true });
     const returns = before?.deleted === true && input.deleted === false;
     if (!before || (before.deleted && !returns)) throw refuse.absent();
     if (input.is_static !== undefined && input.is_static !== before.is_static) {
@@ -165,11 +166,13 @@ async function checkUse(
 ): Promise<void> {
   const flags = await deps.flagsAsking(client, projectId, cohortId);
   if (flags.length > 0) {
-    const named = flags.slice(0, 5).join(', ');
+    const named = flags
+      .slice(0, 5)
+      .map((flag) => flag.key)
+      .join(', ');
     throw refuse.invalid(null, `Cannot delete this cohort because feature flags use it: ${named}.`);
   }
-  const rows = await readCohortDefinitions(client, projectId);
-  const asking = rows.filter((row) => row.id !== cohortId && !row.is_static && names(row.filters, cohortId));
+  const asking = await cohortsAsking(client, projectId, cohortId);
   if (asking.length > 0) {
     const named = asking.slice(0, 5).map((row) => row.id);
     throw refuse.invalid(
@@ -177,6 +180,18 @@ async function checkUse(
       `Cannot delete this cohort because other cohorts use it: ${named.join(', ')}.`,
     );
   }
+}
+
+/** Lists the cohorts that name a cohort. */
+export async function cohortsAsking(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+): Promise<{ id: number; name: string }[]> {
+  const rows = await readCohortDefinitions(queryable, projectId);
+  return rows
+    .filter((row) => row.id !== cohortId && !row.is_static && names(row.filters, cohortId))
+    .map(({ id, name }) => ({ id, name }));
 }
 
 /** Whether stored filters name a cohort. */

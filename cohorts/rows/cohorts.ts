@@ -75,12 +75,26 @@ export async function updateCohort(
 export async function findCohort(
   queryable: Queryable,
   { projectId, cohortId }: CohortKey,
+  { lock = false } = {},
 ): Promise<CohortRow | undefined> {
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from cohorts c where c.project_id = $1 and c.id = $2`,
+    `select ${COLUMNS} from cohorts c where c.project_id = $1 and c.id = $2 ${lock ? 'for update' : ''}`,
     [projectId, cohortId],
   );
   return rows[0];
+}
+
+/** Finds the cohort of a name, of several the oldest one. */
+export async function findCohortByName(
+  queryable: Queryable,
+  projectId: number,
+  name: string,
+): Promise<number | undefined> {
+  const { rows } = await queryable.query(
+    'select id from cohorts where project_id = $1 and name = $2 and not deleted order by id limit 1',
+    [projectId, name],
+  );
+  return rows[0]?.id;
 }
 
 /** Locks the cohorts of a project until the transaction ends: what they say of each other is checked and saved as one. */

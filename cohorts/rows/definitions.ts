@@ -1,8 +1,9 @@
-import type { Queryable } from '../../db/pool.ts';
+import type { Queryable, Transaction } from '../../db/pool.ts';
 
 /** A cohort as flags and queries need it. */
 export interface CohortDefinitionRow {
   id: number;
+  name: string;
   is_static: boolean;
   /** JSON, spelled as it was stored. */
   filters: string;
@@ -14,21 +15,21 @@ export async function readCohortDefinitions(
   projectId: number,
 ): Promise<CohortDefinitionRow[]> {
   const { rows } = await queryable.query(
-    `select id, is_static, filters::text as filters from cohorts
+    `select id, name, is_static, filters::text as filters from cohorts
      where project_id = $1 and not deleted order by id`,
     [projectId],
   );
   return rows;
 }
 
-/** Finds which of these cohorts a project has. */
+/** Finds which of these cohorts a project has. They stay until the transaction ends. */
 export async function knownCohorts(
-  queryable: Queryable,
+  queryable: Transaction,
   projectId: number,
   ids: readonly number[],
 ): Promise<number[]> {
   const { rows } = await queryable.query(
-    'select id from cohorts where project_id = $1 and id = any($2::int[]) and not deleted',
+    'select id from cohorts where project_id = $1 and id = any($2::int[]) and not deleted order by id for share',
     [projectId, ids],
   );
   return rows.map((row) => row.id);

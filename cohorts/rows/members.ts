@@ -48,12 +48,19 @@ export async function membershipsOf(
   return rows.map((row) => row.cohort_id);
 }
 
-/** Adds persons to a static cohort, by their ids or by distinct ids. Returns those who are unknown. */
+/** By what persons are named. An email may belong to several persons, and matches in any case. */
+export interface NamedPersons {
+  personIds: readonly string[];
+  distinctIds: readonly string[];
+  emails?: readonly string[];
+}
+
+/** Adds persons to a static cohort. Returns the names that belong to nobody. */
 export async function addMembers(
   queryable: Queryable,
   projectId: number,
   cohortId: number,
-  ids: { personIds: readonly string[]; distinctIds: readonly string[] },
+  { personIds, distinctIds, emails = [] }: NamedPersons,
 ): Promise<string[]> {
   const { rows } = await queryable.query(
     `with asked as (
@@ -61,13 +68,18 @@ export async function addMembers(
        from unnest($3::uuid[]) as p (id)
        union all
        select d.id, (select m.person_id from person_distinct_ids m where m.project_id = $1 and m.distinct_id = d.id)
-       from unnest($4::text[]) as d (id)),
+       from unnest($4::text[]) as d (id)
+       union all
+       select e.email, p.id from unnest($5::text[]) as e (email)
+       left join lateral (select p.id from persons p where p.project_id = $1 and p.properties ? 'email'
+         and lower(left(p.properties ->> 'email', 254)) collate "C" = lower(left(e.email, 254))
+         and lower(p.properties ->> 'email') = lower(e.email)) p on true),
      added as (
        insert into cohort_people (project_id, cohort_id, person_id)
        select distinct $1::int, $2::int, person_id from asked where person_id is not null order by 3
        on conflict do nothing)
      select name from asked where person_id is null`,
-    [projectId, cohortId, ids.personIds, ids.distinctIds],
+    [projectId, cohortId, personIds, distinctIds, emails],
   );
   return rows.map((row) => row.name);
 }

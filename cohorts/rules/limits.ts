@@ -7,4 +7,7 @@ export const COHORT_LIMITS = {
   descriptionCharacters: 10_000,
   /** Persons that one request adds. */
   added: 10_000,
+  /** Persons that a file names, and its bytes. */
+  uploaded: 200_000,
+  uploadBytes: 8 * 1024 * 1024,
 } as const;

@@ -73,6 +73,8 @@ interface Entry {
 export interface Definitions {
   /** The flags of a project, mostly without a promise. Undefined: there is no such project. */
   of(projectId: number): ProjectFlags | undefined | Promise<ProjectFlags | undefined>;
+  /** The flags of a project as they are stored now, whatever has been heard of changes. */
+  fresh(projectId: number): Promise<ProjectFlags | undefined>;
   /** What is in memory of a project. */
   known(projectId: number): ProjectFlags | undefined;
   /** The projects in memory. */
@@ -321,6 +323,11 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       const isOld = entry.isChanged || time - entry.at >= freshFor;
       if (isOld && time - entry.failedAt >= RETRY_AFTER) refresh(projectId);
       return entry.flags;
+    },
+    async fresh(projectId) {
+      // A reading that has begun may have missed what was stored just before.
+      await reading.get(projectId)?.catch(() => undefined);
+      return (await (reading.get(projectId) ?? read(projectId))).flags;
     },
     known: (projectId) => entries.get(projectId)?.flags,
     *all() {

@@ -29,6 +29,7 @@ export const loggedFlag = (row: FlagRow) => ({
   deleted: row.deleted,
   ensure_experience_continuity: row.ensure_experience_continuity,
   is_remote_configuration: row.is_remote_configuration,
+  has_encrypted_payloads: row.has_encrypted_payloads,
   evaluation_runtime: row.evaluation_runtime,
   bucketing_identifier: row.bucketing_identifier,
   evaluation_contexts: row.evaluation_contexts,

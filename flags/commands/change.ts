@@ -3,27 +3,27 @@ import { type Transaction, transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { changes } from '../../tenancy/audit.ts';
-import { parseExactJson } from '../../values/exact-json.ts';
 import { featureOfFlag } from '../rows/early-access.ts';
 import {
   type FlagFields,
   type FlagKey,
   type FlagRow,
   findFlag,
-  hasFlags,
+  findFlagVersion,
   isKeyTaken,
   listLinks,
   lockFlags,
+  sizeOfFlags,
   updateFlag,
 } from '../rows/flags.ts';
 import { cancelRolloutOf } from '../rows/rollouts.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 import { ENDINGS } from '../rules/rollouts.ts';
-import { checkFilters } from '../validation/filters.ts';
 import { auditFlag, loggedFlag } from './audit.ts';
-import { checkAsks, checkCohorts, checkDependents, checkKey, checkSettings } from './check.ts';
+import { checkAsks, checkCohorts, checkDependents, checkRoom } from './check.ts';
 import { archivedIsActive, taken } from './create.ts';
-import type { FlagCommandDependencies, FlagInput } from './dependencies.ts';
+import type { FlagChangeDependencies, FlagCommandDependencies, FlagInput } from './dependencies.ts';
+import { type PreparedFlag, prepareFlag } from './prepare.ts';
 
 /** A change also says what the user saw. */
 export interface FlagChange extends FlagInput {
@@ -35,6 +35,8 @@ export interface FlagChange extends FlagInput {
   replacesFilters?: boolean;
 }
 
+/** How often a change is computed again because somebody else has changed the flag meanwhile. */
+const MOST_TRIES = 10;
 const RETRY_SECONDS = 1;
 
 /** The plain form of a value, in which numbers of the same value are the same. */
@@ -82,62 +84,97 @@ function wanted({
   );
 }
 
-/** Changes a flag. `deleted` deletes it, and brings it back. Of its filters, those that are given are replaced. */
-export const changeFlag = (
+/**
+ * Changes a flag. `deleted` deletes it, and brings it back. Of its filters, those that are given are replaced. The change is
+ * computed before the lock is taken, and computed again if somebody else has changed the flag meanwhile.
+ */
+export async function changeFlag(
   deps: FlagCommandDependencies,
   actor: Actor,
   key: FlagKey,
   change: FlagChange,
-): Promise<FlagRow> => transaction(deps.pool, (client) => changeFlagIn(client, deps, actor, key, change));
+): Promise<FlagRow> {
+  const { replacesFilters = false } = change;
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    const before = await findFlagVersion(deps.pool, key);
+    const returns = before?.row.deleted === true && change.deleted === false;
+    if (!before || (before.row.deleted && !returns)) throw refuse.absent();
+    checkConflict(before.row, change);
+    const prepared = prepareFlag(deps, before.row, wanted(change), { replacesFilters });
+    const after = await transaction(deps.pool, async (client) => {
+      await lockFlags(client, key.projectId);
+      const current = await findFlagVersion(client, key);
+      if (!current) throw refuse.absent();
+      return current.version === before.version
+        ? store(client, deps, actor, current.row, prepared, { key: change.key })
+        : undefined;
+    });
+    if (after) return after;
+  }
+  throw refuse.contested('Others are changing this feature flag at the same time. Try again.', RETRY_SECONDS);
+}
 
 /** Changes a flag as a part of a transaction. The activity log also has what is given `about` the change. */
 export async function changeFlagIn(
   client: Transaction,
-  deps: Pick<FlagCommandDependencies, 'knownCohorts'>,
+  deps: FlagChangeDependencies,
   actor: Actor,
   key: FlagKey,
   change: FlagChange,
   about: Record<string, unknown> = {},
 ): Promise<FlagRow> {
-  const { projectId, flagId } = key;
-  if (change.key !== undefined) checkKey(change.key);
-  await lockFlags(client, projectId);
+  const { replacesFilters = false } = change;
+  await lockFlags(client, key.projectId);
   const before = await findFlag(client, key);
   const returns = before?.deleted === true && change.deleted === false;
   if (!before || (before.deleted && !returns)) throw refuse.absent();
   checkConflict(before, change);
-  const { filters: newFilters, ...input } = wanted(change);
-  const fields: FlagFields = { ...before, ...given(input) };
-  const isRemoteConfiguration = fields.is_remote_configuration;
-  if (newFilters !== undefined && Object.keys(newFilters).length > 0) {
-    const stored = parseExactJson(before.filters) as Record<string, unknown>;
-    const merged = change.replacesFilters ? newFilters : { ...stored, ...newFilters };
-    const checked = checkFilters(merged, { isNew: false, isRemoteConfiguration });
-    await checkCohorts(deps, client, projectId, checked.cohorts);
-    fields.filters = JSON.stringify(checked.filters);
-  }
-  if (returns) {
-    if (await hasFlags(client, projectId, FLAG_LIMITS.flags)) {
-      throw refuse.invalid(null, `A project may have ${FLAG_LIMITS.flags} feature flags.`, {
-        code: 'limit',
-      });
+  const prepared = prepareFlag(deps, before, wanted(change), { replacesFilters });
+  return store(client, deps, actor, before, prepared, { key: change.key, about });
+}
+
+/** Stores a change of a flag, under the lock, after what concerns other flags and cohorts is checked. */
+async function store(
+  client: Transaction,
+  deps: FlagChangeDependencies,
+  actor: Actor,
+  before: FlagRow,
+  { fields, asks, cohorts, replacesSecrets }: PreparedFlag,
+  { key: wantedKey, about = {} }: { key: string | undefined; about?: Record<string, unknown> },
+): Promise<FlagRow> {
+  const { id, project_id: projectId } = before;
+  const returns = before.deleted && !fields.deleted;
+  if (returns) fields.key = wantedKey ?? (await freeKey(client, projectId, before.key, id));
+  if (!fields.deleted) {
+    if (await isKeyTaken(client, projectId, fields.key, id)) throw taken();
+    if (returns || fields.filters !== before.filters) {
+      await checkCohorts(deps, client, projectId, cohorts);
+      if (returns || Buffer.byteLength(fields.filters) > Buffer.byteLength(before.filters)) {
+        checkRoom(deps, await sizeOfFlags(client, projectId, id), fields.filters);
+      }
     }
-    fields.key = change.key ?? (await freeKey(client, projectId, before.key, flagId));
   }
-  if (!fields.deleted && (await isKeyTaken(client, projectId, fields.key, flagId))) throw taken();
-  checkSettings(fields);
-  await checkStates(client, before, fields);
+  await checkStates(client, before, fields, asks);
+  const key = { projectId, flagId: id };
   const after = await updateFlag(client, key, fields, actor.kind === 'user' ? actor.userId : null);
   if (!after) throw refuse.absent();
   if (after.deleted) await cancelRolloutOf(client, key, ENDINGS.deleted);
-  const what = after.deleted ? 'deleted' : 'updated';
-  const detail = { name: after.key, ...changes(loggedFlag(before), loggedFlag(after)), ...about };
-  await auditFlag(client, actor, after, what, detail);
+  await auditFlag(client, actor, after, after.deleted ? 'deleted' : 'updated', {
+    name: after.key,
+    ...changes(loggedFlag(before), loggedFlag(after)),
+    ...(replacesSecrets ? { payloads_replaced: true } : {}),
+    ...about,
+  });
   return after;
 }
 
 /** Refuses states that contradict each other, and what breaks flags that depend on this one. */
-async function checkStates(client: Transaction, before: FlagRow, fields: FlagFields): Promise<void> {
+async function checkStates(
+  client: Transaction,
+  before: FlagRow,
+  fields: FlagFields,
+  asks: readonly number[],
+): Promise<void> {
   if (fields.archived && fields.active) {
     throw before.archived
       ? refuse.invalid('active', 'Cannot enable an archived feature flag. Unarchive it first.')
@@ -156,18 +193,5 @@ async function checkStates(client: Transaction, before: FlagRow, fields: FlagFie
   if (before.active && !fields.active) checkDependents(before.id, links, 'disable');
   if (!before.archived && fields.archived) checkDependents(before.id, links, 'archive');
   if (fields.filters === before.filters && fields.active === before.active && !before.deleted) return;
-  const asks = asksOf(parseExactJson(fields.filters));
   checkAsks({ id: before.id, key: fields.key, active: fields.active, asks }, links);
 }
-
-/** The flags that checked filters ask about. */
-function asksOf(filters: unknown): number[] {
-  const groups =
-    (filters as { groups?: { properties?: { type?: unknown; key?: unknown }[] }[] }).groups ?? [];
-  const properties = groups.flatMap((one) => one?.properties ?? []);
-  return properties.filter((one) => one?.type === 'flag').map((one) => Number(one.key));
-}
-
-/** Leaves out the keys without a value. */
-const given = <T extends object>(input: T) =>
-  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)) as Partial<FlagFields>;

@@ -1,9 +1,9 @@
-import type { Queryable } from '../../db/pool.ts';
+import type { Transaction } from '../../db/pool.ts';
 import { refuse } from '../../refusals.ts';
 import type { FlagFields, FlagLink } from '../rows/flags.ts';
 import { FLAG_LIMITS } from '../rules/limits.ts';
 import { circleThrough, nameFlags } from '../rules/links.ts';
-import type { FlagCommandDependencies } from './dependencies.ts';
+import type { FlagChangeDependencies } from './dependencies.ts';
 
 const KEY = /^[a-zA-Z0-9_-]+$/;
 
@@ -29,17 +29,46 @@ export function checkSettings(fields: FlagFields): void {
       'A flag that is bucketed by device cannot ensure experience continuity.',
     );
   }
+  if (fields.has_encrypted_payloads && !fields.is_remote_configuration) {
+    throw refuse.invalid(
+      'has_encrypted_payloads',
+      'Only a flag for remote configuration can encrypt its payloads. Set is_remote_configuration too.',
+    );
+  }
 }
 
-/** Refuses cohorts that the project does not have. */
+/** Refuses what would be more than a project may have. `others` are its other flags. Call it under the lock. */
+export function checkRoom(
+  { limits }: Pick<FlagChangeDependencies, 'limits'>,
+  others: { flags: number; bytes: number },
+  filters: string,
+): void {
+  if (others.flags + 1 > limits.flags) {
+    throw refuse.invalid(
+      null,
+      `A project may have ${limits.flags} feature flags (SLUICE_FLAGS_PER_PROJECT). Delete some that nobody asks for.`,
+      { code: 'limit' },
+    );
+  }
+  const bytes = others.bytes + Buffer.byteLength(filters);
+  if (bytes > limits.bytes) {
+    throw refuse.invalid(
+      'filters',
+      `The filters of all feature flags of the project would have ${bytes} bytes; ${limits.bytes} are allowed (SLUICE_FLAG_BYTES_PER_PROJECT). Use cohorts for long conditions.`,
+      { code: 'limit' },
+    );
+  }
+}
+
+/** Refuses cohorts that the project does not have. Those that it has stay until the transaction ends. */
 export async function checkCohorts(
-  deps: Pick<FlagCommandDependencies, 'knownCohorts'>,
-  queryable: Queryable,
+  deps: Pick<FlagChangeDependencies, 'knownCohorts'>,
+  client: Transaction,
   projectId: number,
   ids: readonly number[],
 ): Promise<void> {
   if (ids.length === 0) return;
-  const known = new Set(await deps.knownCohorts(queryable, projectId, ids));
+  const known = new Set(await deps.knownCohorts(client, projectId, ids));
   const missing = ids.find((id) => !known.has(id));
   if (missing === undefined) return;
   throw refuse.invalid('filters', `Cohort with id ${missing} does not exist`, {

@@ -2,68 +2,61 @@ import { type Transaction, transaction } from '../../db/pool.ts';
 import { lockProject } from '../../db/projects.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
-import { type FlagRow, hasFlags, insertFlag, isKeyTaken, listLinks, lockFlags } from '../rows/flags.ts';
-import { FLAG_LIMITS } from '../rules/limits.ts';
-import { checkFilters } from '../validation/filters.ts';
+import { sealPayloads } from '../reads/payloads.ts';
+import {
+  type FlagRow,
+  insertFlag,
+  isKeyTaken,
+  listLinks,
+  lockFlags,
+  putSealedPayloads,
+  sizeOfFlags,
+} from '../rows/flags.ts';
 import { auditFlag } from './audit.ts';
-import { checkAsks, checkCohorts, checkKey, checkSettings } from './check.ts';
-import type { FlagCommandDependencies, FlagInput } from './dependencies.ts';
+import { checkAsks, checkCohorts, checkRoom } from './check.ts';
+import type { FlagChangeDependencies, FlagCommandDependencies, FlagInput } from './dependencies.ts';
+import { type PreparedFlag, prepareFlag } from './prepare.ts';
 
 export const taken = () =>
   refuse.invalid('key', 'There is already a feature flag with this key.', { code: 'unique' });
 
-/** Creates a flag. */
-export const createFlag = (
+/** Creates a flag. Its filters are read before the transaction. */
+export async function createFlag(
   deps: FlagCommandDependencies,
   actor: Actor,
   projectId: number,
   input: FlagInput,
-): Promise<FlagRow> =>
-  transaction(deps.pool, (client) => createFlagIn(client, deps, actor, projectId, input));
+): Promise<FlagRow> {
+  const prepared = prepareFlag(deps, undefined, input);
+  return transaction(deps.pool, (client) => store(client, deps, actor, projectId, prepared));
+}
 
 /** Creates a flag as a part of a transaction. */
-export async function createFlagIn(
+export const createFlagIn = async (
   client: Transaction,
-  deps: Pick<FlagCommandDependencies, 'knownCohorts'>,
+  deps: FlagChangeDependencies,
   actor: Actor,
   projectId: number,
   input: FlagInput,
+): Promise<FlagRow> => store(client, deps, actor, projectId, prepareFlag(deps, undefined, input));
+
+async function store(
+  client: Transaction,
+  deps: FlagChangeDependencies,
+  actor: Actor,
+  projectId: number,
+  { fields, asks, cohorts, secrets }: PreparedFlag,
 ): Promise<FlagRow> {
-  const key = input.key ?? '';
-  checkKey(key);
-  const { is_remote_configuration: isRemoteConfiguration = false } = input;
-  // A flag without filters is one for nobody yet.
-  const checked = checkFilters(input.filters ?? { groups: [] }, {
-    isNew: input.filters !== undefined,
-    isRemoteConfiguration,
-  });
-  const fields = {
-    key,
-    name: input.name ?? '',
-    filters: JSON.stringify(
-      input.filters === undefined && !isRemoteConfiguration ? { groups: [] } : checked.filters,
-    ),
-    active: input.active ?? true,
-    archived: input.archived ?? false,
-    deleted: input.deleted ?? false,
-    ensure_experience_continuity: input.ensure_experience_continuity ?? false,
-    is_remote_configuration: isRemoteConfiguration,
-    evaluation_runtime: input.evaluation_runtime ?? 'all',
-    bucketing_identifier: input.bucketing_identifier ?? 'distinct_id',
-    evaluation_contexts: input.evaluation_contexts ?? [],
-    tags: input.tags ?? [],
-  } as const;
-  checkSettings(fields);
   if (fields.archived && fields.active) throw archivedIsActive();
   if (!(await lockProject(client, projectId))) throw refuse.absent('Project not found.');
   await lockFlags(client, projectId);
-  if (!fields.deleted && (await isKeyTaken(client, projectId, key, null))) throw taken();
-  if (!fields.deleted && (await hasFlags(client, projectId, FLAG_LIMITS.flags))) {
-    throw refuse.invalid(null, `A project may have ${FLAG_LIMITS.flags} feature flags.`, { code: 'limit' });
+  if (!fields.deleted) {
+    if (await isKeyTaken(client, projectId, fields.key, null)) throw taken();
+    checkRoom(deps, await sizeOfFlags(client, projectId, null), fields.filters);
   }
-  await checkCohorts(deps, client, projectId, checked.cohorts);
-  if (checked.asks.length > 0) {
-    const own = { id: 0, key, active: fields.active, asks: checked.asks };
+  await checkCohorts(deps, client, projectId, cohorts);
+  if (asks.length > 0) {
+    const own = { id: 0, key: fields.key, active: fields.active, asks };
     checkAsks(own, await listLinks(client, projectId));
   }
   const row = await insertFlag(client, {
@@ -71,6 +64,10 @@ export async function createFlagIn(
     project_id: projectId,
     created_by: actor.kind === 'user' ? actor.userId : null,
   });
+  if (secrets) {
+    const key = { projectId, flagId: row.id };
+    await putSealedPayloads(client, key, sealPayloads(deps.keyring, row.id, secrets));
+  }
   await auditFlag(client, actor, row, 'created', { name: row.key });
   return row;
 }

@@ -17,9 +17,7 @@ export async function rollBackFlag(
   if (!revision) throw refuse.invalid('version', `The flag has no version ${version}.`);
   const { deleted, filters, ...fields } = parseExactJson(revision.document) as Omit<FlagFields, 'filters'> & {
     filters: Record<string, unknown>;
-    has_encrypted_payloads: boolean;
   };
   if (deleted) throw refuse.invalid('version', `The flag was deleted in version ${version}.`);
-  const { has_encrypted_payloads: _, ...rest } = fields;
-  return changeFlag(deps, actor, key, { ...rest, filters, replacesFilters: true });
+  return changeFlag(deps, actor, key, { ...fields, filters, replacesFilters: true });
 }

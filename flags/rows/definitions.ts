@@ -84,13 +84,11 @@ export async function flagsAsking(
   queryable: Queryable,
   projectId: number,
   cohortId: number,
-): Promise<string[]> {
+): Promise<{ id: number; key: string; name: string; active: boolean }[]> {
   const { rows } = await queryable.query(
-    `select key from feature_flags where project_id = $1 and not deleted
-       and jsonb_path_exists(filters::jsonb,
-         'lax $.groups[*].properties[*] ? (@.type == "cohort" && (@.value == $id || @.value == $text))',
-         jsonb_build_object('id', $2::int, 'text', $2::int::text)) order by key`,
+    `select id, key, name, active from feature_flags
+     where project_id = $1 and not deleted and asks_cohorts @> array[$2::int] order by key`,
     [projectId, cohortId],
   );
-  return rows.map((row) => row.key);
+  return rows;
 }

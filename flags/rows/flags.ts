@@ -15,11 +15,21 @@ export interface FlagRow {
   deleted: boolean;
   ensure_experience_continuity: boolean;
   is_remote_configuration: boolean;
+  has_encrypted_payloads: boolean;
+  /** The payloads, sealed, if the flag encrypts them. Its filters have the mark of an encrypted payload instead. */
+  sealed_payloads: string | null;
   evaluation_runtime: 'all' | 'client' | 'server';
   bucketing_identifier: 'distinct_id' | 'device_id';
   evaluation_contexts: string[];
   tags: string[];
   version: number;
+  /** The flags and the cohorts that the filters ask about. */
+  asks: number[];
+  asks_cohorts: number[];
+  /** Whether everybody gets the same value. */
+  for_everybody: boolean;
+  /** When somebody last asked for the flag by its key. Null: nobody has yet. */
+  last_called_at: string | null;
   created_by: ShownUser | null;
   last_modified_by: ShownUser | null;
   created_at: string;
@@ -28,8 +38,8 @@ export interface FlagRow {
 
 const WRITABLE = [
   ...(['key', 'name', 'filters', 'active', 'archived', 'deleted', 'ensure_experience_continuity'] as const),
-  ...(['is_remote_configuration', 'evaluation_runtime', 'bucketing_identifier'] as const),
-  ...(['evaluation_contexts', 'tags'] as const),
+  ...(['is_remote_configuration', 'has_encrypted_payloads', 'sealed_payloads'] as const),
+  ...(['evaluation_runtime', 'bucketing_identifier', 'evaluation_contexts', 'tags'] as const),
 ] as const;
 
 /** What a user sets. */
@@ -42,8 +52,9 @@ export interface FlagKey {
 }
 
 const COLUMNS = `f.project_id, f.id, f.key, f.name, f.filters::text as filters, f.active, f.archived, f.deleted,
-  f.ensure_experience_continuity, f.is_remote_configuration, f.evaluation_runtime, f.bucketing_identifier,
-  f.evaluation_contexts, f.tags, f.version, f.created_at, f.updated_at,
+  f.ensure_experience_continuity, f.is_remote_configuration, f.has_encrypted_payloads, f.sealed_payloads,
+  f.evaluation_runtime, f.bucketing_identifier, f.evaluation_contexts, f.tags, f.version, f.created_at, f.updated_at,
+  f.asks, f.asks_cohorts, f.for_everybody, f.last_called_at,
   ${shownUser('f.created_by')} as created_by, ${shownUser('f.last_modified_by')} as last_modified_by`;
 
 export async function insertFlag(
@@ -81,16 +92,35 @@ export async function updateFlag(
   return rows[0];
 }
 
-/** Finds a flag, also a deleted one. */
-export async function findFlag(
+/** Finds a flag, also a deleted one, with what every change of its row changes. */
+export async function findFlagVersion(
   queryable: Queryable,
   { projectId, flagId }: FlagKey,
-): Promise<FlagRow | undefined> {
+): Promise<{ row: FlagRow; version: string } | undefined> {
   const { rows } = await queryable.query(
-    `select ${COLUMNS} from feature_flags f where f.project_id = $1 and f.id = $2`,
+    `select ${COLUMNS}, f.xmin::text as row_version from feature_flags f where f.project_id = $1 and f.id = $2`,
     [projectId, flagId],
   );
-  return rows[0];
+  if (!rows[0]) return undefined;
+  const { row_version: version, ...row } = rows[0];
+  return { row, version };
+}
+
+/** Finds a flag, also a deleted one. */
+export const findFlag = async (queryable: Queryable, key: FlagKey): Promise<FlagRow | undefined> =>
+  (await findFlagVersion(queryable, key))?.row;
+
+/** Stores the sealed payloads of a new flag, whose id is part of what seals them. */
+export async function putSealedPayloads(
+  queryable: Queryable,
+  { projectId, flagId }: FlagKey,
+  sealed: string,
+): Promise<void> {
+  await queryable.query('update feature_flags set sealed_payloads = $3 where project_id = $1 and id = $2', [
+    projectId,
+    flagId,
+    sealed,
+  ]);
 }
 
 /** Locks the flags of a project until the transaction ends: what they say of each other is checked and saved as one. */
@@ -98,57 +128,145 @@ export async function lockFlags(client: Transaction, projectId: number): Promise
   await client.query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.flagsOfProject, projectId]);
 }
 
-export interface FlagListQuery {
-  projectId: number;
-  limit: number;
-  offset: number;
+/** The columns by which flags can be listed. */
+export const FLAG_ORDERS = [
+  'created_at',
+  'updated_at',
+  'key',
+  'name',
+  'active',
+  'version',
+  'last_called_at',
+] as const;
+type FlagOrder = (typeof FLAG_ORDERS)[number];
+
+/** By what flags are chosen from those of a project, and in which order. */
+export interface FlagChoice {
   search?: string | undefined;
   active?: boolean | undefined;
+  /**
+   * Only flags that nobody has called for so many days, or of which that is not known and that decide nothing.
+   * `rules/status.ts` says of one flag what this says of many.
+   */
+  staleDays?: number | undefined;
   archived: boolean;
   createdBy?: number | undefined;
   tags?: string[] | undefined;
+  excludedTags?: string[] | undefined;
+  excludedKeys?: string[] | undefined;
+  hasContexts?: boolean | undefined;
   runtime?: string | undefined;
   type?: 'boolean' | 'multivariant' | 'experiment' | 'remote_config' | undefined;
+  /** With `-` before it: the largest first. */
+  order?: FlagOrder | `-${FlagOrder}` | undefined;
 }
 
-/** Lists the flags of a project that are not deleted, newest first. */
-export async function listFlags(
-  queryable: Queryable,
-  query: FlagListQuery,
-): Promise<{ count: number; rows: FlagRow[] }> {
-  const values: unknown[] = [query.projectId, query.archived];
+/** Writes the condition for the flags of a choice that are not deleted, and adds its values to a list. */
+function chosen(projectId: number, choice: FlagChoice, values: unknown[]): string {
   const given = (value: unknown) => `$${values.push(value)}`;
-  const conditions = ['f.project_id = $1', 'not f.deleted', 'f.archived = $2'];
-  if (query.search) {
-    const pattern = given(`%${query.search.replace(/[\\%_]/g, '\\$&')}%`);
+  const conditions = [
+    `f.project_id = ${given(projectId)}`,
+    'not f.deleted',
+    `f.archived = ${given(choice.archived)}`,
+  ];
+  if (choice.search) {
+    const pattern = given(`%${choice.search.replace(/[\\%_]/g, '\\$&')}%`);
     conditions.push(`(f.key ilike ${pattern} or f.name ilike ${pattern})`);
   }
-  if (query.active !== undefined) conditions.push(`f.active = ${given(query.active)}`);
-  if (query.createdBy !== undefined) conditions.push(`f.created_by = ${given(query.createdBy)}`);
-  if (query.tags) conditions.push(`f.tags && ${given(query.tags)}::text[]`);
-  if (query.runtime) conditions.push(`f.evaluation_runtime = ${given(query.runtime)}`);
+  if (choice.active !== undefined) conditions.push(`f.active = ${given(choice.active)}`);
+  if (choice.staleDays !== undefined) {
+    const since = `clock_timestamp() - make_interval(days => ${given(choice.staleDays)})`;
+    conditions.push(`f.active and case when f.last_called_at is null
+      then f.for_everybody and f.created_at < ${since} else f.last_called_at < ${since} end`);
+  }
+  if (choice.createdBy !== undefined) conditions.push(`f.created_by = ${given(choice.createdBy)}`);
+  if (choice.tags) conditions.push(`f.tags && ${given(choice.tags)}::text[]`);
+  if (choice.excludedTags) conditions.push(`not f.tags && ${given(choice.excludedTags)}::text[]`);
+  if (choice.excludedKeys) conditions.push(`f.key <> all(${given(choice.excludedKeys)}::text[])`);
+  if (choice.hasContexts !== undefined) {
+    conditions.push(`(f.evaluation_contexts <> '{}') = ${given(choice.hasContexts)}`);
+  }
+  if (choice.runtime) conditions.push(`f.evaluation_runtime = ${given(choice.runtime)}`);
   const variants = "jsonb_path_exists(f.filters::jsonb, 'lax $.multivariate.variants[*]')";
-  if (query.type === 'boolean') conditions.push(`not ${variants} and not f.is_remote_configuration`);
-  if (query.type === 'multivariant') conditions.push(variants);
-  if (query.type === 'remote_config') conditions.push('f.is_remote_configuration');
-  if (query.type === 'experiment') conditions.push('false');
-  const where = conditions.join(' and ');
+  if (choice.type === 'boolean') conditions.push(`not ${variants} and not f.is_remote_configuration`);
+  if (choice.type === 'multivariant') conditions.push(variants);
+  if (choice.type === 'remote_config') conditions.push('f.is_remote_configuration');
+  if (choice.type === 'experiment') conditions.push('false');
+  return conditions.join(' and ');
+}
+
+/** Writes the order of a list. */
+function orderBy(order: FlagChoice['order'] = '-created_at'): string {
+  const falls = order.startsWith('-');
+  const column = FLAG_ORDERS.find((one) => one === order.replace('-', '')) ?? 'created_at';
+  const direction = falls ? 'desc nulls last' : 'asc nulls first';
+  return `order by f.${column} ${direction}, f.id ${falls ? 'desc' : 'asc'}`;
+}
+
+/** Lists flags of a project, by default newest first. */
+export async function listFlags(
+  queryable: Queryable,
+  { projectId, limit, offset, ...choice }: FlagChoice & { projectId: number; limit: number; offset: number },
+): Promise<{ count: number; rows: FlagRow[] }> {
+  const values: unknown[] = [];
+  const where = chosen(projectId, choice, values);
   const counted = await queryable.query(
     `select count(*)::int as count from feature_flags f where ${where}`,
     values,
   );
-  const order = 'order by created_at desc, id desc';
+  const order = orderBy(choice.order);
   const { rows } = await queryable.query(
-    `with shown as (select f.* from feature_flags f where ${where} ${order}
-       limit ${given(query.limit)} offset ${given(query.offset)}),
-     fitting as (
-       select id, row_number() over (${order}) as number,
-         sum(octet_length(filters::text)) over (${order} rows unbounded preceding) as bytes from shown)
-     select ${COLUMNS} from fitting n join shown f using (id) where ${fits('n')}
-     order by f.created_at desc, f.id desc`,
+    `with fitting as (
+       select f.id, row_number() over (${order}) as number,
+         sum(f.filter_bytes) over (${order} rows unbounded preceding) as bytes
+       from (select f.* from feature_flags f where ${where} ${order}
+         limit $${values.push(limit)} offset $${values.push(offset)}) f)
+     select ${COLUMNS} from fitting n join feature_flags f on f.project_id = $1 and f.id = n.id
+     where ${fits('n')} order by n.number`,
     values,
   );
   return { count: counted.rows[0].count, rows };
+}
+
+/** Names all flags of a choice by their ids. */
+export async function listFlagIds(
+  queryable: Queryable,
+  projectId: number,
+  choice: FlagChoice,
+): Promise<number[]> {
+  const values: unknown[] = [];
+  const where = chosen(projectId, choice, values);
+  const { rows } = await queryable.query(
+    `select f.id from feature_flags f where ${where} order by f.id`,
+    values,
+  );
+  return rows.map((row) => row.id);
+}
+
+/** Finds the keys of flags that are not deleted, by their ids. */
+export async function keysOfFlags(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+): Promise<Map<number, string>> {
+  const { rows } = await queryable.query(
+    'select id, key from feature_flags where project_id = $1 and id = any($2::int[]) and not deleted',
+    [projectId, ids],
+  );
+  return new Map(rows.map((row) => [row.id, row.key]));
+}
+
+/** Finds a flag that is not deleted by its key. */
+export async function findFlagByKey(
+  queryable: Queryable,
+  projectId: number,
+  key: string,
+): Promise<FlagRow | undefined> {
+  const { rows } = await queryable.query(
+    `select ${COLUMNS} from feature_flags f where f.project_id = $1 and f.key = $2 and not f.deleted`,
+    [projectId, key],
+  );
+  return rows[0];
 }
 
 /** What flags of a project say of each other. */
@@ -156,18 +274,16 @@ export interface FlagLink {
   id: number;
   key: string;
   active: boolean;
-  asks: number[];
+  asks: readonly number[];
 }
 
 /** Lists the flags of a project that are not deleted, with the ids of those that each asks about. */
 export async function listLinks(queryable: Queryable, projectId: number): Promise<FlagLink[]> {
   const { rows } = await queryable.query(
-    `select id, key, active, jsonb_path_query_array(filters::jsonb,
-       'lax $.groups[*].properties[*] ? (@.type == "flag").key') as asks
-     from feature_flags where project_id = $1 and not deleted order by id`,
+    'select id, key, active, asks from feature_flags where project_id = $1 and not deleted order by id',
     [projectId],
   );
-  return rows.map((row) => ({ ...row, asks: row.asks.map(Number) }));
+  return rows;
 }
 
 /** Whether another flag of the project has a key. Deleted ones do not count. */
@@ -184,13 +300,18 @@ export async function isKeyTaken(
   return rows.length > 0;
 }
 
-/** Whether a project has at least so many flags. */
-export async function hasFlags(queryable: Queryable, projectId: number, atLeast: number): Promise<boolean> {
+/** How many flags a project has that are not deleted, and the bytes of their filters. One flag is left out. */
+export async function sizeOfFlags(
+  queryable: Queryable,
+  projectId: number,
+  without: number | null,
+): Promise<{ flags: number; bytes: number }> {
   const { rows } = await queryable.query(
-    'select from feature_flags where project_id = $1 and not deleted offset $2 limit 1',
-    [projectId, atLeast - 1],
+    `select count(*)::int as flags, coalesce(sum(filter_bytes), 0)::float8 as bytes from feature_flags
+     where project_id = $1 and not deleted and id is distinct from $2`,
+    [projectId, without],
   );
-  return rows.length > 0;
+  return rows[0];
 }
 
 export interface OverrideRow {

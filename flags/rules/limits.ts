@@ -1,7 +1,5 @@
 /** What a project and its flags may have at most. */
 export const FLAG_LIMITS = {
-  /** Flags of a project that are not deleted. */
-  flags: 5_000,
   /** Bytes of the filters of a flag as JSON. */
   bytes: 500_000,
   /** Characters of a key, and of the key of a variant. */

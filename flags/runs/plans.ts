@@ -37,7 +37,7 @@ import {
 import { type ChangePayload, changeOfPayload, EXPECTED } from '../rules/scheduled-changes.ts';
 import type { FlagTemporal, Plan, PlanReference, PlanReport } from '../temporal.ts';
 
-export interface PlanRunDependencies extends Pick<FlagCommandDependencies, 'pool' | 'knownCohorts'> {
+export interface PlanRunDependencies extends FlagCommandDependencies {
   temporal: FlagTemporal;
   logger: Pick<Logger, 'info'>;
 }

@@ -211,6 +211,7 @@ describe('injection', () => {
         version: id,
         invocation_id: id,
         replay_id: id,
+        rollout_id: id,
       };
       for (const one of managed(api.app)) {
         for (const path of [

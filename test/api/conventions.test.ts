@@ -190,8 +190,8 @@ describe('every route', () => {
     expect(silent).toEqual([
       '/api/projects/{project_id}/actions/{id}/',
       '/api/projects/{project_id}/hog_functions/{id}/',
-      '/api/projects/{project_id}/cohorts/{id}/',
       '/api/projects/{project_id}/feature_flags/{id}/',
+      '/api/projects/{project_id}/cohorts/{id}/',
     ]);
   });
 

@@ -26,6 +26,8 @@ const MISSING: Ids = {
   version: '718294',
   invocation_id: '01900000-0000-7000-8000-000000000004',
   replay_id: '01900000-0000-7000-8000-000000000005',
+  rollout_id: '01900000-0000-7000-8000-000000000006',
+  key: 'another-flag',
 };
 let anna: Tenant;
 let ben: Tenant;

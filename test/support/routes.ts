@@ -66,6 +66,8 @@ export interface Ids {
   token?: string;
   /** A picture of a service. */
   file?: string;
+  /** The key of a feature flag. */
+  key?: string;
 }
 
 /** Another uuid that only this one leads to. */
@@ -87,6 +89,7 @@ export const idsOf = (tenant: Tenant): Ids => ({
   rollout_id: near(tenant.userUuid, 'a', 'b'),
   token: tenant.projectToken,
   file: 'slack.svg',
+  key: 'some-flag',
 });
 
 /** The path of an operation with these ids in it; fails for a parameter that no test has an id for yet. */

@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import { listActivity } from '../../db/activity-log.ts';
+import { keysOfFlags, listFlagIds } from '../../flags/rows/flags.ts';
+import type { ApiDependencies, App } from '../dependencies.ts';
+import { errors } from '../errors.ts';
+import { page, pageOf, pageQuery, paginated } from '../pagination.ts';
+import { serialOf } from '../serial.ts';
+import { activity, activityView } from '../tenancy/activity-log.ts';
+import { FLAGS_PREFIX, findsFlag } from './feature-flags.ts';
+import { choiceOf, flagChoice } from './flag-schema.ts';
+
+const TAGS = ['feature flags'];
+const READ = 'feature_flag:read';
+const params = z.object({ project_id: z.string() });
+const MOST_IDS = 10_000;
+const SHOWN_IDS = 10;
+
+/** Adds the routes that tell something of many flags at once, and what was done to flags. */
+export function flagListRoutes(app: App, { pool, config }: Pick<ApiDependencies, 'pool' | 'config'>): void {
+  app.post(
+    `${FLAGS_PREFIX}bulk_keys/`,
+    {
+      config: { access: { scope: READ } },
+      schema: {
+        tags: TAGS,
+        summary: 'The keys of feature flags, by their ids',
+        description: 'Ids that no flag of the project has are left out.',
+        params,
+        body: z.object({ ids: z.array(z.unknown()).max(MOST_IDS).default([]) }),
+        response: {
+          200: z.object({ keys: z.record(z.string(), z.string()), warning: z.string().optional() }),
+        },
+      },
+    },
+    async ({ project, body: { ids } }) => {
+      const wrong = ids.filter((id) => serialOf(String(id)) === undefined);
+      if (wrong.length > 0 && wrong.length === ids.length) {
+        throw errors.validation('invalid_input', 'None of these is the id of a feature flag.', 'ids');
+      }
+      const known = ids.flatMap((id) => serialOf(String(id)) ?? []);
+      const keys = Object.fromEntries(await keysOfFlags(pool, project.id, known));
+      const shown = JSON.stringify(wrong.slice(0, SHOWN_IDS)).slice(0, 1_000);
+      return wrong.length > 0 ? { keys, warning: `Invalid flag IDs ignored: ${shown}` } : { keys };
+    },
+  );
+
+  app.get(
+    `${FLAGS_PREFIX}matching_ids/`,
+    {
+      config: { access: { scope: READ } },
+      schema: {
+        tags: TAGS,
+        summary: 'The ids of all feature flags of a choice',
+        params,
+        querystring: flagChoice,
+        response: { 200: z.object({ ids: z.array(z.int()), total: z.int() }) },
+      },
+    },
+    async ({ project, query }) => {
+      const ids = await listFlagIds(pool, project.id, choiceOf(query));
+      return { ids, total: ids.length };
+    },
+  );
+
+  const querystring = pageQuery.extend({
+    page: z
+      .unknown()
+      .optional()
+      .meta({ type: 'integer', description: 'Another way to say `offset`: from 1 on.' }),
+  });
+  const logs = [
+    { path: 'activity/', summary: 'List what was done to feature flags, newest first', ofOne: false },
+    { path: ':id/activity/', summary: 'List what was done to a feature flag, newest first', ofOne: true },
+  ];
+  const find = findsFlag(pool);
+  for (const { path, summary, ofOne } of logs) {
+    app.get(
+      `${FLAGS_PREFIX}${path}`,
+      {
+        config: { access: { scope: 'activity_log:read' } },
+        ...(ofOne ? { preValidation: find } : {}),
+        schema: {
+          tags: TAGS,
+          summary,
+          params: ofOne ? params.extend({ id: z.string() }) : params,
+          querystring,
+          response: { 200: page(activity).extend({ total_count: z.int() }) },
+        },
+      },
+      async (request) => {
+        const asked = pageOf(request.query);
+        const number = serialOf(String((request.query as { page?: unknown }).page ?? ''));
+        const wanted = number === undefined ? asked : { ...asked, offset: (number - 1) * asked.limit };
+        const { count, rows } = await listActivity(
+          pool,
+          { projectId: request.project.id },
+          { ...wanted, scope: 'FeatureFlag', itemId: ofOne ? String(request.flag.id) : undefined },
+        );
+        const answer = paginated(request, config.SLUICE_PUBLIC_URL, wanted, count, rows.map(activityView));
+        return { ...answer, total_count: count };
+      },
+    );
+  }
+}

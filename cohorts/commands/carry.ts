@@ -1,0 +1,81 @@
+import { refuse } from '../../refusals.ts';
+import type { Actor } from '../../tenancy/actor.ts';
+import { parseExactJson } from '../../values/exact-json.ts';
+import { type CohortRow, findCohort, findCohortByName } from '../rows/cohorts.ts';
+import { type CohortCommandDependencies, createCohort } from './save.ts';
+
+/** Cohorts may name cohorts. They are checked to be in no circle when they are stored. */
+const MOST = 1_000;
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isCohort = (node: Record<string, unknown>) => node.type === 'cohort' || node.type === 'static-cohort';
+
+/** The ids of the cohorts that filters name. */
+function namedIn(node: unknown): number[] {
+  if (!isRecord(node)) return [];
+  if (Array.isArray(node.values)) return node.values.flatMap(namedIn);
+  return isCohort(node) ? [Number(node.value)] : [];
+}
+
+/** The same filters with the ids of another project. */
+function renamed(node: unknown, ids: ReadonlyMap<number, number>): unknown {
+  if (!isRecord(node)) return node;
+  if (Array.isArray(node.values)) return { ...node, values: node.values.map((one) => renamed(one, ids)) };
+  return isCohort(node) ? { ...node, value: ids.get(Number(node.value)) } : node;
+}
+
+/**
+ * Makes sure that another project has cohorts of the same names, and returns their ids by the ids of the given ones. Those
+ * that it does not have are created, those that they name before them. Static ones cannot be carried along.
+ */
+export async function carryCohorts(
+  deps: CohortCommandDependencies,
+  actor: Actor,
+  { from, to }: { from: number; to: number },
+  wanted: readonly number[],
+): Promise<Map<number, number>> {
+  const { pool } = deps;
+  const ids = new Map<number, number>();
+  const rows = new Map<number, CohortRow>();
+  const open = [...wanted];
+  // First all of them are looked at, so that nothing is created when one of them cannot be carried along.
+  const order: number[] = [];
+  for (const id of open) {
+    if (rows.has(id) || ids.has(id)) continue;
+    if (order.length >= MOST) throw refuse.invalid('filters', `The flag needs more than ${MOST} cohorts.`);
+    const row = await findCohort(pool, { projectId: from, cohortId: id });
+    if (!row || row.deleted) throw refuse.invalid('filters', `Cohort with id ${id} does not exist`);
+    const same = await findCohortByName(pool, to, row.name);
+    if (same !== undefined) {
+      ids.set(id, same);
+      continue;
+    }
+    if (row.is_static) {
+      throw refuse.invalid(
+        'filters',
+        `The cohort "${row.name}" lists persons of the other project, so it is not copied. Create a cohort with this name in the project first.`,
+      );
+    }
+    rows.set(id, row);
+    order.push(id);
+    open.push(...namedIn((parseExactJson(row.filters) as { properties?: unknown }).properties));
+  }
+  while (rows.size > 0) {
+    const ready = [...rows.values()].find((row) =>
+      namedIn((parseExactJson(row.filters) as { properties?: unknown }).properties).every((id) =>
+        ids.has(id),
+      ),
+    );
+    if (!ready) throw refuse.invalid('filters', 'The cohorts of the flag name each other in a circle.');
+    const filters = parseExactJson(ready.filters) as { properties?: unknown };
+    const created = await createCohort(deps, actor, to, {
+      name: ready.name,
+      description: ready.description,
+      filters: { ...filters, properties: renamed(filters.properties, ids) },
+    });
+    ids.set(ready.id, created.id);
+    rows.delete(ready.id);
+  }
+  return ids;
+}

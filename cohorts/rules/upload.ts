@@ -1,0 +1,91 @@
+// Reads a file that lists persons: a table with a column of ids, as spreadsheets and other programs write it.
+import { refuse } from '../../refusals.ts';
+
+/** By what a file names persons. */
+export type NamedBy = 'person_id' | 'distinct_id' | 'email';
+
+export interface Upload {
+  by: NamedBy;
+  /** Each name once, in the order of the file. */
+  names: Set<string>;
+}
+
+const HEADERS: Readonly<Record<string, NamedBy>> = {
+  person_id: 'person_id',
+  personid: 'person_id',
+  uuid: 'person_id',
+  person_uuid: 'person_id',
+  distinct_id: 'distinct_id',
+  distinctid: 'distinct_id',
+  email: 'email',
+};
+/** Which column counts if there are several. */
+const ORDER: readonly NamedBy[] = ['person_id', 'distinct_id', 'email'];
+const SEPARATORS = [',', ';', '\t'];
+
+const wrong = (message: string) => refuse.invalid('csv', message);
+const headerOf = (cell: string): NamedBy | undefined => {
+  const name = cell
+    .trim()
+    .toLowerCase()
+    .replace(/[\s-]+/g, '_');
+  return Object.hasOwn(HEADERS, name) ? HEADERS[name] : undefined;
+};
+
+/** Reads the cells of one row. Returns them, and where the next row begins. */
+function rowAt(text: string, start: number, separator: string): { cells: string[]; next: number } {
+  const cells: string[] = [];
+  let at = start;
+  for (;;) {
+    let cell: string;
+    if (text[at] === '"') {
+      let end = at + 1;
+      for (;;) {
+        end = text.indexOf('"', end);
+        if (end < 0) throw wrong('The file ends within a quoted value.');
+        if (text[end + 1] !== '"') break;
+        end += 2;
+      }
+      cell = text.slice(at + 1, end).replaceAll('""', '"');
+      at = end + 1;
+    } else cell = '';
+    let end = at;
+    while (end < text.length && text[end] !== '\n' && text[end] !== separator) end += 1;
+    cells.push(cell + text.slice(at, end).replace(/\r$/, ''));
+    if (text[end] !== separator) return { cells, next: end + 1 };
+    at = end + 1;
+  }
+}
+
+/** The separator that is in the first line most often. */
+function separatorOf(text: string): string {
+  const line = text.slice(0, text.indexOf('\n') < 0 ? undefined : text.indexOf('\n'));
+  const counts = SEPARATORS.map((one) => line.split(one).length);
+  return SEPARATORS[counts.indexOf(Math.max(...counts))] as string;
+}
+
+/** Reads a file. With a single column, a header is not needed, and the values are distinct ids. */
+export function readUpload(file: string, mostNames: number): Upload {
+  const text = file.replace(/^\uFEFF/, '');
+  const separator = separatorOf(text);
+  const first = rowAt(text, 0, separator);
+  const headers = first.cells.map(headerOf);
+  const by = ORDER.find((one) => headers.includes(one));
+  if (by === undefined && first.cells.length > 1) {
+    throw wrong(
+      `The file has ${first.cells.length} columns. One of them must be called person_id, distinct_id or email.`,
+    );
+  }
+  const column = by === undefined ? 0 : headers.indexOf(by);
+  const names = new Set<string>();
+  for (let at = by === undefined ? 0 : first.next; at < text.length; ) {
+    const { cells, next } = rowAt(text, at, separator);
+    at = next;
+    const name = (cells[column] ?? '').trim();
+    if (name === '') continue;
+    names.add(name);
+    if (names.size > mostNames) throw wrong(`The file names more than ${mostNames} persons. Split it.`);
+  }
+  if (names.size === 0) throw wrong('The file names no persons.');
+  return { by: by ?? 'distinct_id', names };
+}

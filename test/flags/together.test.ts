@@ -1,0 +1,112 @@
+// Changes of flags and cohorts at the same moment.
+import { beforeAll, expect, test } from '@jest/globals';
+import { LOCK_KINDS } from '../../flags/rows/locks.ts';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
+import { EVERYBODY, where } from './support.ts';
+
+const api = apiForFile();
+let anna: Tenant;
+
+beforeAll(async () => {
+  anna = await api.createTenant('Anna');
+});
+
+const project = (rest: string) => `/api/projects/${anna.projectId}/${rest}`;
+const ask = (method: string, rest: string, body: object) => api.request(anna, method, project(rest), body);
+const cohort = async (name: string) =>
+  (
+    await ask('POST', 'cohorts/', {
+      name,
+      filters: { properties: { type: 'AND', values: [{ key: 'a', type: 'person', value: 'b' }] } },
+    })
+  ).json().id as number;
+const naming = (id: number) => where({ key: 'id', type: 'cohort', value: id, operator: 'in' });
+
+/** Does something in a transaction that stays open until a request waits for it. Returns the answer of the request. */
+async function whileOpen(
+  work: (query: (sql: string, values?: unknown[]) => Promise<unknown>) => Promise<unknown>,
+  request: () => ReturnType<typeof ask>,
+) {
+  const client = await api.pool.connect();
+  try {
+    await client.query('begin');
+    await work((sql, values) => client.query(sql, values));
+    const answer = request();
+    await eventually(async () => {
+      const { rows } = await api.pool.query(
+        `select from pg_locks l join pg_stat_activity a using (pid)
+         where not l.granted and a.datname = current_database()`,
+      );
+      return rows.length > 0;
+    });
+    await client.query('commit');
+    return await answer;
+  } finally {
+    client.release();
+  }
+}
+
+test('a change is computed again when somebody else has changed the flag meanwhile', async () => {
+  const { id } = (
+    await ask('POST', 'feature_flags/', { key: 'both', name: 'first', filters: EVERYBODY })
+  ).json();
+  const answer = await whileOpen(
+    async (query) => {
+      await query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.flagsOfProject, anna.projectId]);
+      await query("update feature_flags set name = 'theirs', version = version + 1 where id = $1", [id]);
+    },
+    () => ask('PATCH', `feature_flags/${id}/`, { tags: ['ours'] }),
+  );
+  expect([answer.statusCode, answer.json()]).toEqual([
+    200,
+    expect.objectContaining({ name: 'theirs', tags: ['ours'], version: 3 }),
+  ]);
+});
+
+test('a cohort is not deleted while a flag comes to name it', async () => {
+  const id = await cohort('Wanted');
+  const answer = await whileOpen(
+    async (query) => {
+      await query('select id from cohorts where id = $1 for share', [id]);
+      await query("insert into feature_flags (project_id, key, filters) values ($1, 'names', $2)", [
+        anna.projectId,
+        JSON.stringify(naming(id)),
+      ]);
+    },
+    () => ask('PATCH', `cohorts/${id}/`, { deleted: true }),
+  );
+  expect([answer.statusCode, answer.json().detail]).toEqual([
+    400,
+    'Cannot delete this cohort because feature flags use it: names.',
+  ]);
+});
+
+test('a flag does not come to name a cohort that is being deleted', async () => {
+  const id = await cohort('Leaving');
+  const answer = await whileOpen(
+    (query) => query('update cohorts set deleted = true where id = $1', [id]),
+    () => ask('POST', 'feature_flags/', { key: 'late', filters: naming(id) }),
+  );
+  expect([answer.statusCode, answer.json().code]).toEqual([400, 'cohort_does_not_exist']);
+});
+
+test('patterns are read before the lock is taken', async () => {
+  const { id } = (await ask('POST', 'feature_flags/', { key: 'unlocked', filters: EVERYBODY })).json();
+  const client = await api.pool.connect();
+  try {
+    await client.query('begin');
+    await client.query('select pg_advisory_xact_lock($1, $2)', [LOCK_KINDS.flagsOfProject, anna.projectId]);
+    // A wrong change is refused although somebody holds the lock: nothing waited for it.
+    const wrong = { filters: where({ key: 'a', type: 'person', operator: 'regex', value: '(' }) };
+    for (const answer of [
+      await ask('PATCH', `feature_flags/${id}/`, wrong),
+      await ask('POST', 'feature_flags/', { key: 'wrong', ...wrong }),
+    ]) {
+      expect(answer.statusCode).toBe(400);
+    }
+    await client.query('rollback');
+  } finally {
+    client.release();
+  }
+});

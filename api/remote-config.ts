@@ -12,14 +12,15 @@ import type { FlagRouteDependencies } from './flags/dependencies.ts';
 import { createFlagAnswers, versionOf } from './flags/evaluate.ts';
 import { LOADED_BY_OLDER, siteScript } from './functions/site-script.ts';
 import type { Answer } from './public/answer.ts';
+import { copied } from './public/copied.ts';
 import { type Handle, type Incoming, type Query, whenPrepared } from './public/exchange.ts';
 import type { Lane, LaneMember } from './public/lane.ts';
 import { type Packed, packed, packedAnswer } from './public/packed.ts';
-import { LATE, Patience } from './public/patience.ts';
+import { isUnavailable } from './public/patience.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { createRemembered } from './public/remembered.ts';
 import { settingsOf } from './settings.ts';
-import type { OfferedSurveys } from './surveys/offered.ts';
+import { hasRunningSurveys, type OfferedSurveys } from './surveys/offered.ts';
 
 /** The share has room for one largest body, which counts twice: as received and as decompressed. */
 const MEMBER: LaneMember = {
@@ -39,7 +40,10 @@ const CACHE = 'public, max-age=60';
  * The settings for older clients, which ask `/decide` for them and know some by other names. They load the functions of
  * the project from a script that they are told of.
  */
-function olderSettings(token: string, { hasFunctions, hasFlags, hasSurveys }: SiteConfig) {
+function olderSettings(
+  token: string,
+  { hasFunctions, hasFlags, hasSurveys }: Pick<SiteConfig, 'hasFunctions' | 'hasFlags' | 'hasSurveys'>,
+) {
   const script = { id: LOADED_BY_OLDER, url: SCRIPT_PATH.replace(':token', () => encodeURIComponent(token)) };
   return {
     ...settingsOf(token, hasFlags, hasSurveys),
@@ -85,29 +89,18 @@ export function remoteConfigRoutes(
     FlagRouteDependencies & { surveys: OfferedSurveys },
 ): void {
   const { keys } = lane;
-  const hasRunning = async (projectId: number) => (await deps.surveys.of(projectId)).length > 0;
+  const hasRunning = (projectId: number) => hasRunningSurveys(deps.surveys, projectId);
   const database = whenPrepared(deps.lanePool, deps.isPrepared);
-  const waiting = new Patience();
-  /** Reads what browsers load. The copy on disk serves while the database is away and nothing is in memory. */
-  async function readSiteOf(projectId: string): ReturnType<typeof readSite> {
-    const reading = readSite(database, Number(projectId), MOST_SITE_BYTES);
-    if (!deps.copies) return reading;
-    const read = await waiting.wait(reading);
-    if (read === LATE) {
-      const [line] = (await deps.copies.read('sites', projectId)) ?? [];
-      return line === undefined ? reading : JSON.parse(line);
-    }
-    waiting.answered();
-    if (read.token === undefined) deps.copies.remove('sites', projectId);
-    else deps.copies.save('sites', projectId, () => [JSON.stringify(read)]);
-    return read;
-  }
+  const readSiteOf = copied(deps.copies, 'sites', async (projectId) => {
+    const site = await readSite(database, Number(projectId), MOST_SITE_BYTES);
+    return site.token === undefined ? undefined : site;
+  });
   const scripts = createRemembered<SiteConfig>({
     channel: SITE_FUNCTIONS_CHANNEL,
     listener: deps.listener,
     // The key of what is remembered is the project. The script names the public key of the project, too.
     read: async (projectId) => {
-      const { token, functions } = await readSiteOf(projectId);
+      const { token, functions = [] } = (await readSiteOf(projectId)) ?? {};
       if (token === undefined) return undefined;
       const hasFlags = await deps.flags.hasFlags(Number(projectId));
       const hasSurveys = await hasRunning(Number(projectId));
@@ -156,7 +149,13 @@ export function remoteConfigRoutes(
     answers(incoming, {
       form: decideForm(versionOf(incoming.request.query as Query)),
       settings: async (project, key) => {
-        return olderSettings(key, await siteOf(project, key));
+        const site = await siteOf(project, key).catch((error) => {
+          if (!isUnavailable(error)) throw error;
+          return undefined;
+        });
+        // Without the database, it may be unknown which functions there are. That must not cost anybody the flags.
+        const hasFlags = site?.hasFlags ?? (await deps.flags.hasFlags(project.id));
+        return olderSettings(key, { hasFunctions: false, hasSurveys: false, ...site, hasFlags });
       },
     });
   add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });

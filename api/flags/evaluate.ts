@@ -8,7 +8,7 @@ import type { Answer } from '../public/answer.ts';
 import { type Handle, type Incoming, lastOf, type Query } from '../public/exchange.ts';
 import type { Lane, LaneMember } from '../public/lane.ts';
 import { settingsOf } from '../settings.ts';
-import type { OfferedSurveys } from '../surveys/offered.ts';
+import { hasRunningSurveys, type OfferedSurveys } from '../surveys/offered.ts';
 import { type Form, writeAnswer } from './answers.ts';
 import { decodeFlagBody, FlagBodyError, MOST_BYTES } from './decode.ts';
 import type { FlagRouteDependencies } from './dependencies.ts';
@@ -167,7 +167,7 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: 
               ...settingsOf(
                 token,
                 await deps.flags.hasFlags(project.id),
-                (await deps.surveys.of(project.id)).length > 0,
+                await hasRunningSurveys(deps.surveys, project.id),
               ),
               supportedCompression: COMPRESSION,
             }),

@@ -61,7 +61,7 @@ beforeAll(async () => {
       warnings,
       logger: createLogger({ name: 'test', level: 'silent' }),
     });
-    const surveys = createOfferedSurveys({ lanePool: pool, listener });
+    const surveys = createOfferedSurveys({ lanePool: pool, listener, isPrepared: () => true });
     lane.onClose(() => surveys.close());
     remoteConfigRoutes(lane, { lanePool: pool, listener, flags, surveys, isPrepared: () => true });
     echoRoutes(lane, (body) => pause(body));

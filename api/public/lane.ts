@@ -7,9 +7,9 @@ import type { Copies } from '../copies.ts';
 import { errorBody } from '../fields.ts';
 import { preflight } from './answer.ts';
 import { BodyPool, MemoryAfterRush } from './body-memory.ts';
+import { keyCopies } from './copied.ts';
 import { type ExchangeContext, exchange, type Handle, RefusalLog, whenPrepared } from './exchange.ts';
 import { type Budget, type Gate, Gates } from './gate.ts';
-import { keyCopies } from './key-copies.ts';
 import { createProjectKeys, type ProjectKeys } from './project-keys.ts';
 import { IDLE_MILLISECONDS, IdleWatch, type LargestBody } from './read-body.ts';
 

@@ -7,7 +7,7 @@ const PATIENCE = 1_000;
 const REST = 1_000;
 
 /** Whether the database is away, or not ready for this process yet. */
-const isUnavailable = (error: unknown): boolean =>
+export const isUnavailable = (error: unknown): boolean =>
   isDatabaseUnavailable(error) || (error instanceof ApiError && error.status === 503);
 
 /** The database did not answer in time. */

@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { openCopies } from '../../api/copies.ts';
-import { keyCopies } from '../../api/public/key-copies.ts';
+import { keyCopies } from '../../api/public/copied.ts';
 
 const directories: string[] = [];
 afterAll(() => {

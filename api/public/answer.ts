@@ -13,6 +13,8 @@ export interface Answer {
   status: number;
   /** Bytes are not copied for a client that reads slowly, so what is large and kept should be bytes. */
   body: string | Buffer;
+  /** The body is a text of ASCII characters only, so its length is its number of bytes. */
+  isAscii?: boolean;
   /** Further headers as a flat list: name, value, name, value. An answer without them has a JSON body. */
   headers?: readonly string[];
   /** A request header, besides `Origin`, that the answer depends on. */
@@ -27,8 +29,9 @@ export function send(request: FastifyRequest, response: ServerResponse, answer: 
   const { origin } = request.headers;
   const own = ['x-request-id', request.id, 'vary', vary === undefined ? 'Origin' : `Origin, ${vary}`];
   const isEmpty = body.length === 0;
+  const length = answer.isAscii ? body.length : Buffer.byteLength(body);
   // 204 has no length, and 304 has that of the answer that it stands for.
-  if (status !== 204 && status !== 304) own.push('content-length', String(Buffer.byteLength(body)));
+  if (status !== 204 && status !== 304) own.push('content-length', String(length));
   if (headers) own.push(...headers);
   else if (!isEmpty) own.push('content-type', JSON_TYPE);
   // Pages of any site may read the answer. Older clients send cookies, and then a browser accepts no `*` here.
@@ -38,7 +41,8 @@ export function send(request: FastifyRequest, response: ServerResponse, answer: 
   }
   response.writeHead(status, own);
   if (answer.isEarly && !isEmpty) endAfterRequest(request.raw, response, body);
-  else response.end(body);
+  // A short text of Latin-1 is written to the socket at once. One of UTF-8 needs memory of its own, and another turn.
+  else response.end(body, answer.isAscii ? 'latin1' : 'utf8');
 }
 
 /** Answers with an error and returns its status. Once an answer has begun, it can only break the connection. */

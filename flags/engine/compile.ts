@@ -1,6 +1,6 @@
-import { type Condition, numberIn, prepareConditions } from './conditions.ts';
+import { type Condition, isFull, numberIn, prepareConditions } from './conditions.ts';
 import { type FlagDefinition, isRecord, own } from './definition.ts';
-import { Outcomes } from './outcome.ts';
+import { type Outcome, Outcomes } from './outcome.ts';
 
 /** A flag that is ready to be evaluated. */
 export interface CompiledFlag {
@@ -25,6 +25,8 @@ export interface CompiledFlag {
   /** The properties of groups that it may ask for. */
   groupProperties: readonly string[];
   outcomes: Outcomes;
+  /** What the flag is for everybody. Null: it depends on who asks. */
+  constant: Outcome | null;
 }
 
 function variantsOf(filters: Record<string, unknown>): CompiledFlag['variants'] {
@@ -92,6 +94,16 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
     own(filters, 'feature_enrollment') === true ? `$feature_enrollment/${definition.key}` : null;
   const all = [...conditions, ...(legacyEnrollment ? [legacyEnrollment.condition] : [])];
   const tests = all.flatMap((one) => one.tests);
+  const holdout = holdoutOf(filters);
+  const outcomes = new Outcomes(definition, payloadsOf(filters));
+  const asks = [...new Set(tests.flatMap((test) => (test.kind === 'flag' ? [test.id] : [])))];
+  const isPlain =
+    definition.overrides.size === 0 &&
+    definition.bucketing === 'distinct_id' &&
+    !definition.ensureExperienceContinuity &&
+    enrollment === null &&
+    legacyEnrollment === null &&
+    holdout === null;
   return {
     definition,
     conditions,
@@ -99,9 +111,9 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
     group,
     enrollment,
     legacyEnrollment,
-    holdout: holdoutOf(filters),
+    holdout,
     earlyExit: own(filters, 'early_exit') === true,
-    asks: [...new Set(tests.flatMap((test) => (test.kind === 'flag' ? [test.id] : [])))],
+    asks,
     properties: [
       ...new Set([
         ...tests.flatMap((test) => (test.kind === 'person' ? [test.key] : [])),
@@ -110,6 +122,18 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
     ],
     cohorts: [...new Set(tests.flatMap((test) => (test.kind === 'cohort' ? [test.id] : [])))],
     groupProperties: [...new Set(tests.flatMap((test) => (test.kind === 'group' ? [test.key] : [])))],
-    outcomes: new Outcomes(definition, payloadsOf(filters)),
+    outcomes,
+    constant: isPlain && asks.length === 0 ? constantOf(conditions, variants, outcomes) : null,
   };
+}
+
+/** What conditions say to everybody: that is known if the first one has no tests, no rollout and no draw of variants. */
+function constantOf(
+  [first]: readonly Condition[],
+  variants: CompiledFlag['variants'],
+  outcomes: Outcomes,
+): Outcome | null {
+  const isForAll = first && first.group === null && first.tests.length === 0 && isFull(first);
+  if (!isForAll || (variants.length > 0 && first.variant === null)) return null;
+  return outcomes.matched(0, first.variant);
 }

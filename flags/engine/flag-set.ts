@@ -42,6 +42,8 @@ export interface FlagSet {
   flags: readonly CompiledFlag[];
   byKey: ReadonlyMap<string, CompiledFlag>;
   byId: ReadonlyMap<number, CompiledFlag>;
+  /** The ids of the flags that others ask about. */
+  asked: ReadonlySet<number>;
   /** Flags that ask about each other in a circle, so that none of them can be computed. */
   circular: readonly CompiledFlag[];
   cohorts: Cohorts;
@@ -101,6 +103,7 @@ export function flagSet(
     flags,
     byId,
     byKey: new Map(flags.map((flag) => [flag.definition.key, flag])),
+    asked: new Set(all.flatMap((flag) => flag.asks)),
     circular: all.filter((flag) => !levels.has(flag)),
     needs: needsOf(flags, byId, rest.cohorts),
   };

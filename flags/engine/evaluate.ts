@@ -145,16 +145,11 @@ export class Evaluation {
       : outcomes.unmatched(code, told);
   }
 
-  #matched(
-    { variants, outcomes, definition }: CompiledFlag,
-    condition: Condition,
-    index: number,
-    id: string,
-  ) {
-    if (variants.length === 0) return outcomes.matched(index, null);
-    let variant = condition.variant;
-    if (variant === null) {
-      const place = placeOf(`${definition.key}.${id}variant`);
+  #matched(flag: CompiledFlag, condition: Condition, index: number, id: string): Outcome {
+    const { variants, outcomes } = flag;
+    let { variant } = condition;
+    if (variants.length > 0 && variant === null) {
+      const place = this.#set.draws.variant(flag, id);
       for (const one of variants) {
         if (place >= one.end) continue;
         variant = one.key;
@@ -179,9 +174,9 @@ export class Evaluation {
   }
 
   /** Nobody without an id is in a part of the people: they would all be the same person. */
-  #isRolledOut({ definition }: CompiledFlag, condition: Condition, id: string): boolean {
+  #isRolledOut(flag: CompiledFlag, condition: Condition, id: string): boolean {
     if (isFull(condition)) return true;
-    return id !== '' && placeOf(`${definition.key}.${id}`) <= (condition.rollout as number) / 100;
+    return id !== '' && this.#set.draws.rollout(flag, id) <= (condition.rollout as number) / 100;
   }
 
   #passes(flag: CompiledFlag, condition: Condition, index: number): boolean {

@@ -1,5 +1,6 @@
 import type { Cohorts } from '../../properties/index.ts';
 import type { CompiledFlag } from './compile.ts';
+import { Draws } from './draws/draws.ts';
 
 /** What of a person and their groups flags may ask for. */
 export interface Needs {
@@ -48,6 +49,7 @@ export interface FlagSet {
   circular: readonly CompiledFlag[];
   cohorts: Cohorts;
   needs: Needs;
+  draws: Draws;
   /** The types of groups of the project. */
   groupTypes: ReadonlyMap<string, number>;
   timezone: string;
@@ -106,5 +108,6 @@ export function flagSet(
     asked: new Set(all.flatMap((flag) => flag.asks)),
     circular: all.filter((flag) => !levels.has(flag)),
     needs: needsOf(flags, byId, rest.cohorts),
+    draws: new Draws(flags),
   };
 }

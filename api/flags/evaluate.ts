@@ -97,11 +97,11 @@ export function createFlagAnswers(lane: Pick<Lane, 'keys'>, deps: FlagRouteDepen
     const evaluate = (project: PublicProjectRow) =>
       body.disableFlags ? undefined : flags.metered.evaluate(project.id, requestOf(body, incoming));
     const written = (evaluated: Evaluated | Limited | undefined, config: Settings): Answer => {
-      const named = request.headers['x-request-id'];
-      const requestId = typeof named === 'string' && UUID.test(named) ? named : uuidv7();
+      // The id of a request is what the client named it, if the name is sane, and otherwise a uuid.
+      const requestId = UUID.test(request.id) ? request.id : uuidv7();
       const now = Date.now();
-      const parts = { form: wanted.form, evaluated, requestId, now, config };
-      return { status: 200, body: writeAnswer(parts), isAscii: true };
+      const body = writeAnswer({ form: wanted.form, evaluated, requestId, now, config });
+      return { status: 200, body, isAscii: true };
     };
     return then(token.length > LONGEST_TOKEN ? undefined : lane.keys.find(token, request.ip), answerFor);
   }

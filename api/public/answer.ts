@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { FastifyRequest } from 'fastify';
 import type { ApiError } from '../errors.ts';
+import type { LaneRequest } from './direct.ts';
 
 /** A client that sends no byte for so many milliseconds has stopped sending. */
 const STOPPED_AFTER = 5_000;
@@ -24,7 +24,7 @@ export interface Answer {
 }
 
 /** Writes an answer to the socket, with the headers that every answer of the lane carries. */
-export function send(request: FastifyRequest, response: ServerResponse, answer: Answer): void {
+export function send(request: LaneRequest, response: ServerResponse, answer: Answer): void {
   const { status, body, headers, vary } = answer;
   const { origin } = request.headers;
   const own = ['x-request-id', request.id, 'vary', vary === undefined ? 'Origin' : `Origin, ${vary}`];
@@ -46,7 +46,7 @@ export function send(request: FastifyRequest, response: ServerResponse, answer: 
 }
 
 /** Answers with an error and returns its status. Once an answer has begun, it can only break the connection. */
-export function refuse(request: FastifyRequest, response: ServerResponse, error: ApiError): number {
+export function refuse(request: LaneRequest, response: ServerResponse, error: ApiError): number {
   const { status, body, headers } = error;
   if (response.headersSent) {
     response.destroy();
@@ -92,7 +92,7 @@ function endAfterRequest(request: IncomingMessage, response: ServerResponse, bod
 }
 
 /** The answer to a browser that asks whether it may send (a CORS preflight). */
-export const preflight = ({ request: { headers } }: { request: FastifyRequest }): Answer => ({
+export const preflight = ({ request: { headers } }: { request: Pick<LaneRequest, 'headers'> }): Answer => ({
   status: 200,
   body: '',
   vary: 'Access-Control-Request-Headers',

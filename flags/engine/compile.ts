@@ -27,6 +27,17 @@ export interface CompiledFlag {
   outcomes: Outcomes;
   /** What the flag is for everybody. Null: it depends on who asks. */
   constant: Outcome | null;
+  /** The flag as nothing but a draw: it has a single condition, which is without tests. */
+  draw: Draw | null;
+}
+
+/** A flag that only asks where somebody lies in its rollout, and among its variants. */
+export interface Draw {
+  /** Null: everybody is in the rollout. */
+  share: number | null;
+  /** Null: the variant is drawn. */
+  inside: Outcome | null;
+  outside: Outcome;
 }
 
 function variantsOf(filters: Record<string, unknown>): CompiledFlag['variants'] {
@@ -123,17 +134,25 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
     cohorts: [...new Set(tests.flatMap((test) => (test.kind === 'cohort' ? [test.id] : [])))],
     groupProperties: [...new Set(tests.flatMap((test) => (test.kind === 'group' ? [test.key] : [])))],
     outcomes,
-    constant: isPlain && asks.length === 0 ? constantOf(conditions, variants, outcomes) : null,
+    ...(isPlain && asks.length === 0
+      ? simplified(conditions, variants, outcomes)
+      : { constant: null, draw: null }),
   };
 }
 
-/** What conditions say to everybody: that is known if the first one has no tests, no rollout and no draw of variants. */
-function constantOf(
-  [first]: readonly Condition[],
+/** Finds out whether a flag is the same for everybody, or depends on draws alone. */
+function simplified(
+  conditions: readonly Condition[],
   variants: CompiledFlag['variants'],
   outcomes: Outcomes,
-): Outcome | null {
-  const isForAll = first && first.group === null && first.tests.length === 0 && isFull(first);
-  if (!isForAll || (variants.length > 0 && first.variant === null)) return null;
-  return outcomes.matched(0, first.variant);
+): Pick<CompiledFlag, 'constant' | 'draw'> {
+  const [first] = conditions;
+  const isForAll = first !== undefined && first.group === null && first.tests.length === 0;
+  if (!isForAll) return { constant: null, draw: null };
+  const isDrawn = variants.length > 0 && first.variant === null;
+  const inside = isDrawn ? null : outcomes.matched(0, first.variant);
+  if (isFull(first) && inside) return { constant: inside, draw: null };
+  if (conditions.length > 1 && !isFull(first)) return { constant: null, draw: null };
+  const share = isFull(first) ? null : (first.rollout as number) / 100;
+  return { constant: null, draw: { share, inside, outside: outcomes.unmatched('out_of_rollout_bound', 0) } };
 }

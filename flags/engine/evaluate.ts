@@ -1,6 +1,6 @@
 import { passes } from '../../properties/index.ts';
 import type { Moment } from '../../values/dates.ts';
-import type { CompiledFlag } from './compile.ts';
+import type { CompiledFlag, Draw } from './compile.ts';
 import { type Condition, type ConditionTest, isFull } from './conditions.ts';
 import type { FlagSet } from './flag-set.ts';
 import { placeOf } from './hash.ts';
@@ -43,6 +43,7 @@ export class Evaluation {
   /** What a flag is for the subject. Never throws: a flag that cannot be computed has failed. */
   of(flag: CompiledFlag): Outcome {
     if (flag.constant !== null) return flag.constant;
+    if (flag.draw !== null) return this.#drawn(flag, flag.draw);
     // Only what several flags ask about is worth remembering.
     if (!this.#set.asked.has(flag.definition.id)) return this.#compute(flag);
     let outcome = this.#outcomes?.get(flag);
@@ -52,6 +53,15 @@ export class Evaluation {
       this.#outcomes.set(flag, outcome);
     }
     return outcome;
+  }
+
+  #drawn(flag: CompiledFlag, { share, inside, outside }: Draw): Outcome {
+    const { distinctId } = this.#subject;
+    // Nobody without an id is in a part of the people.
+    const isInside =
+      share === null || (distinctId !== '' && this.#set.draws.rollout(flag, distinctId) <= share);
+    if (!isInside) return outside;
+    return inside ?? this.#matched(flag, flag.conditions[0] as Condition, 0, distinctId);
   }
 
   #compute(flag: CompiledFlag): Outcome {

@@ -816,8 +816,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'one client begins as many requests in a turn as it sends',
     file: 'api/fair-starts.ts',
-    from: 'if (begun === perTurn) return;',
-    to: '',
+    from: 'if (!mayBegin()) return;',
+    to: 'mayBegin();',
     test: 'test/api/fair-starts.test.ts',
   },
   {

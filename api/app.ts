@@ -85,10 +85,8 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     proxies,
   });
   // A connection on which nothing has come yet would keep the server open until its time is over.
-  app.addHook('preClose', async () => {
-    direct.close();
-    endIdle();
-  });
+  app.addHook('preClose', async () => endIdle());
+  app.addHook('preClose', async () => direct.close());
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(sendError);
   // These two record every route that is added later, so they come first.

@@ -12,13 +12,14 @@ import { createAccessControl } from './access.ts';
 import { acceptBodies } from './bodies.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
 import { errors, refuseBadHttp, sendError, toApiError } from './errors.ts';
-import { letTakeTurns } from './fair-starts.ts';
+import { addressOf, letTakeTurns } from './fair-starts.ts';
 import { createFlags, notesCalls } from './flags/dependencies.ts';
 import { healthRoutes } from './health.ts';
 import { createRequestDurations, measureRequests } from './http-metrics.ts';
 import { KnownKeys } from './known-keys.ts';
 import { answerUnknownPaths, knowPaths } from './method-not-allowed.ts';
 import { describeApi, serveDocumentation } from './openapi.ts';
+import { DirectRoutes, goDirectly } from './public/direct.ts';
 import { openLane } from './public/lane.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { ROUTES, type Routes } from './routes.ts';
@@ -75,6 +76,8 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
     },
   }).withTypeProvider<ZodTypeProvider>();
 
+  const direct = new DirectRoutes({ idOf: requestId, addressOf: addressOf(proxies), log: app.log });
+  goDirectly(app.server, direct);
   letTakeTurns(app.server, proxies);
   const endIdle = boundSockets(app.server, {
     total: config.SLUICE_CONNECTIONS,
@@ -83,6 +86,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
   });
   // A connection on which nothing has come yet would keep the server open until its time is over.
   app.addHook('preClose', async () => endIdle());
+  app.addHook('preClose', async () => direct.close());
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(sendError);
   // These two record every route that is added later, so they come first.
@@ -101,6 +105,7 @@ export async function buildApp(deps: ApiDependencies, routes: Routes = ROUTES): 
   await app.register(async (site) => {
     const lane = openLane(site, {
       ...deps,
+      direct,
       durations,
       wrongKeysPerMinute: config.SLUICE_REFUSALS_PER_MINUTE,
     });

@@ -134,7 +134,10 @@ function ofRefusal({ kind, message, code, field, reason, retrySeconds }: Refusal
 }
 
 /** Turns whatever was thrown into an error of the API. No other place does this. */
-export function toApiError(error: unknown, request: FastifyRequest): ApiError {
+export function toApiError(
+  error: unknown,
+  request: Pick<FastifyRequest, 'headers'> & Partial<Pick<FastifyRequest, 'routeOptions'>>,
+): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof Refusal) return ofRefusal(error);
   if (error instanceof NoTurnError) {
@@ -165,7 +168,7 @@ export function toApiError(error: unknown, request: FastifyRequest): ApiError {
       null,
     );
   }
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.tooLarge(request.routeOptions.bodyLimit ?? 0);
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return errors.tooLarge(request.routeOptions?.bodyLimit ?? 0);
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' || code === 'FST_ERR_CTP_EMPTY_TYPE') {
     return errors.unsupportedMediaType(request.headers['content-type'] ?? '');
   }

@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { PublicProjectRow } from '../db/projects.ts';
 import { readSite, SITE_FUNCTIONS_CHANNEL } from '../functions/rows/site.ts';
@@ -13,6 +12,7 @@ import { createFlagAnswers, versionOf } from './flags/evaluate.ts';
 import { LOADED_BY_OLDER, siteScript } from './functions/site-script.ts';
 import type { Answer } from './public/answer.ts';
 import { createCopied } from './public/copied.ts';
+import type { LaneRequest } from './public/direct.ts';
 import { type Handle, type Incoming, type Query, whenPrepared } from './public/exchange.ts';
 import type { Lane, LaneMember } from './public/lane.ts';
 import { type Packed, packed, packedAnswer } from './public/packed.ts';
@@ -59,7 +59,7 @@ function decideForm(version: number | undefined): Form {
 async function requireProject(
   keys: ProjectKeys,
   token: string,
-  { ip }: FastifyRequest,
+  { ip }: Pick<LaneRequest, 'ip'>,
 ): Promise<PublicProjectRow> {
   try {
     return await keys.authenticate(token, ip);

@@ -19,10 +19,10 @@ export interface SocketLimits {
 export const MOST_UNANSWERED = 100;
 
 /** The requests of a connection that are not answered yet. */
-type Open = Set<IncomingMessage>;
+type Open = IncomingMessage[];
 
 /** Waiting for a request, or for the rest of one, is no work: such a connection can be closed. */
-const isAtWork = (open: Open): boolean => open.size > 0 && [...open].every((request) => request.complete);
+const isAtWork = (open: Open): boolean => open.length > 0 && open.every((request) => request.complete);
 
 /**
  * Bounds the connections of each client and of all. When there is one too many, the oldest that is not at work is
@@ -67,7 +67,7 @@ export function boundSockets(server: Server, { total, perClient, proxies }: Sock
     }
     const client = clientNetwork(socket.remoteAddress);
     clientOf.set(socket, client);
-    const open: Open = new Set();
+    const open: Open = [];
     const own = clients.get(client) ?? new Map<Socket, Open>();
     clients.set(client, own.set(socket, open));
     all.set(socket, open);
@@ -78,12 +78,16 @@ export function boundSockets(server: Server, { total, perClient, proxies }: Sock
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const open = all.get(request.socket);
     if (!open) return;
-    open.add(request);
-    response.once('close', () => open.delete(request));
-    if (open.size > MOST_UNANSWERED) request.socket.destroy();
+    open.push(request);
+    response.once('close', () => {
+      // A list, because a Set makes new tables all the time, and dead ones keep what was in them for long.
+      const last = open.pop();
+      if (last !== undefined && last !== request) open[open.indexOf(request)] = last;
+    });
+    if (open.length > MOST_UNANSWERED) request.socket.destroy();
   });
   return () => {
     isEnding = true;
-    for (const [socket, open] of all) if (open.size === 0) socket.destroy();
+    for (const [socket, open] of all) if (open.length === 0) socket.destroy();
   };
 }

@@ -4,7 +4,8 @@ import type { Definitions, ProjectFlags } from './cache/definitions.ts';
 import type { CompiledFlag } from './engine/compile.ts';
 import { own } from './engine/definition.ts';
 import { Evaluation, type Watch } from './engine/evaluate.ts';
-import { type Needs, needsOf } from './engine/flag-set.ts';
+import { type FlagSet, type Needs, needsOf } from './engine/flag-set.ts';
+import { preparedSelection, type Selection, selectionOf } from './engine/selection.ts';
 import { type Subject, UnknownValueError } from './engine/subject.ts';
 import type { Properties, Subjects } from './reads/subjects.ts';
 import { type HashKey, readHashKeys, rememberHashKeys } from './rows/hash-keys.ts';
@@ -32,6 +33,7 @@ export interface Evaluated {
   project: ProjectFlags;
   /** The flags that the request asks for, each to be evaluated by `evaluation`. */
   flags: readonly CompiledFlag[];
+  selection: Selection;
   evaluation: Evaluation;
   subject: Subject;
   /** A flag that is asked for is on a circle. */
@@ -91,6 +93,29 @@ function filterOf(request: FlagRequest): (flag: CompiledFlag) => boolean {
   };
 }
 
+/** The selections of requests that ask for all flags, by where the flags are used. */
+const selections = new WeakMap<FlagSet, Map<string | undefined, Selection>>();
+
+function selectionFor(
+  { set }: ProjectFlags,
+  request: FlagRequest,
+  exists: (flag: CompiledFlag) => boolean,
+): Selection {
+  const { runtime, contexts, surveysOnly } = request;
+  if (surveysOnly || (contexts && contexts.length > 0)) return selectionOf(set.flags.filter(exists));
+  let ofSet = selections.get(set);
+  if (!ofSet) {
+    ofSet = new Map();
+    selections.set(set, ofSet);
+  }
+  let selection = ofSet.get(runtime);
+  if (!selection) {
+    selection = preparedSelection(set.flags.filter(exists));
+    ofSet.set(runtime, selection);
+  }
+  return selection;
+}
+
 /** Flags by their keys, with all that they ask about. */
 function withAsked({ set }: ProjectFlags, keys: readonly string[]): CompiledFlag[] {
   const wanted = new Set(keys.flatMap((key) => set.byKey.get(key) ?? []));
@@ -102,9 +127,6 @@ function withAsked({ set }: ProjectFlags, keys: readonly string[]): CompiledFlag
   }
   return set.flags.filter((flag) => wanted.has(flag));
 }
-
-const has = (properties: Properties, key: string) =>
-  Object.hasOwn(properties, key) && properties[key] !== null && properties[key] !== undefined;
 
 /** Whether the request itself says all that may be asked of the person. */
 function saysAll(request: FlagRequest, needs: Needs): boolean {
@@ -119,46 +141,74 @@ function known<T>(value: T | 'failed'): T {
   return value;
 }
 
-function subjectOf({ set }: ProjectFlags, request: FlagRequest, stored: Stored): Subject {
-  const { distinctId, personProperties, place } = request;
-  const indexes = new Map<number, string>();
-  for (const [type, key] of Object.entries(request.groups)) {
-    const index = set.groupTypes.get(type);
-    if (index !== undefined && key !== '') indexes.set(index, key);
+/** The one who asks, by what the request says and what is stored. */
+class RequestSubject implements Subject {
+  readonly distinctId: string;
+  readonly deviceId: string;
+  readonly #request: FlagRequest;
+  readonly #stored: Stored;
+  readonly #groupTypes: ReadonlyMap<string, number>;
+  /** The types and keys of the request's groups, by the index of their type. Made when the first flag asks. */
+  #groups: Map<number, { type: string; key: string }> | undefined;
+
+  constructor({ set }: ProjectFlags, request: FlagRequest, stored: Stored) {
+    this.distinctId = request.distinctId;
+    this.deviceId = request.deviceId;
+    this.#request = request;
+    this.#stored = stored;
+    this.#groupTypes = set.groupTypes;
   }
-  const typeOf = new Map([...set.groupTypes].map(([type, index]) => [index, type]));
-  const lookUp = (key: string): unknown => {
-    // What the request says counts most; its place fills what it leaves open.
-    if (has(personProperties, key)) return personProperties[key];
+
+  property(key: string): unknown {
+    if (key === 'distinct_id' && !Object.hasOwn(this.#request.personProperties, key)) return this.distinctId;
+    return personProperty(this.#ofPerson, key);
+  }
+
+  group(index: number): string | undefined {
+    return this.#group(index)?.key;
+  }
+
+  groupProperty(index: number, key: string): unknown {
+    const named = this.#group(index);
+    const given = named && own(this.#request.groupProperties, named.type);
+    if (given !== undefined && Object.hasOwn(given as Properties, key)) return (given as Properties)[key];
+    const group = known(this.#stored.groups.get(index));
+    if (group && Object.hasOwn(group, key)) return group[key];
+    return key === '$group_key' ? named?.key : undefined;
+  }
+
+  inStatic(cohortId: number): boolean {
+    return known(this.#stored.staticCohorts).has(cohortId);
+  }
+
+  hashKey(flagKey: string): string | undefined {
+    const { hashKeys } = this.#stored;
+    if (hashKeys === 'failed') throw new UnknownValueError('hash_key_override_error');
+    return hashKeys.get(flagKey)?.hashKey ?? (this.#request.anonDistinctId || undefined);
+  }
+
+  /** What the request says counts most; its place fills what it leaves open. */
+  readonly #ofPerson = (key: string): unknown => {
+    const { personProperties, place } = this.#request;
+    const isGiven = Object.hasOwn(personProperties, key);
+    const given = isGiven ? personProperties[key] : undefined;
+    if (given !== undefined && given !== null) return given;
     if (Object.hasOwn(place, key)) return place[key];
-    if (Object.hasOwn(personProperties, key)) return personProperties[key];
-    const person = known(stored.person);
-    if (person && Object.hasOwn(person, key)) return person[key];
-    return undefined;
+    if (isGiven) return given;
+    const person = known(this.#stored.person);
+    return person && Object.hasOwn(person, key) ? person[key] : undefined;
   };
-  const property = (key: string): unknown => {
-    if (key === 'distinct_id' && !Object.hasOwn(personProperties, key)) return distinctId;
-    return personProperty(lookUp, key);
-  };
-  return {
-    distinctId,
-    deviceId: request.deviceId,
-    property,
-    group: (index) => indexes.get(index),
-    groupProperty(index, key) {
-      const type = typeOf.get(index);
-      const given = type === undefined ? undefined : own(request.groupProperties, type);
-      if (given !== undefined && Object.hasOwn(given as Properties, key)) return (given as Properties)[key];
-      const group = known(stored.groups.get(index));
-      if (group && Object.hasOwn(group, key)) return group[key];
-      return key === '$group_key' ? indexes.get(index) : undefined;
-    },
-    inStatic: (cohortId) => known(stored.staticCohorts).has(cohortId),
-    hashKey(flagKey) {
-      if (stored.hashKeys === 'failed') throw new UnknownValueError('hash_key_override_error');
-      return stored.hashKeys.get(flagKey)?.hashKey ?? (request.anonDistinctId || undefined);
-    },
-  };
+
+  #group(index: number): { type: string; key: string } | undefined {
+    if (!this.#groups) {
+      this.#groups = new Map();
+      for (const [type, key] of Object.entries(this.#request.groups)) {
+        const place = this.#groupTypes.get(type);
+        if (place !== undefined && key !== '') this.#groups.set(place, { type, key });
+      }
+    }
+    return this.#groups.get(index);
+  }
 }
 
 export function createEvaluator(options: EvaluatorOptions): Evaluator {
@@ -221,17 +271,20 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
 
   function evaluateIn(project: ProjectFlags, request: FlagRequest, watch: Watch | undefined) {
     const { set } = project;
+    const { keys } = request;
     const exists = filterOf(request);
-    const candidates = request.keys ? withAsked(project, request.keys) : set.flags;
-    const flags = candidates.filter(exists);
-    const needs = request.keys ? needsOf(flags, set.byId, set.cohorts) : set.needs;
-    const hasCircle = set.circular.some(
-      (flag) => exists(flag) && (!request.keys || request.keys.includes(flag.definition.key)),
-    );
+    const selection = keys
+      ? selectionOf(withAsked(project, keys).filter(exists))
+      : selectionFor(project, request, exists);
+    const { flags } = selection;
+    const needs = keys ? needsOf(flags, set.byId, set.cohorts) : set.needs;
+    const hasCircle =
+      set.circular.length > 0 &&
+      set.circular.some((flag) => exists(flag) && (!keys || keys.includes(flag.definition.key)));
     const finish = (stored: Stored): Evaluated => {
-      const subject = subjectOf(project, request, stored);
+      const subject = new RequestSubject(project, request, stored);
       const evaluation = new Evaluation(set, subject, now(), exists, watch);
-      return { project, flags, evaluation, subject, hasCircle };
+      return { project, flags, selection, evaluation, subject, hasCircle };
     };
     const reading = read(project, request, needs);
     return reading ? reading.then(finish) : finish(NOTHING);

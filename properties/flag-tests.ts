@@ -50,6 +50,9 @@ const exact = present((value) => {
 const text = (has: (text: string, value: string) => boolean): TestMaker =>
   present((value) => {
     const wanted = (Array.isArray(value) ? value : [value]).map((one) => asciiLower(textOf(one)));
+    const [only] = wanted;
+    if (wanted.length === 1 && only !== undefined)
+      return (property) => has(asciiLower(textOf(property)), only);
     return (property) => {
       const found = asciiLower(textOf(property));
       return wanted.some((one) => has(found, one));

@@ -24,9 +24,12 @@ export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null');
 }
 
+const HAS_UPPER = /[A-Z]/;
+const UPPER = /[A-Z]+/g;
+
 /** Lower-cases A–Z only, for comparisons that must not depend on a language. */
 export function asciiLower(text: string): string {
-  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+  return HAS_UPPER.test(text) ? text.replace(UPPER, (letters) => letters.toLowerCase()) : text;
 }
 
 /** Whether a text is a date, or a relative date such as `-7d`. */

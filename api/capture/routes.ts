@@ -1,10 +1,10 @@
-import type { FastifyRequest } from 'fastify';
 import { MAX_BODY_BYTES, tooLarge } from '../../capture/decode/limits.ts';
 import type { Warnings } from '../../capture/warnings.ts';
 import { clientAddress } from '../../values/clients.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { freeForm } from '../fields.ts';
 import type { Answer } from '../public/answer.ts';
+import type { LaneRequest } from '../public/direct.ts';
 import type { Handle, Incoming } from '../public/exchange.ts';
 import type { AddRoute, Lane, LaneMember } from '../public/lane.ts';
 import { type Capture, type CaptureRequest, createCapture, type Handled } from './capture.ts';
@@ -31,11 +31,11 @@ const V1_PATH = '/i/v1/analytics/events';
 const RECORDING_PATH = '/s/';
 
 /** The key of `Authorization: Bearer …`. Clients spell the scheme in any case. */
-function bearer(request: FastifyRequest): string | undefined {
+function bearer(request: LaneRequest): string | undefined {
   return /^Bearer\s+(\S+)\s*$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
-function header({ headers }: FastifyRequest, name: string): string | undefined {
+function header({ headers }: LaneRequest, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : undefined;
 }

@@ -78,7 +78,8 @@ export function createFlagAnswers(lane: Pick<Lane, 'keys'>, deps: FlagRouteDepen
     };
   }
 
-  async function answer(incoming: Incoming, json: unknown, wanted: Wanted): Promise<Answer> {
+  /** Throws what refuses the request. Nothing of it needs a promise as long as all that is asked for is in memory. */
+  function answer(incoming: Incoming, json: unknown, wanted: Wanted): Answer | Promise<Answer> {
     const { request } = incoming;
     const body = readFlagBody(json);
     const query = request.query as Query;
@@ -86,40 +87,47 @@ export function createFlagAnswers(lane: Pick<Lane, 'keys'>, deps: FlagRouteDepen
     if (token === '') {
       throw new ApiError(401, { ...errors.notAuthenticated().body, detail: NO_TOKEN });
     }
-    const found = token.length > LONGEST_TOKEN ? undefined : lane.keys.find(token, request.ip);
-    const project = found instanceof Promise ? await found : found;
-    if (!project) throw errors.authenticationFailed(WRONG_TOKEN);
-    if (body.distinctId === undefined && !body.disableFlags) return inText(400, NO_ID);
-    let evaluated: Evaluated | Limited | undefined;
-    if (!body.disableFlags) {
-      const evaluating = flags.metered.evaluate(project.id, requestOf(body, incoming));
-      evaluated = evaluating instanceof Promise ? await evaluating : evaluating;
+    const answerFor = (project: PublicProjectRow | undefined): Answer | Promise<Answer> => {
+      if (!project) throw errors.authenticationFailed(WRONG_TOKEN);
+      if (body.distinctId === undefined && !body.disableFlags) return inText(400, NO_ID);
+      return then(evaluate(project), (evaluated) =>
+        then(wanted.settings?.(project, token), (config) => written(evaluated, config)),
+      );
+    };
+    const evaluate = (project: PublicProjectRow) => {
+      if (body.disableFlags) return undefined;
       // Who asks for all flags may use none of them; SDKs tell by events which ones were used.
       for (const key of body.request.keys ?? []) flags.calls.note(project.id, key);
-    }
-    const settings = wanted.settings?.(project, token);
-    const named = request.headers['x-request-id'];
-    return {
-      status: 200,
-      body: writeAnswer({
-        form: wanted.form,
-        evaluated,
-        requestId: typeof named === 'string' && UUID.test(named) ? named : uuidv7(),
-        now: Date.now(),
-        config: settings instanceof Promise ? await settings : settings,
-      }),
+      return flags.metered.evaluate(project.id, requestOf(body, incoming));
     };
+    const written = (evaluated: Evaluated | Limited | undefined, config: Settings): Answer => {
+      // The id of a request is what the client named it, if the name is sane, and otherwise a uuid.
+      const requestId = UUID.test(request.id) ? request.id : uuidv7();
+      const now = Date.now();
+      const body = writeAnswer({ form: wanted.form, evaluated, requestId, now, config });
+      return { status: 200, body, isAscii: true };
+    };
+    return then(token.length > LONGEST_TOKEN ? undefined : lane.keys.find(token, request.ip), answerFor);
   }
 
-  return async (incoming: Incoming, wanted: Wanted): Promise<Answer> => {
+  return (incoming: Incoming, wanted: Wanted): Answer | Promise<Answer> => {
     try {
-      const json = decodeFlagBody(incoming);
-      return await answer(incoming, json instanceof Promise ? await json : json, wanted);
+      const answered = then(decodeFlagBody(incoming), (json) => answer(incoming, json, wanted));
+      return answered instanceof Promise ? answered.catch(inTextIfUnreadable) : answered;
     } catch (error) {
-      if (error instanceof FlagBodyError) return inText(error.status, error.message);
-      throw error;
+      return inTextIfUnreadable(error);
     }
   };
+}
+
+/** Goes on at once if the value is there. */
+function then<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}
+
+function inTextIfUnreadable(error: unknown): Answer {
+  if (error instanceof FlagBodyError) return inText(error.status, error.message);
+  throw error;
 }
 
 const requestSchema = z

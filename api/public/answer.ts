@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { FastifyRequest } from 'fastify';
 import type { ApiError } from '../errors.ts';
+import type { LaneRequest } from './direct.ts';
 
 /** A client that sends no byte for so many milliseconds has stopped sending. */
 const STOPPED_AFTER = 5_000;
@@ -13,6 +13,8 @@ export interface Answer {
   status: number;
   /** Bytes are not copied for a client that reads slowly, so what is large and kept should be bytes. */
   body: string | Buffer;
+  /** The body is a text of ASCII characters only, so its length is its number of bytes. */
+  isAscii?: boolean;
   /** Further headers as a flat list: name, value, name, value. An answer without them has a JSON body. */
   headers?: readonly string[];
   /** A request header, besides `Origin`, that the answer depends on. */
@@ -22,13 +24,14 @@ export interface Answer {
 }
 
 /** Writes an answer to the socket, with the headers that every answer of the lane carries. */
-export function send(request: FastifyRequest, response: ServerResponse, answer: Answer): void {
+export function send(request: LaneRequest, response: ServerResponse, answer: Answer): void {
   const { status, body, headers, vary } = answer;
   const { origin } = request.headers;
   const own = ['x-request-id', request.id, 'vary', vary === undefined ? 'Origin' : `Origin, ${vary}`];
   const isEmpty = body.length === 0;
+  const length = answer.isAscii ? body.length : Buffer.byteLength(body);
   // 204 has no length, and 304 has that of the answer that it stands for.
-  if (status !== 204 && status !== 304) own.push('content-length', String(Buffer.byteLength(body)));
+  if (status !== 204 && status !== 304) own.push('content-length', String(length));
   if (headers) own.push(...headers);
   else if (!isEmpty) own.push('content-type', JSON_TYPE);
   // Pages of any site may read the answer. Older clients send cookies, and then a browser accepts no `*` here.
@@ -38,11 +41,12 @@ export function send(request: FastifyRequest, response: ServerResponse, answer: 
   }
   response.writeHead(status, own);
   if (answer.isEarly && !isEmpty) endAfterRequest(request.raw, response, body);
-  else response.end(body);
+  // A short text of Latin-1 is written to the socket at once. One of UTF-8 needs memory of its own, and another turn.
+  else response.end(body, answer.isAscii ? 'latin1' : 'utf8');
 }
 
 /** Answers with an error and returns its status. Once an answer has begun, it can only break the connection. */
-export function refuse(request: FastifyRequest, response: ServerResponse, error: ApiError): number {
+export function refuse(request: LaneRequest, response: ServerResponse, error: ApiError): number {
   const { status, body, headers } = error;
   if (response.headersSent) {
     response.destroy();
@@ -88,7 +92,7 @@ function endAfterRequest(request: IncomingMessage, response: ServerResponse, bod
 }
 
 /** The answer to a browser that asks whether it may send (a CORS preflight). */
-export const preflight = ({ request: { headers } }: { request: FastifyRequest }): Answer => ({
+export const preflight = ({ request: { headers } }: { request: Pick<LaneRequest, 'headers'> }): Answer => ({
   status: 200,
   body: '',
   vary: 'Access-Control-Request-Headers',

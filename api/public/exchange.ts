@@ -1,10 +1,10 @@
-import type { FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Queryable } from '../../db/pool.ts';
 import type { DurationHistogram } from '../../telemetry/durations.ts';
 import { Quiet } from '../../telemetry/quiet.ts';
 import { errors, toApiError } from '../errors.ts';
 import { type Answer, refuse, send } from './answer.ts';
 import type { MemoryAfterRush } from './body-memory.ts';
+import type { Exchange, LaneRequest } from './direct.ts';
 import { newTicket, type Ticket } from './gate.ts';
 import { type Reading, readBody } from './read-body.ts';
 
@@ -13,7 +13,7 @@ const NOT_PREPARED = 'The database is being brought up to date. Send it again.';
 
 /** A request with its whole body. */
 export interface Incoming {
-  request: FastifyRequest;
+  request: LaneRequest;
   body: Buffer;
   /** What the request holds of its product's gate. The lane gives it back with the answer. */
   ticket: Ticket;
@@ -32,19 +32,16 @@ export interface ExchangeContext extends Reading {
 }
 
 /**
- * The hook that answers the requests of a route: it reads the body, calls the handler and writes the answer. The usual
- * way through the framework costs as much as the work of a small request itself. The framework still finds the route,
- * parses the query, and knows the client's address and the id of the request.
+ * What answers the requests of a route: it reads the body, calls the handler and writes the answer. The usual way through the
+ * framework costs as much as the work of a small request itself.
  */
-export function exchange(route: string, handle: Handle, context: ExchangeContext): onRequestHookHandler {
+export function exchange(route: string, handle: Handle, context: ExchangeContext): Exchange {
   const { gate, durations, isPrepared, memory, log } = context;
   const seriesOf = (method: string, status: number) =>
     durations.series({ method, route, status: String(status) });
   const usual = new Map(['GET', 'HEAD', 'POST'].map((method) => [method, seriesOf(method, 200)]));
-  return (request, reply) => {
-    reply.hijack();
+  return (request, response) => {
     const { raw } = request;
-    const response = reply.raw;
     const began = performance.now();
     const ticket = newTicket();
     const end = (status: number) => {
@@ -105,7 +102,7 @@ export class RefusalLog {
     this.#quiet = new Quiet(now);
   }
 
-  tell(request: Pick<FastifyRequest, 'id' | 'log'>, error: unknown, status: number, route: string): void {
+  tell(request: Pick<LaneRequest, 'id' | 'log'>, error: unknown, status: number, route: string): void {
     const about = { err: error, reqId: request.id, url: route };
     if (status !== 503) {
       request.log.error(about, 'request failed');

@@ -1,4 +1,5 @@
 import { errors } from '../errors.ts';
+import { Crowd, type Member } from './crowd.ts';
 
 /** A smaller body never waits for its turn. */
 const LARGE = 64 * 1024;
@@ -25,16 +26,24 @@ export interface Budget {
 }
 
 /** What one request holds; given back when it is answered. */
-export interface Ticket {
+export interface Ticket extends Member {
   bytes: number;
   /** Of a large body whose turn it is. */
   atWork: number;
   /** Those of `bytes` that decompression made. */
   unpacked: number;
   isUnpacking: boolean;
+  /** When its body began to arrive. */
+  since: number;
+  /** Sends its client away, and gives back what it holds. */
+  giveUp: () => void;
 }
 
-export const newTicket = (): Ticket => ({ bytes: 0, atWork: 0, unpacked: 0, isUnpacking: false });
+const nothing = () => undefined;
+
+export const newTicket = (): Ticket => ({
+  ...{ place: 0, bytes: 0, atWork: 0, unpacked: 0, isUnpacking: false, since: 0, giveUp: nothing },
+});
 
 /**
  * Opens a gate for each product. A product has a share of its own, which no other product can use up, and all shares
@@ -118,7 +127,7 @@ export class Gate {
   #unpacking = 0;
   readonly #now: () => number;
   /** The bodies of which bytes are still to come. */
-  readonly #arriving = new Map<Ticket, { since: number; giveUp: () => void }>();
+  readonly #arriving = new Crowd<Ticket>();
 
   constructor(share: Budget, patience = PATIENCE, now: () => number = () => performance.now()) {
     this.#share = share;
@@ -133,12 +142,15 @@ export class Gate {
 
   /** A body begins to arrive. `giveUp` sends its client away, and gives back what it holds. */
   begin(ticket: Ticket, giveUp: () => void): void {
-    this.#arriving.set(ticket, { since: this.#now(), giveUp });
+    ticket.since = this.#now();
+    ticket.giveUp = giveUp;
+    this.#arriving.add(ticket);
   }
 
   /** A body is there, or is not waited for any more. */
   end(ticket: Ticket): void {
-    this.#arriving.delete(ticket);
+    this.#arriving.remove(ticket);
+    ticket.giveUp = nothing;
   }
 
   /**
@@ -217,13 +229,13 @@ export class Gate {
   /** Otherwise a few clients that trickle could keep the memory from all others. */
   #giveUpSlow(asking: Ticket, bytes: number): void {
     const now = this.#now();
-    const rate = ([ticket, { since }]: [Ticket, { since: number }]) => ticket.bytes / (now - since);
-    const slow = [...this.#arriving].filter(
-      ([ticket, { since }]) => ticket !== asking && ticket.bytes > 0 && now - since >= SLOW_AFTER,
-    );
-    for (const [, { giveUp }] of slow.toSorted((a, b) => rate(a) - rate(b))) {
+    const rate = ({ bytes: received, since }: Ticket) => received / (now - since);
+    const slow = this.#arriving
+      .all()
+      .filter((ticket) => ticket !== asking && ticket.bytes > 0 && now - ticket.since >= SLOW_AFTER);
+    for (const ticket of slow.toSorted((a, b) => rate(a) - rate(b))) {
       if (this.#held + bytes <= this.#share.held) return;
-      giveUp();
+      ticket.giveUp();
     }
   }
 

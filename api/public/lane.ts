@@ -8,6 +8,7 @@ import { errorBody } from '../fields.ts';
 import { preflight } from './answer.ts';
 import { BodyPool, MemoryAfterRush } from './body-memory.ts';
 import { keyCopies } from './copied.ts';
+import type { DirectRoutes } from './direct.ts';
 import { type ExchangeContext, exchange, type Handle, RefusalLog, whenPrepared } from './exchange.ts';
 import { type Budget, type Gate, Gates } from './gate.ts';
 import { createProjectKeys, type ProjectKeys } from './project-keys.ts';
@@ -81,13 +82,15 @@ export function openLane(
     durations: DurationHistogram;
     isPrepared: () => boolean;
     copies?: Copies | undefined;
+    /** The way around the framework. Without it, all requests take the way of the framework. */
+    direct?: DirectRoutes;
     /** How many keys of an address may be looked up in vain in a minute; 0, or nothing, means any number. */
     wrongKeysPerMinute?: number;
     /** How long a client may send nothing in the middle of a body. */
     bodyIdleMilliseconds?: number | undefined;
   },
 ): Lane {
-  const { durations, isPrepared } = deps;
+  const { durations, isPrepared, direct } = deps;
   const keys = createProjectKeys(whenPrepared(deps.lanePool, isPrepared), deps.listener, {
     wrongPerMinute: deps.wrongKeysPerMinute ?? 0,
     copies: deps.copies && keyCopies(deps.copies),
@@ -117,18 +120,24 @@ export function openLane(
       isPrepared: startsAlone ? () => true : isPrepared,
     };
     const paths = new Set<string>();
-    const route = (method: string, path: string, handle: Handle, description?: Description) =>
+    const route = (method: string, path: string, handle: Handle, description?: Description) => {
+      const answer = exchange(path, handle, context);
+      direct?.add(method, path, answer);
       app.route({
         method,
         url: path,
         config: { access: 'public' },
         validatorCompiler: unchecked,
         schema: description ? documented(tag, description) : { hide: true },
-        onRequest: exchange(path, handle, context),
+        onRequest: (request, reply) => {
+          reply.hijack();
+          answer(request, reply.raw);
+        },
         handler: () => {
           throw new Error('A route of the public lane answers before its handler is reached.');
         },
       });
+    };
     const add: AddRoute = (method, path, handle, description) => {
       route(method, path, handle, description);
       if (!paths.has(path)) route('OPTIONS', path, preflight);

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { FastifyRequest } from 'fastify';
 import type { Answer } from './answer.ts';
+import type { LaneRequest } from './direct.ts';
 
 const compress = promisify(gzip);
 const NOTHING = Buffer.alloc(0);
@@ -40,7 +40,7 @@ function acceptsGzip(header: string | string[] | undefined): boolean {
 
 /** Answers with the form that the client understands, or with 304 if it has the text already. */
 export function packedAnswer(
-  { headers }: Pick<FastifyRequest, 'headers'>,
+  { headers }: Pick<LaneRequest, 'headers'>,
   { plain, gzip, etag }: Packed,
   type: string,
   cache: string,

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiError, type ErrorBody, errors } from '../errors.ts';
 import type { BodyPool } from './body-memory.ts';
+import { Crowd, type Member } from './crowd.ts';
 import type { Gate, Ticket } from './gate.ts';
 
 /** A client that sends nothing for so long is given up. */
@@ -51,7 +52,7 @@ const stalled = (seconds: number) =>
   timedOut(`client stopped sending data: nothing came for ${seconds} seconds`);
 const tooSlow = () => timedOut('client sends too slowly while others wait for memory');
 
-interface Reader {
+interface Reader extends Member {
   /** The watch's turn in which bytes came last. */
   turn: number;
   giveUp(): void;
@@ -64,7 +65,7 @@ interface Reader {
 export class IdleWatch {
   readonly milliseconds: number;
   turn = 0;
-  readonly #readers = new Set<Reader>();
+  readonly #readers = new Crowd<Reader>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(milliseconds: number) {
@@ -77,7 +78,7 @@ export class IdleWatch {
   }
 
   remove(reader: Reader): void {
-    this.#readers.delete(reader);
+    this.#readers.remove(reader);
   }
 
   close(): void {
@@ -87,7 +88,7 @@ export class IdleWatch {
 
   #look(): void {
     this.turn += 1;
-    for (const reader of this.#readers) if (this.turn - reader.turn > TURNS) reader.giveUp();
+    for (const reader of this.#readers.all()) if (this.turn - reader.turn > TURNS) reader.giveUp();
   }
 }
 
@@ -105,6 +106,7 @@ export function readBody(payload: IncomingMessage, ticket: Ticket, reading: Read
   let size = 0;
   let finished = false;
   const reader: Reader = {
+    place: 0,
     turn: watch.turn,
     giveUp: () => finish(stalled(watch.milliseconds / 1000)),
   };

@@ -9,3 +9,4 @@ app.post('/flags', (request, reply) => {
   return reply.header('content-type', 'application/json; charset=utf-8').send(answer);
 });
 await app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) });
+process.once('SIGTERM', () => process.exit());

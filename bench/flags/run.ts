@@ -1,8 +1,8 @@
-// `npm run bench -- flags [--seconds 5] [--warmup 4] [--rounds 3] [--flags 50] [--connections 64]`
-// Compares `/flags` with a bare Fastify route that answers the same bytes, in alternating rounds: with the person's
-// properties in the request (`own`), and with persons that are read from Postgres (`stored`).
+// `npm run bench -- flags [--seconds 5] [--warmup 4] [--rounds 3] [--flags 50] [--connections 64] [--cases bare,own,…]
+// [--against folder] [--profile folder]`
+// Compares `/flags` with the yardsticks, in alternating short rounds. Prints a table for RESULTS.md.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -12,192 +12,215 @@ import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
 import { API_OPTIONS, freePort, ready } from '../api-process.ts';
-
-interface Load {
-  perSecond: number;
-  failed: number;
-  bytes: number;
-  p50: number;
-  p99: number;
-}
+import { childrenCpu, processStat } from '../process-stat.ts';
+import { bodiesOf, bodyOf, definitionsOf, prepare } from './dataset.ts';
 
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '5' },
+    // A Node server is slow until its code is compiled, after about ten thousand requests.
     warmup: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     flags: { type: 'string', default: '50' },
     connections: { type: 'string', default: '64' },
     persons: { type: 'string', default: '100000' },
+    cases: { type: 'string', default: 'bare,own,stored,go' },
+    // Another checkout with its dependencies, measured as `before` and `before-stored`.
+    against: { type: 'string' },
+    // The folder for the CPU profiles of the Node servers.
+    profile: { type: 'string' },
   },
 });
 const root = path.resolve(import.meta.dirname, '../..');
 const stateDir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'));
-execFileSync('go', ['build', '-o', path.join(stateDir, 'load'), '.'], {
-  cwd: path.join(root, 'bench/flags/load'),
-  stdio: 'inherit',
-});
-const persons = Number(values.persons);
+const [flags, persons] = [Number(values.flags), Number(values.persons)];
 
-/** Of 50 flags: 20 are on, 15 at half, 10 have two conditions on the person, and 5 have three variants. */
-function filtersOf(index: number): object {
-  const kind = index % 50;
-  const everybody = { groups: [{ properties: [], rollout_percentage: 100 }] };
-  if (kind < 20) return everybody;
-  if (kind < 35) return { groups: [{ properties: [], rollout_percentage: 50 }] };
-  if (kind < 45) {
-    return {
-      groups: [
-        {
-          properties: [
-            { key: 'email', type: 'person', operator: 'icontains', value: '@example.org' },
-            { key: 'plan', type: 'person', operator: 'exact', value: ['enterprise', 'pro'] },
-          ],
-          rollout_percentage: 100,
-        },
-        {
-          properties: [{ key: 'age', type: 'person', operator: 'gte', value: '30' }],
-          rollout_percentage: 60,
-        },
-      ],
-    };
-  }
-  const variants = [50, 30, 20].map((share, place) => ({
-    key: `variant-${place}`,
-    rollout_percentage: share,
-  }));
-  return { ...everybody, multivariate: { variants }, payloads: { 'variant-1': '{"color":"blue"}' } };
+interface Case {
+  server: string;
+  path: string;
+  /** Whether requests carry the properties of the person. */
+  own: boolean;
 }
-
-/** The properties of a person, as SQL makes them too. */
-const propertiesOf = (person: number) => ({
-  email: `person-${person}@example.com`,
-  plan: ['free', 'pro', 'enterprise'][person % 3],
-  age: 20 + (person % 40),
-});
-const idOf = (person: number) => `0190f3d2-7c1e-7d3a-9a51-${String(person).padStart(12, '0')}`;
-
-async function prepare(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    await client.query(
-      `with o as (insert into organizations (id, name, slug) values (gen_random_uuid(), 'bench', 'bench') returning id)
-       insert into projects (uuid, organization_id, name, api_token) select gen_random_uuid(), id, 'bench', 'phc_bench' from o`,
-    );
-    for (let index = 0; index < Number(values.flags); index += 1) {
-      await client.query(
-        `insert into feature_flags (project_id, key, filters) select id, $1, $2 from projects`,
-        [`a-feature-flag-${index}`, JSON.stringify(filtersOf(index))],
-      );
-    }
-    await client.query(
-      `insert into persons (project_id, id, created_at, is_identified, properties, version, changed_at)
-       select p.id, md5('person' || n)::uuid, now(), true, jsonb_build_object('email', 'person-' || n || '@example.com',
-         'plan', (array['free', 'pro', 'enterprise'])[1 + n % 3], 'age', 20 + n % 40, 'name', 'Person ' || n,
-         '$browser', 'Chrome', '$os', 'Mac OS X', '$initial_referrer', 'https://www.google.com/search?q=' || md5(n::text)), 0, now()
-       from projects p, generate_series(0, $1::int - 1) n`,
-      [persons],
-    );
-    await client.query(
-      `insert into person_distinct_ids (project_id, distinct_id, person_id, version, changed_at)
-       select p.id, '0190f3d2-7c1e-7d3a-9a51-' || lpad(n::text, 12, '0'), md5('person' || n)::uuid, 0, now()
-       from projects p, generate_series(0, $1::int - 1) n`,
-      [persons],
-    );
-    await client.query('analyze');
-  } finally {
-    await client.end();
-  }
+const CASES: Record<string, Case> = {
+  bare: { server: 'bare', path: '/flags', own: true },
+  own: { server: 'api', path: '/flags?v=2', own: true },
+  stored: { server: 'api', path: '/flags?v=2', own: false },
+  before: { server: 'before', path: '/flags?v=2', own: true },
+  'before-stored': { server: 'before', path: '/flags?v=2', own: false },
+  go: { server: 'go', path: '/flags', own: true },
+  'posthog-node': { server: 'posthog-node', path: '/flags', own: true },
+  growthbook: { server: 'growthbook', path: '/flags', own: true },
+};
+const names = values.cases.split(',');
+for (const name of names) {
+  if (!CASES[name])
+    throw new Error(`There is no case "${name}"; there are ${Object.keys(CASES).join(', ')}.`);
 }
+const caseOf = (name: string) => CASES[name] as Case;
 
-function writeBodies(name: string, withProperties: boolean): string {
-  const file = path.join(stateDir, `${name}.jsonl`);
-  const bodies = Array.from({ length: 5_000 }, (_, index) => {
-    const person = (index * 7_919) % persons;
-    return JSON.stringify({
-      ...{ api_key: 'phc_bench', distinct_id: idOf(person) },
-      ...(withProperties ? { person_properties: propertiesOf(person) } : {}),
-    });
-  });
-  writeFileSync(file, bodies.join('\n'));
+function build(folder: string, name: string): string {
+  const file = path.join(stateDir, name);
+  execFileSync('go', ['build', '-o', file, '.'], { cwd: path.join(root, folder), stdio: 'inherit' });
   return file;
 }
 
-async function load(port: number, bodies: string): Promise<Load> {
-  const output = await new Promise<string>((resolve, reject) => {
-    const child = spawn(
-      path.join(stateDir, 'load'),
+const loadProgram = build('bench/flags/load', 'load');
+const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
+const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0 });
+const servers = new Map<string, { child: ChildProcess; port: number }>();
+
+async function start(name: string): Promise<void> {
+  const port = await freePort();
+  const isProfiled = values.profile !== undefined && name !== 'go';
+  const profiling = isProfiled
+    ? [
+        '--cpu-prof',
+        `--cpu-prof-name=${name}.cpuprofile`,
+        '--cpu-prof-dir',
+        path.resolve(values.profile as string),
+      ]
+    : [];
+  const ofApi = (folder: string) => [...API_OPTIONS, path.join(folder, 'api/main.ts')];
+  const own = (file: string) => [path.join(import.meta.dirname, file)];
+  const programs: Record<string, () => [string, string[]]> = {
+    api: () => [process.execPath, ofApi(root)],
+    before: () => [process.execPath, ofApi(path.resolve(values.against as string))],
+    bare: () => [process.execPath, own('bare.ts')],
+    'posthog-node': () => [process.execPath, own('posthog-node.ts')],
+    growthbook: () => [process.execPath, own('growthbook.ts')],
+    go: () => [build('bench/yardsticks/flags-go', 'flags-go'), []],
+  };
+  const [program, args] = (programs[name] as () => [string, string[]])();
+  const child = spawn(program, program === process.execPath ? [...profiling, ...args] : args, {
+    env: {
+      ...process.env,
+      ...{ NODE_ENV: 'production', PORT: String(port), ADDRESS: `127.0.0.1:${port}` },
+      ...{ SLUICE_HOST: '127.0.0.1', SLUICE_DATA_DIR: stateDir, SLUICE_LOG_LEVEL: 'error' },
+      ...{ TEMPORAL_ADDRESS: '127.0.0.1:1', DATABASE_URL: postgres.url },
+      ...{ ANSWER: path.join(stateDir, 'answer.json'), DEFINITIONS: path.join(stateDir, 'definitions.json') },
+    },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  servers.set(name, { child, port });
+  if (name === 'api' || name === 'before') await ready(port);
+}
+
+async function ask(port: number, where: string): Promise<string> {
+  for (;;) {
+    const answer = await fetch(`http://127.0.0.1:${port}${where}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: bodyOf(1, true),
+    }).catch(() => undefined);
+    if (answer?.status === 200) return answer.text();
+    if (answer) throw new Error(`The server answered ${answer.status}: ${await answer.text()}`);
+    await pause(100);
+  }
+}
+
+interface Load {
+  count: number;
+  perSecond: number;
+  failed: number;
+  bytes: number;
+  p50: number;
+  p99: number;
+  /** CPU time for a request in microseconds, of the server and of Postgres. */
+  cpu: number;
+  postgresCpu: number;
+}
+
+async function load(name: string): Promise<Load> {
+  const { server, path: where, own } = caseOf(name);
+  const { child, port } = servers.get(server) as { child: ChildProcess; port: number };
+  const usage = () => [
+    processStat(child.pid as number)?.own ?? 0,
+    (processStat(postmaster)?.own ?? 0) + childrenCpu(postmaster),
+  ];
+  let [text, before, after] = ['', [0, 0], [0, 0]];
+  await new Promise<void>((resolve, reject) => {
+    const generator = spawn(
+      loadProgram,
       [
-        ...['-host', `127.0.0.1:${port}`, '-path', '/flags?v=2', '-bodies', bodies],
+        ...['-host', `127.0.0.1:${port}`, '-path', where, '-marks'],
+        ...['-bodies', path.join(stateDir, own ? 'own.jsonl' : 'stored.jsonl')],
         ...['-connections', values.connections, '-warmup', `${values.warmup}s`],
         ...['-duration', `${values.seconds}s`],
       ],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
-    let text = '';
-    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    generator.stdout.setEncoding('utf8').on('data', (part: string) => {
+      if (part.includes('begin')) before = usage();
+      if (part.includes('end')) after = usage();
       text += part;
     });
-    child.once('error', reject).once('close', () => resolve(text));
+    generator.once('error', reject).once('close', () => resolve());
   });
-  return JSON.parse(output) as Load;
+  const result = JSON.parse(text.slice(text.indexOf('{'))) as Load;
+  const each = (index: 0 | 1) =>
+    (((after[index] as number) - (before[index] as number)) / result.count) * 1e6;
+  return { ...result, cpu: each(0), postgresCpu: each(1) };
 }
 
+let postmaster = 0;
 const median = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number;
-const cacheDir = loadConfig({ SLUICE_CACHE_DIR: process.env.SLUICE_CACHE_DIR }).SLUICE_CACHE_DIR;
-const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0 });
-const children: ChildProcess[] = [];
-function start(args: readonly string[], env: Record<string, string>): void {
-  const child = spawn(process.execPath, args, {
-    env: { ...process.env, NODE_ENV: 'production', ...env },
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  children.push(child);
-}
 try {
   await migrate(postgres.url);
-  await prepare(postgres.url);
-  const [port, barePort] = [await freePort(), await freePort()];
-  start([...API_OPTIONS, path.join(root, 'api/main.ts')], {
-    ...{ SLUICE_HOST: '127.0.0.1', SLUICE_DATA_DIR: stateDir, SLUICE_LOG_LEVEL: 'error' },
-    ...{ TEMPORAL_ADDRESS: '127.0.0.1:1', DATABASE_URL: postgres.url, PORT: String(port) },
-  });
-  await ready(port);
-  const first = JSON.stringify({
-    ...{ api_key: 'phc_bench', distinct_id: idOf(1), person_properties: propertiesOf(1) },
-  });
-  const answer = await fetch(`http://127.0.0.1:${port}/flags?v=2`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: first,
-  });
-  if (answer.status !== 200) throw new Error(`Sluice answered ${answer.status}: ${await answer.text()}`);
-  const file = path.join(stateDir, 'answer.json');
-  writeFileSync(file, await answer.text());
-  start([path.join(import.meta.dirname, 'bare.ts')], { PORT: String(barePort), ANSWER: file });
-  await pause(1_500);
-  const [own, stored] = [writeBodies('own', true), writeBodies('stored', false)];
-  const rounds: Record<string, Load[]> = { bare: [], own: [], stored: [] };
-  for (let round = 0; round < Number(values.rounds); round += 1) {
-    rounds.bare?.push(await load(barePort, own));
-    rounds.own?.push(await load(port, own));
-    rounds.stored?.push(await load(port, stored));
+  await prepare(postgres.url, flags, persons);
+  const admin = new pg.Client({ connectionString: postgres.url });
+  await admin.connect();
+  const { rows } = await admin.query('select pg_backend_pid() as pid');
+  postmaster = processStat(rows[0].pid)?.parent ?? 0;
+  await admin.end();
+  writeFileSync(path.join(stateDir, 'own.jsonl'), bodiesOf(persons, true));
+  writeFileSync(path.join(stateDir, 'stored.jsonl'), bodiesOf(persons, false));
+  writeFileSync(path.join(stateDir, 'definitions.json'), JSON.stringify(definitionsOf(flags)));
+  await start('api');
+  writeFileSync(
+    path.join(stateDir, 'answer.json'),
+    await ask(servers.get('api')?.port as number, '/flags?v=2'),
+  );
+  for (const name of names) {
+    const { server, path: where } = caseOf(name);
+    if (!servers.has(server)) await start(server);
+    await ask(servers.get(server)?.port as number, where);
   }
-  const bare = median((rounds.bare as Load[]).map((one) => one.perSecond));
-  const bareP99 = median((rounds.bare as Load[]).map((one) => one.p99));
-  console.log('| | requests/s | × bare route | p50 ms | p99 ms | × bare route | bytes | failed |');
-  console.log('|---|---|---|---|---|---|---|---|');
-  for (const [name, loads] of Object.entries(rounds)) {
-    const rate = median(loads.map((one) => one.perSecond));
-    const p99 = median(loads.map((one) => one.p99));
+  const rounds = new Map<string, Load[]>(names.map((name) => [name, []]));
+  for (let round = 0; round < Number(values.rounds); round += 1) {
+    // Every other round runs backwards, so that no server always follows the same other one.
+    for (const name of round % 2 === 0 ? names : names.toReversed()) {
+      const one = await load(name);
+      rounds.get(name)?.push(one);
+      console.error(
+        `${name}: ${Math.round(one.perSecond)}/s p99 ${one.p99.toFixed(1)} ms, CPU ${one.cpu.toFixed(1)} + ${one.postgresCpu.toFixed(1)} µs`,
+      );
+    }
+  }
+  const of = (name: string, key: keyof Load) => median((rounds.get(name) ?? []).map((one) => one[key]));
+  console.log(
+    '| | requests/s | × bare route | p50 ms | p99 ms | × bare route | CPU µs server + Postgres | × bare route per CPU | bytes | failed |',
+  );
+  console.log('| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |');
+  for (const [name, loads] of rounds) {
+    const versus = (key: keyof Load, up: boolean) =>
+      rounds.has('bare')
+        ? (up ? of(name, key) / of('bare', key) : of('bare', key) / of(name, key)).toFixed(2)
+        : '';
     console.log(
-      `| ${name} | ${Math.round(rate)} | ${(rate / bare).toFixed(2)} | ${median(loads.map((one) => one.p50)).toFixed(1)} | ` +
-        `${p99.toFixed(1)} | ${(p99 / bareP99).toFixed(2)} | ${loads[0]?.bytes} | ${loads.reduce((sum, one) => sum + one.failed, 0)} |`,
+      `| ${name} | ${Math.round(of(name, 'perSecond')).toLocaleString('en')} | ${versus('perSecond', true)} | ` +
+        `${of(name, 'p50').toFixed(1)} | ${of(name, 'p99').toFixed(1)} | ${versus('p99', true)} | ` +
+        `${of(name, 'cpu').toFixed(1)} + ${of(name, 'postgresCpu').toFixed(1)} | ${versus('cpu', false)} | ` +
+        `${loads[0]?.bytes} | ${loads.reduce((sum, one) => sum + one.failed, 0)} |`,
     );
   }
 } finally {
-  for (const child of children) child.kill('SIGKILL');
+  for (const [name, { child }] of servers) {
+    // A process only writes its profile if it ends by itself.
+    const isProfiled = values.profile !== undefined && name !== 'go';
+    const gone = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(isProfiled ? 'SIGTERM' : 'SIGKILL');
+    if (child.exitCode === null && child.signalCode === null) await Promise.race([gone, pause(5_000)]);
+  }
   await postgres.stop();
-  rmSync(stateDir, { recursive: true, force: true });
+  if (existsSync(stateDir)) rmSync(stateDir, { recursive: true, force: true });
 }

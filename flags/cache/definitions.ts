@@ -116,6 +116,8 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
   let isClosed = false;
   let revision = 0;
   let bytes = 0;
+  /** The project that is the last one of the map. */
+  let newest = 0;
 
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (atWork >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
@@ -248,6 +250,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     bytes += entry.bytes - (entries.get(projectId)?.bytes ?? 0);
     entries.delete(projectId);
     entries.set(projectId, entry);
+    newest = projectId;
     // A map keeps its order, and an entry that is used moves to the end.
     for (const [oldest, { bytes: its }] of entries) {
       if (bytes <= mostKept || oldest === projectId) return;
@@ -317,7 +320,11 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     of(projectId) {
       const entry = entries.get(projectId);
       if (!entry) return firstOf(projectId).then((one) => one.flags);
-      if (entries.delete(projectId)) entries.set(projectId, entry);
+      if (newest !== projectId) {
+        entries.delete(projectId);
+        entries.set(projectId, entry);
+        newest = projectId;
+      }
       const time = now();
       const freshFor = listener.isListening() ? HEARD_FRESH_FOR : UNHEARD_FRESH_FOR;
       const isOld = entry.isChanged || time - entry.at >= freshFor;

@@ -1,6 +1,6 @@
-import { type Condition, numberIn, prepareConditions } from './conditions.ts';
+import { type Condition, isFull, numberIn, prepareConditions } from './conditions.ts';
 import { type FlagDefinition, isRecord, own } from './definition.ts';
-import { Outcomes } from './outcome.ts';
+import { type Outcome, Outcomes } from './outcome.ts';
 
 /** A flag that is ready to be evaluated. */
 export interface CompiledFlag {
@@ -25,6 +25,19 @@ export interface CompiledFlag {
   /** The properties of groups that it may ask for. */
   groupProperties: readonly string[];
   outcomes: Outcomes;
+  /** What the flag is for everybody. Null: it depends on who asks. */
+  constant: Outcome | null;
+  /** The flag as nothing but a draw: it has a single condition, which is without tests. */
+  draw: Draw | null;
+}
+
+/** A flag that only asks where somebody lies in its rollout, and among its variants. */
+export interface Draw {
+  /** Null: everybody is in the rollout. */
+  share: number | null;
+  /** Null: the variant is drawn. */
+  inside: Outcome | null;
+  outside: Outcome;
 }
 
 function variantsOf(filters: Record<string, unknown>): CompiledFlag['variants'] {
@@ -92,6 +105,16 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
     own(filters, 'feature_enrollment') === true ? `$feature_enrollment/${definition.key}` : null;
   const all = [...conditions, ...(legacyEnrollment ? [legacyEnrollment.condition] : [])];
   const tests = all.flatMap((one) => one.tests);
+  const holdout = holdoutOf(filters);
+  const outcomes = new Outcomes(definition, payloadsOf(filters));
+  const asks = [...new Set(tests.flatMap((test) => (test.kind === 'flag' ? [test.id] : [])))];
+  const isPlain =
+    definition.overrides.size === 0 &&
+    definition.bucketing === 'distinct_id' &&
+    !definition.ensureExperienceContinuity &&
+    enrollment === null &&
+    legacyEnrollment === null &&
+    holdout === null;
   return {
     definition,
     conditions,
@@ -99,9 +122,9 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
     group,
     enrollment,
     legacyEnrollment,
-    holdout: holdoutOf(filters),
+    holdout,
     earlyExit: own(filters, 'early_exit') === true,
-    asks: [...new Set(tests.flatMap((test) => (test.kind === 'flag' ? [test.id] : [])))],
+    asks,
     properties: [
       ...new Set([
         ...tests.flatMap((test) => (test.kind === 'person' ? [test.key] : [])),
@@ -110,6 +133,26 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
     ],
     cohorts: [...new Set(tests.flatMap((test) => (test.kind === 'cohort' ? [test.id] : [])))],
     groupProperties: [...new Set(tests.flatMap((test) => (test.kind === 'group' ? [test.key] : [])))],
-    outcomes: new Outcomes(definition, payloadsOf(filters)),
+    outcomes,
+    ...(isPlain && asks.length === 0
+      ? simplified(conditions, variants, outcomes)
+      : { constant: null, draw: null }),
   };
+}
+
+/** Finds out whether a flag is the same for everybody, or depends on draws alone. */
+function simplified(
+  conditions: readonly Condition[],
+  variants: CompiledFlag['variants'],
+  outcomes: Outcomes,
+): Pick<CompiledFlag, 'constant' | 'draw'> {
+  const [first] = conditions;
+  const isForAll = first !== undefined && first.group === null && first.tests.length === 0;
+  if (!isForAll) return { constant: null, draw: null };
+  const isDrawn = variants.length > 0 && first.variant === null;
+  const inside = isDrawn ? null : outcomes.matched(0, first.variant);
+  if (isFull(first) && inside) return { constant: inside, draw: null };
+  if (conditions.length > 1 && !isFull(first)) return { constant: null, draw: null };
+  const share = isFull(first) ? null : (first.rollout as number) / 100;
+  return { constant: null, draw: { share, inside, outside: outcomes.unmatched('out_of_rollout_bound', 0) } };
 }

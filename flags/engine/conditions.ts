@@ -21,6 +21,10 @@ export interface Condition {
   variant: string | null;
 }
 
+/** Whether everybody who passes the tests is in the rollout. */
+export const isFull = ({ rollout }: Pick<Condition, 'rollout'>): boolean =>
+  rollout === null || rollout >= 100;
+
 const never = (filter: unknown): ConditionTest => ({ kind: 'never', filter });
 const isScalar = (value: unknown): boolean =>
   ['string', 'number', 'boolean'].includes(typeof value) || value instanceof ExactNumber;

@@ -1,10 +1,10 @@
 import { passes } from '../../properties/index.ts';
 import type { Moment } from '../../values/dates.ts';
-import type { CompiledFlag } from './compile.ts';
-import type { Condition, ConditionTest } from './conditions.ts';
+import type { CompiledFlag, Draw } from './compile.ts';
+import { type Condition, type ConditionTest, isFull } from './conditions.ts';
 import type { FlagSet } from './flag-set.ts';
 import { placeOf } from './hash.ts';
-import type { Outcome } from './outcome.ts';
+import type { Outcome, Unmatched } from './outcome.ts';
 import { type FailureCode, SCORES } from './reasons.ts';
 import { type Subject, UnknownValueError } from './subject.ts';
 
@@ -23,7 +23,7 @@ export class Evaluation {
   readonly #moment: Moment;
   readonly #isAsked: (flag: CompiledFlag) => boolean;
   readonly #watch: Watch | undefined;
-  readonly #outcomes = new Map<CompiledFlag, Outcome>();
+  #outcomes: Map<CompiledFlag, Outcome> | undefined;
 
   /** `isAsked`: whether a flag exists for this request. Others count as off for those that ask about them. */
   constructor(
@@ -42,36 +42,54 @@ export class Evaluation {
 
   /** What a flag is for the subject. Never throws: a flag that cannot be computed has failed. */
   of(flag: CompiledFlag): Outcome {
-    const known = this.#outcomes.get(flag);
-    if (known) return known;
-    let outcome: Outcome;
+    if (flag.constant !== null) return flag.constant;
+    if (flag.draw !== null) return this.#drawn(flag, flag.draw);
+    // Only what several flags ask about is worth remembering.
+    if (!this.#set.asked.has(flag.definition.id)) return this.#compute(flag);
+    let outcome = this.#outcomes?.get(flag);
+    if (!outcome) {
+      outcome = this.#compute(flag);
+      this.#outcomes ??= new Map();
+      this.#outcomes.set(flag, outcome);
+    }
+    return outcome;
+  }
+
+  #drawn(flag: CompiledFlag, { share, inside, outside }: Draw): Outcome {
+    const { distinctId } = this.#subject;
+    // Nobody without an id is in a part of the people.
+    const isInside =
+      share === null || (distinctId !== '' && this.#set.draws.rollout(flag, distinctId) <= share);
+    if (!isInside) return outside;
+    return inside ?? this.#matched(flag, flag.conditions[0] as Condition, 0, distinctId);
+  }
+
+  #compute(flag: CompiledFlag): Outcome {
     try {
-      outcome = this.#decide(flag);
+      return this.#decide(flag);
     } catch (error) {
       const code: FailureCode = error instanceof UnknownValueError ? error.code : 'internal_error';
-      outcome = flag.outcomes.failed(code);
+      return flag.outcomes.failed(code);
     }
-    this.#outcomes.set(flag, outcome);
-    return outcome;
   }
 
   #decide(flag: CompiledFlag): Outcome {
     const { definition, outcomes } = flag;
-    const byHand = definition.overrides.size > 0 && definition.overrides.get(this.#subject.distinctId);
-    if (byHand !== undefined && byHand !== false) {
-      return outcomes.of({
-        enabled: true,
-        variant: typeof byHand === 'string' ? byHand : null,
-        code: 'override',
-      });
-    }
-    if (byHand === false && definition.overrides.has(this.#subject.distinctId)) {
-      return outcomes.of({ enabled: false, code: 'override' });
+    if (definition.overrides.size > 0) {
+      const byHand = definition.overrides.get(this.#subject.distinctId);
+      if (byHand !== undefined) {
+        const variant = typeof byHand === 'string' ? byHand : null;
+        return outcomes.of({ enabled: byHand !== false, variant, code: 'override' });
+      }
     }
     for (const id of flag.asks) {
       if (!this.#set.byId.has(id)) return outcomes.of({ enabled: false, code: 'missing_dependency' });
     }
-    return this.#enrolled(flag) ?? this.#heldOut(flag) ?? this.#byConditions(flag);
+    return (
+      (flag.enrollment !== null || flag.legacyEnrollment !== null ? this.#enrolled(flag) : undefined) ??
+      (flag.holdout !== null ? this.#heldOut(flag) : undefined) ??
+      this.#byConditions(flag)
+    );
   }
 
   /** What early access decides: a person takes part or does not, whatever the conditions say. */
@@ -104,12 +122,12 @@ export class Evaluation {
 
   #byConditions(flag: CompiledFlag): Outcome {
     const { conditions, outcomes, definition } = flag;
-    let code: keyof typeof SCORES = 'no_group_type';
+    let code: Unmatched = 'no_group_type';
     let told: number | null = null;
     let skippedGroups = false;
     for (let index = 0; index < conditions.length; index += 1) {
       const condition = conditions[index] as Condition;
-      let result: keyof typeof SCORES;
+      let result: Unmatched;
       const group = condition.group === null ? undefined : this.#subject.group(condition.group);
       if (condition.group !== null && group === undefined) {
         result = 'no_group_type';
@@ -124,7 +142,7 @@ export class Evaluation {
         }
         result = 'out_of_rollout_bound';
         if (flag.earlyExit) {
-          return outcomes.of({ enabled: false, code: result, conditionIndex: index });
+          return outcomes.unmatched(result, index);
         }
       }
       if (told === null || SCORES[result] >= SCORES[code]) {
@@ -132,31 +150,23 @@ export class Evaluation {
         told = index;
       }
     }
-    return outcomes.of({
-      enabled: false,
-      code,
-      conditionIndex: told,
-      skippedGroups: skippedGroups && code === 'no_condition_match',
-    });
+    return skippedGroups && code === 'no_condition_match'
+      ? outcomes.of({ enabled: false, code, conditionIndex: told, skippedGroups })
+      : outcomes.unmatched(code, told);
   }
 
-  #matched(
-    { variants, outcomes, definition }: CompiledFlag,
-    condition: Condition,
-    index: number,
-    id: string,
-  ) {
-    if (variants.length === 0) return outcomes.matched(index);
-    let variant = condition.variant;
-    if (variant === null) {
-      const place = placeOf(`${definition.key}.${id}variant`);
+  #matched(flag: CompiledFlag, condition: Condition, index: number, id: string): Outcome {
+    const { variants, outcomes } = flag;
+    let { variant } = condition;
+    if (variants.length > 0 && variant === null) {
+      const place = this.#set.draws.variant(flag, id);
       for (const one of variants) {
         if (place >= one.end) continue;
         variant = one.key;
         break;
       }
     }
-    return outcomes.of({ enabled: true, variant, code: 'condition_match', conditionIndex: index });
+    return outcomes.matched(index, variant);
   }
 
   /** By which id the subject is counted to the rollout of a condition. Undefined: they have none. */
@@ -174,9 +184,9 @@ export class Evaluation {
   }
 
   /** Nobody without an id is in a part of the people: they would all be the same person. */
-  #isRolledOut({ definition }: CompiledFlag, { rollout }: Condition, id: string): boolean {
-    if (rollout === null || rollout >= 100) return true;
-    return id !== '' && placeOf(`${definition.key}.${id}`) <= rollout / 100;
+  #isRolledOut(flag: CompiledFlag, condition: Condition, id: string): boolean {
+    if (isFull(condition)) return true;
+    return id !== '' && this.#set.draws.rollout(flag, id) <= (condition.rollout as number) / 100;
   }
 
   #passes(flag: CompiledFlag, condition: Condition, index: number): boolean {

@@ -1,5 +1,6 @@
 import type { Cohorts } from '../../properties/index.ts';
 import type { CompiledFlag } from './compile.ts';
+import { Draws } from './draws/draws.ts';
 
 /** What of a person and their groups flags may ask for. */
 export interface Needs {
@@ -42,10 +43,13 @@ export interface FlagSet {
   flags: readonly CompiledFlag[];
   byKey: ReadonlyMap<string, CompiledFlag>;
   byId: ReadonlyMap<number, CompiledFlag>;
+  /** The ids of the flags that others ask about. */
+  asked: ReadonlySet<number>;
   /** Flags that ask about each other in a circle, so that none of them can be computed. */
   circular: readonly CompiledFlag[];
   cohorts: Cohorts;
   needs: Needs;
+  draws: Draws;
   /** The types of groups of the project. */
   groupTypes: ReadonlyMap<string, number>;
   timezone: string;
@@ -101,7 +105,9 @@ export function flagSet(
     flags,
     byId,
     byKey: new Map(flags.map((flag) => [flag.definition.key, flag])),
+    asked: new Set(all.flatMap((flag) => flag.asks)),
     circular: all.filter((flag) => !levels.has(flag)),
     needs: needsOf(flags, byId, rest.cohorts),
+    draws: new Draws(flags),
   };
 }

@@ -18,6 +18,7 @@ describe('requests that come at once', () => {
       ({ socket }) => turn.push(socket.remoteAddress as string),
       ({ socket }) => socket.remoteAddress as string,
       3,
+      0,
     );
     const requests = senders.map((sender) => requestOf(sender));
     for (const request of requests) begin(request, response);
@@ -58,6 +59,7 @@ describe('requests that come at once', () => {
       ({ socket }) => begun.push(socket.remoteAddress as string),
       ({ socket }) => socket.remoteAddress as string,
       1,
+      0,
     );
     for (const sender of ['a', 'b', 'c']) {
       begin(requestOf(sender), response);

@@ -7,14 +7,17 @@ import { Kernel } from '../../formats/kernel/kernel.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 
-test('kernel.wasm is what its sources say (node scripts/build-kernel.ts)', () => {
+test('what is WebAssembly is what its sources say (node scripts/build-kernel.ts)', () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-kernel-'));
   try {
-    const built = path.join(folder, 'kernel.wasm');
-    execFileSync(process.execPath, [path.join(root, 'scripts/build-kernel.ts'), built], { stdio: 'pipe' });
-    expect(readFileSync(path.join(root, 'formats/kernel/kernel.wasm')).equals(readFileSync(built))).toBe(
-      true,
-    );
+    execFileSync(process.execPath, [path.join(root, 'scripts/build-kernel.ts'), folder], { stdio: 'pipe' });
+    for (const file of ['formats/kernel/kernel.wasm', 'flags/engine/draws/draws.wasm']) {
+      const built = readFileSync(path.join(folder, path.basename(file)));
+      expect({ file, isSame: readFileSync(path.join(root, file)).equals(built) }).toEqual({
+        file,
+        isSame: true,
+      });
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

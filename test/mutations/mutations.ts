@@ -806,6 +806,34 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'several connections',
   },
   {
+    name: 'the direct way of public requests takes what the framework must answer',
+    file: 'api/public/direct.ts',
+    from: 'if (!exchange || !this.#isOpen) return false;',
+    to: 'if (!exchange) return false;',
+    test: 'test/api/direct.test.ts',
+  },
+  {
+    name: 'on the direct way anybody names the address of a client',
+    file: 'api/fair-starts.ts',
+    from: 'if (forwarded === undefined || !isProxy(peer)) return peer;',
+    to: 'if (forwarded === undefined) return peer;',
+    test: 'test/api/direct.test.ts',
+  },
+  {
+    name: 'a place of a draw is told to another id',
+    file: 'flags/engine/draws/draws.ts',
+    from: 'if (this.#ids[at] !== id && !this.#draw(at, id)) {',
+    to: 'if (this.#ids[at] === undefined && !this.#draw(at, id)) {',
+    test: 'test/flags/engine/draws.test.ts',
+  },
+  {
+    name: 'a member of a crowd cannot leave once another one has left',
+    file: 'api/public/crowd.ts',
+    from: 'last.place = member.place;',
+    to: '',
+    test: 'test/api/crowd.test.ts',
+  },
+  {
     name: 'silent connections keep the API from stopping',
     file: 'api/app.ts',
     from: "app.addHook('preClose', async () => endIdle());",
@@ -816,8 +844,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'one client begins as many requests in a turn as it sends',
     file: 'api/fair-starts.ts',
-    from: 'if (begun === perTurn) return;',
-    to: '',
+    from: 'if (!mayBegin()) return;',
+    to: 'mayBegin();',
     test: 'test/api/fair-starts.test.ts',
   },
   {
@@ -1533,7 +1561,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a connection may have any number of requests waiting',
     file: 'api/sockets.ts',
-    from: 'if (open.size > MOST_UNANSWERED)',
+    from: 'if (open.length > MOST_UNANSWERED)',
     to: 'if (open.size > Number.POSITIVE_INFINITY)',
     test: 'test/api/sockets.test.ts',
     named: 'requests that nobody waits for',

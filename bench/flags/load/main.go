@@ -24,6 +24,7 @@ func main() {
 	connections := flag.Int("connections", 64, "number of connections")
 	warmup := flag.Duration("warmup", 3*time.Second, "time before anything is counted")
 	duration := flag.Duration("duration", 5*time.Second, "time that is measured")
+	marks := flag.Bool("marks", false, "print a line when the measured time begins, and one when it ends")
 	flag.Parse()
 	text, err := os.ReadFile(*file)
 	if err != nil {
@@ -92,13 +93,19 @@ func main() {
 			lock.Unlock()
 		}(c * 13)
 	}
+	if *marks {
+		time.Sleep(time.Until(begin))
+		fmt.Println("begin")
+		time.Sleep(time.Until(end))
+		fmt.Println("end")
+	}
 	wait.Wait()
 	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
 	at := func(part float64) float64 {
 		return float64(all[int(float64(len(all)-1)*part)].Microseconds()) / 1000
 	}
 	answer, _ := json.Marshal(map[string]any{
-		"perSecond": float64(len(all)) / duration.Seconds(), "failed": failed, "bytes": bytes,
+		"perSecond": float64(len(all)) / duration.Seconds(), "count": len(all), "failed": failed, "bytes": bytes,
 		"p50": at(0.5), "p99": at(0.99),
 	})
 	fmt.Println(string(answer))

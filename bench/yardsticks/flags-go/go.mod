@@ -1,0 +1,3 @@
+module flags-go
+
+go 1.24

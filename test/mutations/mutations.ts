@@ -2400,14 +2400,6 @@ export const MUTATIONS: readonly Mutation[] = [
     named: 'finds what is mistyped',
   },
   {
-    name: 'a similar name is sought without the other filters',
-    file: 'functions/reads/found-functions.ts',
-    from: 'const similar = similarTo(search, await listNames(queryable, others));',
-    to: 'const similar = similarTo(search, await listNames(queryable, { projectId: query.projectId }));',
-    test: 'test/functions/finding.test.ts',
-    named: 'keeps to the other filters',
-  },
-  {
     name: 'the activity of one thing is that of all',
     file: 'db/activity-log.ts',
     from: 'and ($3::text is null or item_id = $3)',

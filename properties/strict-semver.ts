@@ -74,10 +74,8 @@ function wildcardRange(text: string): [StrictVersion, StrictVersion] | null {
  * nobody who asks for `^1.2.3` means `2.0.0-alpha` or `1.3.0-beta`.
  */
 export function isInRange(version: StrictVersion, [low, high]: [StrictVersion, StrictVersion]): boolean {
-  if (version.prerelease.length > 0) {
-    if (low.prerelease.length === 0) return false;
-    if (version.numbers.some((number, index) => number !== low.numbers[index])) return false;
-  }
+  const isOther = version.numbers.some((number, index) => number !== low.numbers[index]);
+  if (version.prerelease.length > 0 && isOther) return false;
   return compareStrictVersions(version, low) >= 0 && compareStrictVersions(version, high) < 0;
 }
 

@@ -1328,7 +1328,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a pre-release of another version is in a range of versions',
     file: 'properties/strict-semver.ts',
-    from: 'if (low.prerelease.length === 0) return false;',
+    from: 'if (version.prerelease.length > 0 && isOther) return false;',
     to: '',
     test: 'test/properties/golden.test.ts',
     named: 'the matcher, as flags do',

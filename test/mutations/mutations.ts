@@ -1981,6 +1981,20 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/functions/sieve.test.ts',
   },
   {
+    name: 'a name of a property that comes again is not looked at again',
+    file: 'functions/dispatch/texts.ts',
+    from: 'at = page.after(number, at)) {',
+    to: 'at = -1) {',
+    test: 'test/functions/sieve.test.ts',
+  },
+  {
+    name: 'programs with regular expressions are light',
+    file: 'functions/delivery/light.ts',
+    from: 'REGULAR_EXPRESSIONS.has(op) || OTHER_CODE.has(op)',
+    to: 'OTHER_CODE.has(op)',
+    test: 'test/functions/light.test.ts',
+  },
+  {
     name: 'each worker counts masking alone',
     file: 'functions/rows/masks.ts',
     from: 'else m.count + excluded.count end',

@@ -1,9 +1,15 @@
+import type { FastifyReply } from 'fastify';
 import { z } from 'zod';
 import { reading } from '../../db/reading.ts';
 import { isUuid } from '../../db/uuid.ts';
 import { MOST_REPEATED, rerunInvocations, rerunRange } from '../../functions/commands/rerun.ts';
-import { cancelWaitingOf, dismissFailed, MOST_SETTLED } from '../../functions/commands/settle.ts';
-import { keyOf } from '../../functions/rows/functions.ts';
+import {
+  cancelWaitingOf,
+  dismissFailed,
+  MOST_SETTLED,
+  type SettleDependencies,
+} from '../../functions/commands/settle.ts';
+import { type FunctionRow, keyOf } from '../../functions/rows/functions.ts';
 import { findInvocation, type InvocationRow, listInvocations } from '../../functions/rows/history.ts';
 import { ENDED_STATUSES } from '../../functions/rules/rerun.ts';
 import { actorOf } from '../actor.ts';
@@ -133,6 +139,14 @@ function view({ at, status, event_uuid, ...row }: InvocationRow): z.output<typeo
 export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
   const { pool, readingPool, publicUrl } = deps;
   const find = findsFunction(pool);
+  const finding = (row: FunctionRow, reply: FastifyReply): SettleDependencies => ({
+    pool,
+    find: (work) =>
+      bounded(
+        reading(readingPool, { projectId: row.project_id, signal: clientSignal(reply) }, work),
+        'Narrow it with `after` and `before`.',
+      ),
+  });
 
   app.get(
     `${PREFIX}:id/invocations/`,
@@ -255,9 +269,14 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
         response: { 200: z.object({ dismissed_count: z.int(), ...settled }) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { hogFunction: row, body } = request;
-      const { count, isMore } = await dismissFailed(deps, actorOf(request), row, selected(body));
+      const { count, isMore } = await dismissFailed(
+        finding(row, reply),
+        actorOf(request),
+        row,
+        selected(body),
+      );
       return { dismissed_count: count, has_more: isMore };
     },
   );
@@ -278,9 +297,14 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
         response: { 200: z.object({ cancelled_count: z.int(), ...settled }) },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { hogFunction: row, body } = request;
-      const { count, isMore } = await cancelWaitingOf(deps, actorOf(request), row, selected(body));
+      const { count, isMore } = await cancelWaitingOf(
+        finding(row, reply),
+        actorOf(request),
+        row,
+        selected(body),
+      );
       return { cancelled_count: count, has_more: isMore };
     },
   );

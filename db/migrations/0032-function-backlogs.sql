@@ -23,6 +23,7 @@ create table function_positions (
   uuids uuid[] not null,
   timestamps timestamptz[] not null,
   mappings smallint[] not null,
+  count integer not null,
   -- Whether the function looks at the groups of its events.
   with_groups boolean not null,
   created_at timestamptz not null default clock_timestamp()

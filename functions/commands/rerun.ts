@@ -3,9 +3,10 @@ import { uuidv7 } from '../../db/uuid.ts';
 import { refuse } from '../../refusals.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type FunctionRow, keyOf } from '../rows/functions.ts';
-import type { ReplayRow } from '../rows/replays.ts';
+import { hasMoreWaiting, type ReplayRow } from '../rows/replays.ts';
 import { repeatInvocations } from '../rows/reruns.ts';
 import { hasRevision } from '../rows/revisions.ts';
+import { MOST_WAITING } from '../rules/replay.ts';
 import type { EndedStatus, RerunVersion } from '../rules/rerun.ts';
 import { auditFunction } from './audit.ts';
 import { type ReplayDependencies, startReplay } from './replay.ts';
@@ -13,6 +14,7 @@ import { type ReplayDependencies, startReplay } from './replay.ts';
 /** The most invocations that one request names, and of one transaction. */
 export const MOST_REPEATED = 10_000;
 const AT_ONCE = 1_000;
+const RETRY_SECONDS = 60;
 
 export interface RerunOfSome {
   ids: readonly string[];
@@ -31,6 +33,12 @@ export async function rerunInvocations(
   requireEnabled(row);
   const wanted = await versionOf(pool, row, version);
   const key = keyOf(row);
+  if (await hasMoreWaiting(pool, key, MOST_WAITING)) {
+    throw refuse.contested(
+      `More than ${MOST_WAITING} invocations of this function wait. Run others again when fewer wait, or a range of time.`,
+      RETRY_SECONDS,
+    );
+  }
   let queued = 0;
   for (let at = 0; at < ids.length; at += AT_ONCE) {
     const some = ids.slice(at, at + AT_ONCE);

@@ -1,7 +1,12 @@
-import { type Pool, transaction } from '../../db/pool.ts';
+import { type Pool, type Queryable, type Transaction, transaction } from '../../db/pool.ts';
 import type { Actor } from '../../tenancy/actor.ts';
 import { type FunctionKey, type FunctionRow, keyOf } from '../rows/functions.ts';
-import { cancelInvocations, dismissInvocations, type InvocationSelection } from '../rows/history.ts';
+import {
+  cancelInvocations,
+  dismissInvocations,
+  findSome,
+  type InvocationSelection,
+} from '../rows/history.ts';
 import { wakeNext } from '../rows/lines.ts';
 import { auditFunction, WHO } from './audit.ts';
 
@@ -17,54 +22,62 @@ export interface Settled {
   isMore: boolean;
 }
 
+export interface SettleDependencies {
+  pool: Pool;
+  /** Finds out what is meant: its cost is decided by whoever asks. */
+  find<T>(work: (queryable: Queryable) => Promise<T>): Promise<T>;
+}
+
 /** Takes failed invocations out of the list of those that somebody has to look at. */
 export function dismissFailed(
-  { pool }: { pool: Pool },
+  deps: SettleDependencies,
   actor: Actor,
   row: FunctionRow,
   selected: Selected,
 ): Promise<Settled> {
   const key = keyOf(row);
-  return inPieces(() =>
-    transaction(pool, async (client) => {
-      const count = await dismissInvocations(client, { ...key, ...selected }, AT_ONCE);
-      if (count > 0) await auditFunction(client, actor, key, 'dismissed', { name: row.name, count });
-      return count;
-    }),
-  );
+  return inPieces(deps, { ...key, ...selected }, false, async (client, ids) => {
+    const count = await dismissInvocations(client, { ...key, ids }, AT_ONCE);
+    if (count > 0) await auditFunction(client, actor, key, 'dismissed', { name: row.name, count });
+    return count;
+  });
 }
 
 /** Ends invocations that wait. What is in progress goes on. */
 export function cancelWaitingOf(
-  { pool }: { pool: Pool },
+  deps: SettleDependencies,
   actor: Actor,
   row: FunctionRow,
   selected: Selected,
 ): Promise<Settled> {
   const key = keyOf(row);
   const reason = `Cancelled by ${WHO[actor.kind]}.`;
-  return inPieces(() =>
-    transaction(pool, async (client) => {
-      const { count, lines } = await cancelInvocations(client, { ...key, ...selected }, reason, AT_ONCE);
-      await wakeNext(
-        client,
-        lines.map((line) => ({ ...key, line })),
-      );
-      if (count > 0) {
-        await auditFunction(client, actor, key, 'invocations_cancelled', { name: row.name, count });
-      }
-      return count;
-    }),
-  );
+  return inPieces(deps, { ...key, ...selected }, true, async (client, ids) => {
+    const { count, lines } = await cancelInvocations(client, { ...key, ids }, reason, AT_ONCE);
+    await wakeNext(
+      client,
+      lines.map((line) => ({ ...key, line })),
+    );
+    if (count > 0) {
+      await auditFunction(client, actor, key, 'invocations_cancelled', { name: row.name, count });
+    }
+    return count;
+  });
 }
 
 /** Settles pieces until nothing is left, or one request has done enough. */
-async function inPieces(settle: () => Promise<number>): Promise<Settled> {
+async function inPieces(
+  { pool, find }: SettleDependencies,
+  selection: InvocationSelection,
+  waiting: boolean,
+  settle: (client: Transaction, ids: readonly string[]) => Promise<number>,
+): Promise<Settled> {
   let count = 0;
   for (;;) {
-    const settled = await settle();
+    const ids = await find((queryable) => findSome(queryable, selection, { waiting, limit: AT_ONCE }));
+    const settled = ids.length === 0 ? 0 : await transaction(pool, (client) => settle(client, ids));
     count += settled;
-    if (settled < AT_ONCE) return { count, isMore: false };
+    if (ids.length < AT_ONCE || settled === 0) return { count, isMore: false };
     if (count >= MOST_SETTLED) return { count, isMore: true };
   }
 }

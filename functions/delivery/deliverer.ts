@@ -200,6 +200,8 @@ export class Deliverer {
     const known = new Set<string>();
     for (const { project_id: projectId, function_id: functionId, due_at: due } of waiting) {
       known.add(functionId);
+      // What waits for others is due, and it is known when there is something to do.
+      if (this.#governed.get(functionId)?.delivery?.batch && this.#isPlanned(functionId, began)) continue;
       const line = this.#expect({ projectId, functionId }, Date.parse(due));
       line.since = Math.min(line.since, Date.parse(due));
     }
@@ -277,6 +279,11 @@ export class Deliverer {
     } finally {
       this.#reserved = 0;
     }
+  }
+
+  #isPlanned(functionId: string, now: number): boolean {
+    const { dueAt } = this.#lines.get(functionId) ?? { dueAt: Number.POSITIVE_INFINITY };
+    return dueAt > now && dueAt !== Number.POSITIVE_INFINITY;
   }
 
   /** Whether more of a function may begin because something of it has ended. */

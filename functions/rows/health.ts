@@ -27,7 +27,7 @@ export async function findHealth(
     `select q.waiting, p.positions, least(q.oldest, p.oldest) as oldest_waiting_at, m.succeeded, m.failed, m.lost
      from (select count(*)::int as waiting, min(created_at) as oldest from (
          select created_at from function_queue where project_id = $1 and function_id = $2 limit ${MOST_COUNTED}) q) q,
-       (select coalesce(sum(cardinality(uuids)), 0)::bigint as positions, min(created_at) as oldest
+       (select coalesce(sum(count), 0)::bigint as positions, min(created_at) as oldest
          from function_positions where project_id = $1 and function_id = $2) p,
        (select coalesce(sum(count) filter (where kind = 'success'), 0)::bigint as succeeded,
            coalesce(sum(count) filter (where kind = 'failure'), 0)::bigint as failed,

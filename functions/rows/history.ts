@@ -148,6 +148,22 @@ export async function findInvocation(
   }
 }
 
+/** Finds invocations of a selection: failed ones that nobody has done anything about, or waiting ones that nobody works at. */
+export async function findSome(
+  queryable: Queryable,
+  selection: InvocationSelection,
+  { waiting, limit }: { waiting: boolean; limit: number },
+): Promise<string[]> {
+  const values: unknown[] = [];
+  const conditions = conditionsOf(waiting ? selection : { ...selection, isOpen: true }, values);
+  const { rows } = await queryable.query(
+    `select i.id from ${waiting ? WAITING : ENDED} i where ${[...conditions, waiting ? FREE : 'true'].join(' and ')}
+     order by i.at limit ${Number(limit)}`,
+    values,
+  );
+  return rows.map((row) => row.id);
+}
+
 /** Marks failed invocations of a selection with which nothing more is to be done. Returns how many. */
 export async function dismissInvocations(
   queryable: Queryable,

@@ -49,8 +49,8 @@ export async function keepPositions(
       const some = all.slice(at, at + IN_A_ROW);
       const [{ projectId, functionId, version }] = some as [NewInvocation];
       await queryable.query(
-        `insert into function_positions (project_id, function_id, version, uuids, timestamps, mappings, with_groups)
-         values ($1, $2, $3, $4, $5, $6, $7)`,
+        `insert into function_positions (project_id, function_id, version, uuids, timestamps, mappings, with_groups, count)
+         values ($1, $2, $3, $4, $5, $6, $7, cardinality($4::uuid[]))`,
         [
           ...[projectId, functionId, version, some.map((one) => one.uuid), some.map((one) => one.timestamp)],
           ...[some.map((one) => one.mapping ?? -1), some.some((one) => one.groups !== null)],

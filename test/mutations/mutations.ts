@@ -2231,8 +2231,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a replay moves on before its invocations are written',
     file: 'functions/runs/replays.ts',
-    from: 'if (!(await advanceReplay(client, row, page.done))) return false;',
-    to: 'if (!(await advanceReplay(pool, row, page.done))) return false;',
+    from: 'if (!(await advanceReplay(client, row, page.done))) return null;',
+    to: 'if (!(await advanceReplay(pool, row, page.done))) return null;',
     test: 'test/functions/runtime/replay-pages.test.ts',
     named: 'go on from there',
   },

@@ -57,6 +57,9 @@ async function stateOfBen(): Promise<string> {
     ['function_queue', 'project_id = $1', ben.projectId],
     ['function_invocations', 'project_id = $1', ben.projectId],
     ['function_replays', 'project_id = $1', ben.projectId],
+    ['feature_flags', 'project_id = $1', ben.projectId],
+    ['early_access_features', 'project_id = $1', ben.projectId],
+    ['surveys', 'project_id = $1', ben.projectId],
   ] as const;
   const texts: string[] = [];
   for (const [table, condition, value] of tables) {
@@ -78,6 +81,21 @@ async function observe(method: string, url: string, payload: unknown, ids: Ids, 
   for (const [name, id] of byLength) body = body.replaceAll(String(id), `<${name}>`);
   const { 'x-request-id': _id, date: _date, 'content-length': _length, ...headers } = result.headers;
   return { status: result.statusCode, body, headers, queries };
+}
+
+/** A feature to choose with its flag, and a survey. */
+async function insertOffersOf(tenant: Tenant): Promise<void> {
+  const { id } = idsOf(tenant);
+  await api.pool.query(
+    `with flag as (
+       insert into feature_flags (project_id, key, filters) values ($1, 'early', '{"groups":[]}') returning id)
+     insert into early_access_features (project_id, id, flag_id, name, stage) select $1, $2, id, 'Early', 'beta' from flag`,
+    [tenant.projectId, id],
+  );
+  await api.pool.query(
+    "insert into surveys (project_id, id, name, type) values ($1, $2, 'Liking', 'popover')",
+    [tenant.projectId, id],
+  );
 }
 
 beforeAll(async () => {
@@ -114,7 +132,10 @@ beforeAll(async () => {
   await insertExportOf(api.pool, ben);
   // So that only the run or the backfill of a path is somebody else's.
   await insertExportOf(api.pool, anna);
-  for (const tenant of [ben, anna]) await insertFunctionOf(api.pool, tenant);
+  for (const tenant of [ben, anna]) {
+    await insertFunctionOf(api.pool, tenant);
+    await insertOffersOf(tenant);
+  }
   before = await stateOfBen();
 });
 

@@ -8,7 +8,15 @@ const LANE = 'api/public/';
 /** What the lane may import of ours, types included. */
 const ALLOWED = [LANE, 'api/copies.ts', 'api/errors.ts', 'api/fields.ts', 'db/', 'telemetry/', 'values/'];
 /** The products that use the lane. */
-const PRODUCTS = ['capture/', 'api/capture/', 'api/remote-config.ts', 'flags/', 'api/flags/'];
+const PRODUCTS = [
+  'capture/',
+  'api/capture/',
+  'api/remote-config.ts',
+  'flags/',
+  'api/flags/',
+  'surveys/',
+  'api/surveys/',
+];
 
 const startsWithAny = (name: string, starts: string[]) => starts.some((one) => name.startsWith(one));
 

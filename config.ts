@@ -396,8 +396,8 @@ export const apiPools = ({
   reader: 4,
   /** Transactions that store events. While one waits for the disk, others are written. */
   ingest: 4,
-  /** What public requests look up: the projects of their keys. */
-  lane: 2,
+  /** What public requests look up: the projects of their keys, and whom flags are for. */
+  lane: 4,
   /** The one that hears of changes. */
   listener: 1,
 });

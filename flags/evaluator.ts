@@ -169,7 +169,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     const { distinctId, anonDistinctId } = request;
     const isKnown = anonDistinctId !== '' && anonDistinctId !== distinctId && distinctId !== '';
     const ids = isKnown ? [distinctId, anonDistinctId] : [distinctId];
-    return subjects.ask(async (queryable) => {
+    return subjects.ask(projectId, async (queryable) => {
       const before = await readHashKeys(queryable, projectId, ids);
       const open = isKnown ? needs.continuous.filter((key) => !before.get(key)?.isOwn) : [];
       if (open.length === 0) return before;
@@ -203,7 +203,9 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
       readsCohorts
         ? orFailed(
             subjects
-              .ask((queryable) => memberships(queryable, projectId, distinctId, needs.staticCohorts))
+              .ask(projectId, (queryable) =>
+                memberships(queryable, projectId, distinctId, needs.staticCohorts),
+              )
               .then((ids) => new Set(ids)),
           )
         : NOTHING.staticCohorts,

@@ -65,15 +65,20 @@ function textsIn(value: unknown, field: string): string[] | undefined {
 }
 
 /** Cuts an id by characters, not by halves of surrogate pairs. */
-const cut = (id: string): string =>
-  id.length <= LONGEST_ID ? id : Array.from(id).slice(0, LONGEST_ID).join('');
+function cut(id: string): string {
+  // Capture stores ids so, because Postgres has no such character.
+  const storable = id.includes('\0') ? id.replaceAll('\0', '\uFFFD') : id;
+  return storable.length <= LONGEST_ID ? storable : Array.from(storable).slice(0, LONGEST_ID).join('');
+}
+
+const storableKey = (key: string): string => (key.includes('\0') ? key.replaceAll('\0', '\uFFFD') : key);
 
 /** The keys of groups. A key that is neither a text nor a number names no group. */
 function groupsIn(value: unknown): Record<string, string> {
   const groups: Record<string, string> = {};
   for (const [type, key] of Object.entries(recordIn(value, 'groups'))) {
     if (typeof key !== 'string' && typeof key !== 'number' && !(key instanceof ExactNumber)) continue;
-    Object.defineProperty(groups, type, { value: String(key), enumerable: true });
+    Object.defineProperty(groups, type, { value: storableKey(String(key)), enumerable: true });
   }
   return groups;
 }

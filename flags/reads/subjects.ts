@@ -1,12 +1,15 @@
 import type { Queryable } from '../../db/pool.ts';
+import { Turns } from '../../db/turns.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { readGroups, readPersons, type WantedGroup, type WantedPerson } from '../rows/subjects.ts';
 
-/** How many are read by one statement, and how many statements run at once. */
+/** How many are read by one statement. */
 const MOST_TOGETHER = 200;
-const AT_ONCE = 2;
-/** How many requests may wait for a statement. */
-const MOST_WAITING = 10_000;
+/** How many statements run at once, and how many of them for one project. Others of the pool's connections stay free. */
+const AT_ONCE = 3;
+const PER_PROJECT = 2;
+/** How many requests of a project may wait for a statement. */
+const MOST_WAITING = 5_000;
 /** So long a request waits for the database. */
 const PATIENCE = 1_000;
 /** After a failure nobody asks the database for so long. Then one asks, and the others wait for what becomes of it. */
@@ -24,9 +27,12 @@ export interface Subjects {
   /** The properties of the person of a distinct id, at least those that are named. Undefined: there is no person. */
   person(wanted: WantedPerson): Promise<Properties | undefined>;
   group(wanted: WantedGroup): Promise<Properties | undefined>;
-  /** Asks the database something else, under the same breaker. */
-  ask<T>(question: (queryable: Queryable) => Promise<T>): Promise<T>;
+  /** Asks the database something else about a project, with the same share and breaker. */
+  ask<T>(projectId: number, question: (queryable: Queryable) => Promise<T>): Promise<T>;
 }
+
+/** Whether the fault lies in a value that was asked for, and not in the database. */
+const isBadValue = (error: unknown): boolean => String((error as { code?: string }).code).startsWith('22');
 
 /** Fails at once while the database is known to be away, instead of making every request wait. */
 class Breaker {
@@ -40,6 +46,10 @@ class Breaker {
     this.#patience = patience;
   }
 
+  get isOpen(): boolean {
+    return this.#closedUntil > 0;
+  }
+
   async run<T>(work: () => Promise<T>): Promise<T> {
     const isOpen = this.#closedUntil > 0;
     if (isOpen && (this.#probing || this.#now() < this.#closedUntil)) throw new SubjectsUnavailableError();
@@ -51,11 +61,38 @@ class Breaker {
       this.#closedUntil = 0;
       return answer;
     } catch (error) {
-      this.#closedUntil = this.#now() + REST;
+      if (!isBadValue(error)) this.#closedUntil = this.#now() + REST;
       throw new SubjectsUnavailableError('The database did not answer.', { cause: error });
     } finally {
       clearTimeout(timer);
       if (isOpen) this.#probing = false;
+    }
+  }
+}
+
+/** The breakers of projects: what one project asks for may be slow while others are answered. */
+class Breakers {
+  readonly #now: () => number;
+  readonly #patience: number;
+  readonly #breakers = new Map<number, { breaker: Breaker; users: number }>();
+
+  constructor(now: () => number, patience: number) {
+    this.#now = now;
+    this.#patience = patience;
+  }
+
+  async run<T>(projectId: number, work: () => Promise<T>): Promise<T> {
+    let one = this.#breakers.get(projectId);
+    if (!one) {
+      one = { breaker: new Breaker(this.#now, this.#patience), users: 0 };
+      this.#breakers.set(projectId, one);
+    }
+    one.users += 1;
+    try {
+      return await one.breaker.run(work);
+    } finally {
+      one.users -= 1;
+      if (one.users === 0 && !one.breaker.isOpen) this.#breakers.delete(projectId);
     }
   }
 }
@@ -66,51 +103,53 @@ interface Waiting<W> {
   reject(error: Error): void;
 }
 
-/** Joins the questions of many requests to few statements. */
-class Joined<W> {
+/** Joins the questions of a project's requests to few statements. */
+class Joined<W extends { projectId: number }> {
   readonly #read: (wanted: readonly W[]) => Promise<(string | null)[]>;
-  #waiting: Waiting<W>[] = [];
-  #running = 0;
-  #isPlanned = false;
+  readonly #turns: Turns;
+  readonly #waiting = new Map<number, { list: Waiting<W>[]; statements: number }>();
 
-  constructor(read: (wanted: readonly W[]) => Promise<(string | null)[]>) {
+  constructor(turns: Turns, read: (wanted: readonly W[]) => Promise<(string | null)[]>) {
+    this.#turns = turns;
     this.#read = read;
   }
 
   ask(wanted: W): Promise<Properties | undefined> {
-    if (this.#waiting.length >= MOST_WAITING) return Promise.reject(new SubjectsUnavailableError());
+    const { projectId } = wanted;
+    const own = this.#waiting.get(projectId) ?? { list: [], statements: 0 };
+    this.#waiting.set(projectId, own);
+    if (own.list.length >= MOST_WAITING) return Promise.reject(new SubjectsUnavailableError());
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ wanted, resolve, reject });
-      if (this.#isPlanned) return;
-      this.#isPlanned = true;
+      own.list.push({ wanted, resolve, reject });
+      if (own.statements >= PER_PROJECT || own.list.length > 1) return;
+      own.statements += 1;
       // Requests of the same turn of the event loop share a statement.
-      setImmediate(() => {
-        this.#isPlanned = false;
-        this.#proceed();
-      });
+      setImmediate(() => void this.#proceed(projectId, own));
     });
   }
 
-  #proceed(): void {
-    while (this.#running < AT_ONCE && this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MOST_TOGETHER);
-      this.#running += 1;
-      void this.#answer(batch).finally(() => {
-        this.#running -= 1;
-        this.#proceed();
-      });
+  async #proceed(projectId: number, own: { list: Waiting<W>[]; statements: number }): Promise<void> {
+    while (own.list.length > 0) {
+      let batch: Waiting<W>[] = [];
+      try {
+        // What comes until it is the project's turn joins the statement.
+        await this.#turns.take({ projectId }, async () => {
+          batch = own.list.splice(0, MOST_TOGETHER);
+          if (batch.length > 0) await this.#answer(batch);
+        });
+      } catch (error) {
+        for (const { reject } of batch.length > 0 ? batch : own.list.splice(0)) reject(error as Error);
+      }
     }
+    own.statements -= 1;
+    if (own.statements === 0) this.#waiting.delete(projectId);
   }
 
   async #answer(batch: readonly Waiting<W>[]): Promise<void> {
-    try {
-      const texts = await this.#read(batch.map((one) => one.wanted));
-      for (const [index, { resolve }] of batch.entries()) {
-        const text = texts[index];
-        resolve(typeof text === 'string' ? (parseExactJson(text) as Properties) : undefined);
-      }
-    } catch (error) {
-      for (const { reject } of batch) reject(error as Error);
+    const texts = await this.#read(batch.map((one) => one.wanted));
+    for (const [index, { resolve }] of batch.entries()) {
+      const text = texts[index];
+      resolve(typeof text === 'string' ? (parseExactJson(text) as Properties) : undefined);
     }
   }
 }
@@ -119,12 +158,15 @@ export function createSubjects(
   queryable: Queryable,
   { now = Date.now, patience = PATIENCE }: { now?: () => number; patience?: number } = {},
 ): Subjects {
-  const breaker = new Breaker(now, patience);
-  const persons = new Joined<WantedPerson>((wanted) => breaker.run(() => readPersons(queryable, wanted)));
-  const groups = new Joined<WantedGroup>((wanted) => breaker.run(() => readGroups(queryable, wanted)));
+  const breakers = new Breakers(now, patience);
+  // A turn lasts as long as its statement, also if nobody waits for it any more.
+  const turns = new Turns({ atOnce: AT_ONCE, perAsker: PER_PROJECT, waitingPerAsker: MOST_WAITING });
+  const persons = new Joined<WantedPerson>(turns, (wanted) => readPersons(queryable, wanted));
+  const groups = new Joined<WantedGroup>(turns, (wanted) => readGroups(queryable, wanted));
   return {
-    person: (wanted) => persons.ask(wanted),
-    group: (wanted) => groups.ask(wanted),
-    ask: (question) => breaker.run(() => question(queryable)),
+    person: (wanted) => breakers.run(wanted.projectId, () => persons.ask(wanted)),
+    group: (wanted) => breakers.run(wanted.projectId, () => groups.ask(wanted)),
+    ask: (projectId, question) =>
+      breakers.run(projectId, () => turns.take({ projectId }, () => question(queryable))),
   };
 }

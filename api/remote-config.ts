@@ -16,6 +16,7 @@ import type { LaneRequest } from './public/direct.ts';
 import { type Handle, type Incoming, type Query, whenPrepared } from './public/exchange.ts';
 import type { Lane, LaneMember } from './public/lane.ts';
 import { type Packed, packed, packedAnswer } from './public/packed.ts';
+import { LATE, Patience } from './public/patience.ts';
 import type { ProjectKeys } from './public/project-keys.ts';
 import { createRemembered } from './public/remembered.ts';
 import { settingsOf } from './settings.ts';
@@ -39,7 +40,10 @@ const CACHE = 'public, max-age=60';
  * The settings for older clients, which ask `/decide` for them and know some by other names. They load the functions of
  * the project from a script that they are told of.
  */
-function olderSettings(token: string, { hasFunctions, hasFlags, hasSurveys }: SiteConfig) {
+function olderSettings(
+  token: string,
+  { hasFunctions, hasFlags, hasSurveys }: Pick<SiteConfig, 'hasFunctions' | 'hasFlags' | 'hasSurveys'>,
+) {
   const script = { id: LOADED_BY_OLDER, url: SCRIPT_PATH.replace(':token', () => encodeURIComponent(token)) };
   return {
     ...settingsOf(token, hasFlags, hasSurveys),
@@ -86,6 +90,7 @@ export function remoteConfigRoutes(
 ): void {
   const { keys } = lane;
   const database = whenPrepared(deps.lanePool, deps.isPrepared);
+  const waiting = new Patience();
   /** Reads what browsers load. */
   const readSiteOf = createCopied((projectId) => readSite(database, Number(projectId), MOST_SITE_BYTES), {
     copies: deps.copies,
@@ -146,7 +151,14 @@ export function remoteConfigRoutes(
     answers(incoming, {
       form: decideForm(versionOf(incoming.request.query as Query)),
       settings: async (project, key) => {
-        return olderSettings(key, await siteOf(project, key));
+        const site = await waiting.wait(siteOf(project, key));
+        if (site !== LATE) {
+          waiting.answered();
+          return olderSettings(key, site);
+        }
+        // Without the database, it may be unknown which functions there are. That must not cost anybody the flags.
+        const hasFlags = await deps.flags.hasFlags(project.id);
+        return olderSettings(key, { hasFunctions: false, hasSurveys: false, hasFlags });
       },
     });
   add('GET', CONFIG_PATH, config, { summary: "A browser's settings", params, answer: freeForm });

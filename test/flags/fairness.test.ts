@@ -1,0 +1,99 @@
+import { beforeAll, expect, test } from '@jest/globals';
+import type { Queryable } from '../../db/pool.ts';
+import { createSubjects, SubjectsUnavailableError } from '../../flags/reads/subjects.ts';
+import { apiForFile, type Tenant } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
+import { EVERYBODY, storeFlag, where } from './support.ts';
+
+const api = apiForFile();
+let greedy: Tenant;
+let other: Tenant;
+const email = { key: 'email', type: 'person', operator: 'icontains', value: '@acme' };
+
+beforeAll(async () => {
+  [greedy, other] = [await api.createTenant('Greedy'), await api.createTenant('Other')];
+  for (const tenant of [greedy, other]) {
+    await storeFlag(api.pool, tenant.projectId, { key: 'acme', filters: where(email) });
+    const $set = { email: 'ann@acme.com' };
+    const event = { api_key: tenant.projectToken, event: '$set', distinct_id: 'ann', properties: { $set } };
+    expect((await api.request(null, 'POST', '/i/v0/e/', event)).statusCode).toBe(200);
+  }
+});
+
+async function told(
+  tenant: Tenant,
+  body: object = {},
+): Promise<Record<string, { reason: { code: string } }>> {
+  const payload = { api_key: tenant.projectToken, distinct_id: 'ann', ...body };
+  const answer = await api.request(null, 'POST', '/flags?v=2', payload);
+  expect(answer.statusCode).toBe(200);
+  return answer.json().flags;
+}
+
+test('ids that Postgres cannot store fail nothing, for nobody', async () => {
+  for (let times = 0; times < 20; times += 1) {
+    const [strange, groups, right] = await Promise.all([
+      told(greedy, { distinct_id: 'a\0b' }),
+      told(greedy, { groups: { company: 'a\0b' } }),
+      told(other),
+    ]);
+    expect(strange.acme?.reason.code).toBe('no_condition_match');
+    expect(groups.acme?.reason.code).toBe('condition_match');
+    expect(right.acme?.reason.code).toBe('condition_match');
+  }
+});
+
+test('a project whose persons are read slowly takes no turns from another, and only its own breaker opens', async () => {
+  let slow = 0;
+  let ended = 0;
+  // The database as it is, and very slow for one project.
+  const queryable = {
+    async query(query: { values: unknown[][] }) {
+      if (query.values[0]?.includes(greedy.projectId)) {
+        slow += 1;
+        await api.pool.query('select pg_sleep(2)');
+        ended += 1;
+      }
+      return (api.pool.query as (...all: unknown[]) => unknown)(query);
+    },
+  } as unknown as Queryable;
+  const subjects = createSubjects(queryable, { patience: 500 });
+  const ask = ({ projectId }: Tenant) =>
+    subjects.person({ projectId, distinctId: 'ann', names: '["email"]' }).catch((error) => error);
+  const flood = Array.from({ length: 1_000 }, () => ask(greedy));
+  for (let times = 0; times < 200; times += 1) expect(await ask(other)).toEqual({ email: 'ann@acme.com' });
+  for (const answer of await Promise.all(flood)) expect(answer).toBeInstanceOf(SubjectsUnavailableError);
+  // Nobody waits for it now, and the other one is answered still.
+  expect(await ask(greedy)).toBeInstanceOf(SubjectsUnavailableError);
+  expect(await ask(other)).toEqual({ email: 'ann@acme.com' });
+  // What waited for its turn is read in vain, and leaves nothing behind.
+  await eventually(async () => ended === slow && ended >= 2);
+});
+
+test('monstrous definitions of one project are prepared between the requests of another', async () => {
+  const properties = Array.from({ length: 20 }, (_, index) => ({
+    ...{ key: `p${index}`, type: 'person', operator: 'regex' },
+    value: `^(a|b|c){1,5}${index}[x-z]+$`,
+  }));
+  const groups = Array.from({ length: 20 }, () => ({ properties, rollout_percentage: 50 }));
+  await api.pool.query(
+    `insert into feature_flags (project_id, key, filters)
+     select $1, 'flag-' || n, $2 from generate_series(1, 300) n`,
+    [greedy.projectId, JSON.stringify({ groups })],
+  );
+  await storeFlag(api.pool, other.projectId, { key: 'plain', filters: EVERYBODY });
+  await eventually(async () => (await told(other)).plain !== undefined);
+  let isReady = false;
+  const first = eventually(async () => 'flag-300' in (await told(greedy, { flag_keys: ['flag-300'] }))).then(
+    () => {
+      isReady = true;
+    },
+  );
+  let answered = 0;
+  while (!isReady) {
+    expect((await told(other)).plain?.reason.code).toBe('condition_match');
+    answered += 1;
+  }
+  await first;
+  expect(answered).toBeGreaterThan(5);
+});

@@ -202,6 +202,7 @@ export function addOfrep(
         place: isServer || geoipDisable || !flagPlace ? {} : flagPlace(request.ip),
         runtime: runtimeOf(request.headers) ?? (isServer ? 'server' : 'client'),
       });
+      if (key !== undefined) flags.calls.note(project.id, key);
       if (found === LIMITED) return { ...refusal(429, { errorDetails: OVER_QUOTA }), headers: RETRY };
       return found ?? refusal(401, { errorDetails: WRONG_KEY });
     } catch (error) {

@@ -33,3 +33,12 @@ export function childrenCpu(pid: number): number {
   }
   return seconds;
 }
+
+/** Returns the CPU time in seconds of the threads that a process has now, to the nanosecond. */
+export function threadsCpu(pid: number): number {
+  let nanoseconds = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    nanoseconds += Number.parseInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'), 10);
+  }
+  return nanoseconds / 1e9;
+}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,9 +23,7 @@ func main() {
 	path := flag.String("path", "/", "path of the requests")
 	file := flag.String("bodies", "", "file with one body a line")
 	connections := flag.Int("connections", 64, "number of connections")
-	warmup := flag.Duration("warmup", 3*time.Second, "time before anything is counted")
-	duration := flag.Duration("duration", 5*time.Second, "time that is measured")
-	marks := flag.Bool("marks", false, "print a line when the measured time begins, and one when it ends")
+	count := flag.Int64("requests", 10_000, "number of requests")
 	flag.Parse()
 	text, err := os.ReadFile(*file)
 	if err != nil {
@@ -35,8 +34,9 @@ func main() {
 		head := "POST " + *path + " HTTP/1.1\r\nHost: " + *host + "\r\nContent-Type: application/json\r\nContent-Length: "
 		requests = append(requests, []byte(head+strconv.Itoa(len(body))+"\r\n\r\n"+body))
 	}
-	begin := time.Now().Add(*warmup)
-	end := begin.Add(*duration)
+	var left atomic.Int64
+	left.Store(*count)
+	begin := time.Now()
 	var wait sync.WaitGroup
 	var lock sync.Mutex
 	var all []time.Duration
@@ -54,7 +54,7 @@ func main() {
 			reader := bufio.NewReaderSize(conn, 64*1024)
 			var mine []time.Duration
 			size, bad := 0, 0
-			for time.Now().Before(end) {
+			for left.Add(-1) >= 0 {
 				sent := time.Now()
 				if _, err := conn.Write(requests[next%len(requests)]); err != nil {
 					panic(err)
@@ -78,12 +78,10 @@ func main() {
 				if _, err := io.CopyN(io.Discard, reader, int64(length)); err != nil {
 					panic(err)
 				}
-				if sent.After(begin) {
-					mine = append(mine, time.Since(sent))
-					size = length
-					if status != 200 {
-						bad++
-					}
+				mine = append(mine, time.Since(sent))
+				size = length
+				if status != 200 {
+					bad++
 				}
 			}
 			lock.Lock()
@@ -93,19 +91,14 @@ func main() {
 			lock.Unlock()
 		}(c * 13)
 	}
-	if *marks {
-		time.Sleep(time.Until(begin))
-		fmt.Println("begin")
-		time.Sleep(time.Until(end))
-		fmt.Println("end")
-	}
 	wait.Wait()
+	took := time.Since(begin)
 	sort.Slice(all, func(i, j int) bool { return all[i] < all[j] })
 	at := func(part float64) float64 {
 		return float64(all[int(float64(len(all)-1)*part)].Microseconds()) / 1000
 	}
 	answer, _ := json.Marshal(map[string]any{
-		"perSecond": float64(len(all)) / duration.Seconds(), "count": len(all), "failed": failed, "bytes": bytes,
+		"perSecond": float64(len(all)) / took.Seconds(), "failed": failed, "bytes": bytes,
 		"p50": at(0.5), "p99": at(0.99),
 	})
 	fmt.Println(string(answer))

@@ -171,7 +171,8 @@ export async function guardedFetch(
     for (let left = options.redirects ?? 0; ; left -= 1) {
       const request: Dispatcher.DispatchOptions = {
         ...{ origin: at.origin, path: at.pathname + at.search, method: method as Dispatcher.HttpMethod },
-        ...{ headers, body: body ?? null, headersTimeout: milliseconds, bodyTimeout: milliseconds },
+        // The time above counts for the whole answer, and names its host.
+        ...{ headers, body: body ?? null, headersTimeout: 0, bodyTimeout: 0 },
       };
       sending = send(dispatcher, request, options.maxAnswerBytes ?? MAX_ANSWER_BYTES);
       const answer = await sending.answer;

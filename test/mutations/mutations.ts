@@ -549,8 +549,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'an answer may trickle for ever',
     file: 'egress/fetch.ts',
-    from: 'const timer = setTimeout(() => timeout.abort(), milliseconds);',
-    to: 'const timer = setTimeout(() => timeout.signal, milliseconds);',
+    from: "sending?.abort(new Error('there was no answer in time'));",
+    to: 'sending?.answer.catch(() => undefined);',
     test: 'test/egress/connections.test.ts',
     named: 'never ends, ends in time',
   },

@@ -54,6 +54,11 @@ describe('the maintenance schedule', () => {
           keepFunctionHistory: 0,
           countCohorts: 0,
           expireFlagHashKeys: 0,
+          expireFlagQuotas: 0,
+          hashSecretTokens: 0,
+          mendFlagPlans: 0,
+          endFullSurveys: 0,
+          tellOfFunctions: 0,
         },
         failed: [],
       });

@@ -1,18 +1,46 @@
+import { nextTurn } from '../db/loop-turns.ts';
 import { parseExactJson } from '../values/exact-json.ts';
 import type { ProjectFlags } from './cache/definitions.ts';
 import { isRecord, own } from './engine/definition.ts';
 import type { FlagSet } from './engine/flag-set.ts';
+import type { FlagDefinitionRow } from './rows/definitions.ts';
 
-/** The keys of a flag and of all that it asks about, each after those that it asks about. Empty: it cannot be computed. */
-function chainOf(set: FlagSet, id: number): string[] {
-  const reached = new Set([id]);
-  for (const one of reached) for (const next of set.byId.get(one)?.asks ?? []) reached.add(next);
-  const chain = set.flags.filter((flag) => reached.has(flag.definition.id));
-  return chain.length === reached.size ? chain.map((flag) => flag.definition.key) : [];
+/** So many names of flags are listed in the chains of a body. A long chain of flags would list each of them in each one after it. */
+const MOST_NAMED = 100_000;
+/** How many milliseconds definitions are written in one turn of the event loop. */
+const TURN = 4;
+
+/** What is known of the flags that others ask about. */
+interface Chains {
+  /** The keys of a flag and of all that it asks about, each after those that it asks about. Empty: SDKs ask the server. */
+  of(id: number): readonly string[];
+}
+
+function chainsOf(set: FlagSet): Chains {
+  const places = new Map(set.flags.map((flag, place) => [flag.definition.id, place]));
+  const known = new Map<number, readonly string[]>();
+  let named = 0;
+  const chain = (id: number): readonly string[] => {
+    const reached = new Set([id]);
+    for (const one of reached) {
+      if (!places.has(one) || named + reached.size > MOST_NAMED) return [];
+      for (const next of set.byId.get(one)?.asks ?? []) reached.add(next);
+    }
+    named += reached.size;
+    const inOrder = [...reached].sort((left, right) => (places.get(left) ?? 0) - (places.get(right) ?? 0));
+    return inOrder.map((one) => set.byId.get(one)?.definition.key ?? '');
+  };
+  return {
+    of(id) {
+      const found = known.get(id) ?? chain(id);
+      known.set(id, found);
+      return found;
+    },
+  };
 }
 
 /** Names flags by their keys, as the SDKs do. */
-function withKeys(filters: unknown, set: FlagSet): unknown {
+function withKeys(filters: unknown, set: FlagSet, chains: Chains): unknown {
   if (!isRecord(filters) || !Array.isArray(own(filters, 'groups'))) return filters;
   const rewrite = (property: unknown): unknown => {
     if (!isRecord(property) || property.type !== 'flag') return property;
@@ -21,7 +49,7 @@ function withKeys(filters: unknown, set: FlagSet): unknown {
     return {
       ...property,
       key: asked?.definition.key ?? property.key,
-      dependency_chain: asked ? chainOf(set, id) : [],
+      dependency_chain: asked ? chains.of(id) : [],
     };
   };
   const groups = (filters.groups as unknown[]).map((group) =>
@@ -45,22 +73,18 @@ function cohortsIn(tree: unknown): number[] {
   return tree.type === 'cohort' ? [Number(tree.value)] : [];
 }
 
-/** What an SDK needs to evaluate the flags of a project by itself, as JSON. */
-export function localDefinitions({ set, rows, cohorts, groupTypes, projectId }: ProjectFlags): string {
-  const local = rows.filter(
-    (row) => !row.is_remote_configuration && !row.key.startsWith('survey-targeting-'),
-  );
-  const trees = new Map(
-    cohorts.filter((one) => !one.is_static).map((one) => [one.id, treeOf(one.filters)] as const),
-  );
-  const wanted = new Set(local.flatMap((row) => set.byId.get(row.id)?.cohorts ?? []));
-  for (const id of wanted) for (const next of cohortsIn(trees.get(id))) wanted.add(next);
-  const flags = local.map((row) => ({
+/** The texts of flags that ask about no others. They stay the same until the flag itself changes. */
+const texts = new WeakMap<FlagDefinitionRow, string>();
+
+function textOf(row: FlagDefinitionRow, { set, projectId }: ProjectFlags, chains: Chains): string {
+  const known = texts.get(row);
+  if (known !== undefined) return known;
+  const text = JSON.stringify({
     id: row.id,
     team_id: projectId,
     name: row.name,
     key: row.key,
-    filters: withKeys(parseExactJson(row.filters), set),
+    filters: withKeys(parseExactJson(row.filters), set, chains),
     deleted: false,
     active: row.active,
     version: row.version,
@@ -70,9 +94,36 @@ export function localDefinitions({ set, rows, cohorts, groupTypes, projectId }: 
     evaluation_contexts: row.evaluation_contexts,
     tags: row.tags,
     has_experiment: false,
-  }));
-  return JSON.stringify({
-    flags,
+  });
+  if ((set.byId.get(row.id)?.asks.length ?? 0) === 0) texts.set(row, text);
+  return text;
+}
+
+/**
+ * What an SDK needs to evaluate the flags of a project by itself, as JSON. Only what has changed is written anew, and many
+ * flags in several turns of the event loop.
+ */
+export async function localDefinitions(project: ProjectFlags): Promise<string> {
+  const { set, rows, cohorts, groupTypes } = project;
+  const local = rows.filter(
+    (row) => !row.is_remote_configuration && !row.key.startsWith('survey-targeting-'),
+  );
+  const chains = chainsOf(set);
+  const flags: string[] = [];
+  let turn = performance.now();
+  for (const row of local) {
+    flags.push(textOf(row, project, chains));
+    if (performance.now() - turn > TURN) {
+      await nextTurn();
+      turn = performance.now();
+    }
+  }
+  const trees = new Map(
+    cohorts.filter((one) => !one.is_static).map((one) => [one.id, treeOf(one.filters)] as const),
+  );
+  const wanted = new Set(local.flatMap((row) => set.byId.get(row.id)?.cohorts ?? []));
+  for (const id of wanted) for (const next of cohortsIn(trees.get(id))) wanted.add(next);
+  const rest = JSON.stringify({
     group_type_mapping: Object.fromEntries(
       groupTypes.map((one) => [String(one.group_type_index), one.group_type]),
     ),
@@ -80,4 +131,5 @@ export function localDefinitions({ set, rows, cohorts, groupTypes, projectId }: 
       [...wanted].flatMap((id) => (trees.get(id) === undefined ? [] : [[String(id), trees.get(id)]])),
     ),
   });
+  return `{"flags":[${flags.join(',')}],${rest.slice(1)}`;
 }

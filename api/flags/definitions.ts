@@ -1,29 +1,16 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { findMemberProject, findProjectByToken, type MemberProjectRow } from '../../db/projects.ts';
-import { localDefinitions } from '../../flags/local-definitions.ts';
 import { admitsKeys, isWithin, tokenIn, wrongToken } from '../access.ts';
 import type { ApiDependencies, App } from '../dependencies.ts';
-import { ApiError, errors } from '../errors.ts';
+import { errors } from '../errors.ts';
 import { errorBody, freeForm } from '../fields.ts';
-import { type Packed, packed, packedAnswer } from '../public/packed.ts';
+import { DEFINITION_PATHS } from './definition-answers.ts';
 import type { Flags } from './dependencies.ts';
 import { FLAGS_PREFIX } from './feature-flags.ts';
 
 const TAGS = ['feature flags'];
 const READ = 'feature_flag:read';
-/** SDKs ask again with the ETag, and get 304 as long as nothing has changed. */
-const CACHE = 'private, must-revalidate';
-const MOST_KEPT = 500;
-
-/** SDKs let go of their definitions then. */
-const quotaExceeded = () =>
-  new ApiError(402, {
-    type: 'quota_limited',
-    code: 'payment_required',
-    detail: 'You have exceeded your feature flag request quota',
-    attr: null,
-  });
 
 const answer = z
   .object({
@@ -38,33 +25,12 @@ export function flagDefinitionRoutes(
   app: App,
   { pool, flags }: Pick<ApiDependencies, 'pool'> & { flags: Flags },
 ): void {
-  /** The bodies of projects. One is made anew only when a definition has changed. */
-  const bodies = new Map<number, { revision: number; body: Promise<Packed> }>();
-
-  async function bodyOf(projectId: number): Promise<Packed> {
-    const project = await flags.definitions.of(projectId);
-    if (!project) throw errors.notFound();
-    if (!(await flags.metered.takeDefinitions(project))) throw quotaExceeded();
-    let known = bodies.get(projectId);
-    if (known?.revision !== project.revision) {
-      known = { revision: project.revision, body: packed(localDefinitions(project)) };
-      if (bodies.size >= MOST_KEPT) bodies.delete(bodies.keys().next().value as number);
-      bodies.set(projectId, known);
-    }
-    return known.body;
-  }
-
   async function send(
     request: FastifyRequest,
     reply: FastifyReply,
     projectId: number,
   ): Promise<FastifyReply> {
-    const {
-      status,
-      body,
-      headers = [],
-      vary,
-    } = packedAnswer(request, await bodyOf(projectId), 'application/json', CACHE);
+    const { status, body, headers = [], vary } = await flags.definitionAnswers.answer(request, projectId);
     for (let index = 0; index < headers.length; index += 2) {
       reply.header(headers[index] as string, headers[index + 1] as string);
     }
@@ -102,14 +68,19 @@ export function flagDefinitionRoutes(
       'The key is a personal one, or the secret token of the project. The answer has an `ETag`. Sent back as `If-None-Match`, it gets 304 as long as no definition has changed.',
     response: { 200: answer, 402: errorBody },
   };
-  for (const path of ['/flags/definitions', '/api/feature_flag/local_evaluation/']) {
+  for (const path of DEFINITION_PATHS) {
     app.get(
       path,
       {
         config: { access: { scope: READ, ignoresBounds: true, forSdks: true } },
         schema: { ...schema, summary: 'The definitions of flags, for SDKs that evaluate them' },
       },
-      async (request, reply) => send(request, reply, (await projectOf(request)).id),
+      async (request, reply) => {
+        const { id } = await projectOf(request);
+        // Without a token, a member may mean another project at any time.
+        if (request.secretOf || tokenIn(request)) flags.definitionAnswers.admitted.note(request.raw, id);
+        return send(request, reply, id);
+      },
     );
   }
   app.get(

@@ -15,6 +15,7 @@ import { addUsage } from '../../flags/rows/usage.ts';
 import { createTold } from '../../flags/told.ts';
 import type { ApiDependencies } from '../dependencies.ts';
 import { whenPrepared } from '../public/exchange.ts';
+import { createDefinitionAnswers, type DefinitionAnswers } from './definition-answers.ts';
 import { createMetered, type Metered } from './metered.ts';
 
 /** The flags of all projects, as the API process evaluates them. */
@@ -26,6 +27,8 @@ export interface Flags {
   /** What public requests ask for: counted, and bounded by the quota of the organization. */
   metered: Metered;
   usage: Usage;
+  /** Definitions for SDKs that evaluate flags by themselves. */
+  definitionAnswers: DefinitionAnswers;
   /** Whether a project has a flag that a client may be told. */
   hasFlags(projectId: number): Promise<boolean>;
   /** Whether some project's flags can be told, be it from what was known last. */
@@ -69,7 +72,7 @@ export function createFlags({
   copies,
   isPrepared,
 }: Pick<ApiDependencies, 'lanePool' | 'listener' | 'logger' | 'registry' | 'copies' | 'isPrepared'> & {
-  config: Pick<Config, 'SLUICE_FLAG_REQUESTS_PER_MONTH'>;
+  config: Pick<Config, 'SLUICE_FLAG_REQUESTS_PER_MONTH' | 'SLUICE_RATE_LIMIT'>;
 }): Flags {
   const database = whenPrepared(lanePool, isPrepared);
   const calls = createCalls({ queryable: database, logger });
@@ -97,12 +100,18 @@ export function createFlags({
     giveBack: (given) => giveBack(database, given),
   });
   const usage = createUsage({ logger, write: (counts) => addUsage(database, counts) });
+  const metered = createMetered({ evaluator, quotas, usage, known: definitions.known });
   return {
     definitions,
     calls,
     evaluator,
-    metered: createMetered({ evaluator, quotas, usage, known: definitions.known }),
+    metered,
     usage,
+    definitionAnswers: createDefinitionAnswers({
+      ...{ definitions, metered },
+      // Requests that count in a rate limit are counted by the management API.
+      remembers: !config.SLUICE_RATE_LIMIT,
+    }),
     async hasFlags(projectId) {
       const project = await definitions.of(projectId);
       return project?.set.flags.some((flag) => flag.definition.isActive) ?? false;

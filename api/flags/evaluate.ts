@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import type { PublicProjectRow } from '../../db/projects.ts';
 import { uuidv7 } from '../../db/uuid.ts';
@@ -11,6 +12,7 @@ import { settingsOf } from '../settings.ts';
 import type { OfferedSurveys } from '../surveys/offered.ts';
 import { type Form, writeAnswer } from './answers.ts';
 import { decodeFlagBody, FlagBodyError, MOST_BYTES } from './decode.ts';
+import { DEFINITION_PATHS } from './definition-answers.ts';
 import type { FlagRouteDependencies } from './dependencies.ts';
 import type { Limited } from './metered.ts';
 import { addOfrep } from './ofrep.ts';
@@ -165,7 +167,7 @@ const requestSchema = z
 
 /** Adds `/flags`, and the routes of OpenFeature. */
 export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: OfferedSurveys }): void {
-  const { add } = lane.join(MEMBER);
+  const { add, addShortcut } = lane.join(MEMBER);
   const answers = createFlagAnswers(lane, deps);
   const evaluate: Handle = (incoming) => {
     const { form, withSettings } = flagsForm(incoming.request.query as Query);
@@ -201,4 +203,9 @@ export function flagRoutes(lane: Lane, deps: FlagRouteDependencies & { surveys: 
   });
   add('GET', '/flags', look, { summary: 'Whether the service evaluates flags', answer: freeForm });
   addOfrep(add, lane, deps);
+  const { admitted, answer } = deps.flags.definitionAnswers;
+  for (const path of DEFINITION_PATHS) {
+    const takes = (request: IncomingMessage) => admitted.has(request);
+    addShortcut('GET', path, takes, ({ request }) => answer(request, admitted.projectOf(request.raw)));
+  }
 }

@@ -8,6 +8,12 @@ export type LaneRequest = Pick<FastifyRequest, 'id' | 'ip' | 'headers' | 'query'
 /** Answers a request, from its body to its metrics. It never throws. */
 export type Exchange = (request: LaneRequest, response: ServerResponse) => void;
 
+/** What answers the requests of a route, and which of them go directly. Without `takes`, all do. */
+interface DirectRoute {
+  exchange: Exchange;
+  takes?: ((request: IncomingMessage) => boolean) | undefined;
+}
+
 export interface DirectOptions {
   idOf(request: IncomingMessage): string;
   /** The address of the client, which trusted proxies name. */
@@ -51,7 +57,7 @@ class DirectRequest implements LaneRequest {
  */
 export class DirectRoutes {
   readonly #options: DirectOptions;
-  readonly #exchanges = new Map<string, Map<string, Exchange>>();
+  readonly #routes = new Map<string, Map<string, DirectRoute>>();
   /** Clients send the same few queries again and again. */
   #lastQuery = '';
   #lastParsed: LaneRequest['query'] = parse('');
@@ -61,10 +67,13 @@ export class DirectRoutes {
     this.#options = options;
   }
 
-  add(method: string, path: string, exchange: Exchange): void {
+  /** `takes` chooses the requests that go directly. All others take the way of the framework. */
+  add(method: string, path: string, exchange: Exchange, takes?: DirectRoute['takes']): void {
     if (/[:*]/.test(path)) return;
-    const ofMethod = this.#exchanges.get(method) ?? new Map<string, Exchange>();
-    this.#exchanges.set(method, ofMethod.set(path, exchange).set(`${path}/`, exchange));
+    const route = { exchange, takes };
+    const bare = path.replace(/\/$/, '');
+    const ofMethod = this.#routes.get(method) ?? new Map<string, DirectRoute>();
+    this.#routes.set(method, ofMethod.set(bare, route).set(`${bare}/`, route));
   }
 
   /** From now on all requests take the way of the framework. */
@@ -76,15 +85,15 @@ export class DirectRoutes {
   take(request: IncomingMessage, response: ServerResponse): boolean {
     const { url = '', method = '' } = request;
     const end = url.indexOf('?');
-    const exchange = this.#exchanges.get(method)?.get(end < 0 ? url : url.slice(0, end));
-    if (!exchange || !this.#isOpen) return false;
+    const route = this.#routes.get(method)?.get(end < 0 ? url : url.slice(0, end));
+    if (!route || !this.#isOpen || route.takes?.(request) === false) return false;
     const query = end < 0 ? '' : url.slice(end + 1);
     if (query.includes('#')) return false;
     if (query !== this.#lastQuery) {
       this.#lastParsed = parse(query, '&', '=', { maxKeys: 0 });
       this.#lastQuery = query;
     }
-    exchange(new DirectRequest(request, this.#lastParsed, this.#options), response);
+    route.exchange(new DirectRequest(request, this.#lastParsed, this.#options), response);
     return true;
   }
 }

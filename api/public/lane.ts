@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
 import type { Listener } from '../../db/listen.ts';
@@ -46,6 +47,17 @@ export type AddRoute = (
   description?: Description,
 ) => void;
 
+/**
+ * Lets some requests of a route that stands elsewhere take the way around the framework: those that `takes` chooses. Its checks
+ * are all that protects what `handle` answers.
+ */
+export type AddShortcut = (
+  method: 'GET',
+  path: string,
+  takes: (request: IncomingMessage) => boolean,
+  handle: Handle,
+) => void;
+
 /** The fast way for public requests, which carry a project key or none. Each product joins it with routes of its own. */
 export interface Lane {
   keys: ProjectKeys;
@@ -55,7 +67,7 @@ export interface Lane {
    * Opens the product's gate. Throws when the product's share is more than the other products leave, or less than its
    * largest body, which would be refused for ever.
    */
-  join(product: LaneMember): { gate: Gate; add: AddRoute };
+  join(product: LaneMember): { gate: Gate; add: AddRoute; addShortcut: AddShortcut };
   /** Calls this when the server closes. */
   onClose(close: () => void | Promise<void>): void;
 }
@@ -143,7 +155,9 @@ export function openLane(
       if (!paths.has(path)) route('OPTIONS', path, preflight);
       paths.add(path);
     };
-    return { gate, add };
+    const addShortcut: AddShortcut = (method, path, takes, handle) =>
+      direct?.add(method, path, exchange(path, handle, context), takes);
+    return { gate, add, addShortcut };
   }
   return { keys, bodies, join, onClose: (close) => app.addHook('onClose', async () => close()) };
 }

@@ -1,5 +1,5 @@
 // A load generator that takes little CPU from the servers: a closed loop over requests that are built in advance. Each line
-// of the file is the body of a request. Prints one JSON object.
+// of the file is the body of a request; without a file, all requests are the same GET. Prints one JSON object.
 package main
 
 import (
@@ -24,14 +24,26 @@ func main() {
 	file := flag.String("bodies", "", "file with one body a line")
 	connections := flag.Int("connections", 64, "number of connections")
 	count := flag.Int64("requests", 10_000, "number of requests")
+	headers := flag.String("headers", "", "further headers, with \\n between them")
+	expected := flag.Int("expect", 200, "the status that requests must get")
 	flag.Parse()
-	text, err := os.ReadFile(*file)
-	if err != nil {
-		panic(err)
+	further := ""
+	if *headers != "" {
+		further = strings.ReplaceAll(*headers, "\\n", "\r\n") + "\r\n"
 	}
 	var requests [][]byte
-	for _, body := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		head := "POST " + *path + " HTTP/1.1\r\nHost: " + *host + "\r\nContent-Type: application/json\r\nContent-Length: "
+	var bodies []string
+	if *file == "" {
+		requests = append(requests, []byte("GET "+*path+" HTTP/1.1\r\nHost: "+*host+"\r\n"+further+"\r\n"))
+	} else {
+		text, err := os.ReadFile(*file)
+		if err != nil {
+			panic(err)
+		}
+		bodies = strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+	for _, body := range bodies {
+		head := "POST " + *path + " HTTP/1.1\r\nHost: " + *host + "\r\n" + further + "Content-Type: application/json\r\nContent-Length: "
 		requests = append(requests, []byte(head+strconv.Itoa(len(body))+"\r\n\r\n"+body))
 	}
 	var left atomic.Int64
@@ -80,7 +92,7 @@ func main() {
 				}
 				mine = append(mine, time.Since(sent))
 				size = length
-				if status != 200 {
+				if status != *expected {
 					bad++
 				}
 			}

@@ -96,7 +96,7 @@ export async function ours(
       return (await evaluate(user)).map(([, outcome]) => outcome.detail);
     },
     async serve() {
-      const text = localDefinitions(project);
+      const text = await localDefinitions(project);
       server = createServer((_request, response) => {
         response.setHeader('content-type', 'application/json').end(text);
       });

@@ -1,0 +1,146 @@
+import type { IncomingMessage } from 'node:http';
+import type { Definitions } from '../../flags/cache/definitions.ts';
+import { localDefinitions } from '../../flags/local-definitions.ts';
+import { ApiError, errors } from '../errors.ts';
+import type { Answer } from '../public/answer.ts';
+import type { LaneRequest } from '../public/direct.ts';
+import { type Packed, packed, packedAnswer } from '../public/packed.ts';
+import type { Metered } from './metered.ts';
+
+/** The paths that SDKs ask. */
+export const DEFINITION_PATHS = ['/flags/definitions', '/api/feature_flag/local_evaluation/'];
+/** SDKs ask again with the ETag, and get 304 as long as nothing has changed. */
+const CACHE = 'private, must-revalidate';
+/** How many bytes of bodies are kept. Those that were made first go first. */
+const MOST_KEPT = 64 * 1024 * 1024;
+/** How long a request that was admitted is admitted again without asking the database, in milliseconds. */
+const ADMITTED_FOR = 5_000;
+const MOST_ADMITTED = 10_000;
+const LONGEST_ADMITTED = 512;
+
+/** SDKs let go of their definitions then. */
+const quotaExceeded = () =>
+  new ApiError(402, {
+    type: 'quota_limited',
+    code: 'payment_required',
+    detail: 'You have exceeded your feature flag request quota',
+    attr: null,
+  });
+
+/** The key and the place that a request shows, as one text. Undefined: it is not remembered. */
+function shownBy({ headers, url = '' }: IncomingMessage): string | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined || authorization.length + url.length > LONGEST_ADMITTED) return undefined;
+  return `${authorization}\n${url}`;
+}
+
+/**
+ * The requests that were admitted lately, and the projects that they asked for. Servers of one fleet ask with the same key, again
+ * and again: the database need not be asked for each of them.
+ */
+export class Admitted {
+  readonly #projects = new Map<string, { projectId: number; until: number }>();
+  readonly #milliseconds: number;
+  readonly #now: () => number;
+
+  constructor(milliseconds: number, now: () => number = Date.now) {
+    this.#milliseconds = milliseconds;
+    this.#now = now;
+  }
+
+  note(request: IncomingMessage, projectId: number): void {
+    const shown = shownBy(request);
+    if (shown === undefined) return;
+    this.#projects.delete(shown);
+    if (this.#projects.size >= MOST_ADMITTED) {
+      this.#projects.delete(this.#projects.keys().next().value as string);
+    }
+    this.#projects.set(shown, { projectId, until: this.#now() + this.#milliseconds });
+  }
+
+  /** Whether the request was admitted lately. Otherwise it must be checked. */
+  has(request: IncomingMessage): boolean {
+    const found = this.#projects.get(shownBy(request) ?? '');
+    return found !== undefined && this.#now() < found.until;
+  }
+
+  /** The project that an admitted request asks for. */
+  projectOf(request: IncomingMessage): number {
+    const found = this.#projects.get(shownBy(request) ?? '');
+    if (!found) throw errors.notFound();
+    return found.projectId;
+  }
+}
+
+interface Kept {
+  revision: number;
+  body: Promise<Packed>;
+  /** Undefined: it is still being made. */
+  packed: Packed | undefined;
+}
+
+const bytesOf = ({ packed }: Kept) => (packed ? packed.plain.length + packed.gzip.length : 0);
+
+/** Answers with definitions for SDKs that evaluate flags by themselves. */
+export interface DefinitionAnswers {
+  admitted: Admitted;
+  /** Throws what refuses the request. */
+  answer(request: Pick<LaneRequest, 'headers'>, projectId: number): Answer | Promise<Answer>;
+}
+
+export function createDefinitionAnswers(deps: {
+  definitions: Definitions;
+  metered: Metered;
+  /** Without it, each request is checked. */
+  remembers: boolean;
+}): DefinitionAnswers {
+  const { definitions, metered } = deps;
+  /** The bodies of projects. One is made anew only when a definition has changed. */
+  const bodies = new Map<number, Kept>();
+
+  function make(project: Parameters<typeof localDefinitions>[0]): Kept {
+    const { projectId, revision } = project;
+    const made: Kept = { revision, body: localDefinitions(project).then(packed), packed: undefined };
+    bodies.delete(projectId);
+    bodies.set(projectId, made);
+    made.body.then(
+      (body) => {
+        made.packed = body;
+        let bytes = [...bodies.values()].reduce((sum, one) => sum + bytesOf(one), 0);
+        for (const [id, one] of bodies) {
+          if (bytes <= MOST_KEPT || one === made) break;
+          bytes -= bytesOf(one);
+          bodies.delete(id);
+        }
+      },
+      () => {
+        if (bodies.get(projectId) === made) bodies.delete(projectId);
+      },
+    );
+    return made;
+  }
+
+  function answer(request: Pick<LaneRequest, 'headers'>, projectId: number): Answer | Promise<Answer> {
+    const project = definitions.of(projectId);
+    if (project instanceof Promise) return project.then((found) => told(request, found));
+    return told(request, project);
+  }
+
+  function told(
+    request: Pick<LaneRequest, 'headers'>,
+    project: Awaited<ReturnType<Definitions['of']>>,
+  ): Answer | Promise<Answer> {
+    if (!project) throw errors.notFound();
+    const write = (isAllowed: boolean): Answer | Promise<Answer> => {
+      if (!isAllowed) throw quotaExceeded();
+      const known = bodies.get(project.projectId);
+      const kept = known?.revision === project.revision ? known : make(project);
+      const withBody = (body: Packed) => packedAnswer(request, body, 'application/json', CACHE);
+      return kept.packed ? withBody(kept.packed) : kept.body.then(withBody);
+    };
+    const taken = metered.takeDefinitions(project);
+    return taken instanceof Promise ? taken.then(write) : write(taken);
+  }
+
+  return { admitted: new Admitted(deps.remembers ? ADMITTED_FOR : 0), answer };
+}

@@ -86,7 +86,7 @@ function equality(node: Expr, other: Expr): Exclusion | undefined {
   if (read)
     return { ...NOTHING, excludes: (event) => isOther(read(event), text), ofEvent: textsOf(node, [text]) };
   const isOfPerson = node.kind === 'field' && isPath(node.chain, 'person', 'properties');
-  return isOfPerson && PLAIN.test(text) ? { ...NOTHING, ofPerson: [`"${text}"`] } : undefined;
+  return isOfPerson && isOnlyText(text) ? { ...NOTHING, ofPerson: [`"${text}"`] } : undefined;
 }
 
 function membership(node: Expr, list: Expr): Exclusion | undefined {
@@ -98,17 +98,19 @@ function membership(node: Expr, list: Expr): Exclusion | undefined {
   return { ...NOTHING, excludes, ofEvent: textsOf(node, texts) };
 }
 
-/** What the JSON of the properties must contain. What is equal to a text without being one may be written in another way. */
+/** What the JSON of the properties must contain. */
 function textsOf(node: Expr, texts: readonly string[]): TextsOfProperty[] {
   const name = node.kind === 'field' && isPath(node.chain, 'properties') ? (node.chain[1] as string) : '';
-  const isOnlyText = (text: string) =>
-    PLAIN.test(text) && Number.isNaN(Number(text)) && !OTHER_VALUES.has(text);
   return PLAIN.test(name) && texts.every(isOnlyText) ? [{ name, texts }] : [];
 }
-const OTHER_VALUES = new Set(['true', 'false', 'null']);
 
 /** Texts that every writer of JSON writes in the same way. */
 const PLAIN = /^[ !#-[\]-~]+$/;
+const OTHER_VALUES = new Set(['true', 'false', 'null']);
+
+/** Whether the JSON of whatever is equal to the text contains it between quotation marks: a number or `true` would not. */
+const isOnlyText = (text: string): boolean =>
+  PLAIN.test(text) && Number.isNaN(Number(text)) && !OTHER_VALUES.has(text.toLowerCase());
 
 /** Whether a value is certainly not equal to the text. What is no text may be converted to one. */
 const isOther = (value: unknown, text: string) =>

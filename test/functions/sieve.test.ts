@@ -94,6 +94,18 @@ describe('the sieve leaves out events', () => {
       false,
     ],
     [
+      'but not of a person with a number, which may be equal',
+      on('paid', property('plan', '5', 'exact', 'person')),
+      { person: { plan: 5 } },
+      false,
+    ],
+    [
+      'but not of a person with true, which may be equal',
+      on('paid', property('plan', 'true', 'exact', 'person')),
+      { person: { plan: true } },
+      false,
+    ],
+    [
       'but not if another condition comes first that may fail',
       on('paid', property('url', 'x', 'regex'), property('plan', 'a')),
       { properties: { plan: 'b' } },

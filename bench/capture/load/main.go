@@ -1,6 +1,6 @@
 // A load generator that takes little CPU from the servers. It builds the requests in advance, only replaces uuids and
 // times in them, and reads answers without parsing them. It is a closed loop: each connection sends its next request
-// when the last one is answered. Prints one JSON object.
+// when the last one is answered, or with -rate at its time if that is later. Prints one JSON object.
 package main
 
 import (
@@ -119,6 +119,7 @@ func main() {
 	connections := flag.Int("connections", 64, "")
 	warmup := flag.Duration("warmup", time.Second, "")
 	duration := flag.Duration("duration", 5*time.Second, "")
+	rate := flag.Float64("rate", 0, "requests per second of all connections; 0: as many as possible")
 	mark := flag.Bool("marks", false, "print a line when measuring begins and ends")
 	flag.Parse()
 	var salt [8]byte
@@ -143,7 +144,13 @@ func main() {
 			for i := range templates {
 				templates[i] = build(*host, *path, *kind, *batch, c*4+i)
 			}
+			begin := time.Now()
 			for round := 0; !stop.Load(); round++ {
+				if *rate > 0 {
+					// The connections take turns.
+					turn := (float64(round) + float64(c)/float64(*connections)) * float64(*connections) / *rate
+					time.Sleep(time.Until(begin.Add(time.Duration(turn * float64(time.Second)))))
+				}
 				one := templates[round%len(templates)]
 				began := time.Now()
 				stamp := began.UTC().Format("2006-01-02T15:04:05.000Z")

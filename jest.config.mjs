@@ -21,4 +21,6 @@ export default {
   testTimeout: 180_000,
   // Many tests wait for Temporal timers and other processes, so two cores can run four test files at once.
   maxWorkers: 4,
+  // Modules of finished test files stay in the memory of a worker, so it is replaced before it is full.
+  workerIdleMemoryLimit: '2GB',
 };

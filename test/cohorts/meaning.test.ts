@@ -77,7 +77,7 @@ beforeAll(async () => {
     const filters = where({ type: 'cohort', key: 'id', value: id, operator: 'in' });
     await storeFlag(api.pool, tenant.projectId, { key: String(id), filters });
   }
-}, 120_000);
+});
 
 /** Who is in a cohort, as a query sees it. */
 async function byQuery(cohortId: number): Promise<string[]> {

@@ -119,7 +119,7 @@ test('each of them ends its own invocation, and none of them another one', async
   expect(shown).not.toContain(SECRET);
   const stored = await world.api.pool.query('select attempts::text, error from function_invocations');
   expect(JSON.stringify(stored.rows)).not.toContain(SECRET);
-}, 120_000);
+});
 
 test('a function that captures the event that triggers it ends after ten rounds, and others go on', async () => {
   const id = await world.create({

@@ -62,7 +62,7 @@ test('a project that is deleted while its functions run takes all of it along, a
   expect(await world.history(id)).toHaveLength(1_000);
   expect(new Set((await world.history(id)).map((one) => one.status))).toEqual(new Set(['succeeded']));
   await world.change(id, { enabled: false });
-}, 120_000);
+});
 
 describe('of a person that is deleted nothing is left', () => {
   const personId = '00000000-0000-4000-8000-00000000abcd';

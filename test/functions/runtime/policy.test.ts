@@ -215,7 +215,7 @@ describe('paused', () => {
     expect(history.filter(({ status }) => status === 'cancelled')).toHaveLength(20);
     await stop(all);
     await world.change(paused, { enabled: false });
-  }, 60_000);
+  });
 });
 
 describe('retry', () => {

@@ -168,7 +168,7 @@ describe('a replay', () => {
     expect(first.status.name).toBe('CONTINUED_AS_NEW');
     await world.idle();
     expect(arrived('histories')).toEqual(numbers(30));
-  }, 60_000);
+  });
 
   test.each([
     [{ before: day(2) }, 'after', 'This field is required.'],

@@ -65,7 +65,7 @@ describe('a program that takes long', () => {
     const logs = await api.logs(id);
     expect(logs.some((line) => line.includes('Execution timed out after 0.55 seconds'))).toBe(true);
     expect(logs.some((line) => line.includes('The transformations of a request took too long.'))).toBe(true);
-  }, 120_000);
+  });
 });
 
 test.each([
@@ -168,7 +168,7 @@ describe('a transformation that the watcher has disabled', () => {
     expect((await api.logs(id)).at(-1)).toBe(
       'warn The function took too long. It is not run for ten minutes.',
     );
-  }, 60_000);
+  });
 });
 
 test('while transformations cannot be loaded, requests are refused and nothing is stored as it came', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { abandonConnection } from '../db/abandon-connection.ts';
+import { eachInTurns } from '../db/loop-turns.ts';
 import type { Pool, Transaction } from '../db/pool.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import type { Registry } from '../telemetry/metrics.ts';
@@ -11,7 +12,7 @@ import {
   PersonConflictError,
   refusesData,
 } from './ingest/errors.ts';
-import { type PreparedEvents, prepare } from './ingest/event-row.ts';
+import { MANY, type PreparedEvents, prepare } from './ingest/event-row.ts';
 import { createIngestMetrics } from './ingest/metrics.ts';
 import { createPersonRule, type PersonRule, type PersonsMerged } from './ingest/persons.ts';
 import { type Queued, RequestQueue, Shares } from './ingest/queue.ts';
@@ -100,7 +101,7 @@ export interface Ingest {
 /** A request that waits for its events to be committed. */
 interface PendingRequest extends Queued {
   readonly prepared: PreparedEvents;
-  resolve(result: Submitted): void;
+  resolve(result: Submitted | Promise<Submitted>): void;
   reject(error: Error): void;
 }
 
@@ -129,16 +130,22 @@ async function connectWithin(pool: Pool, milliseconds: number): Promise<Transact
 }
 
 /** The answer to one request of a committed transaction. */
-function submitted({ prepared: { events } }: PendingRequest, { duplicates, notices }: Stored): Submitted {
-  const known = duplicates.size === 0 ? 0 : events.filter((one) => duplicates.has(one)).length;
-  const answer: Submitted = { stored: events.length - known, duplicates: known };
-  if (notices.size > 0) {
-    const own = events.flatMap((one) =>
-      (notices.get(one) ?? []).map((notice) => ({ ...notice, index: one.event.index })),
-    );
-    if (own.length > 0) answer.notices = own;
-  }
-  return answer;
+function submitted(
+  { prepared: { events } }: PendingRequest,
+  { duplicates, notices }: Stored,
+): Submitted | Promise<Submitted> {
+  if (duplicates.size === 0 && notices.size === 0) return { stored: events.length, duplicates: 0 };
+  let known = 0;
+  const own: NonNullable<Submitted['notices']>[number][] = [];
+  const answer = (): Submitted => ({
+    ...{ stored: events.length - known, duplicates: known },
+    ...(own.length > 0 ? { notices: own } : {}),
+  });
+  const looking = eachInTurns(events, MANY, (one) => {
+    if (duplicates.has(one)) known += 1;
+    for (const notice of notices.get(one) ?? []) own.push({ ...notice, index: one.event.index });
+  });
+  return looking ? looking.then(answer) : answer();
 }
 
 /** Stores events by group commit: many requests share one transaction, and each is answered after its commit. */

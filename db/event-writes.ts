@@ -1,6 +1,7 @@
 import { copyIn, type Feed } from './copy-in.ts';
 import type { FollowUp } from './follow-up.ts';
 import { STAMP_SQL } from './horizon.ts';
+import { nextTurn } from './loop-turns.ts';
 import type { Transaction } from './pool.ts';
 import { timestamptzText } from './timestamptz.ts';
 
@@ -65,13 +66,18 @@ export interface EventId {
   timestamp: number;
 }
 
+/** So many ids go into one statement. */
+const IDS_AT_ONCE = 2_000;
+
 /**
- * Opens a transaction that stores events, some of which may be known, and inserts their ids. Returns the keys of the
- * new ones.
+ * Opens a transaction that stores events, some of which may be known, and inserts their ids. They are in the order of their
+ * keys, which keeps two transactions with the same ids from waiting for each other in a circle. Returns the keys of the new
+ * ones.
  */
-export async function openWithSomeNewIds(
+export async function openWithSomeNewIds<T>(
   client: Transaction,
-  ids: readonly EventId[],
+  events: readonly T[],
+  idOf: (event: T) => EventId,
   question?: string,
 ): Promise<Opened & { fresh: Set<string> }> {
   await client.query('begin');
@@ -80,18 +86,24 @@ export async function openWithSomeNewIds(
     rows: { stamp: string; answer?: string | null }[];
   }[];
   const { stamp, answer } = asked?.rows[0] ?? {};
-  // The order of the keys keeps two transactions with the same ids from waiting for each other in a circle.
-  const { rows } = await client.query(
-    `insert into event_ids (project_id, uuid, timestamp)
-     select * from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as new (project_id, uuid, timestamp)
-     order by project_id, uuid
-     on conflict do nothing returning project_id, uuid`,
-    [ids.map((id) => id.projectId), ids.map((id) => id.uuid), ids.map((id) => timestamptzText(id.timestamp))],
-  );
-  return {
-    ...opened([stamp ?? null, answer ?? null]),
-    fresh: new Set(rows.map((row) => `${row.project_id}:${row.uuid}`)),
-  };
+  const fresh = new Set<string>();
+  for (let from = 0; from < events.length; from += IDS_AT_ONCE) {
+    if (from > 0) await nextTurn();
+    const ids = events.slice(from, from + IDS_AT_ONCE).map(idOf);
+    const { rows } = await client.query(
+      `insert into event_ids (project_id, uuid, timestamp)
+       select * from unnest($1::int[], $2::uuid[], $3::timestamptz[]) as new (project_id, uuid, timestamp)
+       order by project_id, uuid
+       on conflict do nothing returning project_id, uuid`,
+      [
+        ids.map((id) => id.projectId),
+        ids.map((id) => id.uuid),
+        ids.map((id) => timestamptzText(id.timestamp)),
+      ],
+    );
+    for (const row of rows) fresh.add(`${row.project_id}:${row.uuid}`);
+  }
+  return { ...opened([stamp ?? null, answer ?? null]), fresh };
 }
 
 /** Stores the events and commits. `note` is a statement that is carried out between the two. */

@@ -1,6 +1,7 @@
 import { knownCohorts, readCohortDefinitions } from '../../cohorts/rows/definitions.ts';
 import { membershipsOf } from '../../cohorts/rows/members.ts';
 import type { Config } from '../../config.ts';
+import { eachInTurns } from '../../db/loop-turns.ts';
 import { createDefinitions, type Definitions } from '../../flags/cache/definitions.ts';
 import { type Calls, createCalls } from '../../flags/calls.ts';
 import type { FlagCommandDependencies } from '../../flags/commands/dependencies.ts';
@@ -128,6 +129,8 @@ export function createFlags({
 
 /** What SDKs say whenever somebody checks a flag, whether they computed it themselves or asked for it. */
 const CALLED = '$feature_flag_called';
+/** So many events are looked at in one turn of the event loop. */
+const MOST_AT_ONCE = 5_000;
 
 /** Notes the flags of which stored events say that somebody checked them. */
 export function notesCalls(ingest: ApiDependencies['ingest'], calls: Calls): ApiDependencies['ingest'] {
@@ -135,11 +138,10 @@ export function notesCalls(ingest: ApiDependencies['ingest'], calls: Calls): Api
     async submit(request) {
       const submitted = await ingest.submit(request);
       const events = 'events' in request ? request.events : request.prepared.events.map((one) => one.event);
-      for (const { event, historical, properties } of events) {
-        if (event !== CALLED || historical) continue;
-        const key = properties.$feature_flag;
+      await eachInTurns(events, MOST_AT_ONCE, ({ event, historical, properties }) => {
+        const key = event === CALLED && !historical ? properties.$feature_flag : undefined;
         if (typeof key === 'string') calls.note(request.projectId, key);
-      }
+      });
       return submitted;
     },
   };

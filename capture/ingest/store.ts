@@ -6,7 +6,7 @@ import {
   openWithSomeNewIds,
   writeEventsAndCommit,
 } from '../../db/event-writes.ts';
-import { nextTurn } from '../../db/loop-turns.ts';
+import { eachInTurns, nextTurn } from '../../db/loop-turns.ts';
 import type { Transaction } from '../../db/pool.ts';
 import { uuidText } from '../../db/uuid-bytes.ts';
 import { storableTime } from '../captured-event.ts';
@@ -202,17 +202,17 @@ export function createStore(rule: PersonRule, follower?: EventFollower): StoreEv
 
     const { fresh, ...opened } = await openWithSomeNewIds(
       client,
-      keys.map(({ projectId, head, event }) => ({
-        projectId,
-        uuid: uuidText(uuidOf(head)),
+      keys,
+      ({ projectId, head, event }) => ({
+        ...{ projectId, uuid: uuidText(uuidOf(head)) },
         timestamp: storableTime(event),
-      })),
+      }),
       questionOf(candidates),
     );
-    const survivors = candidates.filter((one) => {
-      const isNew = fresh.has(`${one.projectId}:${uuidText(uuidOf(one.head))}`);
-      if (!isNew) duplicates.add(one);
-      return isNew;
+    const survivors: PendingEvent[] = [];
+    await eachInTurns(candidates, MANY, (one) => {
+      if (fresh.has(`${one.projectId}:${uuidText(uuidOf(one.head))}`)) survivors.push(one);
+      else duplicates.add(one);
     });
     if (survivors.length < candidates.length) wary = WARY;
     if (survivors.length > 0) return { duplicates, ...(await write(client, survivors, opened)) };

@@ -238,6 +238,19 @@ describe('exactly once', () => {
     expect(await stored(projectId)).toHaveLength(22);
   });
 
+  test('of very many events, those that are known are left out', async () => {
+    const projectId = nextProject();
+    const events = Array.from({ length: 12_000 }, () => capturedEvent({ uuid: uuidv7() }));
+    const known = events.filter((_, index) => index % 3 === 0);
+    expect(await ingest.submit({ projectId, events: known })).toEqual({ stored: 4_000, duplicates: 0 });
+    expect(await ingest.submit({ projectId, events })).toEqual({ stored: 8_000, duplicates: 4_000 });
+    const { rows } = await database.pool.query(
+      'select count(*)::int as events, count(distinct uuid)::int as uuids from events where project_id = $1',
+      [projectId],
+    );
+    expect(rows).toEqual([{ events: 12_000, uuids: 12_000 }]);
+  });
+
   test('the same uuid in two projects is two events', async () => {
     const event = capturedEvent();
     const [a, b] = [nextProject(), nextProject()];

@@ -4,7 +4,7 @@ import { Notices } from '../capture/parse/notices.ts';
 import { type Config, workerPools } from '../config.ts';
 import { createListener } from '../db/listen.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
-import { createEgress } from '../egress/egress.ts';
+import { createEgress, type EgressOptions } from '../egress/egress.ts';
 import { createFunctionCompiler } from '../functions/compiler.ts';
 import { Compute } from '../functions/delivery/compute.ts';
 import { Deliverer } from '../functions/delivery/deliverer.ts';
@@ -34,6 +34,8 @@ export interface FunctionRuntimeDependencies {
   keyring: Keyring | undefined;
   logger: Logger;
   registry?: Registry | undefined;
+  /** Looks up the names of hosts. Undefined: as the system does. */
+  resolve?: EgressOptions['resolve'];
 }
 
 export interface FunctionRuntime {
@@ -52,7 +54,7 @@ const OF_A_HOST = 0.5;
 
 /** Runs functions: finds out which events they want, and delivers what they send. It needs no Temporal. */
 export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRuntime {
-  const { config, address, keyring, logger, registry } = deps;
+  const { config, address, keyring, logger, registry, resolve } = deps;
   const sizes = workerPools(config, 0);
   const connect = (name: string, kind: keyof typeof LIMITS) =>
     createPool({
@@ -71,7 +73,7 @@ export function startFunctions(deps: FunctionRuntimeDependencies): FunctionRunti
   });
   const compiler = createFunctionCompiler({ threads: 1 });
   const runner = createRunner({ maxWaiting: 2_000, maxWaitingOfOne: 500 });
-  const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW });
+  const egress = createEgress({ allow: config.SLUICE_EGRESS_ALLOW, resolve });
   const ingest = createIngest({
     ...{ pool: ingestPool, logger, follower: createFollower({ pool, logger }) },
     ...{ personsMerged: mergeHook(PRODUCTS), limits: { connections: sizes.functionIngest } },

@@ -291,7 +291,8 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
         summary: 'Cancel waiting invocations',
         description:
           'They are listed as cancelled, and can be run again. What is in progress goes on. At most ' +
-          `${MOST_SETTLED} in one request.`,
+          `${MOST_SETTLED} in one request, and beyond them all that the function keeps as positions and that was stored in ` +
+          'the range of time.',
         params,
         body: cancelBody,
         response: { 200: z.object({ cancelled_count: z.int(), ...settled }) },

@@ -8,6 +8,7 @@ import {
   type InvocationSelection,
 } from '../rows/history.ts';
 import { wakeNext } from '../rows/lines.ts';
+import { cancelPositions } from '../rows/positions.ts';
 import { auditFunction, WHO } from './audit.ts';
 
 /** The most invocations of one request, and of one transaction. */
@@ -43,8 +44,8 @@ export function dismissFailed(
   });
 }
 
-/** Ends invocations that wait. What is in progress goes on. */
-export function cancelWaitingOf(
+/** Ends invocations that wait. What is in progress goes on. What is kept as positions counts by the time at which it was stored. */
+export async function cancelWaitingOf(
   deps: SettleDependencies,
   actor: Actor,
   row: FunctionRow,
@@ -52,17 +53,28 @@ export function cancelWaitingOf(
 ): Promise<Settled> {
   const key = keyOf(row);
   const reason = `Cancelled by ${WHO[actor.kind]}.`;
-  return inPieces(deps, { ...key, ...selected }, true, async (client, ids) => {
+  const audited = (client: Transaction, count: number) =>
+    count > 0 && auditFunction(client, actor, key, 'invocations_cancelled', { name: row.name, count });
+  // The positions come first: what of them comes into the queue meanwhile is due later than `before` may say. They have had no
+  // attempt in which something could be searched.
+  const isOfTime = !selected.ids && !selected.search;
+  const positions = !isOfTime
+    ? 0
+    : await transaction(deps.pool, async (client) => {
+        const count = await cancelPositions(client, key, selected, reason);
+        await audited(client, count);
+        return count;
+      });
+  const { count, isMore } = await inPieces(deps, { ...key, ...selected }, true, async (client, ids) => {
     const { count, lines } = await cancelInvocations(client, { ...key, ids }, reason, AT_ONCE);
     await wakeNext(
       client,
       lines.map((line) => ({ ...key, line })),
     );
-    if (count > 0) {
-      await auditFunction(client, actor, key, 'invocations_cancelled', { name: row.name, count });
-    }
+    await audited(client, count);
     return count;
   });
+  return { count: count + positions, isMore };
 }
 
 /** Settles pieces until nothing is left, or one request has done enough. */

@@ -1,5 +1,5 @@
 import { type Pool, transaction } from '../../db/pool.ts';
-import { endFlood, lockFlood, markFloods, requeue } from '../rows/positions.ts';
+import { endCancelled, endFlood, lockFlood, markFloods, requeue } from '../rows/positions.ts';
 import { hasBacklog } from '../rows/unstored.ts';
 import { MOST_WAITING } from '../rules/replay.ts';
 
@@ -41,19 +41,25 @@ export class Flood {
     return 0;
   }
 
-  /** Queues positions of the function that was looked at longest ago, if it has room. Returns how many. */
+  /**
+   * Looks at the function that was looked at longest ago: lists those of its positions that are cancelled, or queues some if
+   * it has room. Returns how many.
+   */
   async turn(): Promise<number> {
     const { least, atOnce } = this.#limits;
     const done = await transaction(this.#deps.pool, async (client) => {
       const key = await lockFlood(client);
-      if (!key || (await hasBacklog(client, key, least))) return undefined;
+      if (!key) return undefined;
+      const cancelled = await endCancelled(client, key, atOnce);
+      if (cancelled > 0) return { queued: 0, missing: 0, cancelled, key };
+      if (await hasBacklog(client, key, least)) return undefined;
       const requeued = await requeue(client, key, atOnce);
       if (!requeued) await endFlood(client, key);
-      return requeued && { ...requeued, key };
+      return requeued && { ...requeued, cancelled: 0, key };
     });
     if (!done) return 0;
     if (done.missing > 0) this.#deps.missing(done.missing);
-    this.#deps.queued([done.key]);
-    return done.queued + done.missing;
+    if (done.queued > 0) this.#deps.queued([done.key]);
+    return done.queued + done.missing + done.cancelled;
   }
 }

@@ -28,7 +28,7 @@ export async function findHealth(
      from (select count(*)::int as waiting, min(created_at) as oldest from (
          select created_at from function_queue where project_id = $1 and function_id = $2 limit ${MOST_COUNTED}) q) q,
        (select coalesce(sum(count), 0)::bigint as positions, min(created_at) as oldest
-         from function_positions where project_id = $1 and function_id = $2) p,
+         from function_positions where project_id = $1 and function_id = $2 and cancelled is null) p,
        (select coalesce(sum(count) filter (where kind = 'success'), 0)::bigint as succeeded,
            coalesce(sum(count) filter (where kind = 'failure'), 0)::bigint as failed,
            coalesce(sum(count) filter (where name = 'lost'), 0)::bigint as lost
@@ -57,7 +57,7 @@ export async function oldestWaiting(
        extract(epoch from clock_timestamp() - w.since)::float8 as value
      from (select project_id, function_id, min(created_at) as since from (
          select project_id, function_id, created_at from function_queue
-         union all select project_id, function_id, created_at from function_positions) one group by 1, 2) w
+         union all select project_id, function_id, created_at from function_positions where cancelled is null) one group by 1, 2) w
      join functions f on f.project_id = w.project_id and f.id = w.function_id
        and f.enabled and not f.paused and f.deleted_at is null
      where w.since <= clock_timestamp() - $2 * interval '1 second'

@@ -4,6 +4,10 @@ import { GROUPS } from './events.ts';
 import type { FunctionKey } from './functions.ts';
 import type { NewInvocation } from './queue.ts';
 
+/** Whether nobody has deleted the person of event `e` since the positions `t` were kept. */
+const KNOWN = '(e.person_id is null or e.person_id <> all(t.forgotten))';
+const OFF = 'The function was switched off or deleted while this waited.';
+
 /** How many positions a row has at most. */
 const IN_A_ROW = 1_000;
 /** About the least that a waiting invocation takes, in bytes. */
@@ -72,7 +76,7 @@ export async function lockFlood(queryable: Queryable): Promise<FunctionKey | und
 
 export interface Requeued {
   queued: number;
-  /** Events that are no longer there. */
+  /** Events that are no longer there, or whose persons were deleted. */
   missing: number;
 }
 
@@ -88,22 +92,92 @@ export async function requeue(
          select id from function_positions where project_id = $1 and function_id = $2 order by id limit $3)
        returning *),
      positions as (
-       select t.id, t.version, t.with_groups, p.* from taken t
+       select t.id, t.version, t.with_groups, t.forgotten, p.* from taken t
        cross join lateral unnest(t.uuids, t.timestamps, t.mappings) with ordinality as p (uuid, timestamp, mapping, place)),
      queued as (
        insert into function_queue (id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id,
          person_id, groups, clock, seed)
-       select gen_random_uuid(), $1, $2, p.version, nullif(p.mapping, -1), e.uuid, e.timestamp, e.distinct_id, e.person_id,
-         case when p.with_groups then ${GROUPS} end, e.created_at, floor(random() * 2147483647)::int
-       from positions p join lateral (select * from events i
-         where i.project_id = $1 and i.timestamp = p.timestamp and i.uuid = p.uuid limit 1) e on true
-       order by p.id, p.place returning 1)
+       select gen_random_uuid(), $1, $2, t.version, nullif(t.mapping, -1), e.uuid, e.timestamp, e.distinct_id, e.person_id,
+         case when t.with_groups then ${GROUPS} end, e.created_at, floor(random() * 2147483647)::int
+       from positions t join lateral (select * from events i
+         where i.project_id = $1 and i.timestamp = t.timestamp and i.uuid = t.uuid limit 1) e on ${KNOWN}
+       order by t.id, t.place returning 1)
      select (select count(*) from taken)::int as rows, (select count(*) from positions)::int as positions,
        (select count(*) from queued)::int as queued`,
     [projectId, functionId, Math.max(1, Math.floor(limit / IN_A_ROW))],
   );
   const { rows: taken, positions, queued } = rows[0];
   return taken === 0 ? undefined : { queued, missing: positions - queued };
+}
+
+/**
+ * Has invocations cancelled whose positions were kept in a range of time: from now on none of them is queued. `endCancelled`
+ * lists them. Returns how many.
+ */
+export async function cancelPositions(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  { after, before }: { after?: string | undefined; before?: string | undefined },
+  reason: string,
+): Promise<number> {
+  // Whoever queues positions holds this lock, so the next statement sees which of them are left.
+  await queryable.query(
+    'select from function_floods where project_id = $1 and function_id = $2 for no key update',
+    [projectId, functionId],
+  );
+  const { rows } = await queryable.query(
+    `with marked as (
+       update function_positions set cancelled = $5
+       where project_id = $1 and function_id = $2 and cancelled is null
+         and created_at >= coalesce($3::timestamptz, '-infinity') and created_at < coalesce($4::timestamptz, 'infinity')
+       returning count)
+     select coalesce(sum(count), 0)::int as count from marked`,
+    [projectId, functionId, after, before, reason],
+  );
+  return rows[0].count;
+}
+
+/** Leaves out of what is kept until now the events of persons that are deleted. */
+export async function forgetInPositions(
+  queryable: Queryable,
+  projectId: number,
+  personIds: readonly string[],
+): Promise<void> {
+  await queryable.query(
+    'update function_positions set forgotten = forgotten || $2::uuid[] where project_id = $1',
+    [projectId, personIds],
+  );
+}
+
+/**
+ * Lists invocations as cancelled that were to be, and all of a function that does not run any more. Returns how many
+ * positions these were. Call it under `lockFlood`.
+ */
+export async function endCancelled(
+  queryable: Queryable,
+  { projectId, functionId }: FunctionKey,
+  limit: number,
+): Promise<number> {
+  const { rows } = await queryable.query(
+    `with taken as (
+       delete from function_positions where id in (
+         select id from function_positions where project_id = $1 and function_id = $2 and (cancelled is not null
+           or not exists (select from functions where project_id = $1 and id = $2 and enabled and deleted_at is null))
+         order by id limit $3)
+       returning *),
+     listed as (
+       insert into function_invocations (project_id, id, function_id, version, mapping, event_uuid, event_timestamp,
+         distinct_id, person_id, groups, status, error, attempts, created_at, finished_at)
+       select $1, gen_random_uuid(), $2, t.version, nullif(p.mapping, -1), e.uuid, e.timestamp, e.distinct_id, e.person_id,
+         case when t.with_groups then ${GROUPS} end, 'cancelled', coalesce(t.cancelled, $4), '[]', t.created_at,
+         clock_timestamp()
+       from taken t cross join lateral unnest(t.uuids, t.timestamps, t.mappings) as p (uuid, timestamp, mapping)
+       join lateral (select * from events i
+         where i.project_id = $1 and i.timestamp = p.timestamp and i.uuid = p.uuid limit 1) e on ${KNOWN})
+     select coalesce(sum(count), 0)::int as count from taken`,
+    [projectId, functionId, Math.max(1, Math.floor(limit / IN_A_ROW)), OFF],
+  );
+  return rows[0].count;
 }
 
 /** From now on the function queues all of its invocations again, unless it has got further positions. */

@@ -1,5 +1,6 @@
 import { giveToOwnerOf, partitionOf } from '../../db/event-partitions.ts';
 import { type Pool, type Queryable, transaction } from '../../db/pool.ts';
+import { forgetInPositions } from './positions.ts';
 
 /** A week of the history, and the name of its partition. */
 function weekOf(instant: Date) {
@@ -102,13 +103,15 @@ export async function hastenCancelled(queryable: Queryable, limit: number): Prom
 
 /**
  * Deletes what persons leave behind in queue and history: their invocations, and the lines of their logs. Invocations move
- * between the two while this waits for whoever moves them, so it looks again until it finds none.
+ * between the two while this waits for whoever moves them, so it looks again until it finds none. What is kept as positions
+ * comes into the queue, so it is looked at first.
  */
 export async function deleteOfPersons(
   queryable: Queryable,
   projectId: number,
   personIds: readonly string[],
 ): Promise<void> {
+  await forgetInPositions(queryable, projectId, personIds);
   for (let found = true; found; ) {
     found = false;
     for (const table of ['function_queue', 'function_invocations']) {

@@ -5,6 +5,7 @@ import { Dispatcher } from '../../../functions/dispatch/dispatcher.ts';
 import { Flood } from '../../../functions/dispatch/flood.ts';
 import { FUNCTIONS } from '../../../functions/manifest.ts';
 import { floodedOf, keepPositions } from '../../../functions/rows/positions.ts';
+import { deleteOfPersons } from '../../../functions/rows/upkeep.ts';
 import { createLogger, type Logger } from '../../../telemetry/logger.ts';
 import { dropHooks } from '../../../tenancy/product.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -124,6 +125,114 @@ describe('a function with too many waiting invocations', () => {
     await flood.turn();
     expect(await floods()).toBe(0);
     await world.change(id, { enabled: false });
+  });
+});
+
+describe('positions', () => {
+  const flooded = async () => {
+    const id = await world.create(on('paid'));
+    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
+      ...[world.anna.projectId, id],
+    ]);
+    await store(12);
+    expect(await positions(id)).toBe(12);
+    return id;
+  };
+  const cancel = async (id: string, body: object) => {
+    const path = `/api/projects/${world.anna.projectId}/hog_functions/${id}/invocations/cancel/`;
+    return (await world.api.request(world.anna, 'POST', path, body)).json();
+  };
+  const turns = async () => {
+    let done = 0;
+    for (let count = 1; count > 0; done += count) count = await flood.turn();
+    return done;
+  };
+  const deliver = async () => {
+    const runtime = world.start();
+    await eventually(async () => (await floods()) === 0);
+    await world.idle();
+    await world.stop(runtime);
+  };
+  const statuses = async (id: string) =>
+    Object.fromEntries(
+      [...Map.groupBy(await world.history(id), (one) => one.status as string)].map(([status, all]) => [
+        ...[status, new Set(all.map((one) => one.event_uuid)).size],
+      ]),
+    );
+
+  test('are cancelled with what waits, and what comes later is delivered', async () => {
+    const id = await flooded();
+    await world.api.pool.query('delete from function_floods');
+    await store(3);
+    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
+      ...[world.anna.projectId, id],
+    ]);
+    expect([await queued(id), await positions(id)]).toEqual([3, 12]);
+    expect(await cancel(id, { search: 'quota' })).toEqual({ cancelled_count: 0, has_more: false });
+    expect(await cancel(id, { before: '2020-01-01T00:00:00Z' })).toEqual({
+      cancelled_count: 0,
+      has_more: false,
+    });
+    expect(await cancel(id, { before: '2100-01-01T00:00:00Z' })).toEqual({
+      cancelled_count: 15,
+      has_more: false,
+    });
+    expect(await cancel(id, { before: '2100-01-01T00:00:00Z' })).toEqual({
+      cancelled_count: 0,
+      has_more: false,
+    });
+    const later = next;
+    await store(4);
+    await deliver();
+    expect(world.arrivals.map(({ body }) => JSON.parse(body).id).sort()).toEqual(
+      Array.from({ length: 4 }, (_, index) => later + index).sort(),
+    );
+    expect(await statuses(id)).toEqual({ cancelled: 15, succeeded: 4 });
+    await world.change(id, { enabled: false });
+  });
+
+  test('that are cancelled leave although the queue is full', async () => {
+    const id = await flooded();
+    await world.api.pool.query('delete from function_floods');
+    await store(10);
+    await world.api.pool.query('insert into function_floods (project_id, function_id) values ($1, $2)', [
+      ...[world.anna.projectId, id],
+    ]);
+    await world.api.pool.query("update function_positions set cancelled = 'Cancelled by a test.'");
+    expect(await turns()).toBe(12);
+    expect([await queued(id), await positions(id), await statuses(id)]).toEqual([10, 0, { cancelled: 12 }]);
+    await world.change(id, { enabled: false });
+  });
+
+  test('of a person that is deleted are left out, and what the same person does later is delivered', async () => {
+    const id = await flooded();
+    const { rows } = await world.api.pool.query(
+      `select distinct e.person_id as id from function_positions p cross join lateral unnest(p.uuids) as u (uuid)
+       join events e on e.uuid = u.uuid`,
+    );
+    const persons = rows.map((row) => row.id);
+    expect(persons).toHaveLength(1);
+    await transaction(world.api.pool, (client) => deleteOfPersons(client, world.anna.projectId, persons));
+    const later = next;
+    await store(1);
+    missing = 0;
+    expect(await turns()).toBe(13);
+    expect([await queued(id), missing]).toEqual([1, 12]);
+    await deliver();
+    expect(world.arrivals.map(({ body }) => JSON.parse(body).id)).toEqual([later]);
+    await world.change(id, { enabled: false });
+  });
+
+  test('of a function that is switched off or deleted end as cancelled', async () => {
+    for (const end of [{ enabled: false }, { deleted: true }]) {
+      const id = await flooded();
+      await world.change(id, end);
+      expect(await turns()).toBe(12);
+      expect([await queued(id), await positions(id)]).toEqual([0, 0]);
+      expect(await statuses(id)).toEqual({ cancelled: 12 });
+      await world.api.pool.query('delete from function_floods');
+    }
+    expect(world.arrivals).toEqual([]);
   });
 });
 

@@ -1,7 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll } from '@jest/globals';
 import { createLogger } from '../../../telemetry/logger.ts';
-import { type FunctionRuntime, startFunctions } from '../../../worker/function-tools.ts';
+import {
+  type FunctionRuntime,
+  type FunctionRuntimeDependencies,
+  startFunctions,
+} from '../../../worker/function-tools.ts';
 import { apiForFile, type Tenant, type TestApi } from '../../support/api.ts';
 import { eventually } from '../../support/eventually.ts';
 import { reservePort } from '../../support/ports.ts';
@@ -26,7 +30,7 @@ export interface RuntimeWorld {
   answer(how: Answer): void;
   url(path?: string): string;
   /** Starts a runtime. It is stopped at the end of the file. */
-  start(): FunctionRuntime;
+  start(more?: Pick<FunctionRuntimeDependencies, 'resolve'>): FunctionRuntime;
   stop(runtime: FunctionRuntime): Promise<void>;
   create(fields: object, tenant?: Tenant): Promise<string>;
   change(id: string, fields: object, tenant?: Tenant): Promise<void>;
@@ -58,11 +62,11 @@ export function runtimeForFile({ starts = true }: { starts?: boolean } = {}): Ru
       how = next;
     },
     url: (path = '') => `http://127.0.0.1:${port}/${path}`,
-    start() {
+    start(more = {}) {
       const { config, keyring } = api;
       const logger = createLogger({ name: 'test', level: 'silent' });
       const runtime = startFunctions({
-        ...{ config, keyring, logger, address: config.DATABASE_URL as string },
+        ...{ config, keyring, logger, address: config.DATABASE_URL as string, ...more },
       });
       runtimes.add(runtime);
       return runtime;

@@ -36,6 +36,8 @@ export type Access =
        * for none.
        */
       scope: Scope | '*' | 'any';
+      /** More scopes that the key must have, each of them. */
+      andScopes?: readonly Scope[];
       /** The lowest membership level that may call the route. */
       level?: Level;
       /** Admits keys that are bound to projects or organizations, although the path names neither. */
@@ -203,8 +205,11 @@ export function createAccessControl(deps: {
   function requireScope(access: Managed, { key }: Caller): void {
     if (access.scope === 'any') return;
     if (access.scope === '*') requireUnlimited(key);
-    else if (!scopeAllows(key.scopes, access.scope)) {
-      throw errors.permissionDenied(`API key missing required scope '${access.scope}'`);
+    else {
+      const missing = [access.scope, ...(access.andScopes ?? [])].find(
+        (one) => !scopeAllows(key.scopes, one),
+      );
+      if (missing) throw errors.permissionDenied(`API key missing required scope '${missing}'`);
     }
   }
 

@@ -36,9 +36,11 @@ function requireAccess(route: RouteOptions, scopes: readonly string[]): void {
       `${route.method} ${route.url} declares no access: give it config.access with a scope, or 'public'`,
     );
   }
-  if (access !== 'public' && access.scope !== 'any' && !scopes.includes(access.scope)) {
+  if (access === 'public' || access.scope === 'any') return;
+  const unknown = [access.scope, ...(access.andScopes ?? [])].find((scope) => !scopes.includes(scope));
+  if (unknown !== undefined) {
     throw new Error(
-      `${route.method} ${route.url} asks for the scope ${access.scope}, which is unknown: name it in a product's manifest`,
+      `${route.method} ${route.url} asks for the scope ${unknown}, which is unknown: name it in a product's manifest`,
     );
   }
 }
@@ -56,7 +58,13 @@ function document(route: RouteOptions): void {
   route.schema = {
     ...route.schema,
     response: { ...responses, ...(route.schema?.response as object | undefined) },
-    ...(isPublic ? {} : { security: [{ PersonalAPIKeyAuth: access.scope === 'any' ? [] : [access.scope] }] }),
+    ...(isPublic
+      ? {}
+      : {
+          security: [
+            { PersonalAPIKeyAuth: access.scope === 'any' ? [] : [access.scope, ...(access.andScopes ?? [])] },
+          ],
+        }),
   };
 }
 

@@ -12,15 +12,21 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const production = process.env.NODE_ENV === 'production';
 const stamp = path.join(root, 'node_modules', '.sluice-installed');
 
-function lockHash() {
+const kind = production ? 'production' : 'development';
+// What is installed for development serves production, too: one command in production must not take the tools away.
+const kindsThatServe = production ? ['production', 'development'] : ['development'];
+
+function lockHash(kindInstalled) {
   return createHash('sha256')
     .update(readFileSync(path.join(root, 'package-lock.json')))
-    .update(`${process.platform}-${process.arch}-${production ? 'production' : 'development'}`)
+    .update(`${process.platform}-${process.arch}-${kindInstalled}`)
     .digest('hex');
 }
 
 export function dependenciesAreInstalled() {
-  return existsSync(stamp) && readFileSync(stamp, 'utf8') === lockHash();
+  if (!existsSync(stamp)) return false;
+  const installed = readFileSync(stamp, 'utf8');
+  return kindsThatServe.some((one) => installed === lockHash(one));
 }
 
 export async function ensureDependencies() {
@@ -59,7 +65,7 @@ export async function ensureDependencies() {
     );
     process.exit(1);
   }
-  writeFileSync(stamp, lockHash());
+  writeFileSync(stamp, lockHash(kind));
   console.error(`Dependencies installed in ${Math.round((Date.now() - started) / 1000)} s.`);
 }
 

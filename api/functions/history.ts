@@ -23,6 +23,7 @@ import { moment } from '../moment.ts';
 import type { FunctionRouteDependencies } from './dependencies.ts';
 import { findsFunction } from './find-function.ts';
 import { dryRun, rate, shownReplay, view as viewReplay } from './replays.ts';
+import { endedStatuses, rerunFilter } from './rerun-filter.ts';
 import { PREFIX, READ, WRITE } from './resource.ts';
 
 const TAGS = ['functions'];
@@ -93,6 +94,7 @@ const selection = {
 };
 const rerunBody = z.object({
   ...selection,
+  filter: rerunFilter.optional(),
   status: z
     .enum(ENDED_STATUSES)
     .optional()
@@ -113,6 +115,7 @@ const cancelBody = z.object({
 const settled = { has_more: z.boolean().meta({ description: 'True: repeat the request.' }) };
 
 type Selection = z.output<typeof dismissBody>;
+type RerunBody = z.output<typeof rerunBody>;
 
 /** Whoever selects nothing would select everything. */
 function selected({ invocation_ids: ids, after, before, search: text }: Selection) {
@@ -124,6 +127,31 @@ function selected({ invocation_ids: ids, after, before, search: text }: Selectio
     );
   }
   return { ids, after, before, search: text };
+}
+
+/** Reads which invocations run again, from `filter` or from the fields beside it. */
+function chosen(body: RerunBody) {
+  const { filter, status } = body;
+  if (filter) {
+    const beside = (['invocation_ids', 'after', 'before', 'search', 'status'] as const).find(
+      (name) => body[name] !== undefined,
+    );
+    if (beside) {
+      throw errors.validation('invalid_input', `Give either \`filter\` or \`${beside}\`.`, beside);
+    }
+    const { window_start: after, window_end: before, invocation_ids: ids } = filter;
+    const statuses = endedStatuses(filter);
+    return { ids, window: { after, before }, after, before, statuses, search: undefined };
+  }
+  const { ids, after, before, search: text } = selected(body);
+  if (ids && (after !== undefined || before !== undefined || text !== undefined)) {
+    throw errors.validation(
+      'invalid_input',
+      'Give either ids of invocations, or `after`, `before` and `search`.',
+      'invocation_ids',
+    );
+  }
+  return { ids, window: null, after, before, statuses: status && [status], search: text };
 }
 
 function view({ at, status, event_uuid, ...row }: InvocationRow): z.output<typeof shownInvocation> {
@@ -208,7 +236,7 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
   app.post(
     `${PREFIX}:id/rerun/`,
     {
-      config: { access: { scope: WRITE } },
+      config: { access: { scope: WRITE, andScopes: ['person:read', 'group:read'] } },
       preValidation: find,
       schema: {
         tags: TAGS,
@@ -217,7 +245,8 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
           'Each becomes a new invocation with the same event. What has been run again already is left out. Those with ' +
           'ids are queued at once. Those of a range of time are queued step by step: `rerun` shows how far it is, and ' +
           'the routes of replays steer it. What was dismissed is then left out, too. While a replay, a broadcast or a ' +
-          'rerun of the function is in progress, the answer for a range is 409.',
+          'rerun of the function is in progress, the answer for a range is 409. `filter` says the same as the fields ' +
+          'beside it, in the form of PostHog. With ids in it, those run again that ended in its range with its status.',
         params,
         body: rerunBody,
         response: {
@@ -227,6 +256,10 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
                 .int()
                 .meta({ description: 'How many are queued already. Of a range: none so far.' }),
               skipped_count: z.int().meta({ description: 'Ids that name nothing that could be run again.' }),
+              rerun_job_id: z
+                .uuid()
+                .nullable()
+                .meta({ description: 'The id of `rerun`. Null: all is done.' }),
               rerun: shownReplay.nullable().meta({ description: 'Null: all is done.' }),
             })
             .meta({ id: 'FunctionRerun' }),
@@ -235,23 +268,22 @@ export function historyRoutes(app: App, deps: FunctionRouteDependencies): void {
     },
     async (request) => {
       const { hogFunction: row, body } = request;
-      const { version = 'original', status } = body;
-      const { ids, after, before, search: text } = selected(body);
+      const { version = 'original' } = body;
+      const { ids, window, after, before, statuses, search: text } = chosen(body);
       if (!ids) {
-        const range = { after, before, status: status ?? 'failed', search: text || null, version } as const;
+        const [first = 'failed', ...others] = statuses ?? [];
+        const status = others.length === 0 ? first : [first, ...others];
+        const range = { after, before, status, search: text || null, version };
         const paced = { ratePerSecond: body.rate_per_second, dryRun: body.dry_run };
         const rerun = await rerunRange(deps, actorOf(request), row, { ...range, ...paced });
-        return { queued_count: 0, skipped_count: 0, rerun: viewReplay(rerun) };
+        return { queued_count: 0, skipped_count: 0, rerun_job_id: rerun.id, rerun: viewReplay(rerun) };
       }
-      if (after !== undefined || before !== undefined || text !== undefined || body.dry_run) {
-        throw errors.validation(
-          'invalid_input',
-          'Give either ids of invocations, or `after`, `before`, `search` and `dry_run`.',
-          'invocation_ids',
-        );
+      if (body.dry_run) {
+        throw errors.validation('invalid_input', 'Give either ids of invocations, or `dry_run`.', 'dry_run');
       }
-      const queued = await rerunInvocations(deps, actorOf(request), row, { ids, status, version });
-      return { queued_count: queued, skipped_count: new Set(ids).size - queued, rerun: null };
+      const queued = await rerunInvocations(deps, actorOf(request), row, { ids, statuses, window, version });
+      const skipped = new Set(ids).size - queued;
+      return { queued_count: queued, skipped_count: skipped, rerun_job_id: null, rerun: null };
     },
   );
 

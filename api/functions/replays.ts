@@ -72,7 +72,12 @@ export const shownReplay = z
     after: timestamp.nullable(),
     before: timestamp.nullable(),
     selection: z
-      .object({ status: z.enum(ENDED_STATUSES), search: z.string().nullable() })
+      .object({
+        status: z
+          .union([z.enum(ENDED_STATUSES), z.array(z.enum(ENDED_STATUSES))])
+          .meta({ description: 'One, or several as a list.' }),
+        search: z.string().nullable(),
+      })
       .nullable()
       .meta({
         description: 'Of a rerun: which ended invocations. `after` and `before` are times of their end.',

@@ -1,5 +1,5 @@
+import { type LogSearch, logConditions } from '../../db/log-search.ts';
 import type { Queryable } from '../../db/pool.ts';
-import { prefixPattern } from '../../db/reading.ts';
 import { storableText } from '../../db/storable-text.ts';
 import type { ExportKey } from './batch-exports.ts';
 
@@ -51,28 +51,18 @@ export async function insertLogs(
   return rowCount ?? 0;
 }
 
-export interface LogQuery extends ExportKey {
+export interface LogQuery extends ExportKey, LogSearch<LogLevel> {
   runId?: string | undefined;
-  /** Entries after the one and before the other instant. */
-  after?: string | undefined;
-  before?: string | undefined;
-  levels?: readonly LogLevel[] | undefined;
-  /** A part of the message. Case does not matter. */
-  search?: string | undefined;
-  limit: number;
 }
 
 /** Lists entries, newest first. */
 export async function listLogs(queryable: Queryable, query: LogQuery): Promise<LogRow[]> {
-  const { runId, after, before, levels, search } = query;
+  const { runId } = query;
   const values: unknown[] = [query.projectId, query.exportId];
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1', 'batch_export_id = $2'];
   if (runId !== undefined) conditions.push(`run_id = ${given(runId)}`);
-  if (after !== undefined) conditions.push(`timestamp > ${given(after)}::timestamptz`);
-  if (before !== undefined) conditions.push(`timestamp < ${given(before)}::timestamptz`);
-  if (levels && levels.length > 0) conditions.push(`level = any(${given(levels)})`);
-  if (search) conditions.push(`message ilike ${given(`%${prefixPattern(search)}`)}`);
+  conditions.push(...logConditions(query, given));
   const { rows } = await queryable.query(
     `select id, batch_export_id, run_id, timestamp, level, message from batch_export_logs
      where ${conditions.join(' and ')} order by timestamp desc, id desc limit ${given(query.limit)}`,

@@ -7,7 +7,7 @@ import { hasMoreWaiting, type ReplayRow } from '../rows/replays.ts';
 import { repeatInvocations } from '../rows/reruns.ts';
 import { hasRevision } from '../rows/revisions.ts';
 import { MOST_WAITING } from '../rules/replay.ts';
-import type { EndedStatus, RerunVersion } from '../rules/rerun.ts';
+import type { EndedStatus, RerunSelection, RerunVersion } from '../rules/rerun.ts';
 import { auditFunction } from './audit.ts';
 import { type ReplayDependencies, startReplay } from './replay.ts';
 
@@ -19,7 +19,9 @@ const RETRY_SECONDS = 60;
 export interface RerunOfSome {
   ids: readonly string[];
   /** Undefined: whatever they came to. */
-  status: EndedStatus | undefined;
+  statuses: readonly EndedStatus[] | undefined;
+  /** Null: whenever they ended. */
+  window: { after: string; before: string } | null;
   version: RerunVersion;
 }
 
@@ -28,7 +30,7 @@ export async function rerunInvocations(
   { pool }: { pool: Pool },
   actor: Actor,
   row: FunctionRow,
-  { ids, status, version }: RerunOfSome,
+  { ids, statuses, window, version }: RerunOfSome,
 ): Promise<number> {
   requireEnabled(row);
   const wanted = await versionOf(pool, row, version);
@@ -43,7 +45,7 @@ export async function rerunInvocations(
   for (let at = 0; at < ids.length; at += AT_ONCE) {
     const some = ids.slice(at, at + AT_ONCE);
     queued += await transaction(pool, async (client) => {
-      const selected = { ids: some, status: status ?? null, version: wanted };
+      const selected = { ids: some, statuses: statuses ?? null, window, version: wanted };
       const count = await repeatInvocations(client, key, selected);
       if (count > 0) await auditFunction(client, actor, key, 'rerun', { name: row.name, count, version });
       return count;
@@ -56,7 +58,7 @@ export interface RerunOfRange {
   /** Undefined: without a limit. */
   after: string | undefined;
   before: string | undefined;
-  status: EndedStatus;
+  status: RerunSelection['status'];
   search: string | null;
   version: RerunVersion;
   ratePerSecond: number | null;

@@ -30,7 +30,7 @@ export async function rerunPage(
     async write(client) {
       if (row.dry_run) return ids.length;
       const key = { projectId: row.project_id, functionId: row.function_id };
-      return repeatInvocations(client, key, { ids, status: null, version: row.version });
+      return repeatInvocations(client, key, { ids, statuses: null, window: null, version: row.version });
     },
   };
 }

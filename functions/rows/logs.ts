@@ -1,5 +1,5 @@
+import { type LogSearch, logConditions } from '../../db/log-search.ts';
 import type { Queryable } from '../../db/pool.ts';
-import { prefixPattern } from '../../db/reading.ts';
 import type { LogLevel } from '../rules/logs.ts';
 import type { FunctionKey } from './functions.ts';
 
@@ -11,29 +11,19 @@ export interface LogRow {
   message: string;
 }
 
-export interface LogQuery extends FunctionKey {
+export interface LogQuery extends FunctionKey, LogSearch<LogLevel> {
   /** An invocation. */
   instanceId?: string | undefined;
-  /** Entries after the one and before the other instant. */
-  after?: string | undefined;
-  before?: string | undefined;
-  levels?: readonly LogLevel[] | undefined;
-  /** A part of the message. Case does not matter. */
-  search?: string | undefined;
-  limit: number;
 }
 
 /** Lists entries of a function, newest first. */
 export async function listLogs(queryable: Queryable, query: LogQuery): Promise<LogRow[]> {
-  const { instanceId, after, before, levels, search } = query;
+  const { instanceId } = query;
   const values: unknown[] = [query.projectId, query.functionId];
   const given = (value: unknown) => `$${values.push(value)}`;
   const conditions = ['project_id = $1', 'function_id = $2'];
   if (instanceId !== undefined) conditions.push(`instance_id = ${given(instanceId)}::uuid`);
-  if (after !== undefined) conditions.push(`timestamp > ${given(after)}::timestamptz`);
-  if (before !== undefined) conditions.push(`timestamp < ${given(before)}::timestamptz`);
-  if (levels && levels.length > 0) conditions.push(`level = any(${given(levels)})`);
-  if (search) conditions.push(`message ilike ${given(`%${prefixPattern(search)}`)}`);
+  conditions.push(...logConditions(query, given));
   const { rows } = await queryable.query(
     `select function_id, instance_id, timestamp, level, message from function_logs
      where ${conditions.join(' and ')} order by timestamp desc, instance_id limit ${given(query.limit)}`,

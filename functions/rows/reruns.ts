@@ -12,11 +12,11 @@ export const mentions = (pattern: string): string => `(i.error ilike ${pattern} 
 export const patternOf = (text: string): string => `%${prefixPattern(text)}`;
 
 /** Those that a rerun takes, of invocations `i`. What was run again, or needs nothing more, is left out. */
-const SELECTED = `i.project_id = $1 and i.function_id = $2 and i.status = $3 and i.rerun_at is null
+const SELECTED = `i.project_id = $1 and i.function_id = $2 and i.status = any($3) and i.rerun_at is null
    and i.dismissed_at is null and i.finished_at >= $4 and i.finished_at < $5 and i.finished_at <= $6`;
 
 const selectedBy = (row: ReplayRow, horizon: string): unknown[] => [
-  ...[row.project_id, row.function_id, row.selection?.status ?? 'failed'],
+  ...[row.project_id, row.function_id, [row.selection?.status ?? 'failed'].flat()],
   ...[row.after ?? '-infinity', row.before ?? 'infinity', horizon],
 ];
 
@@ -63,7 +63,9 @@ export async function nextEnded(
 export interface Repetition {
   ids: readonly string[];
   /** Null: whatever they came to. */
-  status: string | null;
+  statuses: readonly string[] | null;
+  /** Null: whenever they ended. */
+  window: { after: string; before: string } | null;
   /** Null: each runs in the version in which it ran before. */
   version: number | null;
 }
@@ -74,21 +76,22 @@ export interface Repetition {
 export async function repeatInvocations(
   queryable: Queryable,
   { projectId, functionId }: FunctionKey,
-  { ids, status, version }: Repetition,
+  { ids, statuses, window, version }: Repetition,
 ): Promise<number> {
   if (ids.length === 0) return 0;
   const { rowCount } = await queryable.query(
     `with marked as (
        update function_invocations f set rerun_at = clock_timestamp()
        where f.id = any($3::uuid[]) and f.project_id = $1 and f.function_id = $2 and f.rerun_at is null
-         and ($4::text is null or f.status = $4) returning f.*)
+         and ($4::text[] is null or f.status = any($4))
+         and ($6::timestamptz is null or f.finished_at >= $6 and f.finished_at < $7::timestamptz) returning f.*)
      insert into function_queue (id, project_id, function_id, version, mapping, event_uuid, event_timestamp, distinct_id,
        person_id, groups, globals, clock, seed, rerun_of)
      select gen_random_uuid(), m.project_id, m.function_id, coalesce($5::int, m.version), m.mapping,
        m.event_uuid, m.event_timestamp, m.distinct_id, m.person_id, m.groups, m.globals,
        coalesce(m.event_timestamp, m.created_at), floor(random() * 2147483647)::int, m.id
      from marked m order by m.finished_at, m.id`,
-    [projectId, functionId, ids, status, version],
+    [projectId, functionId, ids, statuses, version, window?.after ?? null, window?.before ?? null],
   );
   return rowCount ?? 0;
 }

@@ -4,7 +4,8 @@ export type EndedStatus = (typeof ENDED_STATUSES)[number];
 
 /** Which ended invocations a rerun takes, besides the time of their end. */
 export interface RerunSelection {
-  status: EndedStatus;
+  /** One, or several as a list. */
+  status: EndedStatus | EndedStatus[];
   /** A part of the error, of a request or of an answer. Case does not matter. */
   search: string | null;
 }

@@ -84,8 +84,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a key needs no scope',
     file: 'api/access.ts',
-    from: 'else if (!scopeAllows(key.scopes, access.scope)) {',
-    to: 'else if (!scopeAllows([access.scope], access.scope)) {',
+    from: '(one) => !scopeAllows(key.scopes, one)',
+    to: '(one) => !scopeAllows([one], one)',
     test: 'test/api/conventions.test.ts',
     named: 'without the scope',
   },
@@ -2145,6 +2145,22 @@ export const MUTATIONS: readonly Mutation[] = [
     to: '',
     test: 'test/functions/runtime/deleted.test.ts',
     named: 'run again meanwhile',
+  },
+  {
+    name: 'a rerun of ids takes what ended outside its window',
+    file: 'functions/rows/reruns.ts',
+    from: 'f.finished_at >= $6 and f.finished_at < $7::timestamptz',
+    to: 'f.finished_at >= $6',
+    test: 'test/functions/runtime/rerun.test.ts',
+    named: 'takes of its ids',
+  },
+  {
+    name: 'a rerun asks for no scope of persons and groups',
+    file: 'api/access.ts',
+    from: '[access.scope, ...(access.andScopes ?? [])]',
+    to: '[access.scope]',
+    test: 'test/functions/runtime/rerun.test.ts',
+    named: 'asks for the scopes',
   },
   {
     name: 'a rerun takes what was dismissed',

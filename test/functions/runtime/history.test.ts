@@ -118,14 +118,17 @@ describe('what has failed', () => {
     const [one] = await list('?distinct_id=user%201');
     const unknown = one.event_id;
     const first = await ask('POST', 'rerun/', { invocation_ids: [one.id, unknown] });
-    expect(first).toEqual({ status: 200, body: { queued_count: 1, skipped_count: 1, rerun: null } });
+    expect(first).toEqual({
+      status: 200,
+      body: { queued_count: 1, skipped_count: 1, rerun_job_id: null, rerun: null },
+    });
     await world.idle();
     expect(arrivedIds()).toEqual([1]);
     const again = await ask('POST', 'rerun/', { invocation_ids: [one.id] });
-    expect(again.body).toEqual({ queued_count: 0, skipped_count: 1, rerun: null });
+    expect(again.body).toEqual({ queued_count: 0, skipped_count: 1, rerun_job_id: null, rerun: null });
     const ids = (await list('?status=failed')).map((row: { id: string }) => row.id);
     const all = await ask('POST', 'rerun/', { invocation_ids: ids, status: 'failed' });
-    expect(all.body).toEqual({ queued_count: 4, skipped_count: 1, rerun: null });
+    expect(all.body).toEqual({ queued_count: 4, skipped_count: 1, rerun_job_id: null, rerun: null });
     const both = await ask('POST', 'rerun/', { invocation_ids: ids, search: 'list' });
     expect(both).toMatchObject({ status: 400, body: { attr: 'invocation_ids' } });
     await world.idle();

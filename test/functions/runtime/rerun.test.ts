@@ -151,6 +151,81 @@ describe('a rerun of a range', () => {
   });
 });
 
+describe('a rerun with a filter, as PostHog takes it', () => {
+  const ask = (filter: object, beside: object = {}) =>
+    world.ask(id, 'POST', 'rerun/', { filter, rate_per_second: null, ...beside });
+  const window = { window_start: after, window_end: before };
+
+  test('takes what ended in its window with one of its statuses', async () => {
+    await end(5);
+    await end(4, { status: 'cancelled' });
+    await end(3, { status: 'succeeded' });
+    await end(2, { from: before });
+    const failed = await ask(window);
+    expect(failed).toMatchObject({ status: 200, body: { queued_count: 0, skipped_count: 0 } });
+    const { id: job } = failed.body.rerun as Shown;
+    expect(failed.body.rerun_job_id).toBe(job);
+    expect(await world.until(id, job, 'completed')).toMatchObject({ queued: 5 });
+    const others = await ask({ ...window, status: ['running', 'succeeded', 'cancelled'] });
+    expect(await world.until(id, others.body.rerun_job_id as string, 'completed')).toMatchObject({
+      queued: 7,
+      selection: { status: ['succeeded', 'cancelled'], search: null },
+    });
+  });
+
+  test('takes of its ids those that ended in its window with one of its statuses', async () => {
+    await end(3);
+    await end(2, { status: 'succeeded' });
+    await end(2, { from: before });
+    const { rows } = await world.api.pool.query('select id from function_invocations');
+    const ids = rows.map((row) => row.id);
+    const failed = await ask({ ...window, invocation_ids: ids });
+    expect(failed.body).toEqual({ queued_count: 3, skipped_count: 4, rerun_job_id: null, rerun: null });
+    const all = await ask({ ...window, invocation_ids: ids, status: ['failed', 'succeeded'] });
+    expect(all.body).toMatchObject({ queued_count: 2, skipped_count: 5 });
+  });
+
+  test.each([
+    [{}, 'filter__window_start', /required/],
+    [{ window_start: before, window_end: after }, 'filter__window_end', /must be after 'window_start'/],
+    [{ ...window, status: ['running'] }, 'filter__status', /succeeded, failed, cancelled/],
+    [{ ...window, status: 'failed' }, 'filter__status', /./],
+    [{ ...window, max_count: 5 }, 'filter__max_count', /not supported/],
+    [{ ...window, error_message_contains: 'x' }, 'filter__error_message_contains', /`search`/],
+  ])('refuses %j', async (filter, attr, detail) => {
+    await end(1);
+    expect(await ask(filter)).toMatchObject({
+      status: 400,
+      body: { attr, detail: expect.stringMatching(detail) },
+    });
+    expect(await queued()).toEqual([]);
+  });
+
+  test('asks for the scopes of persons and groups, too', async () => {
+    const scopes = ['hog_function:write', 'person:read', 'group:read'];
+    const statusWithout = async (missing: string) => {
+      const { value: key } = await world.api.createKey(world.anna, {
+        scopes: scopes.filter((one) => one !== missing),
+      });
+      const url = `/api/projects/${world.anna.projectId}/hog_functions/${id}/rerun/`;
+      const filter = { ...window, invocation_ids: [id] };
+      const answer = await world.api.request(key, 'POST', url, { filter });
+      return [answer.statusCode, answer.json().detail];
+    };
+    for (const scope of scopes) {
+      expect(await statusWithout(scope)).toEqual([403, `API key missing required scope '${scope}'`]);
+    }
+    expect((await statusWithout('none'))[0]).toBe(200);
+  });
+
+  test('refuses other choices beside the filter', async () => {
+    expect(await ask(window, { search: 'x' })).toMatchObject({
+      status: 400,
+      body: { attr: 'search', detail: 'Give either `filter` or `search`.' },
+    });
+  });
+});
+
 describe('the pages of a rerun', () => {
   const reference = async () => {
     const { id: replayId } = await rerun({ after, rate_per_second: 1 });

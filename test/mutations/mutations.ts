@@ -808,8 +808,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'the direct way of public requests takes what the framework must answer',
     file: 'api/public/direct.ts',
-    from: 'if (!exchange || !this.#isOpen) return false;',
-    to: 'if (!exchange) return false;',
+    from: 'if (!route || !this.#isOpen || route.takes?.(request) === false) return false;',
+    to: 'if (!route || route.takes?.(request) === false) return false;',
     test: 'test/api/direct.test.ts',
   },
   {
@@ -1319,8 +1319,8 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     name: 'the quota does not hold for definitions',
-    file: 'api/flags/definitions.ts',
-    from: 'if (!(await flags.metered.takeDefinitions(project))) throw quotaExceeded();',
+    file: 'api/flags/definition-answers.ts',
+    from: 'if (!isAllowed) throw quotaExceeded();',
     to: '',
     test: 'test/flags/quota.test.ts',
     named: 'over the quota gets no flags',
@@ -1344,7 +1344,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'SDKs are not told in which order flags are asked',
     file: 'flags/local-definitions.ts',
-    from: 'dependency_chain: asked ? chainOf(set, id) : [],',
+    from: 'dependency_chain: asked ? chains.of(id) : [],',
     to: '',
     test: 'test/flags/agreement/agreement.test.ts',
     named: '300 random flags',

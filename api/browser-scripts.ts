@@ -72,9 +72,9 @@ export function browserScriptRoutes(lane: Lane): void {
   const answer = async ({ request }: Parameters<Handle>[0], name: string, cache: string) =>
     packedAnswer(request, await fileOf(name), 'application/javascript', cache);
   const latest: Handle = (incoming) =>
-    answer(incoming, (incoming.request.params as { script: string }).script, CACHE);
+    answer(incoming, (incoming.request.params as { name: string }).name, CACHE);
   const versioned: Handle = async (incoming) => {
-    const { version: asked, script } = incoming.request.params as { version: string; script: string };
+    const { name: asked, script } = incoming.request.params as { name: string; script: string };
     if (asked === version) return answer(incoming, script, CACHE_OF_VERSION);
     if (asked === major) return answer(incoming, script, CACHE);
     // A part goes with every client of its major version, as for clients that do not name theirs. A page that names the version of
@@ -84,14 +84,18 @@ export function browserScriptRoutes(lane: Lane): void {
     }
     throw errors.notFound(`There is posthog-js ${version} only.`);
   };
-  add('GET', '/static/:script', latest, {
+  // The router wants one name for what stands at one place.
+  add('GET', '/static/:name', latest, {
     summary: 'Load posthog-js or a part of it',
-    params: z.object({ script: z.string() }),
+    params: z.object({ name: z.string().meta({ description: 'The file.' }) }),
     answer: z.string(),
   });
-  add('GET', '/static/:version/:script', versioned, {
+  add('GET', '/static/:name/:script', versioned, {
     summary: 'Load a version of posthog-js or a part of it',
-    params: z.object({ version: z.string(), script: z.string() }),
+    params: z.object({
+      name: z.string().meta({ description: 'The version, or its first number.' }),
+      script: z.string().meta({ description: 'The file.' }),
+    }),
     answer: z.string(),
   });
 }

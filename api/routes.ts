@@ -1,5 +1,6 @@
 import type { Warnings } from '../capture/warnings.ts';
 import { actionRoutes } from './actions/actions.ts';
+import { browserScriptRoutes } from './browser-scripts.ts';
 import { captureRoutes } from './capture/routes.ts';
 import { cohortRoutes } from './cohorts/cohorts.ts';
 import type { ApiDependencies, App } from './dependencies.ts';
@@ -62,6 +63,7 @@ export const ROUTES: Routes = {
     offeredFeatureRoutes,
     offeredSurveyRoutes,
     remoteConfigRoutes,
+    browserScriptRoutes,
     iconFiles,
     webhookRoutes,
   ],

@@ -1,3 +1,4 @@
+import { calledFlagOf } from '../../capture/flag-calls.ts';
 import { knownCohorts, readCohortDefinitions } from '../../cohorts/rows/definitions.ts';
 import { membershipsOf } from '../../cohorts/rows/members.ts';
 import type { Config } from '../../config.ts';
@@ -127,8 +128,6 @@ export function createFlags({
   };
 }
 
-/** What SDKs say whenever somebody checks a flag, whether they computed it themselves or asked for it. */
-const CALLED = '$feature_flag_called';
 /** So many events are looked at in one turn of the event loop. */
 const MOST_AT_ONCE = 5_000;
 
@@ -138,9 +137,9 @@ export function notesCalls(ingest: ApiDependencies['ingest'], calls: Calls): Api
     async submit(request) {
       const submitted = await ingest.submit(request);
       const events = 'events' in request ? request.events : request.prepared.events.map((one) => one.event);
-      await eachInTurns(events, MOST_AT_ONCE, ({ event, historical, properties }) => {
-        const key = event === CALLED && !historical ? properties.$feature_flag : undefined;
-        if (typeof key === 'string') calls.note(request.projectId, key);
+      await eachInTurns(events, MOST_AT_ONCE, (event) => {
+        const key = event.historical ? undefined : calledFlagOf(event);
+        if (key !== undefined) calls.note(request.projectId, key);
       });
       return submitted;
     },

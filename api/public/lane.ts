@@ -81,7 +81,7 @@ function documented(tag: string, { summary, body, params, answer }: Description)
     summary,
     ...(body ? { body } : {}),
     ...(params ? { params } : {}),
-    ...(answer ? { response: { 200: answer, 401: errorBody } } : {}),
+    ...(answer ? { response: { 200: answer, 401: errorBody, ...(params ? { 404: errorBody } : {}) } } : {}),
   };
 }
 

@@ -2,6 +2,7 @@ import { EVENT_ROW_COLUMNS, ID_COLUMNS } from '../../db/event-writes.ts';
 import { nextTurn } from '../../db/loop-turns.ts';
 import { cleanText } from '../../values/texts.ts';
 import { type CapturedEvent, storableTime } from '../captured-event.ts';
+import { CALLED_FLAG, calledFlagOf } from '../flag-calls.ts';
 import type { EventFollower, Look } from '../follower.ts';
 import type { Actor } from '../persons/people.ts';
 import { CHUNK_BYTES, CopyBytes, FieldWriter, SharedChunk, textRoom } from './copy-bytes.ts';
@@ -196,7 +197,7 @@ export interface PreparedEvents {
 const SLICE_BYTES = 512 * 1024;
 /** About how much an event takes besides its head: the other columns, and the event itself. */
 const OVERHEAD = 128;
-/** The only property that still matters in an anonymous event without groups. */
+/** The only property that still matters in most anonymous events without groups. */
 export const OF_NOBODY = Object.freeze({ $process_person_profile: false });
 
 /** The fields of an event that still matter after its head is written. */
@@ -228,7 +229,13 @@ export function eventOf(remains: EventRemains, properties = remains.properties):
 
 /** The event without the values that only the head needed. */
 function remains(event: CapturedEvent): CapturedEvent {
-  return isOfNobody(event) ? eventOf(event, OF_NOBODY) : event;
+  return isOfNobody(event) ? eventOf(event, propertiesOfNobody(event)) : event;
+}
+
+/** What still matters of the properties of an event that has neither a person nor groups. */
+export function propertiesOfNobody(event: CapturedEvent): Readonly<Record<string, unknown>> {
+  const flag = calledFlagOf(event);
+  return flag === undefined ? OF_NOBODY : { ...OF_NOBODY, [CALLED_FLAG]: flag };
 }
 
 const heads = new RowHeads();

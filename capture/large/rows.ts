@@ -2,6 +2,7 @@
 // text: the receiver turns it into objects slice by slice.
 import { nextTurn } from '../../db/loop-turns.ts';
 import type { CapturedEvent } from '../captured-event.ts';
+import { CALLED_FLAG, calledFlagOf } from '../flag-calls.ts';
 import { SharedChunk } from '../ingest/copy-bytes.ts';
 import {
   compareUuids,
@@ -10,6 +11,7 @@ import {
   OF_NOBODY,
   type PendingEvent,
   type PreparedEvents,
+  propertiesOfNobody,
   type RowHead,
 } from '../ingest/event-row.ts';
 import { personPropertiesOf } from '../persons/properties.ts';
@@ -46,6 +48,14 @@ export const transferOf = ({ chunks, heads, prefixes, order }: PackedRows): Arra
   ...[heads.buffer, prefixes.buffer, order.buffer],
 ];
 
+/** The properties that are read after the row is written: by persons and groups, and by what notes checked flags. */
+function propertiesLeftOf(event: CapturedEvent): Remains[5] {
+  const flag = calledFlagOf(event);
+  const ofNobody = isOfNobody(event);
+  if (flag === undefined) return ofNobody ? 0 : personPropertiesOf(event);
+  return ofNobody ? propertiesOfNobody(event) : { ...personPropertiesOf(event), [CALLED_FLAG]: flag };
+}
+
 function remainsOf(event: CapturedEvent): string {
   const remains: Remains = [
     event.index,
@@ -53,7 +63,7 @@ function remainsOf(event: CapturedEvent): string {
     event.distinct_id,
     event.timestamp,
     event.historical ? 1 : 0,
-    isOfNobody(event) ? 0 : personPropertiesOf(event),
+    propertiesLeftOf(event),
   ];
   return JSON.stringify(remains);
 }

@@ -12,6 +12,7 @@ const PRODUCTS = [
   'capture/',
   'api/capture/',
   'api/remote-config.ts',
+  'api/browser-scripts.ts',
   'flags/',
   'api/flags/',
   'surveys/',

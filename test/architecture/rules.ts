@@ -121,7 +121,14 @@ export const PLACES: Record<string, Place> = {
   },
   'api/areas': {
     paths: [
-      ...['api/capture/', 'api/remote-config.ts', 'api/exports/', 'api/tenancy/', 'api/people/'],
+      ...[
+        'api/capture/',
+        'api/remote-config.ts',
+        'api/browser-scripts.ts',
+        'api/exports/',
+        'api/tenancy/',
+        'api/people/',
+      ],
       ...['api/events/', 'api/actions/', 'api/integrations/', 'api/functions/', 'api/health.ts'],
       ...['api/cohorts/', 'api/flags/', 'api/surveys/'],
     ],

@@ -174,6 +174,44 @@ describe('a flag that is of no use any more', () => {
     ]);
   });
 
+  test.each([
+    ['small', ''],
+    ['large', 'x'.repeat(300_000)],
+  ])('is known by what a %s body says that SDKs checked, also of nobody', async (name, padding) => {
+    const carl = await api.createTenant(`Calls in a ${name} body`);
+    for (const key of ['of-somebody', 'of-nobody', 'of-groups', 'imported', 'unsaid'])
+      await create({ key }, carl);
+    app = await api.rebuild({});
+    const called = (key: string, properties: object) => ({
+      event: '$feature_flag_called',
+      distinct_id: 'a',
+      timestamp: '2026-01-01T00:00:00Z',
+      properties: { $feature_flag: key, padding, ...properties },
+    });
+    const nobody = { $process_person_profile: false };
+    const send = (batch: object[], more: object = {}) =>
+      app?.inject({
+        method: 'POST',
+        url: '/batch/',
+        payload: { api_key: carl.projectToken, batch, ...more },
+      });
+    const said = await send([
+      called('of-somebody', {}),
+      called('of-nobody', nobody),
+      called('of-groups', { ...nobody, $groups: { company: 'c' } }),
+      { ...called('unsaid', nobody), event: 'something else' },
+    ]);
+    const imported = await send([called('imported', nobody)], { historical_migration: true });
+    expect([said?.statusCode, imported?.statusCode]).toEqual([200, 200]);
+    await app.close();
+    app = undefined;
+    const { rows } = await api.pool.query<{ key: string }>(
+      'select key from feature_flags where project_id = $1 and last_called_at is not null order by key',
+      [carl.projectId],
+    );
+    expect(rows.map(({ key }) => key)).toEqual(['of-groups', 'of-nobody', 'of-somebody']);
+  });
+
   test('costs a write in ten minutes at most, in the own project, and nothing is lost while the database is away', async () => {
     const flag = await create({ key: 'busy' });
     const same = await create({ key: 'busy' }, bert);

@@ -2537,4 +2537,28 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/functions/sieve.test.ts',
     named: 'of a person with',
   },
+  {
+    name: 'a script is read from wherever its name leads',
+    file: 'api/browser-scripts.ts',
+    from: "if (!BROWSER_SCRIPTS.includes(name)) throw errors.notFound('There is no such script.');",
+    to: '',
+    test: 'test/capture/snippet.test.ts',
+    named: 'there is no',
+  },
+  {
+    name: 'a page that pins a version of posthog-js gets another one',
+    file: 'api/browser-scripts.ts',
+    from: 'if (PARTS.includes(script) && VERSION',
+    to: 'if (VERSION',
+    test: 'test/capture/snippet.test.ts',
+    named: 'never another one',
+  },
+  {
+    name: 'large bodies forget which flags anonymous visitors checked',
+    file: 'capture/ingest/event-row.ts',
+    from: 'return flag === undefined ? OF_NOBODY',
+    to: 'return flag !== null ? OF_NOBODY',
+    test: 'test/flags/lists.test.ts',
+    named: 'of nobody',
+  },
 ];

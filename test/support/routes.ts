@@ -66,6 +66,9 @@ export interface Ids {
   token?: string;
   /** A picture of a service. */
   file?: string;
+  /** A file of posthog-js, and where it has the same place, a version of it. */
+  name?: string;
+  script?: string;
   /** The key of a feature flag. */
   key?: string;
 }
@@ -89,6 +92,8 @@ export const idsOf = (tenant: Tenant): Ids => ({
   rollout_id: near(tenant.userUuid, 'a', 'b'),
   token: tenant.projectToken,
   file: 'slack.svg',
+  name: 'array.js',
+  script: 'array.js',
   key: 'some-flag',
 });
 

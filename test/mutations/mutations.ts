@@ -153,8 +153,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a known id counts as new',
     file: 'capture/ingest/store.ts',
-    from: 'if (!isNew) duplicates.add(one);\n      return isNew;',
-    to: 'if (!isNew) duplicates.add(one);\n      return true;',
+    from: 'else duplicates.add(one);',
+    to: 'else duplicates.add(one) && survivors.push(one);',
     test: 'test/capture/ingest.test.ts',
     named: 'exactly once',
   },

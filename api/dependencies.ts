@@ -5,6 +5,7 @@ import type { ActionCompiler } from '../actions/compiler.ts';
 import type { Ingest } from '../capture/ingest.ts';
 import type { LargeBodies } from '../capture/large/bodies.ts';
 import type { TransformEvents } from '../capture/transform.ts';
+import { knownCohorts } from '../cohorts/reads/known-cohorts.ts';
 import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';
@@ -105,6 +106,6 @@ export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDepen
       logger,
       temporal: schedules.exports,
     },
-    ...{ exportRoot, publicUrl, mostExports, diskOf: 'the API server' },
+    ...{ exportRoot, publicUrl, mostExports, knownCohorts, diskOf: 'the API server' },
   };
 };

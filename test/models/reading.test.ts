@@ -83,6 +83,7 @@ describe('the plan', () => {
     ['a comparison', { filters: [{ type: 'event', key: 'n', operator: 'gt', value: 1 }] }],
     ['HogQL', { filters: [{ type: 'hogql', key: "distinct_id like 'u%' and properties.n > 5" }] }],
     ['columns of HogQL', { hogqlQuery: 'select lower(event) as e, properties.n as n from events' }],
+    ['members of a cohort', { filters: [{ type: 'cohort', key: 'id', operator: 'in', value: [1, '2'] }] }],
     ['persons', { model: 'persons' }],
     ['sessions', { model: 'sessions' }],
   ])('with %s is the same for the reader as for the owner of the tables', async (_name, options) => {

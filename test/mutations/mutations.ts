@@ -259,6 +259,13 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/exports/cohorts.test.ts',
   },
   {
+    name: 'each event is compared with all members of a large cohort',
+    file: 'models/events.ts',
+    from: "work_mem: '64MB'",
+    to: "work_mem: '4MB'",
+    test: 'test/models/reading.test.ts',
+  },
+  {
     name: 'verify takes new members for damage',
     file: 'exports/runs/compare-interval.ts',
     from: "query.cohorts ? 'members' : 'read'",

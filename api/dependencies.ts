@@ -5,7 +5,7 @@ import type { ActionCompiler } from '../actions/compiler.ts';
 import type { Ingest } from '../capture/ingest.ts';
 import type { LargeBodies } from '../capture/large/bodies.ts';
 import type { TransformEvents } from '../capture/transform.ts';
-import { knownCohorts } from '../cohorts/reads/known-cohorts.ts';
+import { knownCohorts } from '../cohorts/rows/definitions.ts';
 import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';

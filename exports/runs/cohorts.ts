@@ -1,10 +1,6 @@
 import type { ModelQuery } from '../../models/index.ts';
 import type { RunDependencies } from './dependencies.ts';
-
-/** The members of a cohort that an export names will never be known. */
-export class CohortGoneError extends Error {
-  override readonly name = 'CohortGoneError';
-}
+import { CohortGoneError } from './source.ts';
 
 /**
  * Makes sure that the members of the cohorts of a query are known before a run reads its rows. A cohort that was never counted

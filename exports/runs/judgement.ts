@@ -5,8 +5,7 @@ import {
 } from '../../destinations/errors.ts';
 import { BrokenRowsError } from '../../formats/copy-format.ts';
 import { ModelError } from '../../models/index.ts';
-import { CohortGoneError } from './cohorts.ts';
-import { ExpiredRowsError, QueryRefusedError } from './source.ts';
+import { CohortGoneError, ExpiredRowsError, QueryRefusedError } from './source.ts';
 
 /** What the failure of an attempt means to its run. */
 export interface Judgement {

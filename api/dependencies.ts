@@ -5,7 +5,6 @@ import type { ActionCompiler } from '../actions/compiler.ts';
 import type { Ingest } from '../capture/ingest.ts';
 import type { LargeBodies } from '../capture/large/bodies.ts';
 import type { TransformEvents } from '../capture/transform.ts';
-import { knownCohorts } from '../cohorts/rows/definitions.ts';
 import type { Config } from '../config.ts';
 import type { Listener } from '../db/listen.ts';
 import type { Pool } from '../db/pool.ts';
@@ -90,7 +89,9 @@ export interface ExportRouteDependencies extends ExportCommandDependencies {
   readingPool: Pool;
 }
 
-export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
+export const exportRouteDependencies = (
+  deps: ApiDependencies,
+): Omit<ExportRouteDependencies, 'knownCohorts'> => {
   const { pool, readingPool, reader, compiler, compiling, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
   const { SLUICE_EXPORTS_PER_PROJECT: mostExports } = config;
@@ -106,6 +107,6 @@ export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDepen
       logger,
       temporal: schedules.exports,
     },
-    ...{ exportRoot, publicUrl, mostExports, knownCohorts, diskOf: 'the API server' },
+    ...{ exportRoot, publicUrl, mostExports, diskOf: 'the API server' },
   };
 };

@@ -89,7 +89,9 @@ export interface ExportRouteDependencies extends ExportCommandDependencies {
   readingPool: Pool;
 }
 
-export const exportRouteDependencies = (deps: ApiDependencies): ExportRouteDependencies => {
+export const exportRouteDependencies = (
+  deps: ApiDependencies,
+): Omit<ExportRouteDependencies, 'knownCohorts'> => {
   const { pool, readingPool, reader, compiler, compiling, keyring, egress, logger, schedules, config } = deps;
   const { SLUICE_EXPORT_ROOT: exportRoot, SLUICE_PUBLIC_URL: publicUrl } = config;
   const { SLUICE_EXPORTS_PER_PROJECT: mostExports } = config;

@@ -18,14 +18,15 @@ const READABLE = [
 
 /**
  * The schema of events alone, with the person as of the time when the event came in. It joins nothing, so rows keep
- * their order. It has no cohorts, whose members change after an interval was exported.
+ * their order. Members of cohorts are those of the time of the query.
  */
 export const EVENT_SCHEMA: Schema = eventSchema();
 
 function eventSchema(): Schema {
-  const { events } = createSchema('on event').tables;
+  const { tables, cohorts } = createSchema('on event');
+  const { events } = tables;
   const { poe } = events?.fields ?? {};
-  if (!events || !poe) throw new Error('the schema has no events');
+  if (!events || !poe || !cohorts) throw new Error('the schema has no events or no cohorts');
   const fields = Object.fromEntries(
     READABLE.map((name) => {
       const field = events.fields[name];
@@ -33,5 +34,5 @@ function eventSchema(): Schema {
       return [name, field];
     }),
   );
-  return { tables: { events: { ...events, fields: { ...fields, person: poe, poe } } } };
+  return { tables: { events: { ...events, fields: { ...fields, person: poe, poe } } }, cohorts };
 }

@@ -17,6 +17,7 @@ import {
   queryOfModel,
   type SelectionSchema,
 } from './model-query.ts';
+import { cohortsIn } from './syntax-tree.ts';
 
 export interface EventOptions {
   projectId: number;
@@ -45,6 +46,9 @@ const IN_ORDER = {
   max_parallel_workers_per_gather: '0',
   synchronize_seqscans: 'off',
 };
+
+/** Room for the members of cohorts: Postgres looks them up in a hash table if it has room for all of them. */
+const WITH_COHORTS = { ...IN_ORDER, work_mem: '64MB' };
 
 interface Chosen {
   exprs: Expr[];
@@ -79,8 +83,16 @@ export async function eventsQuery(parser: Parser, options: EventOptions): Promis
   const names = columns.map((_, index) => `f${index + 1}`);
   const casts = columns.map(({ cast }, index) => cast(`x.${names[index]}`));
   const select = `select ${casts.join(', ')} from (${inlineValues(statement)}) as x (${names.join(', ')})`;
+  const cohorts = [
+    ...cohortsIn(condition ? [condition] : []).map((id) => ({ id, field: 'filters' as const })),
+    ...cohortsIn(chosen.exprs).map((id) => ({ id, field: 'hogql_query' as const })),
+  ];
   return {
-    ...queryOfModel({ projectId, select, columns: columns.map((one) => one.column), settings: IN_ORDER }),
+    ...queryOfModel({
+      ...{ projectId, select, columns: columns.map((one) => one.column) },
+      settings: cohorts.length > 0 ? WITH_COHORTS : IN_ORDER,
+    }),
+    ...(cohorts.length > 0 && { cohorts }),
     ...(chosen.schema && { schema: chosen.schema }),
   };
 }

@@ -6,7 +6,7 @@ import type { Moment } from '../values/dates.ts';
 import { type Model, ModelError } from './model-query.ts';
 import { misplaced, qualified } from './syntax-tree.ts';
 
-const TYPES = ['event', 'hogql', 'person'];
+const TYPES = ['cohort', 'event', 'hogql', 'person'];
 const refused = (message: string) => new ModelError('filters', message);
 const invalid = (reason: string) => refused(`One or more provided filters are invalid: ${reason}`);
 

@@ -19,6 +19,8 @@ export interface ModelQuery {
    * transaction.
    */
   settings: Readonly<Record<string, string>>;
+  /** The cohorts whose members decide about rows or are in columns. Absent if there are none. */
+  cohorts?: readonly { id: number; field: 'filters' | 'hogql_query' }[];
   /** The stored form of a `hogql_query`. Absent if the columns are the default ones. */
   schema?: SelectionSchema;
 }

@@ -41,3 +41,16 @@ export function misplaced(expr: Expr): { subquery: boolean; what: string } | nul
   }
   return null;
 }
+
+/** Lists the cohorts that expressions name. */
+export function cohortsIn(exprs: readonly Expr[]): number[] {
+  const ids = new Set<number>();
+  for (const expr of exprs) {
+    for (const node of nodesOf(expr)) {
+      if (node.kind !== 'compare' || !String(node.op).endsWith('in cohort')) continue;
+      const { value } = node.right as { value?: unknown };
+      if (typeof value === 'number') ids.add(value);
+    }
+  }
+  return [...ids].sort((a, b) => a - b);
+}

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
+import { cohortStates } from '../cohorts/reads/known-cohorts.ts';
 import { type Config, MOST_RUNS, workerPools } from '../config.ts';
 import { type Address, createPool, type PoolLimits } from '../db/pool.ts';
 import { createEgress } from '../egress/egress.ts';
@@ -113,6 +114,7 @@ export function createExportTools(
       },
       worker: randomUUID(),
       asking: createAsking(pool),
+      cohortStates,
       keyring,
       exportRoot: config.SLUICE_EXPORT_ROOT,
       eventRetentionDays: config.SLUICE_EVENT_RETENTION_DAYS,

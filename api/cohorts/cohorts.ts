@@ -14,6 +14,7 @@ import { COHORT_LIMITS } from '../../cohorts/rules/limits.ts';
 import { readUpload, type Upload } from '../../cohorts/rules/upload.ts';
 import type { Queryable } from '../../db/pool.ts';
 import { isUuid } from '../../db/uuid.ts';
+import { exportsAsking } from '../../exports/rows/batch-exports.ts';
 import { flagsAsking } from '../../flags/rows/definitions.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
 import { actorOf } from '../actor.ts';
@@ -193,7 +194,7 @@ export function cohortRoutes(app: App, deps: ApiDependencies): void {
 
 function addRoutes(app: App, deps: ApiDependencies): void {
   const { pool, config } = deps;
-  const commands: CohortCommandDependencies = { pool, flagsAsking };
+  const commands: CohortCommandDependencies = { pool, flagsAsking, exportsAsking };
   const find = findsCohort(pool);
   async function shown(projectId: number, rows: readonly CohortRow[]) {
     const ids = rows.filter((row) => row.is_static).map((row) => row.id);
@@ -330,11 +331,12 @@ function addRoutes(app: App, deps: ApiDependencies): void {
       preValidation: find,
       schema: {
         tags: TAGS,
-        summary: 'List the feature flags and the other cohorts that use a cohort',
+        summary: 'List the feature flags, the batch exports and the other cohorts that use a cohort',
         params: cohortParams,
         response: {
           200: z.object({
             feature_flags: z.array(user.extend({ key: z.string(), active: z.boolean() })),
+            batch_exports: z.array(z.object({ id: z.uuid(), name: z.string(), paused: z.boolean() })),
             cohorts: z.array(user),
           }),
         },
@@ -342,6 +344,7 @@ function addRoutes(app: App, deps: ApiDependencies): void {
     },
     async ({ project, cohort: { id } }) => ({
       feature_flags: await flagsAsking(pool, project.id, id),
+      batch_exports: await exportsAsking(pool, project.id, id),
       cohorts: await cohortsAsking(pool, project.id, id),
     }),
   );

@@ -1,3 +1,4 @@
+import { knownCohorts } from '../../cohorts/rows/definitions.ts';
 import { type ApiDependencies, type App, exportRouteDependencies } from '../dependencies.ts';
 import { backfillRoutes } from './backfills.ts';
 import { intervalRoutes } from './intervals.ts';
@@ -13,7 +14,7 @@ import { verifyRoutes } from './verify.ts';
 
 /** Adds all routes of batch exports. */
 export function batchExportRoutes(app: App, api: ApiDependencies): void {
-  const deps = exportRouteDependencies(api);
+  const deps = { ...exportRouteDependencies(api), knownCohorts };
   resourceRoutes(app, deps);
   pausingRoutes(app, deps);
   runRoutes(app, deps);

@@ -32,7 +32,7 @@ const report = z
       description:
         '`same`: the destination has what the run exported and what the database has. `differs`: it does not. `missing`: ' +
         'the destination has nothing of the interval. `expired`: the destination has what the run exported, but the ' +
-        'database has deleted the events. `unknown`: the destination could not be read.',
+        'database has deleted the events. `unknown`: the destination could not be read, or members of cohorts may have changed.',
     }),
     problems: z.array(z.string()).meta({ description: 'A sentence for each problem.' }),
     run_id: z
@@ -40,7 +40,7 @@ const report = z
       .nullable()
       .meta({ description: 'The completed run that the destination was compared with.' }),
     source: z.object({
-      state: z.enum(['read', 'changing', 'expired', 'unread']),
+      state: z.enum(['read', 'changing', 'members', 'expired', 'unread']),
       rows: z.int().nullable(),
       hash: z.string().nullable(),
     }),

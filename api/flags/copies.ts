@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { carryCohorts } from '../../cohorts/commands/carry.ts';
+import { exportsAsking } from '../../exports/rows/batch-exports.ts';
 import { type CopyDependencies, copyFlag } from '../../flags/commands/copy.ts';
 import { flagsAsking } from '../../flags/rows/definitions.ts';
 import { findFlagByKey } from '../../flags/rows/flags.ts';
@@ -43,7 +44,7 @@ export function flagCopyRoutes(app: App, deps: Pick<ApiDependencies, 'pool' | 'c
   const { pool } = deps;
   const commands: CopyDependencies = {
     ...flagCommands(deps),
-    carryCohorts: (actor, way, ids) => carryCohorts({ pool, flagsAsking }, actor, way, ids),
+    carryCohorts: (actor, way, ids) => carryCohorts({ pool, flagsAsking, exportsAsking }, actor, way, ids),
   };
 
   app.post(

@@ -23,6 +23,12 @@ export interface CohortCommandDependencies {
   pool: Pool;
   /** Names the flags of a project that ask about a cohort. */
   flagsAsking(queryable: Queryable, projectId: number, cohortId: number): Promise<readonly { key: string }[]>;
+  /** Names the batch exports of a project whose filters or columns name a cohort. */
+  exportsAsking(
+    queryable: Queryable,
+    projectId: number,
+    cohortId: number,
+  ): Promise<readonly { id: string; name: string }[]>;
 }
 
 /** What a user sets about a cohort. */
@@ -158,7 +164,7 @@ export async function changeCohort(
   });
 }
 
-/** Refuses to delete a cohort that a flag or another cohort asks about. */
+/** Refuses to delete a cohort that a flag, a batch export or another cohort asks about. */
 async function checkUse(
   deps: CohortCommandDependencies,
   client: Transaction,
@@ -171,6 +177,14 @@ async function checkUse(
       .map((flag) => flag.key)
       .join(', ');
     throw refuse.invalid(null, `Cannot delete this cohort because feature flags use it: ${named}.`);
+  }
+  const exports = await deps.exportsAsking(client, projectId, cohortId);
+  if (exports.length > 0) {
+    const named = exports.slice(0, 5).map(({ id, name }) => `"${name}" (${id})`);
+    throw refuse.invalid(
+      null,
+      `Cannot delete this cohort because batch exports use it: ${named.join(', ')}.`,
+    );
   }
   const asking = await cohortsAsking(client, projectId, cohortId);
   if (asking.length > 0) {

@@ -34,3 +34,26 @@ export async function knownCohorts(
   );
   return rows.map((row) => row.id);
 }
+
+/** Whether the members of a cohort are known. */
+export interface CohortState {
+  id: number;
+  /** It is static, or it was counted at least once. */
+  is_known: boolean;
+  /** Why the last count failed. */
+  count_error: string | null;
+}
+
+/** Finds which of these cohorts a project has, and whether their members are known. */
+export async function cohortStates(
+  queryable: Queryable,
+  projectId: number,
+  ids: readonly number[],
+): Promise<CohortState[]> {
+  const { rows } = await queryable.query(
+    `select id, (is_static or counted_at is not null) as is_known, count_error from cohorts
+     where project_id = $1 and id = any($2::int[]) and not deleted`,
+    [projectId, ids],
+  );
+  return rows;
+}

@@ -20,7 +20,13 @@ import { auditExport } from './audit.ts';
 import { beginBackfill } from './backfill.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
-import { type ExportInput, type PreparedExport, prepareExport, refuseWritingOver } from './prepare.ts';
+import {
+  type ExportInput,
+  type PreparedExport,
+  prepareExport,
+  refuseUnknownCohorts,
+  refuseWritingOver,
+} from './prepare.ts';
 
 type Dependencies = Omit<ExportCommandDependencies, 'egress' | 'exportRoot' | 'mostExports'>;
 
@@ -69,7 +75,7 @@ async function changeRow(
     const changed = await transaction(deps.pool, async (client) => {
       const current = await findVersion(client, key, { lock: true });
       if (!current) throw refuse.absent();
-      return current.version === read.version ? store(client, actor, current.row, prepared) : undefined;
+      return current.version === read.version ? store(deps, client, actor, current.row, prepared) : undefined;
     });
     if (changed) return changed;
   }
@@ -78,12 +84,14 @@ async function changeRow(
 
 /** Stores a change of an export that the transaction has locked. */
 async function store(
+  deps: Pick<Dependencies, 'knownCohorts'>,
   client: Transaction,
   actor: Actor,
   current: BatchExportRow,
   prepared: PreparedExport,
 ): Promise<Changed> {
   const key = keyOf(current);
+  await refuseUnknownCohorts(deps, client, key.projectId, prepared);
   await refuseWritingOver(client, actor, key.exportId, prepared);
   const changed = await updateBatchExport(client, key, prepared.fields);
   if (!changed) throw refuse.absent();

@@ -8,7 +8,7 @@ import { syncRow } from '../sync-row.ts';
 import { auditExport } from './audit.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { follow } from './follow.ts';
-import { type NewExportInput, prepareExport, refuseWritingOver } from './prepare.ts';
+import { type NewExportInput, prepareExport, refuseUnknownCohorts, refuseWritingOver } from './prepare.ts';
 
 /** Creates an export: its row first, then its schedule. */
 export async function createExport(
@@ -31,6 +31,7 @@ export async function createExport(
           'another.',
       );
     }
+    await refuseUnknownCohorts(deps, client, projectId, prepared);
     await refuseWritingOver(client, actor, exportId, prepared);
     const created = await insertBatchExport(client, {
       ...prepared.fields,

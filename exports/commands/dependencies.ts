@@ -1,4 +1,4 @@
-import type { Pool } from '../../db/pool.ts';
+import type { Pool, Transaction } from '../../db/pool.ts';
 import type { Turns } from '../../db/turns.ts';
 import type { Limits } from '../../destinations/limits.ts';
 import type { Egress } from '../../egress/egress.ts';
@@ -21,6 +21,8 @@ export interface ExportCommandDependencies {
   egress: Egress;
   /** The directory that exports to files write below. */
   exportRoot: string;
+  /** Finds which of these cohorts a project has. They stay until the transaction ends. */
+  knownCohorts(client: Transaction, projectId: number, ids: readonly number[]): Promise<number[]>;
   /** How many exports a project may have. */
   mostExports: number;
   /** Whose disk that directory is on, for what tests of destinations say: `the API server`. */

@@ -67,9 +67,15 @@ export interface Subject {
 export interface PreparedExport {
   fields: BatchExportFields;
   target: StoredTarget | null;
+  /** The cohorts that it names, and where. */
+  cohorts: NonNullable<ModelQuery['cohorts']>;
   /** The names of the secrets that the input sets. */
   secrets: string[];
 }
+
+const MOST_COHORT = 2_147_483_647;
+/** Whether a cohort can have this id. */
+const isPossible = (id: number) => id > 0 && id <= MOST_COHORT;
 
 type PrepareDependencies = Pick<ExportCommandDependencies, 'compiler' | 'compiling' | 'reader' | 'keyring'>;
 
@@ -132,8 +138,10 @@ function readExport(
     const folder = folderOf(projectId, current, settings);
     const target = storedTargetOf(settings, { model, interval: cadence.interval, folder });
     const shown = shownSettings(settings).config;
+    const { cohorts = [] } = query;
     const prepared = {
       target,
+      cohorts,
       secrets: Object.keys(input.destination?.config ?? {}).filter((key) => !Object.hasOwn(shown, key)),
       fields: {
         ...content,
@@ -144,6 +152,8 @@ function readExport(
         paused: input.paused ?? current?.paused ?? false,
         last_paused_at: given(input.last_paused_at, current?.last_paused_at),
         schema: query.schema ?? null,
+        // No cohort has a larger id, and the save is refused.
+        asks_cohorts: [...new Set(cohorts.map((one) => one.id))].filter(isPossible),
         write_store: target?.store ?? null,
         write_target: target?.target ?? null,
         folder,
@@ -197,6 +207,25 @@ function requireEventsForNames({ config }: DestinationSettings, model: Model): v
       );
     }
   }
+}
+
+/** Refuses cohorts that the project does not have. Those that it has stay until the transaction ends. */
+export async function refuseUnknownCohorts(
+  { knownCohorts }: Pick<ExportCommandDependencies, 'knownCohorts'>,
+  client: Transaction,
+  projectId: number,
+  { cohorts }: PreparedExport,
+): Promise<void> {
+  if (cohorts.length === 0) return;
+  const possible = cohorts.map((one) => one.id).filter(isPossible);
+  const known = new Set(await knownCohorts(client, projectId, possible));
+  const missing = cohorts.find((one) => !known.has(one.id));
+  if (missing === undefined) return;
+  throw refuse.invalid(
+    missing.field,
+    `There is no cohort ${missing.id} in this project, or it was deleted.`,
+    { code: 'cohort_does_not_exist' },
+  );
 }
 
 /**

@@ -23,6 +23,8 @@ export interface BatchExportRow {
   hogql_query: string | null;
   schema: unknown;
   filters: unknown;
+  /** The cohorts that its filters and columns name. */
+  asks_cohorts: number[];
   write_store: string | null;
   write_target: unknown;
   /** The folder below the export root that a `File` export does not leave. Null: the whole root. */
@@ -50,7 +52,16 @@ const WRITABLE = [
     'timezone',
     'interval_offset',
   ] as const),
-  ...(['paused', 'start_at', 'end_at', 'last_paused_at', 'hogql_query', 'schema', 'filters'] as const),
+  ...([
+    'paused',
+    'start_at',
+    'end_at',
+    'last_paused_at',
+    'hogql_query',
+    'schema',
+    'filters',
+    'asks_cohorts',
+  ] as const),
   ...(['write_store', 'write_target', 'folder'] as const),
 ] as const;
 const JSON_COLUMNS: ReadonlySet<string> = new Set(['config', 'schema', 'filters', 'write_target']);
@@ -305,6 +316,20 @@ export async function lockStoreWriters(client: Transaction, store: string): Prom
     `select project_id, id, name, write_target from batch_exports
      where write_store = $1 and deleted_at is null order by id`,
     [store],
+  );
+  return rows;
+}
+
+/** Lists the exports of a project that name a cohort. */
+export async function exportsAsking(
+  queryable: Queryable,
+  projectId: number,
+  cohortId: number,
+): Promise<{ id: string; name: string; paused: boolean }[]> {
+  const { rows } = await queryable.query(
+    `select id, name, paused from batch_exports
+     where project_id = $1 and deleted_at is null and asks_cohorts @> array[$2::int] order by name, id`,
+    [projectId, cohortId],
   );
   return rows;
 }

@@ -9,7 +9,7 @@ import type { RunRow } from '../rows/runs.ts';
  * - `differs`: the destination has something else
  * - `missing`: the destination has nothing of the interval
  * - `expired`: the destination has what the run exported, but the database has deleted the events
- * - `unknown`: the destination could not be read
+ * - `unknown`: the destination could not be read, or what it has cannot be compared with anything
  */
 export const VERDICTS = ['same', 'differs', 'missing', 'expired', 'unknown'] as const;
 export type Verdict = (typeof VERDICTS)[number];
@@ -22,10 +22,11 @@ export interface VerifyReport {
     /**
      * - `read`: the rows were read again
      * - `changing`: they were read again, but not compared, because rows of this model change after the interval
+     * - `members`: they were read again, but not compared, because members of cohorts may have changed since the run
      * - `expired`: they were not read, because they are past their retention
      * - `unread`: they could not be read with the settings that the export has now
      */
-    state: 'read' | 'changing' | 'expired' | 'unread';
+    state: 'read' | 'changing' | 'members' | 'expired' | 'unread';
     rows: number | null;
     hash: string | null;
   };
@@ -95,6 +96,13 @@ export function judgeInterval(
   if (!rows) return { ...nothing, verdict: verdictOf(problems, source.state), problems };
   if (source.state === 'read' && rows.found < rows.expected) {
     problems.push(`The destination has ${rows.found} of the ${rows.expected} rows.`);
+  }
+  if (source.state === 'members' && rows.found < rows.expected) {
+    const message = `The destination has ${rows.found} of the ${rows.expected} rows that the database has now. Members of cohorts may have changed since the run, so this does not tell whether rows are missing.`;
+    return {
+      ...{ destination: { rows: rows.found, files: [] }, manifest: null },
+      ...{ verdict: 'unknown', problems: [...problems, message] },
+    };
   }
   const none = rows.found === 0 && rows.expected > 0;
   return {

@@ -96,6 +96,10 @@ async function readSource(
   if (isExpired(row, { start, end }, eventRetentionDays, Date.now())) return { state: 'expired', ...none };
   try {
     const query = await exportQuery(compiler, row, { start: Date.parse(start), end: Date.parse(end) });
+    if (query.cohorts) {
+      const problem = 'Not compared: members of cohorts may have changed since the run';
+      return { state: 'members', ...none, problem };
+    }
     if ((run.records_total_count ?? 0) <= HASHED_ROWS) {
       return { state: 'read', ...(await hashRows(copyPool, query, AbortSignal.timeout(LONGEST_COUNT))) };
     }

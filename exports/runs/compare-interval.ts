@@ -101,7 +101,8 @@ async function readSource(
     const known = { query, source: { state: 'expired' as const, ...none } };
     if (isExpired(row, interval, eventRetentionDays, Date.now())) return known;
     const read = await hashRows(copyPool, query, signal);
-    return { query, source: { state: row.model === 'events' ? 'read' : 'changing', ...read } };
+    const state = row.model !== 'events' ? 'changing' : query.cohorts ? 'members' : 'read';
+    return { query, source: { state, ...read } };
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
     const problem = `The rows cannot be read with the settings that the export has now: ${error.message}`;

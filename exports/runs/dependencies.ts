@@ -1,4 +1,4 @@
-import type { Pool } from '../../db/pool.ts';
+import type { Pool, Queryable } from '../../db/pool.ts';
 import type { Surroundings } from '../../destinations/destination.ts';
 import type { Egress } from '../../egress/egress.ts';
 import type { ModelCompiler } from '../../models/index.ts';
@@ -24,6 +24,12 @@ export interface RunDependencies {
   metrics: ExportMetrics;
   /** Compiles filters and columns, which users write. */
   compiler: ModelCompiler;
+  /** Finds which of these cohorts a project has, and whether their members are known. */
+  cohortStates(
+    queryable: Queryable,
+    projectId: number,
+    ids: readonly number[],
+  ): Promise<readonly { id: number; is_known: boolean; count_error: string | null }[]>;
   egress: Egress;
   keyring: Keyring | undefined;
   /** The id of this worker, under which it announces its places. */

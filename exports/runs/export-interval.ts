@@ -14,6 +14,7 @@ import { findRun } from '../rows/run-lists.ts';
 import { beginAttempt, completeRun, type RunRow, recordTrouble } from '../rows/runs.ts';
 import { endTrace } from '../rows/traces.ts';
 import { OvertakenError, watchAttempt } from './attempt.ts';
+import { requireCohorts } from './cohorts.ts';
 import type { RunDependencies } from './dependencies.ts';
 import { AttemptFailedError, judge } from './judgement.ts';
 import { leaveNoPart, takeBackParts } from './parts.ts';
@@ -131,7 +132,7 @@ interface Carried {
 }
 
 async function carry(
-  { pool, copyPool, compiler, eventRetentionDays, ...deps }: RunDependencies,
+  { pool, copyPool, compiler, cohortStates, eventRetentionDays, ...deps }: RunDependencies,
   row: BatchExportRow,
   run: RunRow,
   attempt: WaitingAttempt,
@@ -142,6 +143,7 @@ async function carry(
   const query = await exportQuery(compiler, row, { start, end });
   const over = attempt.onWait('the last transactions that store events of the interval');
   await untilFinal(pool, end, { signal: attempt.signal, moved: attempt.stillWaits }).finally(over);
+  await requireCohorts({ pool, cohortStates }, row.project_id, query);
   requireUnexpired(row, interval, eventRetentionDays, Date.now());
   const work = destinationRun(row, run.id, interval);
   const trace = traceOf({ pool, keyring: deps.keyring }, row, run, attempt.signal);

@@ -5,14 +5,14 @@ import {
 } from '../../destinations/errors.ts';
 import { BrokenRowsError } from '../../formats/copy-format.ts';
 import { ModelError } from '../../models/index.ts';
-import { ExpiredRowsError, QueryRefusedError } from './source.ts';
+import { CohortGoneError, ExpiredRowsError, QueryRefusedError } from './source.ts';
 
 /** What the failure of an attempt means to its run. */
 export interface Judgement {
   /** Tells the operator what is wrong, and where. */
   message: string;
   /** Names the cause in the Temporal UI and in the metrics. */
-  reason: DestinationErrorCode | 'model' | 'query' | 'broken-rows' | 'expired';
+  reason: DestinationErrorCode | 'model' | 'query' | 'broken-rows' | 'expired' | 'cohort';
   /** Whether the same work may succeed without anybody doing something. */
   again: boolean;
   /** How long the destination asks to wait. */
@@ -48,6 +48,7 @@ export function judge(error: unknown): Judgement {
   if (error instanceof BrokenRowsError)
     return { message: error.message, reason: 'broken-rows', again: error.retryable };
   if (error instanceof ExpiredRowsError) return { message: error.message, reason: 'expired', again: false };
+  if (error instanceof CohortGoneError) return { message: error.message, reason: 'cohort', again: false };
   if (error instanceof QueryRefusedError) return { message: error.message, reason: 'query', again: false };
   const { message } = error as { message?: unknown };
   return { message: String(message ?? error), reason: 'unexpected', again: true };

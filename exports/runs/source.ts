@@ -71,6 +71,11 @@ export function isExpired(
   return partitionOf(new Date(start)).to.getTime() <= now - retentionDays * DAY;
 }
 
+/** The members of a cohort that an export names will never be known. */
+export class CohortGoneError extends Error {
+  override readonly name = 'CohortGoneError';
+}
+
 /** Postgres refuses the query that the settings of an export make. */
 export class QueryRefusedError extends Error {
   override readonly name = 'QueryRefusedError';

@@ -1,16 +1,20 @@
-// A cohort that is not static has the same members wherever somebody asks: in flags, in queries, in counts and in lists.
+// A cohort that is not static has the same members wherever somebody asks: in flags, in queries, in counts, in lists and in exports.
 import { beforeAll, expect, test } from '@jest/globals';
 import { countCohorts } from '../../cohorts/runs/count-members.ts';
+import { ensureEventPartitions } from '../../db/event-partitions.ts';
 import { transaction } from '../../db/pool.ts';
 import { build } from '../../hog/ast/index.ts';
 import { createSchema, printStatement, selection } from '../../hog/sql/index.ts';
 import { dice, type RandomUser, randomCohorts, randomUser } from '../flags/agreement/random.ts';
 import { storeCohort, storeFlag, where } from '../flags/support.ts';
+import { parserForFile, queryOf, rowsOfReader } from '../models/support.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { rounds } from '../support/rounds.ts';
+import { insertEvents } from '../support/rows.ts';
 
 const api = apiForFile();
+const parser = parserForFile();
 let tenant: Tenant;
 
 const PERSONS = 10_000;
@@ -49,6 +53,13 @@ beforeAll(async () => {
      insert into persons (project_id, id, created_at, is_identified, properties, version, changed_at)
      select $1, id, now(), true, properties, 0, now() from given`,
     [tenant.projectId, JSON.stringify(persons)],
+  );
+  await ensureEventPartitions(api.pool, new Date(DAY), 1);
+  await insertEvents(
+    api.pool,
+    persons.map(({ id, distinct_id }) => ({
+      ...{ project_id: tenant.projectId, person_id: id, distinct_id, timestamp: new Date(DAY).toISOString() },
+    })),
   );
   const listed = await storeCohort(api.pool, tenant.projectId, { name: 'listed', isStatic: true });
   await api.pool.query(
@@ -95,7 +106,21 @@ async function byQuery(cohortId: number): Promise<string[]> {
   return rows.map(([id]) => id).sort();
 }
 
-test('flags, queries, counts and lists agree about every person', async () => {
+const DAY = Date.UTC(2026, 2, 2);
+
+/** Whose events an export takes. Each person has one event. */
+async function byExport(cohortId: number): Promise<string[]> {
+  const query = await queryOf(parser, {
+    projectId: tenant.projectId,
+    interval: { start: DAY, end: DAY + 86_400_000 },
+    filters: [{ type: 'cohort', key: 'id', operator: 'in', value: cohortId }],
+    hogqlQuery: 'select person_id from events',
+  });
+  const rows = await rowsOfReader(api.reader, query);
+  return rows.map((row) => String(row.person_id)).sort();
+}
+
+test('flags, queries, counts, lists and exports agree about every person', async () => {
   const before = await api.request(tenant, 'GET', `/api/projects/${tenant.projectId}/cohorts/${cohorts[0]}/`);
   expect(before.json()).toMatchObject({ count: null, is_calculating: true, last_calculation: null });
   expect(await countCohorts(api.pool, work)).toBe(cohorts.length);
@@ -103,6 +128,7 @@ test('flags, queries, counts and lists agree about every person', async () => {
   for (const cohortId of cohorts) {
     const queried = await byQuery(cohortId);
     members.set(String(cohortId), new Set(queried));
+    expect(await byExport(cohortId)).toEqual(queried);
     const shown = await api.request(tenant, 'GET', `/api/projects/${tenant.projectId}/cohorts/${cohortId}/`);
     expect(shown.json()).toMatchObject({
       ...{ count: queried.length, is_calculating: false, errors_calculating: 0 },

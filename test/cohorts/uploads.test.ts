@@ -177,10 +177,12 @@ test('a cohort tells who uses it', async () => {
   const used = await api.request(anna, 'GET', url(`${inner}/used_by/`));
   expect(used.json()).toEqual({
     feature_flags: [{ id: flag.json().id, key: 'uses', name: '', active: true }],
+    batch_exports: [],
     cohorts: [{ id: outer, name: 'Outer' }],
   });
   expect((await api.request(anna, 'GET', url(`${outer}/used_by/`))).json()).toEqual({
     feature_flags: [],
+    batch_exports: [],
     cohorts: [],
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { knownCohorts } from '../../cohorts/reads/known-cohorts.ts';
 import { listActivity } from '../../db/activity-log.ts';
 import { Turns } from '../../db/turns.ts';
 import { createEgress, type Egress } from '../../egress/egress.ts';
@@ -54,6 +55,7 @@ beforeAll(async () => {
       temporal: world.schedules.exports,
     },
     mostExports: 1_000,
+    knownCohorts,
     keyring: parseKeyring(world.config.SLUICE_ENCRYPTION_KEYS as string),
     logger: {
       warn: (about, message) => {

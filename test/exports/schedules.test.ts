@@ -55,6 +55,7 @@ const rowOf = (given: Partial<BatchExportRow> = {}): BatchExportRow => ({
   hogql_query: null,
   schema: null,
   filters: null,
+  asks_cohorts: [],
   write_store: null,
   write_target: null,
   created_at: '2026-01-01T00:00:00Z',

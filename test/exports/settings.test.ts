@@ -99,7 +99,7 @@ describe('what is read', () => {
   });
 
   test('faults name their field', async () => {
-    await expect(columnsOf({ filters: [{ type: 'cohort' }] })).rejects.toMatchObject({ field: 'filters' });
+    await expect(columnsOf({ filters: [{ type: 'group' }] })).rejects.toMatchObject({ field: 'filters' });
     await expect(columnsOf({ model: 'persons', hogql_query: 'select 1' })).rejects.toMatchObject({
       field: 'hogql_query',
     });

@@ -83,6 +83,7 @@ describe('the plan', () => {
     ['a comparison', { filters: [{ type: 'event', key: 'n', operator: 'gt', value: 1 }] }],
     ['HogQL', { filters: [{ type: 'hogql', key: "distinct_id like 'u%' and properties.n > 5" }] }],
     ['columns of HogQL', { hogqlQuery: 'select lower(event) as e, properties.n as n from events' }],
+    ['members of a cohort', { filters: [{ type: 'cohort', key: 'id', operator: 'in', value: [1, '2'] }] }],
     ['persons', { model: 'persons' }],
     ['sessions', { model: 'sessions' }],
   ])('with %s is the same for the reader as for the owner of the tables', async (_name, options) => {
@@ -95,6 +96,18 @@ describe('the plan', () => {
     const owner = shape(await planOfQuery(database.pool, wanted));
     expect(owner.length).toBeGreaterThan(0);
     expect(shape(await planOfQuery(database.reader, wanted))).toEqual(owner);
+  });
+
+  test('looks up the members of a large cohort in a hash table', async () => {
+    await database.pool.query(
+      'insert into cohort_people select 1, 7, gen_random_uuid() from generate_series(1, 300000)',
+    );
+    await database.pool.query('analyze cohort_people');
+    const filters = [{ type: 'cohort', key: 'id', operator: 'not_in', value: 7 }];
+    const nodes = await planOfQuery(database.reader, await query(hour(200), hour(201), { filters }));
+    expect(ofEvents(nodes).map((node) => String(node.Filter))).toEqual([
+      expect.stringContaining('hashed SubPlan'),
+    ]);
   });
 
   test('never leaves the order of the rows to chance', async () => {

@@ -23,8 +23,12 @@ describe('filters that are refused', () => {
     [['x'], 'Each filter must be an object'],
     [[[]], 'Each filter must be an object'],
     [[null], 'Each filter must be an object'],
-    [[{ key: 'a' }], "Each filter must have a 'type' of one of: 'event', 'hogql', 'person'"],
-    [event({ type: 'cohort' }), "Each filter must have a 'type' of one of: 'event', 'hogql', 'person'"],
+    [[{ key: 'a' }], "Each filter must have a 'type' of one of: 'cohort', 'event', 'hogql', 'person'"],
+    [
+      event({ type: 'group' }),
+      "Each filter must have a 'type' of one of: 'cohort', 'event', 'hogql', 'person'",
+    ],
+    [event({ type: 'cohort', value: 'x', operator: 'in' }), 'One or more provided filters are invalid: '],
     [
       [{ data_interval_start: 'x' }],
       "'data_interval_start' and 'data_interval_end' are run attributes and not 'filters'. Trigger a backfill if you wish to manually control which periods to batch export.",

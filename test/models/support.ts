@@ -1,7 +1,7 @@
 import { afterAll } from '@jest/globals';
 import type { Pool } from '../../db/pool.ts';
 import { createParser, type Parser } from '../../hog/parser/index.ts';
-import { type ModelOptions, type ModelQuery, modelQuery } from '../../models/index.ts';
+import { type ModelOptions, type ModelQuery, modelQuery, previewRows } from '../../models/index.ts';
 import type { PlanNode } from '../support/plans.ts';
 
 export const START = Date.parse('2026-03-02T10:00:00Z');
@@ -28,6 +28,13 @@ export const queryOf = (parser: Parser, options: Partial<ModelOptions> = {}): Pr
 export async function rowsOf(pool: Pool, query: ModelQuery): Promise<Record<string, unknown>[]> {
   const { rows } = await pool.query({ text: query.select, rowMode: 'array' });
   return rows.map((row: unknown[]) =>
+    Object.fromEntries(query.columns.map((column, index) => [column.name, row[index]])),
+  );
+}
+
+/** The rows as the reader gets them: in a transaction with the settings of the query. */
+export async function rowsOfReader(reader: Pool, query: ModelQuery): Promise<Record<string, unknown>[]> {
+  return (await previewRows(reader, query, 1_000_000, { timeoutMs: 60_000 })).rows.map((row) =>
     Object.fromEntries(query.columns.map((column, index) => [column.name, row[index]])),
   );
 }

@@ -7,6 +7,7 @@ export interface PlanNode {
   'Index Cond'?: string;
   'Actual Rows'?: number;
   'Actual Loops'?: number;
+  Filter?: string;
   'Rows Removed by Filter'?: number;
   'Rows Removed by Index Recheck'?: number;
   Plans?: PlanNode[];

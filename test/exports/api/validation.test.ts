@@ -183,10 +183,13 @@ describe.each<[string, [object, object][]]>([
       [{ filters: {} }, filters("'filters' should be an array of filters")],
       [{ filters: ['x'] }, filters('Each filter must be an object')],
       [
-        { filters: [{ type: 'cohort' }] },
-        filters("Each filter must have a 'type' of one of: 'event', 'hogql', 'person'"),
+        { filters: [{ type: 'group' }] },
+        filters("Each filter must have a 'type' of one of: 'cohort', 'event', 'hogql', 'person'"),
       ],
-      [{ filters: [{}] }, filters("Each filter must have a 'type' of one of: 'event', 'hogql', 'person'")],
+      [
+        { filters: [{}] },
+        filters("Each filter must have a 'type' of one of: 'cohort', 'event', 'hogql', 'person'"),
+      ],
       [
         { model: 'persons', filters: [{ type: 'event', key: 'a', operator: 'exact', value: 'b' }] },
         filters("'filters' is only supported for 'events' not 'persons' model"),

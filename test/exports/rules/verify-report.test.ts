@@ -130,6 +130,7 @@ describe('files', () => {
       [/another checksum/],
     ],
     ['persons that changed since', { source: { state: 'changing', rows: 3, hash: 'cc' } }, 'same', []],
+    ['members that may have changed', { source: { state: 'members', rows: 3, hash: 'cc' } }, 'same', []],
     ['no run is known of', { run: undefined }, 'differs', [/^No run has completed this interval\.$/]],
     [
       'the destination cannot be read',
@@ -165,5 +166,15 @@ describe('rows', () => {
   ])('%s', (_, given, verdict, there) => {
     const judged = judgeInterval({ ...rows, rows: given ?? null });
     expect([judged.verdict, judged.destination.rows]).toEqual([verdict, there]);
+  });
+
+  test.each([
+    [10, 'same', 0],
+    [7, 'unknown', 1],
+    [0, 'unknown', 1],
+  ] as const)('%d of 10, when members of cohorts may have changed', (there, verdict, problems) => {
+    const members = { ...source, state: 'members' as const };
+    const judged = judgeInterval({ ...rows, source: members, rows: { expected: 10, found: there } });
+    expect([judged.verdict, judged.problems.length]).toEqual([verdict, problems]);
   });
 });

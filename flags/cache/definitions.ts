@@ -4,8 +4,9 @@ import { Cohorts } from '../../properties/index.ts';
 import type { Logger } from '../../telemetry/logger.ts';
 import { Quiet } from '../../telemetry/quiet.ts';
 import { parseExactJson } from '../../values/exact-json.ts';
-import { type CompiledFlag, compileFlag } from '../engine/compile.ts';
+import { type CompiledFlag, compilingFlag } from '../engine/compile.ts';
 import { type FlagSet, flagSet } from '../engine/flag-set.ts';
+import { inSteps } from '../engine/steps.ts';
 import {
   DEFINITIONS_CHANNEL,
   type DefinitionChanges,
@@ -169,6 +170,11 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     const compiled: Entry['compiled'] = new Map();
     let size = 0;
     let turn = performance.now();
+    const rest = () => (performance.now() - turn > TURN ? nextTurn() : undefined);
+    const nextTurn = async () => {
+      await new Promise((resolve) => setImmediate(resolve));
+      turn = performance.now();
+    };
     for (const { id } of stamps) {
       const old = before?.compiled.get(id);
       const row = rows.get(id) ?? old?.row;
@@ -177,12 +183,13 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
       const text = JSON.stringify([...ofFlag]);
       const isSame = old !== undefined && old.row === row && old.overrides === text;
       if (old && !isSame) options.onReplaced?.(projectId, old.flag);
-      compiled.set(id, isSame ? old : { row, overrides: text, flag: compileFlag(definitionOf(row, ofFlag)) });
+      // One flag can have thousands of patterns.
+      const made = isSame
+        ? old
+        : { row, overrides: text, flag: await inSteps(compilingFlag(definitionOf(row, ofFlag)), rest) };
+      compiled.set(id, made);
       size += row.filters.length + text.length;
-      if (performance.now() - turn > TURN) {
-        await new Promise((resolve) => setImmediate(resolve));
-        turn = performance.now();
-      }
+      await rest();
     }
     const cohortTexts = JSON.stringify(cohorts);
     const prepared: Cohorts =

@@ -1,6 +1,7 @@
-import { type Condition, isFull, numberIn, prepareConditions } from './conditions.ts';
+import { type Condition, isFull, numberIn, prepareConditions, preparingConditions } from './conditions.ts';
 import { type FlagDefinition, isRecord, own } from './definition.ts';
 import { type Outcome, Outcomes } from './outcome.ts';
+import { inOneGo, type Steps } from './steps.ts';
 
 /** A flag that is ready to be evaluated. */
 export interface CompiledFlag {
@@ -90,12 +91,12 @@ function payloadsOf(filters: Record<string, unknown>): Map<string, string> {
   );
 }
 
-/** Prepares a flag. Whatever is stored can be prepared; what cannot be read matches nobody. */
-export function compileFlag(definition: FlagDefinition): CompiledFlag {
+/** Prepares a flag in steps. Whatever is stored can be prepared; what cannot be read matches nobody. */
+export function* compilingFlag(definition: FlagDefinition): Steps<CompiledFlag> {
   const filters = isRecord(definition.filters) ? definition.filters : {};
   const group = numberIn(own(filters, 'aggregation_group_type_index'));
   const variants = variantsOf(filters);
-  const conditions = prepareConditions(
+  const conditions = yield* preparingConditions(
     own(filters, 'groups'),
     group,
     new Set(variants.map((one) => one.key)),
@@ -139,6 +140,9 @@ export function compileFlag(definition: FlagDefinition): CompiledFlag {
       : { constant: null, draw: null }),
   };
 }
+
+/** Prepares a flag in one go. */
+export const compileFlag = (definition: FlagDefinition): CompiledFlag => inOneGo(compilingFlag(definition));
 
 /** Finds out whether a flag is the same for everybody, or depends on draws alone. */
 function simplified(

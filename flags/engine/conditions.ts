@@ -1,6 +1,7 @@
 import { operatorOf, type PropertyFilter, prepareTest, type Test } from '../../properties/index.ts';
 import { ExactNumber } from '../../values/exact-json.ts';
 import { isRecord, own } from './definition.ts';
+import { inOneGo, type Steps } from './steps.ts';
 
 /** One filter of a condition, prepared; `filter` is the stored one. */
 export type ConditionTest =
@@ -91,23 +92,33 @@ function cohortTest(document: Record<string, unknown>, value: unknown): Conditio
   return { kind: 'cohort', id, wanted: operator === 'in', filter: document };
 }
 
-/** Prepares the condition sets of a flag. */
-export function prepareConditions(
+/** Prepares the condition sets of a flag, filter by filter. */
+export function* preparingConditions(
   groups: unknown,
   flagGroup: number | null,
   variants: ReadonlySet<string>,
-): Condition[] {
+): Steps<Condition[]> {
   if (!Array.isArray(groups)) return [];
-  return groups.filter(isRecord).map((document) => {
+  const conditions: Condition[] = [];
+  for (const document of groups.filter(isRecord)) {
     const properties = own(document, 'properties');
-    const tests = Array.isArray(properties) ? properties.map(prepare) : [];
+    const tests: ConditionTest[] = [];
+    for (const property of Array.isArray(properties) ? properties : []) {
+      tests.push(prepare(property));
+      yield;
+    }
     const variant = own(document, 'variant');
     const group = own(document, 'aggregation_group_type_index');
-    return {
+    conditions.push({
       group: group === undefined ? flagGroup : indexIn(group),
       tests: tests.sort((left, right) => costOf(left) - costOf(right)),
       rollout: numberIn(own(document, 'rollout_percentage')),
       variant: typeof variant === 'string' && variants.has(variant) ? variant : null,
-    };
-  });
+    });
+    yield;
+  }
+  return conditions;
 }
+
+export const prepareConditions = (...given: Parameters<typeof preparingConditions>): Condition[] =>
+  inOneGo(preparingConditions(...given));

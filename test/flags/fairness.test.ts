@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from '@jest/globals';
 import type { Queryable } from '../../db/pool.ts';
+import { createDefinitions } from '../../flags/cache/definitions.ts';
 import { createSubjects, SubjectsUnavailableError } from '../../flags/reads/subjects.ts';
 import { apiForFile, type Tenant } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
@@ -96,4 +97,47 @@ test('monstrous definitions of one project are prepared between the requests of 
   }
   await first;
   expect(answered).toBeGreaterThan(5);
+});
+
+test('one flag with thousands of patterns is prepared in many turns of the event loop', async () => {
+  const properties = Array.from({ length: 4_000 }, (_, index) => ({
+    ...{ key: `p${index}`, type: 'person', operator: 'regex' },
+    value: `^(a|b|c){1,5}${index}[x-z]+$`,
+  }));
+  const definitions = createDefinitions({
+    listener: { subscribe: () => () => undefined, isListening: () => true },
+    logger: { warn: () => undefined },
+    readFlags: async () => ({
+      project: {
+        ...{ organization_id: '', timezone: 'UTC', flag_requests_per_month: null },
+        ...{ group_types: [], overrides: [] },
+      },
+      stamps: [{ id: 1, stamp: '1' }],
+      changed: [
+        {
+          ...{ id: 1, stamp: '1', key: 'one', name: '', version: 1, active: true, tags: [] },
+          ...{ ensure_experience_continuity: false, is_remote_configuration: false },
+          ...{
+            has_encrypted_payloads: false,
+            evaluation_runtime: 'all',
+            bucketing_identifier: 'distinct_id',
+          },
+          ...{ evaluation_contexts: [], filters: JSON.stringify({ groups: [{ properties }] }) },
+        },
+      ],
+    }),
+    readCohorts: async () => [],
+  });
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  const project = await definitions.of(1);
+  clearImmediate(counting);
+  expect(project?.set.flags[0]?.conditions[0]?.tests).toHaveLength(4_000);
+  // Without pauses between the patterns, there are three or four.
+  expect(turns).toBeGreaterThan(10);
+  await definitions.close();
 });

@@ -351,6 +351,8 @@ test('a flag stays what it was when its user becomes known, before and after the
   // A person who is known already keeps it through a later merge.
   await person(tenant, 'known', { a: 1 });
   expect(await value({ distinct_id: 'known', $anon_distinct_id: 'user-3' })).toBe(true);
+  await person(tenant, 'user-2', { a: 2 });
+  expect(await value({ distinct_id: 'user-2' })).toBe(false);
   const merge = {
     ...{ event: '$merge_dangerously', distinct_id: 'user-2' },
     properties: { alias: 'known' },

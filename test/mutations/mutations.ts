@@ -2617,4 +2617,12 @@ export const MUTATIONS: readonly Mutation[] = [
     test: 'test/flags/lists.test.ts',
     named: 'of nobody',
   },
+  {
+    name: 'one flag with many patterns is prepared in one go',
+    file: 'flags/engine/steps.ts',
+    from: 'if (resting) await resting;',
+    to: '',
+    test: 'test/flags/fairness.test.ts',
+    named: 'thousands of patterns',
+  },
 ];

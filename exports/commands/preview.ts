@@ -1,3 +1,4 @@
+import { transaction } from '../../db/pool.ts';
 import { inTurn, isStatementTimeout } from '../../db/reading.ts';
 import { uuidv7 } from '../../db/uuid.ts';
 import { bindDestination } from '../../destinations/bind.ts';
@@ -11,7 +12,7 @@ import { cadenceOfRow } from '../rules/cadence.ts';
 import { type IntervalChoice, pickInterval } from '../rules/pick-interval.ts';
 import type { ExportCommandDependencies } from './dependencies.ts';
 import { reads } from './effort.ts';
-import { type NewExportInput, prepareExport } from './prepare.ts';
+import { type NewExportInput, prepareExport, refuseUnknownCohorts } from './prepare.ts';
 import { refusing } from './refusals.ts';
 
 const ROWS_MILLISECONDS = 10_000;
@@ -41,13 +42,17 @@ export interface ExportPreview {
  * destination.
  */
 export async function previewNewExport(
-  deps: Dependencies & Pick<ExportCommandDependencies, 'keyring'>,
+  deps: Dependencies & Pick<ExportCommandDependencies, 'keyring' | 'pool' | 'knownCohorts'>,
   projectId: number,
   input: NewExportInput,
   limit: number,
   signal?: AbortSignal,
 ): Promise<ExportPreview> {
-  const { fields } = await prepareExport(deps, { projectId, exportId: uuidv7() }, input, signal);
+  const prepared = await prepareExport(deps, { projectId, exportId: uuidv7() }, input, signal);
+  const { fields, cohorts } = prepared;
+  if (cohorts.length > 0) {
+    await transaction(deps.pool, (client) => refuseUnknownCohorts(deps, client, projectId, prepared));
+  }
   const interval = lastComplete(cadenceOfRow(fields), Date.now());
   return previewInterval(deps, { ...fields, project_id: projectId }, interval, limit, signal);
 }

@@ -330,7 +330,7 @@ describe('Strict-Transport-Security', () => {
   });
 });
 
-test('cohorts in filters of exports are refused with a sentence', async () => {
+test('a cohort that is not there is refused with a sentence in filters of exports', async () => {
   const body = (key: string) => ({
     name: 'x',
     interval: 'hour',
@@ -342,7 +342,7 @@ test('cohorts in filters of exports are refused with a sentence', async () => {
     for (const path of [url, `${url}preview/`]) {
       const answer = await api.request(anna, 'POST', path, body(key));
       expect([answer.statusCode, answer.json()]).toMatchObject([400, { attr: 'filters' }]);
-      expect(answer.json().detail).toContain('There are no cohorts here.');
+      expect(answer.json().detail).toBe('There is no cohort 5 in this project, or it was deleted.');
     }
   }
 });

@@ -63,6 +63,10 @@ export type Access =
     };
 type Managed = Exclude<Access, 'public'>;
 
+/** The scopes that a key must have for a route, each of them. */
+export const scopesOf = ({ scope, andScopes = [] }: Managed): (Scope | '*')[] =>
+  scope === 'any' ? [] : [scope, ...andScopes];
+
 export interface Caller {
   user: UserRow;
   key: PersonalApiKeyRow;
@@ -203,12 +207,9 @@ export function createAccessControl(deps: {
   }
 
   function requireScope(access: Managed, { key }: Caller): void {
-    if (access.scope === 'any') return;
     if (access.scope === '*') requireUnlimited(key);
     else {
-      const missing = [access.scope, ...(access.andScopes ?? [])].find(
-        (one) => !scopeAllows(key.scopes, one),
-      );
+      const missing = (scopesOf(access) as Scope[]).find((one) => !scopeAllows(key.scopes, one));
       if (missing) throw errors.permissionDenied(`API key missing required scope '${missing}'`);
     }
   }

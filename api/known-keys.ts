@@ -1,5 +1,6 @@
 import { Allowances } from '../values/allowances.ts';
 import { clientNetwork } from '../values/clients.ts';
+import { remember } from '../values/remember.ts';
 import { errors } from './errors.ts';
 
 /** How many keys are remembered, of those that were right and of those that were wrong. */
@@ -10,13 +11,6 @@ const WRONG_FOR = 60_000;
 /** Statuses that refuse a request because of its key, and those that refuse what the key asks for. */
 const WRONG_KEY = 401;
 const REFUSED = new Set([403, 404]);
-
-/** A map that forgets its oldest entries. */
-function remember<V>(map: Map<string, V>, key: string, value: V, most: number): void {
-  map.delete(key);
-  if (map.size >= most) map.delete(map.keys().next().value as string);
-  map.set(key, value);
-}
 
 /**
  * What this process remembers of personal keys, by their hashes. It decides nothing about access. It bounds what refused

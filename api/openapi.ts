@@ -2,6 +2,7 @@ import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, RouteOptions } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { scopesOf } from './access.ts';
 import { errors } from './errors.ts';
 import { errorBody } from './fields.ts';
 import { validatorCompiler } from './validation.ts';
@@ -36,8 +37,8 @@ function requireAccess(route: RouteOptions, scopes: readonly string[]): void {
       `${route.method} ${route.url} declares no access: give it config.access with a scope, or 'public'`,
     );
   }
-  if (access === 'public' || access.scope === 'any') return;
-  const unknown = [access.scope, ...(access.andScopes ?? [])].find((scope) => !scopes.includes(scope));
+  if (access === 'public') return;
+  const unknown = scopesOf(access).find((scope) => !scopes.includes(scope));
   if (unknown !== undefined) {
     throw new Error(
       `${route.method} ${route.url} asks for the scope ${unknown}, which is unknown: name it in a product's manifest`,
@@ -58,13 +59,7 @@ function document(route: RouteOptions): void {
   route.schema = {
     ...route.schema,
     response: { ...responses, ...(route.schema?.response as object | undefined) },
-    ...(isPublic
-      ? {}
-      : {
-          security: [
-            { PersonalAPIKeyAuth: access.scope === 'any' ? [] : [access.scope, ...(access.andScopes ?? [])] },
-          ],
-        }),
+    ...(isPublic ? {} : { security: [{ PersonalAPIKeyAuth: scopesOf(access) }] }),
   };
 }
 

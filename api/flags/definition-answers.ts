@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Definitions } from '../../flags/cache/definitions.ts';
 import { localDefinitions } from '../../flags/local-definitions.ts';
+import { remember } from '../../values/remember.ts';
 import { ApiError, errors } from '../errors.ts';
 import type { Answer } from '../public/answer.ts';
 import type { LaneRequest } from '../public/direct.ts';
@@ -51,11 +52,7 @@ export class Admitted {
   note(request: IncomingMessage, projectId: number): void {
     const shown = shownBy(request);
     if (shown === undefined) return;
-    this.#projects.delete(shown);
-    if (this.#projects.size >= MOST_ADMITTED) {
-      this.#projects.delete(this.#projects.keys().next().value as string);
-    }
-    this.#projects.set(shown, { projectId, until: this.#now() + this.#milliseconds });
+    remember(this.#projects, shown, { projectId, until: this.#now() + this.#milliseconds }, MOST_ADMITTED);
   }
 
   /** Whether the request was admitted lately. Otherwise it must be checked. */

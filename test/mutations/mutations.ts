@@ -84,8 +84,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a key needs no scope',
     file: 'api/access.ts',
-    from: '(one) => !scopeAllows(key.scopes, one)',
-    to: '(one) => !scopeAllows([one], one)',
+    from: 'find((one) => !scopeAllows(key.scopes, one))',
+    to: 'find((one) => !scopeAllows([one], one))',
     test: 'test/api/conventions.test.ts',
     named: 'without the scope',
   },
@@ -2213,8 +2213,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'a rerun asks for no scope of persons and groups',
     file: 'api/access.ts',
-    from: '[access.scope, ...(access.andScopes ?? [])]',
-    to: '[access.scope]',
+    from: "scope === 'any' ? [] : [scope, ...andScopes]",
+    to: "scope === 'any' ? [] : [scope]",
     test: 'test/functions/runtime/rerun.test.ts',
     named: 'asks for the scopes',
   },

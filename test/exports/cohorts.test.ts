@@ -107,7 +107,7 @@ test('a run waits for the first count of a cohort', async () => {
   const given = { project_id: tenant.projectId, filters: inCohort(cohort) };
   const row = await world.create('File', into('counted'), given);
   const handle = await world.start(row, hourly(0));
-  const said = await eventually(async () => (await world.runsOf(row))[0]?.latest_error);
+  const said = await eventually(async () => (await world.runsOf(row))[0]?.latest_error ?? undefined);
   expect(said).toBe(`The members of the cohort ${cohort} are not counted yet`);
   expect(filesIn(path.join(world.root, 'counted'))).toEqual([]);
   await countCohorts(world.pool, work);

@@ -38,6 +38,8 @@ export interface PoolOptions {
   onError?: (error: Error) => void;
   /** Milliseconds after which a query without an answer is given up. */
   patience?: number;
+  /** Milliseconds after which the wait for a connection is given up: 5,000 unless told. */
+  connecting?: number;
   /** How long Postgres lets the connections of this pool work and wait. Without it, without end. */
   limits?: PoolLimits | undefined;
   /** Whether its queries make way for those of other pools where Postgres runs on the same machine. */
@@ -88,7 +90,7 @@ export function createPool(options: PoolOptions): Pool {
     Client: clientAt(options.url),
     max: options.size,
     application_name: `sluice-${options.name}`,
-    connectionTimeoutMillis: 5_000,
+    connectionTimeoutMillis: options.connecting ?? 5_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     ...(options.patience === undefined ? {} : { query_timeout: options.patience }),

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll } from '@jest/globals';
 import pg from 'pg';
 import { createPool, type Pool } from '../../db/pool.ts';
+import { PATIENCE } from './eventually.ts';
 import { TEMPLATE_DATABASE } from './names.ts';
 
 export interface TestDatabase {
@@ -47,8 +48,8 @@ async function createDatabase(template: string): Promise<TestDatabase & { name: 
   return {
     name,
     url: url.href,
-    pool: createPool({ url: url.href, size: 10, name: 'test' }),
-    reader: createPool({ url: asReader(url.href), size: 10, name: 'test-reader' }),
+    pool: createPool({ url: url.href, size: 10, name: 'test', connecting: PATIENCE }),
+    reader: createPool({ url: asReader(url.href), size: 10, name: 'test-reader', connecting: PATIENCE }),
   };
 }
 

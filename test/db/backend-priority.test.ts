@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from 'node:fs';
 import os from 'node:os';
 import { afterAll, expect, test } from '@jest/globals';
 import { createPool, type Pool } from '../../db/pool.ts';
@@ -27,6 +28,19 @@ onLinux('queries that make way run at a lower priority, and others do not', asyn
   await eventually(async () => os.getPriority(pid) > before);
   expect(os.getPriority(await backendOf(usual))).toBe(before);
 });
+
+const groupOf = (pid: number): string => readFileSync(`/proc/${pid}/autogroup`, 'utf8');
+const withGroups = existsSync('/proc/self/autogroup') && groupOf(process.pid) ? test : test.skip;
+
+withGroups(
+  'so does the group of such a process, because Linux shares the processors between groups',
+  async () => {
+    const [usual, costly] = [poolAt(database.url, false), poolAt(database.url, true)];
+    const pid = await backendOf(costly);
+    await eventually(async () => / nice 10$/m.test(groupOf(pid)));
+    expect(groupOf(await backendOf(usual))).toMatch(/ nice 0$/m);
+  },
+);
 
 onLinux('a process that is not the other end of the connection keeps its priority', async () => {
   // As Postgres sees it, the proxy is its client.

@@ -136,6 +136,26 @@ function saysAll(request: FlagRequest, needs: Needs): boolean {
   );
 }
 
+interface Names {
+  person: string;
+  group: string;
+}
+
+/** The names of the properties that flags may ask for, as JSON. The flags of a set always need the same. */
+const names = new WeakMap<Needs, Names>();
+
+function namesOf(needs: Needs): Names {
+  let found = names.get(needs);
+  if (!found) {
+    found = {
+      person: JSON.stringify(withInitial(needs.properties)),
+      group: JSON.stringify(needs.groupProperties),
+    };
+    names.set(needs, found);
+  }
+  return found;
+}
+
 function known<T>(value: T | 'failed'): T {
   if (value === 'failed') throw new UnknownValueError('database_error');
   return value;
@@ -239,14 +259,20 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     const readsCohorts = needs.staticCohorts.length > 0 && distinctId !== '';
     const readsKeys = needs.continuous.length > 0 && distinctId !== '';
     if (!readsPerson && groups.length === 0 && !readsCohorts && !readsKeys) return undefined;
+    const names = namesOf(needs);
+    // Most requests need no more, so for them there are no other promises.
+    if (readsPerson && groups.length === 0 && !readsCohorts && !readsKeys) {
+      return subjects.person({ projectId, distinctId, names: names.person }).then(
+        (person) => ({ ...NOTHING, person }),
+        () => ({ ...NOTHING, person: 'failed' as const }),
+      );
+    }
     const orFailed = <T>(promise: Promise<T>): Promise<T | 'failed'> => promise.catch(() => 'failed');
-    const names = JSON.stringify(withInitial(needs.properties));
-    const groupNames = JSON.stringify(needs.groupProperties);
     return Promise.all([
-      readsPerson ? orFailed(subjects.person({ projectId, distinctId, names })) : undefined,
+      readsPerson ? orFailed(subjects.person({ projectId, distinctId, names: names.person })) : undefined,
       Promise.all(
         groups.map(async ({ index, key }) => {
-          const properties = await orFailed(subjects.group({ projectId, index, key, names: groupNames }));
+          const properties = await orFailed(subjects.group({ projectId, index, key, names: names.group }));
           return [index, properties] as const;
         }),
       ),

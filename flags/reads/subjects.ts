@@ -50,23 +50,38 @@ class Breaker {
     return this.#closedUntil > 0;
   }
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /** Does the work, and tells `ended` before anybody learns what became of it. */
+  run<T>(work: () => Promise<T>, ended: () => void): Promise<T> {
     const isOpen = this.#closedUntil > 0;
-    if (isOpen && (this.#probing || this.#now() < this.#closedUntil)) throw new SubjectsUnavailableError();
-    this.#probing = isOpen;
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => late.reject(new SubjectsUnavailableError()), this.#patience);
-    try {
-      const answer = await Promise.race([work(), late.promise]);
-      this.#closedUntil = 0;
-      return answer;
-    } catch (error) {
-      if (!isBadValue(error)) this.#closedUntil = this.#now() + REST;
-      throw new SubjectsUnavailableError('The database did not answer.', { cause: error });
-    } finally {
-      clearTimeout(timer);
-      if (isOpen) this.#probing = false;
+    if (isOpen && (this.#probing || this.#now() < this.#closedUntil)) {
+      ended();
+      return Promise.reject(new SubjectsUnavailableError());
     }
+    this.#probing = isOpen;
+    // Every request for a stored person comes here, so there is one promise and not a race of several.
+    return new Promise((resolve, reject) => {
+      let isOver = false;
+      const end = (): boolean => {
+        if (isOver) return false;
+        isOver = true;
+        clearTimeout(timer);
+        if (isOpen) this.#probing = false;
+        return true;
+      };
+      const fail = (error: unknown) => {
+        if (!end()) return;
+        if (!isBadValue(error)) this.#closedUntil = this.#now() + REST;
+        ended();
+        reject(new SubjectsUnavailableError('The database did not answer.', { cause: error }));
+      };
+      const timer = setTimeout(() => fail(new SubjectsUnavailableError()), this.#patience);
+      work().then((answer) => {
+        if (!end()) return;
+        this.#closedUntil = 0;
+        ended();
+        resolve(answer);
+      }, fail);
+    });
   }
 }
 
@@ -81,19 +96,17 @@ class Breakers {
     this.#patience = patience;
   }
 
-  async run<T>(projectId: number, work: () => Promise<T>): Promise<T> {
-    let one = this.#breakers.get(projectId);
-    if (!one) {
-      one = { breaker: new Breaker(this.#now, this.#patience), users: 0 };
-      this.#breakers.set(projectId, one);
-    }
+  run<T>(projectId: number, work: () => Promise<T>): Promise<T> {
+    const one = this.#breakers.get(projectId) ?? {
+      breaker: new Breaker(this.#now, this.#patience),
+      users: 0,
+    };
+    if (one.users === 0) this.#breakers.set(projectId, one);
     one.users += 1;
-    try {
-      return await one.breaker.run(work);
-    } finally {
+    return one.breaker.run(work, () => {
       one.users -= 1;
       if (one.users === 0 && !one.breaker.isOpen) this.#breakers.delete(projectId);
-    }
+    });
   }
 }
 

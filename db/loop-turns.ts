@@ -29,6 +29,19 @@ export function nextTurn(): Promise<void> {
   });
 }
 
+/** How many milliseconds of a turn a piece of long work takes, where nobody knows the length of its steps beforehand. */
+const PIECE = 4;
+
+/** Returns what such work asks after each of its steps: it waits if there is a promise. */
+export function pacing(): () => Promise<void> | undefined {
+  let began = performance.now();
+  const rest = async () => {
+    await nextTurn();
+    began = performance.now();
+  };
+  return () => (performance.now() - began > PIECE ? rest() : undefined);
+}
+
 /** Does something with each item. After every `most` items, others have their turn. Few items take no promise. */
 export function eachInTurns<T>(
   items: readonly T[],

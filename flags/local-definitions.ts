@@ -1,4 +1,4 @@
-import { nextTurn } from '../db/loop-turns.ts';
+import { pacing } from '../db/loop-turns.ts';
 import { parseExactJson } from '../values/exact-json.ts';
 import type { ProjectFlags } from './cache/definitions.ts';
 import { isRecord, own } from './engine/definition.ts';
@@ -7,8 +7,6 @@ import type { FlagDefinitionRow } from './rows/definitions.ts';
 
 /** So many names of flags are listed in the chains of a body. A long chain of flags would list each of them in each one after it. */
 const MOST_NAMED = 100_000;
-/** How many milliseconds definitions are written in one turn of the event loop. */
-const TURN = 4;
 
 /** What is known of the flags that others ask about. */
 interface Chains {
@@ -110,20 +108,18 @@ export async function localDefinitions(project: ProjectFlags): Promise<string> {
   );
   const chains = chainsOf(set);
   const flags: string[] = [];
-  let turn = performance.now();
+  const rest = pacing();
   for (const row of local) {
     flags.push(textOf(row, project, chains));
-    if (performance.now() - turn > TURN) {
-      await nextTurn();
-      turn = performance.now();
-    }
+    const resting = rest();
+    if (resting) await resting;
   }
   const trees = new Map(
     cohorts.filter((one) => !one.is_static).map((one) => [one.id, treeOf(one.filters)] as const),
   );
   const wanted = new Set(local.flatMap((row) => set.byId.get(row.id)?.cohorts ?? []));
   for (const id of wanted) for (const next of cohortsIn(trees.get(id))) wanted.add(next);
-  const rest = JSON.stringify({
+  const others = JSON.stringify({
     group_type_mapping: Object.fromEntries(
       groupTypes.map((one) => [String(one.group_type_index), one.group_type]),
     ),
@@ -131,5 +127,5 @@ export async function localDefinitions(project: ProjectFlags): Promise<string> {
       [...wanted].flatMap((id) => (trees.get(id) === undefined ? [] : [[String(id), trees.get(id)]])),
     ),
   });
-  return `{"flags":[${flags.join(',')}],${rest.slice(1)}`;
+  return `{"flags":[${flags.join(',')}],${others.slice(1)}`;
 }

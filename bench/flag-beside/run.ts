@@ -1,7 +1,7 @@
 // `npm run bench -- flag-beside [--seconds 20] [--rate 100] [--rounds 3] [--flags 50] [--persons 100000]`
 // How long requests for flags take while the same process stores events: at half of the rate that it can store, and at all of it.
 // Then beside two processes, one for each. Prints a table for RESULTS.md.
-import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,7 +9,7 @@ import { parseArgs, promisify } from 'node:util';
 import { loadConfig } from '../../config.ts';
 import { migrate } from '../../db/migrate.ts';
 import { startPostgres } from '../../stack/postgres.ts';
-import { API_OPTIONS, freePort, ready } from '../api-process.ts';
+import { startApi } from '../api-process.ts';
 import { prepare } from '../flags/dataset.ts';
 
 const { values } = parseArgs({
@@ -33,21 +33,7 @@ const postgres = await startPostgres({ dataDir: stateDir, cacheDir, port: 0 });
 const children: ChildProcess[] = [];
 const run = promisify(execFile);
 
-async function startApi(): Promise<number> {
-  const port = await freePort();
-  const child = spawn(process.execPath, [...API_OPTIONS, path.join(root, 'api/main.ts')], {
-    env: {
-      ...process.env,
-      ...{ NODE_ENV: 'production', PORT: String(port), SLUICE_HOST: '127.0.0.1' },
-      ...{ SLUICE_DATA_DIR: path.join(stateDir, String(port)), SLUICE_LOG_LEVEL: 'error' },
-      ...{ TEMPORAL_ADDRESS: '127.0.0.1:1', DATABASE_URL: postgres.url },
-    },
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  children.push(child);
-  await ready(port);
-  return port;
-}
+const api = async () => (await startApi({ databaseUrl: postgres.url, stateDir, children })).port;
 
 interface Captured {
   requestsPerSecond: number;
@@ -89,7 +75,7 @@ const median = (numbers: number[]) =>
 try {
   await migrate(postgres.url);
   await prepare(postgres.url, Number(values.flags), Number(values.persons));
-  const [port, other] = [await startApi(), await startApi()];
+  const [port, other] = [await api(), await api()];
   await probe(port);
   await probe(other);
   await capture(port, 0, 5);

@@ -14,7 +14,7 @@ import { startPostgres } from '../../stack/postgres.ts';
 import { createOrganization } from '../../tenancy/organizations.ts';
 import { issuePersonalApiKey } from '../../tenancy/personal-api-keys.ts';
 import { createUser } from '../../tenancy/users.ts';
-import { API_OPTIONS, freePort, ready } from '../api-process.ts';
+import { freePort, startApi } from '../api-process.ts';
 import { filtersOf } from '../flags/dataset.ts';
 import { threadsCpu } from '../process-stat.ts';
 
@@ -41,25 +41,31 @@ const children: ChildProcess[] = [];
 interface Server {
   port: number;
   pid: number;
+}
+
+/** An API that writes down how late its event loop is. */
+interface Watched extends Server {
   loopFile: string;
 }
 
-async function start(file: string, isApi: boolean): Promise<Server> {
+async function startWatched(): Promise<Watched> {
+  const loopFile = path.join(stateDir, `loop-${children.length}`);
+  const options = ['--import', path.join(root, 'bench/neighbour/watch-loop.ts')];
+  const env = { LOOP_FILE: loopFile };
+  return {
+    ...(await startApi({ databaseUrl: postgres.url, stateDir, children, env, options })),
+    loopFile,
+  };
+}
+
+async function startBare(): Promise<Server> {
   const port = await freePort();
-  const loopFile = path.join(stateDir, `loop-${port}`);
-  const watching = ['--import', path.join(root, 'bench/neighbour/watch-loop.ts')];
-  const child = spawn(process.execPath, [...(isApi ? [...API_OPTIONS, ...watching] : []), file], {
-    env: {
-      ...process.env,
-      ...{ NODE_ENV: 'production', PORT: String(port), LOOP_FILE: loopFile },
-      ...{ SLUICE_HOST: '127.0.0.1', SLUICE_DATA_DIR: path.join(stateDir, String(port)) },
-      ...{ TEMPORAL_ADDRESS: '127.0.0.1:1', DATABASE_URL: postgres.url, SLUICE_LOG_LEVEL: 'error' },
-    },
+  const child = spawn(process.execPath, [path.join(import.meta.dirname, 'bare.ts')], {
+    env: { ...process.env, NODE_ENV: 'production', PORT: String(port) },
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   children.push(child);
-  if (isApi) await ready(port);
-  return { port, pid: child.pid as number, loopFile };
+  return { port, pid: child.pid as number };
 }
 
 const at = (sorted: number[], share: number) =>
@@ -127,7 +133,7 @@ async function changes(servers: Server[], made: { projectId: number; token: stri
   return seen.sort((a, b) => a - b);
 }
 
-const longest = ({ loopFile }: Server, since: number) =>
+const longest = ({ loopFile }: Watched, since: number) =>
   readFileSync(loopFile, 'utf8')
     .trim()
     .split('\n')
@@ -150,18 +156,18 @@ try {
     );
     return { projectId: project.id, token: project.api_token, key };
   });
-  const servers: Server[] = [];
+  const servers: Watched[] = [];
   for (let n = 0; n < Number(values.processes); n += 1) {
-    servers.push(await start(path.join(root, 'api/main.ts'), true));
+    servers.push(await startWatched());
   }
-  const api = servers[0] as Server;
+  const api = servers[0] as Watched;
   const where = `/flags/definitions?token=${made.token}`;
   const authorization = `Bearer ${made.key}`;
   const first = await fetch(`http://127.0.0.1:${api.port}${where}`, { headers: { authorization } });
   const bytes = (await first.arrayBuffer()).byteLength;
   console.log(`${values.flags} flags, definitions of ${(bytes / 1e6).toFixed(1)} MB`);
 
-  const bare = await start(path.join(import.meta.dirname, 'bare.ts'), false);
+  const bare = await startBare();
   for (;;) {
     const there = await fetch(`http://127.0.0.1:${bare.port}/flags/definitions`).catch(() => undefined);
     await there?.arrayBuffer();

@@ -1,4 +1,5 @@
 import type { Listener } from '../../db/listen.ts';
+import { pacing } from '../../db/loop-turns.ts';
 import type { CohortDefinition } from '../../properties/index.ts';
 import { Cohorts } from '../../properties/index.ts';
 import type { Logger } from '../../telemetry/logger.ts';
@@ -53,8 +54,6 @@ const PATIENCE = 1_000;
 /** After a failure, nobody asks for so long. */
 const RETRY_AFTER = 1_000;
 const MOST_KEPT = 128 * 1024 * 1024;
-/** How many milliseconds definitions are prepared in one turn of the event loop. */
-const TURN = 4;
 /** How many projects are read at once. */
 const AT_ONCE = 4;
 
@@ -169,12 +168,7 @@ export function createDefinitions(options: DefinitionsOptions): Definitions {
     }
     const compiled: Entry['compiled'] = new Map();
     let size = 0;
-    let turn = performance.now();
-    const rest = () => (performance.now() - turn > TURN ? nextTurn() : undefined);
-    const nextTurn = async () => {
-      await new Promise((resolve) => setImmediate(resolve));
-      turn = performance.now();
-    };
+    const rest = pacing();
     for (const { id } of stamps) {
       const old = before?.compiled.get(id);
       const row = rows.get(id) ?? old?.row;

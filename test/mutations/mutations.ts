@@ -2628,8 +2628,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: 'one flag with many patterns is prepared in one go',
     file: 'flags/engine/steps.ts',
-    from: 'if (resting) await resting;',
-    to: '',
+    from: 'const resting = rest();',
+    to: 'const resting = undefined;',
     test: 'test/flags/fairness.test.ts',
     named: 'thousands of patterns',
   },
